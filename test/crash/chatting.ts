@@ -8,8 +8,6 @@ export interface WatchingEngine {
   readonly url: string;
   /** What was sent to it though it had been forgotten by then. */
   readonly told: string[];
-  /** Marks that it may be told no more, beside those that were forgotten. */
-  readonly over: Set<string>;
   /** Answers from now on only when the returned function is called; `reached` resolves with the first chat of the user. */
   hold(user: string): { readonly reached: Promise<void>; release(): void };
   close(): Promise<void>;
@@ -17,12 +15,11 @@ export interface WatchingEngine {
 
 export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngine> {
   const told: string[] = [];
-  const over = new Set<string>();
   const held = new Map<string, { reach: () => void; readonly released: Promise<void> }>();
   const server: Server = createServer(async (request, response) => {
     const raw = await textOf(request);
     if (raw === null) return;
-    for (const mark of marksIn(raw)) if (gone.has(mark) || over.has(mark)) told.push(mark);
+    for (const mark of marksIn(raw)) if (gone.has(mark)) told.push(mark);
     const { user = "", messages = [] } = JSON.parse(raw || "{}") as { user?: string; messages?: { content: string }[] };
     const hold = held.get(user);
     hold?.reach();
@@ -38,7 +35,6 @@ export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngin
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     told,
-    over,
     hold(user) {
       let reach = () => {};
       let release = () => {};
@@ -75,8 +71,7 @@ async function textOf(request: IncomingMessage): Promise<string | null> {
 
 /**
  * Chats, and has what was said kept as memories; is forgotten while the engine still answers, often by another service than the one that
- * waits for the answer. What was said before is never to reach the engine again. The chat that is being answered then may be sent once more,
- * as if it had come afterwards: its prompt goes out before it is stored. But what it said is no memory: no later chat is told.
+ * waits for the answer. What was said before, and what is being answered then, is never to reach the engine again, and to stand in no file.
  */
 export function chatter(
   engine: WatchingEngine,
@@ -87,9 +82,6 @@ export function chatter(
 ): Actor {
   let life = 0;
   let isLeaving = false;
-  let attempts = 0;
-  /** Names of what was said last in chats that were answered while the user was forgotten, and may be stored. */
-  const lates: string[] = [];
   return async (services) => {
     const name = () => `${user}-life${life}`;
     const chat = (content: string) =>
@@ -107,26 +99,20 @@ export function chatter(
         if ((await chat("What do you know?")) === GONE) return;
       }
       const answering = engine.hold(user);
-      const late = `${name()}-late${attempts++}`;
-      lates.push(late);
       try {
-        const last = chat(`And this: mk-${late}-v9.`);
+        const last = chat(`And this: mk-${name()}-v9.`);
         const isReached = await Promise.race([answering.reached.then(() => true), last.then(() => false)]);
         if (!isReached) return;
         isLeaving = true;
         const left = await ask(services, "DELETE", `/users/${user}`);
         if (left !== GONE) {
           forgotten.gone.add(name());
-          // Those of before are forgotten with what they may have been stored with; the last may be stored after it.
-          for (const earlier of lates.splice(0, lates.length - 1)) forgotten.gone.add(earlier);
           deeds.forgottenUsers++;
           isLeaving = false;
           life++;
         }
         answering.release();
-        const answered = await last;
-        if (left !== GONE && answered !== GONE) engine.over.add(late);
-        if (answered === GONE || left === GONE) return;
+        if ((await last) === GONE || left === GONE) return;
       } finally {
         answering.release();
       }

@@ -10,6 +10,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
+import { OutdatedCallError, sendBody } from "./sending.js";
 import { type HeaderPair, headerPairs, passedOn } from "./upstream-headers.js";
 
 /** Why an engine gave no answer, or an incomplete one. */
@@ -67,6 +68,11 @@ export interface UpstreamCall {
   readonly isOnce?: boolean;
   /** Whether memstem makes it for itself, with no client that waits for it. Default: no. */
   readonly isBackground?: boolean;
+  /**
+   * Whether its body may still be sent; asked again wherever time has passed since it was made: behind a new connection, and before it is sent
+   * once more. Never rejects. Default: it may.
+   */
+  readonly isCurrent?: (() => Promise<boolean>) | undefined;
 }
 
 /** An engine's answer of any status; the body is unmodified and streamed. */
@@ -82,8 +88,8 @@ export interface Upstream {
   /** Its address, without credentials. */
   readonly name: string;
   /**
-   * Sends a call; resolves with the first byte of the answer. Rejects only with {@link UpstreamError}; a status of 400 and above is an
-   * answer. `signal` closes the connection, also while the body is read.
+   * Sends a call; resolves with the first byte of the answer. Rejects only with {@link UpstreamError}, and with {@link OutdatedCallError}
+   * where the call is not current any more; a status of 400 and above is an answer. `signal` closes the connection, also while the body is read.
    */
   send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer>;
 }
@@ -135,7 +141,7 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
     const timer = setTimeout(() => stop({ kind: "timeout", afterMs: timeoutMs }), timeoutMs);
     let response: IncomingMessage | null = null;
     try {
-      response = await responseTo(attempt, call.body);
+      response = await responseTo(attempt, call);
       const rest: AsyncIterator<Uint8Array> = response[Symbol.asyncIterator]();
       // This status has no content (RFC 9110 §15.3.6), even if bytes follow.
       if (response.statusCode === RESET_CONTENT) attempt.destroy();
@@ -151,11 +157,15 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
       return { status: response.statusCode ?? 502, headers: passedOn(headerPairs(response.rawHeaders)), body };
     } catch (error) {
       release();
+      if (error instanceof OutdatedCallError) throw error;
       const cause = causeOf(error);
       const stale =
         failure === null && response === null && attempt.reusedSocket && cause === "ECONNRESET" && call.isOnce !== true;
       // The engine closed a kept-alive connection meanwhile. A completion has no side effects, so it can be retried.
-      if (stale) return send(call, signal);
+      if (stale) {
+        if ((await call.isCurrent?.()) === false) throw new OutdatedCallError();
+        return send(call, signal);
+      }
       const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
       throw new UpstreamError(name, failure ?? { kind: wasReached ? "broken" : "unreachable", cause });
     } finally {
@@ -192,7 +202,7 @@ class NoAnswerError extends Error {
 }
 
 /** Settles however the connection ends: an answer, another protocol, an error, or a close. */
-function responseTo(request: ClientRequest, body: UpstreamCall["body"]): Promise<IncomingMessage> {
+function responseTo(request: ClientRequest, { body, isCurrent }: UpstreamCall): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", (response) => {
       // Node takes a 101 that names no protocol for a final answer.
@@ -209,7 +219,7 @@ function responseTo(request: ClientRequest, body: UpstreamCall["body"]): Promise
     request.on("error", reject);
     // After all others.
     request.once("close", () => reject(new NoAnswerError("CLOSED")));
-    request.end(body ?? undefined);
+    sendBody(request, body ?? undefined, isCurrent);
   });
 }
 

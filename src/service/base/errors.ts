@@ -59,6 +59,14 @@ export class ClosedError extends Error {
   }
 }
 
+/** The user was deleted after a prompt of theirs had been announced, and before it was stored: it is not, and no other takes its place. */
+export class DeletedWhileSentError extends Error {
+  override readonly name = "DeletedWhileSentError";
+  constructor() {
+    super("the user was deleted after the prompt had been sent");
+  }
+}
+
 /** The user, or a memory of theirs, was deleted while the request ran; nothing of it was stored. */
 export class DeletedMeanwhileError extends Error {
   override readonly name = "DeletedMeanwhileError";

@@ -3,9 +3,10 @@ import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { AbandonedRequestError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeHooks } from "../compose/compose-hooks.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { WaitingLookup } from "../compose/memory-lookup.js";
-import type { ComposeHooks, FoundAhead } from "../compose/prompt-composer.js";
+import type { FoundAhead } from "../compose/prompt-composer.js";
 import { BatchBlocks } from "./batch-blocks.js";
 import { type FoundRequest, type PlannedFound, type PlanningParts, planFound } from "./batch-planning.js";
 

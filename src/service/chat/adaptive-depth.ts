@@ -129,8 +129,14 @@ export class AdaptiveDepth {
     try {
       for (const blocks of depths) {
         if (request.support.topFor(model) === null) return all("unavailable", { probes, after });
-        const draft = await prompt.draft({ blocks, after, choice: { outcome: "unsure", probes } });
-        const said = await this.#try(request, draft, blocks, either.signal, signal);
+        const depth: Depth = { blocks, after, choice: { outcome: "unsure", probes } };
+        let draft = await prompt.draft(depth);
+        let said = await this.#try(request, draft, blocks, either.signal, signal);
+        while (said === "again") {
+          // Time has passed: what it says may have been deleted.
+          draft = await prompt.draft(depth);
+          said = await this.#try(request, draft, blocks, either.signal, signal);
+        }
         if (said.kind !== "entropy") {
           if (said.kind === "unclear") {
             probes.push(said.probe);
@@ -151,14 +157,14 @@ export class AdaptiveDepth {
     }
   }
 
-  /** Sends a prompt for its answer's first token. Never rejects. */
+  /** Sends a prompt for its answer's first token. Never rejects; `again`: with fewer log probabilities the engine may take it. */
   async #try(
     request: TenantsRequest,
     draft: DraftedPrompt,
     blocks: number,
     signal: AbortSignal,
     client: AbortSignal,
-  ): Promise<Said> {
+  ): Promise<Said | "again"> {
     const { support } = request;
     const model = modelName(request.body["model"]);
     const top = support.topFor(model);
@@ -170,7 +176,7 @@ export class AdaptiveDepth {
     try {
       const { status, text } = await this.#send(request, draft, top, signal);
       if (REFUSED.has(status) && text.toLowerCase().includes("logprob")) {
-        if (!support.refused(model)) return await this.#try(request, draft, blocks, signal, client);
+        if (!support.refused(model)) return "again";
         return { kind: "unavailable", why: "the engine refuses log probabilities" };
       }
       if (UNRELATED.has(status)) return { kind: "failed", why: null };
@@ -219,7 +225,9 @@ export class AdaptiveDepth {
     if (probe === null) throw new RangeError("a draft has another form than the whole prompt");
     const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(probe.body, top) });
     const sent = withAdded(probe.headers, draft.headers);
-    const call = { method: "POST", path: "chat/completions", query: request.query, headers: sent, body } as const;
+    const isCurrent = () => draft.watch.isSendable();
+    const { query } = request;
+    const call = { method: "POST", path: "chat/completions", query, headers: sent, body, isCurrent } as const;
     return inClientSpan("memstem.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);

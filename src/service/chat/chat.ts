@@ -6,10 +6,12 @@
 
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
 import { marksBehind } from "../../engines/anthropic/messages-as-chat.js";
+import { OutdatedCallError } from "../../engines/upstream/sending.js";
 import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeHooks } from "../compose/compose-hooks.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
@@ -84,9 +86,10 @@ export class Chat {
    */
   async complete(memstem: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const request = withSessionKey(memstem, this.#withDestination(memstem, asked), this.parts.router ?? null);
-    const watching = this.#watch(memstem, request);
+    // Before anything is looked up: what is deleted from then on may be quoted in the exchange.
+    const isKept = request.writeBack ?? this.parts.writeBack;
+    const watch = isKept ? await this.#watch(memstem, request) : null;
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
-    const watch = await watching;
     const { answer, isUsageAdded, comparison, started } = sent;
     try {
       if (answer.status >= 300) {
@@ -175,15 +178,34 @@ export class Chat {
     isRepeated = false,
   ): Promise<Attempt> {
     const ahead = new SpeculativeCall<Sent>(signal);
-    const prompt = await this.#compose(memstem, request, terms, isRepeated, signal, ahead);
+    let watch: DeletionWatch | null = null;
+    const isCurrent = async () => watch === null || (await watch.isSendable());
+    const prompt = await this.#compose(memstem, request, terms, isRepeated, signal, {
+      planned: (known) => {
+        watch = known;
+      },
+      beforeStored: (planned) => ahead.start((stop) => this.#send(memstem, request, planned, stop, isCurrent)),
+    }).catch((error: unknown) => {
+      ahead.cancel();
+      throw error;
+    });
     const { composed, notComposed } = prompt;
+    // A prompt whose user was deleted after it was sent has its answer, and is not sent again.
+    const isSent = composed !== null || notComposed === "deleted";
+    if (!isSent) ahead.cancel();
     if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
     if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
     try {
-      const early = composed === null ? null : ahead.answer;
-      const sent = await (early ?? this.#send(memstem, request, composed, signal));
+      const early = isSent ? ahead.answer : null;
+      const sent = await (early ?? this.#send(memstem, request, composed, signal, isCurrent));
       return { ...prompt, sent };
     } catch (error) {
+      if (error instanceof OutdatedCallError && composed !== null) {
+        await this.#withdraw(memstem, request, composed);
+        return isRepeated
+          ? this.#sendPlain(memstem, request, "fault", signal)
+          : this.#attempt(memstem, request, terms, signal, true);
+      }
       // If the client disconnected, the engine may have computed the prompt.
       if (error instanceof UpstreamError && error.failure.kind !== "aborted")
         this.#neverServed(memstem, request, composed);
@@ -216,14 +238,14 @@ export class Chat {
     return { composed: null, notComposed, sent: await this.#send(memstem, request, null, signal) };
   }
 
-  /** Composes a request's prompt and starts to send it. A call whose prompt was not composed is cancelled. */
+  /** Composes a request's prompt. */
   async #compose(
     memstem: ChatComposer,
     request: ChatRequest,
     terms: PromptConstraints,
     isRepeated: boolean,
     signal: AbortSignal,
-    ahead: SpeculativeCall<Sent>,
+    hooks: Pick<ComposeHooks, "planned" | "beforeStored">,
   ): Promise<ChatPrompt> {
     const { compose, body, isShed = false } = request;
     if (compose === null) return { composed: null, notComposed: request.notWanted ?? "messages" };
@@ -241,28 +263,23 @@ export class Chat {
       // A prompt that was refused is not kept waiting again; others have time left to be composed.
       scheduleMs: isRepeated ? 0 : Math.min(compose.scheduleMs ?? timeoutMs / 2, timeoutMs / 2),
     };
-    const beforeStored = (prompt: ComposeAnswer) => ahead.start((stop) => this.#send(memstem, request, prompt, stop));
     const composing = (stop: AbortSignal) =>
-      memstem.compose(asked, stop, { whileSearching, chooseDepth: depth?.choose(stop), beforeStored });
-    let prompt: ChatPrompt | null = null;
-    try {
-      prompt = await composeWithTimeout(composing, signal, {
-        // Depth probes have a time-out of their own, on top.
-        timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
-        onFault,
-        onLate: (answer) => this.#neverServed(memstem, request, answer),
-      });
-      return prompt;
-    } finally {
-      if (prompt?.composed == null) ahead.cancel();
-    }
+      memstem.compose(asked, stop, { ...hooks, whileSearching, chooseDepth: depth?.choose(stop) });
+    return composeWithTimeout(composing, signal, {
+      // Depth probes have a time-out of their own, on top.
+      timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
+      onFault,
+      onLate: (answer) => this.#neverServed(memstem, request, answer),
+    });
   }
 
+  /** @param isCurrent whether a composed prompt may still be sent, where time has passed since it was composed, or sent first */
   async #send(
     memstem: ChatComposer,
     request: ChatRequest,
     composed: ComposeAnswer | null,
     signal: AbortSignal,
+    isCurrent: () => Promise<boolean> = async () => true,
   ): Promise<Sent> {
     let started = this.parts.clock();
     const { body: own, query, userId, agentId, engine } = request;
@@ -272,6 +289,7 @@ export class Chat {
       ...format.bodyOf(own, composed?.messages ?? null),
     });
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
+    let isAgain = false;
     const send = (sent: object) =>
       inClientSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
         const upstream = {
@@ -280,7 +298,10 @@ export class Chat {
           query,
           headers,
           body: JSON.stringify(sent),
+          ...(composed === null ? {} : { isCurrent }),
         } as const;
+        if (isAgain && composed !== null && !(await isCurrent())) throw new OutdatedCallError();
+        isAgain = true;
         started = this.parts.clock();
         const answer = await this.parts.upstream.send(upstream, signal);
         span.setAttribute("http.response.status_code", answer.status);

@@ -3,6 +3,7 @@ import type { StoreFault } from "../../store/api/store.js";
 import {
   AbandonedRequestError,
   BusyUserError,
+  DeletedWhileSentError,
   InvalidRequestError,
   MessagesTooLongError,
   NotFoundError,
@@ -16,7 +17,8 @@ export type NotWantedReason = "bypass" | "side_call";
 
 /**
  * Why a chat goes to its engine unmodified: it is not to be composed; its messages cannot be composed (`messages`); overload (`lag`); the user's queue is full;
- * composing timed out; the store failed; the engine refused the prompt, for its length or its order of roles; or an internal fault.
+ * composing timed out; the store failed; the engine refused the prompt, for its length or its order of roles; or an internal fault. `deleted` alone
+ * does not: the composed prompt had been sent when the user was deleted, so it counts as not composed, and its answer is the engine's.
  */
 export type NotComposedReason =
   | NotWantedReason
@@ -24,6 +26,7 @@ export type NotComposedReason =
   | "lag"
   | "user_queue"
   | "timeout"
+  | "deleted"
   | StoreReason
   | PromptRefusal["kind"]
   | "fault";
@@ -102,11 +105,12 @@ function reasonFor(error: unknown): NotComposedReason | null {
   if (error instanceof MessagesTooLongError) return "context_length";
   if (isCallers(error)) return null;
   if (error instanceof BusyUserError) return "user_queue";
+  if (error instanceof DeletedWhileSentError) return "deleted";
   return error instanceof StoreUnavailableError ? STORE_REASONS[error.fault] : "fault";
 }
 
 function isFault(error: unknown): boolean {
-  if (isCallers(error) || error instanceof BusyUserError) return false;
+  if (isCallers(error) || error instanceof BusyUserError || error instanceof DeletedWhileSentError) return false;
   return !(error instanceof StoreUnavailableError && error.fault === "busy");
 }
 

@@ -48,7 +48,8 @@ export class WarmUp {
     if (warming !== null) {
       const body = JSON.stringify({ ...head.fields, ...warming });
       const sent = withAdded(forAnotherRequest(headers), head.headers);
-      const call = { method: "POST", path, query, headers: sent, body } as const;
+      const isCurrent = () => head.watch.isSendable();
+      const call = { method: "POST", path, query, headers: sent, body, isCurrent } as const;
       sending = this.#send(call, cancel.signal, () => refused.add(tenant, own));
     }
     return async () => {

@@ -1,4 +1,5 @@
 import type { ChatMessage, Depth, Ordering, Warning } from "../../core/index.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 
 /** A prompt drafted at some depth, as it would be sent. */
 export interface DraftedPrompt {
@@ -11,6 +12,8 @@ export interface DraftedPrompt {
   /** How many blocks it could contain, and how many of them it must. */
   readonly blocks: number;
   readonly due: number;
+  /** Notices what was deleted since it was drafted. */
+  readonly watch: Pick<DeletionWatch, "isSendable">;
   /** Why the engine returns no log probabilities; null if it may. */
   readonly noLogprobs: string | null;
 }

@@ -14,7 +14,12 @@ import {
   MAX_MEMORY_CHARACTERS,
   type Scope,
 } from "../../core/index.js";
-import { AbandonedRequestError, DeletedMeanwhileError, StoreUnavailableError } from "../base/errors.js";
+import {
+  AbandonedRequestError,
+  DeletedMeanwhileError,
+  DeletedWhileSentError,
+  StoreUnavailableError,
+} from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
@@ -28,28 +33,13 @@ import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
+import type { ComposeHooks } from "./compose-hooks.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import type { KnownTexts } from "./known-texts.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
 import { PromptLimits } from "./prompt-limits.js";
-import { type ColdHead, PromptPlanner, type Retrieved } from "./prompt-planner.js";
+import { PromptPlanner, type Retrieved } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
-
-/** Callbacks during a compose, within the user's queue. */
-export interface ComposeHooks {
-  /**
-   * Called before the memory search if much of the prompt's prefix is expected to be uncached. The returned function is called after the
-   * search and awaited.
-   */
-  readonly whileSearching?: ((head: ColdHead) => () => Promise<void>) | undefined;
-  /** Chooses, once memories are found, how many of them the prompt contains. */
-  readonly chooseDepth?: ChooseDepth | undefined;
-  /**
-   * Called with the answer before it is stored, which may still fail: the answer is final only when `compose` resolves. Called again with
-   * another answer if the prompt has to be planned again; not called if the previous prompt could not be stored.
-   */
-  readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
-}
 
 /** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
 export interface FoundAhead {
@@ -67,6 +57,8 @@ interface ComposeTask {
   readonly hooks: ComposeHooks;
   /** Whether memories that the request brought are not composed once the user was deleted. */
   readonly endsWithUser: boolean;
+  /** Whether a prompt of it was announced. */
+  isAnnounced: boolean;
 }
 
 /** Dependencies of a tenant's composer. */
@@ -112,7 +104,7 @@ export class PromptComposer {
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     if (found === null) this.on.jobs.rejectIfBusy(request.userId);
-    const task = { scope, request, front: found?.front ?? [], signal, hooks, endsWithUser: false };
+    const task = { scope, request, front: found?.front ?? [], signal, hooks, endsWithUser: false, isAnnounced: false };
     const compose = () => this.#compose(task, found?.lookup ?? null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
@@ -166,7 +158,7 @@ export class PromptComposer {
     signal?: CallerSignal,
   ): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    const task = { scope, request, front, signal, hooks: {}, endsWithUser: true };
+    const task = { scope, request, front, signal, hooks: {}, endsWithUser: true, isAnnounced: false };
     return this.on.jobs.run(request.userId, () => this.#compose(task, waiting));
   }
 
@@ -178,9 +170,10 @@ export class PromptComposer {
    */
   async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<ComposeAnswer> {
     const { request, named } = this.#limits.limited(task.request);
+    const limited = { ...task, request };
     for (let lookup = waiting; ; lookup = null) {
       try {
-        return await this.#composeOnce({ ...task, request }, lookup);
+        return await this.#composeOnce(limited, lookup);
       } catch (error) {
         if (!(error instanceof DeletedMeanwhileError)) throw named(error);
         if (task.endsWithUser && request.memories !== null && (await lookup?.watch?.isUserDeleted())) throw error;
@@ -245,22 +238,24 @@ export class PromptComposer {
   }
 
   /** Plans a prompt and commits it. */
-  async #commit(
-    { scope, request, signal, hooks: { beforeStored } }: ComposeTask,
-    retrieved: Retrieved,
-    watch: DeletionWatch,
-  ): Promise<ComposeAnswer> {
+  async #commit(task: ComposeTask, retrieved: Retrieved, watch: DeletionWatch): Promise<ComposeAnswer> {
+    const { scope, request, signal } = task;
+    const { beforeStored, planned: onPlanned } = task.hooks;
     const { answer, observed } = await retryWhileLocked(() => {
       // Checked in every retry: another process may lock the database for longer than the caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
       return this.on.scopes.use(scope, async (working) => {
         const planned = await this.#planner.plan(working, request, retrieved);
+        const { deletions } = working.base;
+        onPlanned?.(working.watch());
         if (planned.isRepeated) return planned;
+        if (task.isAnnounced && deletions.users !== watch.since.users) throw new DeletedWhileSentError();
         // The commit finds out whether these are still the stored ones.
-        if (!watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
+        if (!watch.covers(deletions)) throw new DeletedMeanwhileError();
         if (beforeStored !== undefined && this.#storesWell) {
           // An outdated answer must not be announced.
           await working.check();
+          task.isAnnounced = true;
           beforeStored(planned.answer);
           // Lets the socket send what `beforeStored` wrote before the store's work blocks the event loop.
           await new Promise<void>((written) => process.nextTick(written));

@@ -28,6 +28,7 @@ import type { ObservedCompose } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 import type { ChosenDepth, DraftedPrompt } from "./chosen-depth.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, enginePrompt } from "./compose-answer.js";
@@ -66,6 +67,8 @@ export interface ColdHead {
   readonly messages: readonly ChatMessage[];
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
+  /** Notices what was deleted since it was made. */
+  readonly watch: Pick<DeletionWatch, "isSendable">;
 }
 
 /** Minimum uncached tokens of a prefix: below it a separate warm-up request costs more than it saves. */
@@ -196,7 +199,8 @@ export class PromptPlanner {
       marksElsewhere: request.marksElsewhere ?? 0,
     });
     const { ordering, fresh, due } = selection;
-    return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs: adapter.noLogprobs ?? null };
+    const noLogprobs = adapter.noLogprobs ?? null;
+    return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs, watch: working.watch() };
   }
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
@@ -223,7 +227,7 @@ export class PromptPlanner {
         cacheSecret: this.tenant.cacheSecret,
       }),
     );
-    return { messages, fields, headers };
+    return { messages, fields, headers, watch: working.watch() };
   }
 
   #topKOf({ topK }: ComposeRequest): number {
@@ -245,7 +249,7 @@ export class PromptPlanner {
   async repeat(working: WorkingScope, request: ComposeRequest): Promise<ComposeAnswer | null> {
     const { scope, state } = working;
     const { requestId } = request;
-    const answered = requestId === null ? null : await this.parts.store.findRequest(scope, requestId);
+    const answered = requestId === null ? null : await this.parts.store.findRequest(scope, requestId, request.messages);
     if (requestId === null || answered === null) return null;
     // It is sent without a commit.
     await working.check();

@@ -5,29 +5,28 @@
  */
 
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
-import {
-  canonicalText,
-  KEEPS_ALL,
-  type Label,
-  MAX_MEMORY_CHARACTERS,
-  type MemoryId,
-  type Scope,
-  type UserId,
-} from "../../core/index.js";
+import { KEEPS_ALL, MAX_MEMORY_CHARACTERS, type MemoryId, type Scope, type UserId } from "../../core/index.js";
 import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
-import type { ExportedUser, FoundQuotes, ScopesFound, Store } from "../../store/api/store.js";
+import type { ExportedUser, ScopesFound, Store } from "../../store/api/store.js";
 import type { KeptUsage } from "../../store/api/usage-log.js";
 import type { Forgetting } from "../base/answers.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 import { ScopeExpiry } from "./expiry.js";
-import { forgetIn, type MemoryEvent, updateIn } from "./memory-events.js";
+import { type MemoryEvent, updateIn } from "./memory-events.js";
+import { MemoryForgetting } from "./memory-forgetting.js";
 
 /** Milliseconds between two transactions of expiry. */
 const PAUSE_BETWEEN_PIECES_MS = 2;
 /** Turns per transaction of expiry. */
 const MAX_EXPIRED_AT_ONCE = 20;
+
+/**
+ * Milliseconds between a deletion and its answer, at least: another process may have asked the store right before it, and sends what it had
+ * planned when the answer reaches it. No lock is held while something is sent, so this has to be longer than that takes.
+ */
+const SETTLING_MS = 50;
 
 /** What is recorded of the prompts of a tenant's users. */
 export interface UserUsage {
@@ -49,38 +48,25 @@ export class UserRecords {
    * id is never sent again. Rejects with `MemorySourceError` where memstem's own source fails; what was erased by then stays erased.
    */
   async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    const forgetting = await this.jobs.run(userId, async () => {
-      const own = this.jobs.scopeOf(userId, null);
-      const quotes = await this.#quotesOf(own, memoryId);
-      const scopes = await this.parts.store.scopesOf(this.jobs.tenant, userId);
-      const labels = new Set<Label>();
-      for (const scope of scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, own]) {
-        const { store, now, source } = this.parts;
-        const isInSource = source?.owned === true;
-        const gone = await retryWhileLocked(() =>
-          this.scopes.use(scope, (working) => forgetIn(working, store, memoryId, quotes, isInSource, now())),
-        );
-        for (const label of gone) labels.add(label);
-      }
-      // A scope in memory that was never stored is not among those of the store.
-      this.scopes.dropUser(this.jobs.tenant, userId);
-      const { source } = this.parts;
-      const deletedFromSource = source?.owned ? await source.delete(own, memoryId, this.jobs.closing) : null;
-      return { memoryId, labels: [...labels], deletedFromSource };
-    });
+    const forgetting = await this.jobs.run(userId, () => this.#forgetMemory(userId, memoryId, setTimeoutAsync));
     await this.parts.store.erased();
     return forgetting;
   }
 
-  /** Where a memory is quoted. With several agents the quotes are erased here already. */
-  async #quotesOf(own: Scope, memoryId: MemoryId): Promise<FoundQuotes> {
-    const { store, source } = this.parts;
-    // The source's text may be in no prompt yet. If the source fails, the deletion reports it.
-    const listed = source?.owned ? await source.list?.(own, this.jobs.closing).catch(() => []) : [];
-    const kept = (listed ?? []).filter(({ id }) => id === memoryId).map(({ text }) => canonicalText(text));
-    const quotes = await store.findQuotes(own.tenant, own.userId, memoryId, kept, () => setImmediateAsync());
-    if (quotes.scopes.size > 1) await retryWhileLocked(() => store.eraseQuotes(quotes));
-    return quotes;
+  /** @param settle waits so many milliseconds */
+  async #forgetMemory(
+    userId: UserId,
+    memoryId: MemoryId,
+    settle: (ms: number) => Promise<unknown>,
+  ): Promise<Forgetting> {
+    const own = this.jobs.scopeOf(userId, null);
+    const labels = await new MemoryForgetting(this.parts, this.jobs, this.scopes, own, memoryId).run();
+    // A scope in memory that was never stored is not among those of the store.
+    this.scopes.dropUser(this.jobs.tenant, userId);
+    const { source } = this.parts;
+    const deleting = source?.owned ? source.delete(own, memoryId, this.jobs.closing) : null;
+    const [deletedFromSource] = await Promise.all([deleting, settle(SETTLING_MS)]);
+    return { memoryId, labels: [...labels], deletedFromSource };
   }
 
   /** Forgets a user with everything memstem stores of them, with every agent. */
@@ -88,11 +74,12 @@ export class UserRecords {
     const forgotten = await this.jobs.run(userId, async () => {
       // First: once the user is deleted here, nobody asks again.
       await this.usage.forget(userId);
-      const isInSource = this.parts.source?.owned === true;
-      const scopes = await retryWhileLocked(() => this.parts.store.deleteUser(this.jobs.tenant, userId, isInSource));
+      const { source, store } = this.parts;
+      const isInSource = source?.owned === true;
+      const scopes = await retryWhileLocked(() => store.deleteUser(this.jobs.tenant, userId, isInSource));
       this.scopes.dropUser(this.jobs.tenant, userId);
-      if (this.parts.source?.owned)
-        await this.parts.source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing);
+      const deleting = isInSource ? source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing) : null;
+      await Promise.all([deleting, setTimeoutAsync(SETTLING_MS)]);
       return { userId, scopes };
     });
     await this.parts.store.erased();
@@ -144,13 +131,16 @@ export class UserRecords {
           );
           if (isChanged) changed.add(scope.userId);
         } else if (!changed.has(scope.userId)) {
-          await this.forgetMemory(scope.userId, event.memoryId);
+          // Once for all of them.
+          await this.jobs.run(scope.userId, () => this.#forgetMemory(scope.userId, event.memoryId, async () => {}));
           changed.add(scope.userId);
         }
       }
       after = found.next;
       await setImmediateAsync();
     }
+    if (event.kind === "deleted" && changed.size > 0)
+      await Promise.all([this.parts.store.erased(), setTimeoutAsync(SETTLING_MS)]);
     return changed.size;
   }
 

@@ -81,6 +81,8 @@ export class Responses {
     const previousId = textIn(body["previous_response_id"]);
     const held = conversationIn(body["conversation"]);
     const before = previousId ?? (held === null ? null : conversationKey(held));
+    // Before anything is read that a deletion from then on may concern.
+    const watch = await watchOf(memstem, userId);
     const found = before === null ? null : await this.#found(memstem, key(before));
     const previous = found === null || found.history === null ? null : { ...found, history: found.history };
     const added = (messagesOf(body["input"]) ?? []).filter((message) => !isInstructions(message));
@@ -95,7 +97,7 @@ export class Responses {
       added,
       conversationId: (named ??
         (isContinued || !mayBeContinued(body, added) ? null : newName())) as ConversationId | null,
-      watch: await watchOf(memstem, userId),
+      watch,
     };
   }
 }

@@ -21,6 +21,14 @@ export class DeletionWatch {
     return !this.covers(await this.store.deletionsOf(this.tenant, this.userId));
   }
 
+  /** Whether what was planned then may still be sent: nothing was deleted since, as far as the store says. Never rejects. */
+  async isSendable(): Promise<boolean> {
+    return this.isDeleted().then(
+      (isDeleted) => !isDeleted,
+      () => false,
+    );
+  }
+
   /** Whether the whole user was deleted since. */
   async isUserDeleted(): Promise<boolean> {
     return this.since.users !== (await this.store.deletionsOf(this.tenant, this.userId)).users;

@@ -1,13 +1,14 @@
 import type { Digest, Scope, ScopeState } from "../../core/index.js";
 import {
   type CommitBase,
+  isSameVersion,
   type ScopeDelta,
   StaleScopeError,
   type Store,
   type StoredVersion,
 } from "../../store/api/store.js";
 import { inSpan } from "../base/spans.js";
-import { isSameCount } from "./deletion-watch.js";
+import { DeletionWatch, isSameCount } from "./deletion-watch.js";
 import { OpenRequests } from "./open-requests.js";
 
 /**
@@ -33,6 +34,11 @@ export class WorkingScope {
   /** Another object after each commit. */
   get base(): CommitBase {
     return this.#base;
+  }
+
+  /** Notices what was deleted of the user since the state that this builds on. */
+  watch(): DeletionWatch {
+    return new DeletionWatch(this.store, this.scope.tenant, this.scope.userId, this.#base.deletions);
   }
 
   /** Waits until a commit is durable, and builds on it. Rejects as the commit does; then the scope in memory is ahead of the stored one. */
@@ -61,8 +67,4 @@ export class WorkingScope {
 /** What changed in a scope since the last commit, for the next one. */
 export function deltaOf(state: ScopeState): ScopeDelta {
   return { changes: state.drain(), whole: () => state.stored() };
-}
-
-function isSameVersion(a: StoredVersion | null, b: StoredVersion | null): boolean {
-  return a?.scopeId === b?.scopeId && a?.commits === b?.commits;
 }

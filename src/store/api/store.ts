@@ -46,6 +46,18 @@ export type * from "./user-data.js";
 export interface StoredVersion {
   readonly scopeId: number;
   readonly commits: number;
+  /**
+   * Checksum of the newest commit's record; 0: there is none. Where all else is equal and this is not, the database went back to an earlier
+   * state (a backup, a standby that had not received everything) and was written to since. Absent: not known, and not compared.
+   */
+  readonly sum?: number | undefined;
+}
+
+/** Whether two versions are of one state of one scope; null: never stored. */
+export function isSameVersion(a: StoredVersion | null, b: StoredVersion | null): boolean {
+  if (a === null || b === null) return a === b;
+  if (a.scopeId !== b.scopeId || a.commits !== b.commits) return false;
+  return a.sum === undefined || b.sum === undefined || a.sum === b.sum;
 }
 
 /** A stored scope, with the version that the next commit has to pass. */
@@ -272,8 +284,12 @@ export interface Store {
   commitEnd(scope: Scope, base: CommitBase): Promise<void>;
   /** Checkpoints and truncates the write-ahead log, so that deleted text is not left there. */
   emptyLog(): Promise<void>;
-  /** A request answered before; null where there is none, or where messages of it were erased since. */
-  findRequest(scope: Scope, id: RequestId): Promise<AnsweredRequest | null>;
+  /**
+   * A request answered before; null where there is none, or where messages of it were erased since.
+   *
+   * @param said what its caller says again: erased messages among these are no obstacle
+   */
+  findRequest(scope: Scope, id: RequestId, said?: readonly ChatMessage[]): Promise<AnsweredRequest | null>;
   /** A response by a digest of its id; null where none is kept of this scope. */
   findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null>;
   /**

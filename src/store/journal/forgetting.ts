@@ -7,6 +7,7 @@ import {
   type FoundQuotes,
   StaleScopeError,
   type StoredVersion,
+  StoreUnavailableError,
 } from "../api/store.js";
 import { readInPieces } from "./body-reading.js";
 import { writeUnit } from "./commits.js";
@@ -78,7 +79,8 @@ export async function eraseQuotes(parts: JournalParts, quotes: FoundQuotes): Pro
       await database.writeTogether(units);
       return;
     } catch (error) {
-      if (!(error instanceof StaleScopeError) || attempt === MAX_ATTEMPTS) throw error;
+      if (!(error instanceof StaleScopeError)) throw error;
+      if (attempt === MAX_ATTEMPTS) throw new StoreUnavailableError("busy", { cause: error });
     }
   }
 }

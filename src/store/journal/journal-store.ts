@@ -159,8 +159,8 @@ export class JournalStore implements Store {
     return this.database.emptyLog();
   }
 
-  findRequest(scope: Scope, id: RequestId) {
-    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).answered(id));
+  findRequest(scope: Scope, id: RequestId, said: readonly ChatMessage[] = []) {
+    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).answered(id, said));
   }
 
   findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null> {

@@ -18,11 +18,13 @@ const NOTHING_KNOWN: ScopeBook = { behind: { records: 0, length: 0, snapshotLeng
 export class JournalVersion implements StoredVersion {
   readonly scopeId: number;
   readonly commits: number;
+  readonly sum: number | undefined;
   readonly #book: ScopeBook;
 
-  constructor({ scopeId, commits }: StoredVersion, book: ScopeBook) {
+  constructor({ scopeId, commits, sum }: StoredVersion, book: ScopeBook) {
     this.scopeId = scopeId;
     this.commits = commits;
+    this.sum = sum;
     this.#book = book;
   }
 

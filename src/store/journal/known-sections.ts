@@ -1,5 +1,5 @@
 import { type Digest, LruMap, type Scope } from "../../core/index.js";
-import type { StoredVersion } from "../api/store.js";
+import { isSameVersion, type StoredVersion } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import { listInPages, readInPieces } from "./body-reading.js";
 import type { JournalRecord, RecordKind } from "./journal-database.js";
@@ -37,7 +37,7 @@ export class KnownSections {
     const { digests } = this.parts;
     const name = nameOf(scope);
     const remembered = this.#remembered.get(name);
-    const isCurrent = remembered !== undefined && areSame(remembered.version, version);
+    const isCurrent = remembered !== undefined && isSameVersion(remembered.version, version);
     const wanted = new Set(sections.map((section) => digests.seal(section)));
     const found = isCurrent ? remembered.sections : await this.#read(name, version, wanted);
     return sections.filter((section) => found.has(digests.seal(section)));
@@ -46,7 +46,7 @@ export class KnownSections {
   /** This process composed in a scope, or changed nothing of its sections: what is remembered at the version before is so at the next. */
   committed(scope: Scope, before: StoredVersion | null, next: StoredVersion, sections: readonly Digest[]): void {
     const remembered = this.#remembered.get(nameOf(scope));
-    if (remembered === undefined || before === null || !areSame(remembered.version, before)) return;
+    if (remembered === undefined || before === null || !isSameVersion(remembered.version, before)) return;
     for (const section of sections) remembered.sections.add(this.parts.digests.seal(section));
     // Else it is of a version that is gone, and not used again.
     if (remembered.sections.size <= this.mostSections) remembered.version = next;
@@ -88,8 +88,4 @@ export class KnownSections {
 
 function nameOf({ tenant, userId, agentId }: Scope): string {
   return JSON.stringify([tenant, userId, agentId]);
-}
-
-function areSame(one: StoredVersion, other: StoredVersion): boolean {
-  return one.scopeId === other.scopeId && one.commits === other.commits;
 }

@@ -1,15 +1,31 @@
-import type { ChatMessage, NodeId, RequestId, Scope, Turn, TurnId } from "../../core/index.js";
+import {
+  type ChatMessage,
+  messageDigest,
+  type NodeId,
+  type RequestId,
+  type Scope,
+  type Turn,
+  type TurnId,
+} from "../../core/index.js";
 import type { AnsweredRequest, ServedRequest } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
 import type { JournalDatabase, RecordKey } from "./journal-database.js";
 import { type JournalParts, reportIn } from "./journal-parts.js";
 import { type NamedRequest, newestRequests, requestsIn, requestsNamed } from "./named-requests.js";
-import { TurnReading } from "./turn-reading.js";
+import { type FoundTurn, TurnReading } from "./turn-reading.js";
 
 /** How many of a scope's last requests are searched for reports and open requests. */
 const REQUESTS_LOOKED_AT = 32;
 /** Ids that are looked up at once. */
 const IDS_AT_ONCE = 500;
+
+/** What a turn was given, with erased messages as they are said again; null where one of them is not. */
+function saidAgain({ record, turn }: FoundTurn, said: readonly ChatMessage[]): readonly ChatMessage[] | null {
+  const known = new Map(said.map((message) => [messageDigest(message), message]));
+  const stored = record.turns.find((one) => one.turn.id === turn.id)?.given ?? [];
+  const given = turn.given.map((digest, at) => stored[at] ?? known.get(digest) ?? null);
+  return given.includes(null) ? null : (given as readonly ChatMessage[]);
+}
 
 /** Stored requests of one scope. */
 export class RequestReading {
@@ -19,7 +35,7 @@ export class RequestReading {
   ) {}
 
   /** See `Store.findRequest`. */
-  async answered(id: RequestId): Promise<AnsweredRequest | null> {
+  async answered(id: RequestId, said: readonly ChatMessage[]): Promise<AnsweredRequest | null> {
     const [named] = await requestsNamed(this.parts.database, this.scopeId, [id]);
     if (named === undefined) return null;
     const reading = this.#turns();
@@ -28,8 +44,9 @@ export class RequestReading {
     if (record?.request == null || own === undefined) return null;
     const turns: { turn: Turn; given: readonly ChatMessage[] }[] = [];
     for await (const found of reading.upFrom(await reading.turn(own.turn.id))) {
-      if (found?.given == null) return null;
-      turns.push({ turn: found.turn, given: found.given });
+      const given = found?.given ?? (found && saidAgain(found, said));
+      if (found === null || given === null) return null;
+      turns.push({ turn: found.turn, given });
     }
     const head = await reading.head(own.turn.head);
     return head === null ? null : { ...record.request, head, turns: turns.reverse() };

@@ -69,9 +69,10 @@ export class BackgroundVacuum {
     const end = () => {
       ended ??= client.end();
     };
-    this.#closing.signal.addEventListener("abort", end);
     try {
+      // Bounded by itself; ended while it connects, the driver's client may never say that it has.
       await client.connect();
+      this.#closing.signal.addEventListener("abort", end);
       for (const table of TABLES) {
         if (this.#closing.signal.aborted) return;
         // Another instance that is at it does this one's work, too.

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { isConnectionLost, namedFault } from "./postgres-faults.js";
 
@@ -19,6 +20,9 @@ const STATEMENT_MS = 10_000;
 const LOCK_MS = 2_000;
 /** Milliseconds until a connection that says nothing is given up: its server may be gone without a word. */
 const SILENCE_MS = 15_000;
+/** Milliseconds for which a transaction whose connection was lost is run again, and the wait before the first time; doubled after each. */
+const AGAIN_MS = 2_000;
+const FIRST_WAIT_MS = 10;
 /** Milliseconds until an unused connection is closed. */
 const IDLE_MS = 60_000;
 
@@ -101,6 +105,23 @@ export class Connections {
       return await this.#run(this.#readers, work);
     } catch (error) {
       throw this.noticed(error);
+    }
+  }
+
+  /**
+   * The same for a transaction that may be run twice: where its connection is lost it is run again, for {@link AGAIN_MS} at most, as it may
+   * be stored or not. Rejects with the store's faults.
+   */
+  async changeAgain<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    for (let wait = FIRST_WAIT_MS; ; wait *= 2) {
+      try {
+        return await this.#run(this.#readers, work);
+      } catch (error) {
+        const isOver = performance.now() - startedAt + wait > AGAIN_MS;
+        if (!isConnectionLost(error) || isOver) throw this.noticed(error);
+      }
+      await setTimeout(wait);
     }
   }
 

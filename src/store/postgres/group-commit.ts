@@ -1,11 +1,10 @@
 import type pg from "pg";
-import type { DeletionCounts } from "../api/store.js";
+import { type DeletionCounts, isSameVersion } from "../api/store.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
-import { sumOfRecord } from "../journal/record-sum.js";
 import { ask } from "./connections.js";
-import { agentColumn, numberOf, ROW_COLUMNS, type StoredRecordRow } from "./rows.js";
+import { agentColumn, newestRecord, numberOf, ROW_COLUMNS, type StoredRecordRow } from "./rows.js";
 import { SCHEMA } from "./schema.js";
-import { appendedBy, applyUnits, type ClaimedUnit, isEnd, numberedRecords, readRewritten } from "./unit-changes.js";
+import { applyUnits, type ClaimedUnit, isEnd, numberedRecords, readRewritten, sumBehind } from "./unit-changes.js";
 
 /** A unit with what it is locked by; see `LockKeys`. */
 export interface LockedUnit {
@@ -22,6 +21,7 @@ export type UnitOutcome = WrittenUnit | "stale";
 interface Claim extends DeletionCounts {
   readonly scopeId: number | null;
   readonly commits: number;
+  readonly sum: number;
 }
 
 /** Names the locks of buckets among other advisory locks of the database. */
@@ -46,10 +46,11 @@ const LOCK_SCOPES = {
 const CLAIM = {
   name: "claim",
   text: `select s.scope_id as "scopeId",
-      coalesce((select n from ${SCHEMA}.journal j where j.scope_id = s.scope_id order by n desc limit 1), 0) as commits,
+      coalesce(l.n, 0) as commits, coalesce(l.sum, 0) as sum,
       coalesce(d.users, 0) as users, coalesce(d.memories, 0) as memories
     from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) with ordinality as u (tenant, user_id, agent_id, bucket, at)
     left join ${SCHEMA}.scopes s on s.tenant = u.tenant and s.user_id = u.user_id and s.agent_id = u.agent_id
+    left join ${newestRecord("s.scope_id")} l on true
     left join ${SCHEMA}.deletions d on d.bucket = u.bucket
     order by u.at`,
 };
@@ -91,7 +92,7 @@ export async function commitGroup(
   const claims = await claim(client, units);
   const isStored = await Promise.all(units.map((unit, at) => isStoredAlready(client, unit, claims[at])));
   const outcomes = units.map((unit, at): UnitOutcome | "applied" =>
-    isStored[at] === true ? written(unit.unit, claims[at]) : isCurrent(unit.unit, claims[at]) ? "applied" : "stale",
+    isStored[at] === true ? storedBefore(unit.unit, claims[at]) : isCurrent(unit, claims[at]) ? "applied" : "stale",
   );
   if (!outcomes.includes("applied") || (isTogether && outcomes.includes("stale"))) {
     await client.query("rollback");
@@ -107,7 +108,7 @@ export async function commitGroup(
   const byUnit = new Map(claimed.map((one) => [one.unit, one]));
   return units.map(({ unit }, at) => {
     const outcome = outcomes[at] as UnitOutcome | "applied";
-    return outcome === "applied" ? written(unit, byUnit.get(unit)) : outcome;
+    return outcome === "applied" ? written(byUnit.get(unit) as ClaimedUnit, rewritten) : outcome;
   });
 }
 
@@ -131,17 +132,29 @@ async function claim(client: pg.ClientBase, units: readonly LockedUnit[]): Promi
   return claims;
 }
 
-function isCurrent({ version, deletions }: JournalUnit, claim: Claim | undefined): boolean {
+function isCurrent({ unit, isUncertain }: LockedUnit, claim: Claim | undefined): boolean {
   if (claim === undefined) return false;
+  const { version, deletions } = unit;
   if (deletions !== null && (deletions.users !== claim.users || deletions.memories !== claim.memories)) return false;
-  if (version === null) return claim.scopeId === null;
-  return claim.scopeId === version.scopeId && claim.commits === version.commits;
+  const { scopeId, commits, sum } = claim;
+  if (version === null || scopeId === null) return version === null && scopeId === null;
+  // One without records may have rewritten the newest record already.
+  return isSameVersion(isUncertain ? { ...version, sum: undefined } : version, { scopeId, commits, sum });
 }
 
-function written(unit: JournalUnit, of: Pick<Claim, "scopeId"> | undefined): WrittenUnit {
-  const { scopeId = null } = of ?? {};
+function written(claimed: ClaimedUnit, rewritten: ReadonlyMap<number, StoredRecordRow>): WrittenUnit {
+  const { unit, scopeId, commits, records } = claimed;
+  if (isEnd(unit)) return { version: null };
+  return { version: { scopeId, commits: commits + records.length, sum: sumBehind(claimed, rewritten) } };
+}
+
+/** The outcome of a unit that is found stored; others may have been since. */
+function storedBefore(unit: JournalUnit, claim: Claim | undefined): WrittenUnit {
+  const { scopeId = null } = claim ?? {};
   if (isEnd(unit) || scopeId === null) return { version: null };
-  return { version: { scopeId, commits: (unit.version?.commits ?? 0) + appendedBy(unit) } };
+  const commits = unit.version?.commits ?? 0;
+  const last = numberedRecords(unit, scopeId, commits).at(-1);
+  return { version: { scopeId, commits: last?.n ?? commits, sum: last?.sum ?? unit.version?.sum } };
 }
 
 /**
@@ -153,14 +166,14 @@ async function isStoredAlready(client: pg.ClientBase, locked: LockedUnit, claim:
   if (!isUncertain || claim === undefined) return false;
   if (claim.scopeId === null) return isEnd(unit);
   if (unit.version !== null && unit.version.scopeId !== claim.scopeId) return isEnd(unit);
-  const [first] = numberedRecords({ unit, commits: unit.version?.commits ?? 0 });
+  const [first] = numberedRecords(unit, claim.scopeId, unit.version?.commits ?? 0);
   if (first === undefined) return false;
-  const [n, record] = first;
+  const { record, n, sum } = first;
   const [row] = await ask<StoredRecordRow>(client, RECORD, [claim.scopeId, n]);
   if (row === undefined || row.at !== record.at) return false;
   const isSameRequest =
     record.requestId !== null && record.requestId === row.requestId && numberOf(record.kind) === row.kind;
-  return isSameRequest || sumOfRecord({ ...record, scopeId: claim.scopeId, n }) === row.sum;
+  return isSameRequest || sum === row.sum;
 }
 
 /** Creates the scopes of units that begin one. */
@@ -169,7 +182,10 @@ async function withScopes(
   claims: readonly (LockedUnit & Claim)[],
 ): Promise<(ClaimedUnit & LockedUnit)[]> {
   const scopes = claims.flatMap(({ scopeId, unit }) => (scopeId === null ? [unit] : []));
-  if (scopes.length === 0) return claims.map((one) => ({ ...one, scopeId: one.scopeId as number }));
+  const claimedAs = (one: LockedUnit & Claim, scopeId: number) => {
+    return { ...one, scopeId, records: numberedRecords(one.unit, scopeId, one.commits) };
+  };
+  if (scopes.length === 0) return claims.map((one) => claimedAs(one, one.scopeId as number));
   const rows = await ask<{ scopeId: number; tenant: string; userId: string; agentId: string }>(client, CREATE, [
     scopes.map(({ scope }) => scope.tenant),
     scopes.map(({ scope }) => scope.userId),
@@ -180,6 +196,7 @@ async function withScopes(
   const ids = new Map(rows.map((row) => [nameOf(row.tenant, row.userId, row.agentId), row.scopeId]));
   return claims.map((one) => {
     const { tenant, userId } = one.unit.scope;
-    return { ...one, scopeId: one.scopeId ?? (ids.get(nameOf(tenant, userId, agentColumn(one.unit.scope))) as number) };
+    const created = ids.get(nameOf(tenant, userId, agentColumn(one.unit.scope))) as number;
+    return claimedAs(one, one.scopeId ?? created);
   });
 }

@@ -6,6 +6,7 @@ import { ask, type Connections, type NamedStatement } from "./connections.js";
 import {
   agentColumn,
   KEY_COLUMNS,
+  newestRecord,
   numberOf,
   ROW_COLUMNS,
   readKey,
@@ -16,13 +17,12 @@ import {
 import { SCHEMA } from "./schema.js";
 import { FORGOTTEN } from "./user-reads.js";
 
-const VERSION_OF = `select s.scope_id as "scopeId",
-    coalesce((select n from ${SCHEMA}.journal j where j.scope_id = s.scope_id order by n desc limit 1), 0) as commits
-  from ${SCHEMA}.scopes s where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3`;
+const VERSION_OF = `select s.scope_id as "scopeId", coalesce(l.n, 0) as commits, coalesce(l.sum, 0) as sum
+  from ${SCHEMA}.scopes s left join ${newestRecord("s.scope_id")} l on true where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3`;
 
 const STATE: NamedStatement = {
   name: "state",
-  text: `select v."scopeId", v.commits, t.n, t.sum, t.data, coalesce(d.users, 0) as users, coalesce(d.memories, 0) as memories
+  text: `select v."scopeId", v.commits, v.sum, t.n, t.sum as "snapshotSum", t.data, coalesce(d.users, 0) as users, coalesce(d.memories, 0) as memories
     from (select $4::integer as bucket) u left join (${VERSION_OF}) v on true
     left join ${SCHEMA}.snapshots t on t.scope_id = v."scopeId" left join ${SCHEMA}.deletions d on d.bucket = u.bucket`,
 };
@@ -30,8 +30,10 @@ const STATE: NamedStatement = {
 interface StateRow extends DeletionCounts {
   readonly scopeId: number | null;
   readonly commits: number;
-  readonly n: number | null;
+  /** Of the newest record. */
   readonly sum: number;
+  readonly n: number | null;
+  readonly snapshotSum: number;
   readonly data: string;
 }
 
@@ -107,9 +109,9 @@ export class RecordReads {
         ask<{ memoryId: MemoryId }>(client, FORGOTTEN, [scope.tenant, scope.userId]),
       ]),
     );
-    const { scopeId = null, commits = 0, users = 0, memories = 0 } = state ?? {};
+    const { scopeId = null, commits = 0, sum = 0, users = 0, memories = 0 } = state ?? {};
     return {
-      version: scopeId === null ? null : { scopeId, commits },
+      version: scopeId === null ? null : { scopeId, commits, sum },
       snapshot: state === undefined ? null : readSnapshot(state),
       behind: rows.map((row) => {
         const { n, kind, changes } = readRecord(row);
@@ -122,7 +124,7 @@ export class RecordReads {
 
   async versionOf(scope: Scope): Promise<StoredVersion | null> {
     const statement = { name: "version", text: VERSION_OF };
-    const [version] = await this.connections.read<{ scopeId: number; commits: number }>(statement, nameOf(scope));
+    const [version] = await this.connections.read<StoredVersion & object>(statement, nameOf(scope));
     return version ?? null;
   }
 
@@ -182,9 +184,10 @@ export class RecordReads {
 }
 
 /** Throws for a snapshot that is not what was written. */
-function readSnapshot({ scopeId, n, sum, data }: StateRow): Snapshot | null {
+function readSnapshot({ scopeId, n, snapshotSum, data }: StateRow): Snapshot | null {
   if (scopeId === null || n === null) return null;
-  if (sumOfSnapshot(scopeId, { n, data }) !== sum) throw damagedRecord({ scopeId, n }, "its snapshot is damaged");
+  if (sumOfSnapshot(scopeId, { n, data }) !== snapshotSum)
+    throw damagedRecord({ scopeId, n }, "its snapshot is damaged");
   return { n, data };
 }
 

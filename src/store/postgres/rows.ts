@@ -7,6 +7,7 @@ import {
   type ScopeRow,
 } from "../journal/journal-database.js";
 import { damagedRecord, sumOfRecord } from "../journal/record-sum.js";
+import { SCHEMA } from "./schema.js";
 
 /** A row of `journal`, without its bodies. */
 export interface StoredKeyRow extends Omit<RecordKey, "kind"> {
@@ -34,6 +35,11 @@ export const KEY_COLUMNS = `j.seq, j.scope_id as "scopeId", j.n, j.kind, j.turn,
 export const ROW_COLUMNS = `${KEY_COLUMNS}, j.sum, j.changes, j.said`;
 export const SCOPE_COLUMNS = `s.scope_id as "scopeId", s.tenant, s.user_id as "userId", s.agent_id as "agentId",
   s.created_at as "createdAt"`;
+
+/** A scope's newest record as a table of one row, or none: its number and checksum are the scope's version. */
+export function newestRecord(scopeId: string): string {
+  return `lateral (select n, sum from ${SCHEMA}.journal where scope_id = ${scopeId} order by n desc limit 1)`;
+}
 
 const NUMBERS = new Map<RecordKind, number>(RECORD_KINDS.map((kind, number) => [kind, number]));
 

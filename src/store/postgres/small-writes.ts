@@ -78,11 +78,15 @@ export class SmallWrites {
     private readonly keys: LockKeys,
   ) {}
 
-  /** See `JournalDatabase.deleteUser`. No commit of the user's is under way while its bucket is locked. */
-  deleteUser(tenant: string, userId: UserId, { memoryId, isInSource }: CountedDeletion): Promise<number> {
+  /**
+   * See `JournalDatabase.deleteUser`. No commit of the user's is under way while its bucket is locked. Where its outcome is not heard of it is
+   * done again: then it finds nothing, and is counted twice, which says no more than once.
+   */
+  async deleteUser(tenant: string, userId: UserId, { memoryId, isInSource }: CountedDeletion): Promise<number> {
     const user = { tenant, userId };
     const bucket = this.keys.bucketOf(user);
-    return this.connections.change(async (client) => {
+    let found = 0;
+    await this.connections.changeAgain(async (client) => {
       const [, , rows] = await Promise.all([
         client.query("begin"),
         lockBuckets(client, [{ bucket, isDeleting: true }]),
@@ -96,6 +100,7 @@ export class SmallWrites {
         ),
       ]);
       const scopeIds = rows.map(({ scopeId }) => scopeId);
+      found = Math.max(found, scopeIds.length);
       await Promise.all([
         ...deleteScopes(client, scopeIds),
         ask(
@@ -109,8 +114,8 @@ export class SmallWrites {
         ...sendDeletion(client, bucket, user, memoryId, isInSource),
         client.query("commit"),
       ]);
-      return scopeIds.length;
     });
+    return found;
   }
 
   async deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): Promise<void> {
@@ -138,7 +143,7 @@ export class SmallWrites {
     const bucket = this.keys.bucketOf(scope);
     const { id, requestId, held, sentMessages, sent, output } = row;
     const allowed = [tenant, userId, agentColumn(scope), bucket, deletions.users, deletions.memories];
-    await this.connections.change((client) =>
+    await this.connections.changeAgain((client) =>
       Promise.all([
         client.query("begin"),
         lockBuckets(client, [{ bucket, isDeleting: false }]),

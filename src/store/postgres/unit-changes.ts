@@ -9,9 +9,19 @@ import { SCHEMA, SCOPE_TABLES } from "./schema.js";
 export interface ClaimedUnit {
   readonly unit: JournalUnit;
   readonly scopeId: number;
-  /** The number of its newest record; 0: none. */
+  /** The number of its newest record, and that one's checksum; 0: none. */
   readonly commits: number;
+  readonly sum: number;
   readonly bucket: number;
+  /** What the unit appends. */
+  readonly records: readonly NumberedRecord[];
+}
+
+/** A record that a unit appends, with its number and checksum. */
+export interface NumberedRecord {
+  readonly record: NewRecord;
+  readonly n: number;
+  readonly sum: number;
 }
 
 /** In place of a memory's id: everything of the user. */
@@ -21,7 +31,7 @@ export const EVERYTHING = "";
 const ROWS_AT_ONCE = 32;
 
 /** How many records a unit appends. */
-export function appendedBy({ changes }: JournalUnit): number {
+function appendedBy({ changes }: JournalUnit): number {
   return changes.reduce((sum, change) => sum + (change.kind === "append" ? change.records.length : 0), 0);
 }
 
@@ -30,10 +40,27 @@ export function isEnd({ changes }: JournalUnit): boolean {
   return changes.some(({ kind }) => kind === "end");
 }
 
-/** The records that a unit appends, each with its number. */
-export function numberedRecords({ unit, commits }: Pick<ClaimedUnit, "unit" | "commits">): [number, NewRecord][] {
-  const records = unit.changes.flatMap((change) => (change.kind === "append" ? change.records : []));
-  return records.map((record, at) => [commits + 1 + at, record]);
+/** The records that a unit appends behind a scope's first `commits`. */
+export function numberedRecords({ changes }: JournalUnit, scopeId: number, commits: number): NumberedRecord[] {
+  const records = changes.flatMap((change) => (change.kind === "append" ? change.records : []));
+  return records.map((record, at) => {
+    const n = commits + 1 + at;
+    return { record, n, sum: sumOfRecord({ ...record, scopeId, n }) };
+  });
+}
+
+/** The checksum of a scope's newest record behind a unit. */
+export function sumBehind(
+  { unit, commits, sum, records }: Pick<ClaimedUnit, "unit" | "commits" | "sum" | "records">,
+  rewritten: ReadonlyMap<number, StoredRecordRow>,
+): number {
+  const last = records.at(-1);
+  if (last !== undefined) return last.sum;
+  for (const change of unit.changes) {
+    const row = change.kind === "rewrite" ? rewritten.get(change.seq) : undefined;
+    if (change.kind === "rewrite" && row?.n === commits) return sumOfRecord({ ...readRecord(row), ...change.to });
+  }
+  return sum;
 }
 
 /** Reads what some units rewrite, by `seq`. Rejects where a unit rewrites or removes what its scope does not have. */
@@ -100,11 +127,9 @@ const JOURNAL_COLUMNS: Columns = {
 };
 const MEMORY_COLUMNS: Columns = { table: "known_memories", names: ["scope_id", "hashes"] };
 
-function journalRows(claimed: ClaimedUnit): unknown[][] {
-  const { scopeId } = claimed;
-  return numberedRecords(claimed).map(([n, record]) => {
+function journalRows({ scopeId, records }: ClaimedUnit): unknown[][] {
+  return records.map(({ record, n, sum }) => {
     const { kind, turn, turns, conversation, requestId, leaf, at, changes, said } = record;
-    const sum = sumOfRecord({ ...record, scopeId, n });
     return [scopeId, n, numberOf(kind), turn, turns, conversation, requestId, leaf, at, sum, changes, said];
   });
 }

@@ -35,9 +35,9 @@ export function prepareReads(sqlite: Database.Database) {
   return {
     version: prepare<ScopeKey, StoredVersion>(
       sqlite,
-      `select scope_id as scopeId,
-         coalesce((select max(n) from journal where journal.scope_id = users.scope_id), 0) as commits
-       from users where tenant = @tenant and user_id = @userId and agent_id = @agentId`,
+      `select users.scope_id as scopeId, coalesce(n, 0) as commits, coalesce(sum, 0) as sum
+       from users left join journal on journal.scope_id = users.scope_id
+       where tenant = @tenant and user_id = @userId and agent_id = @agentId order by n desc limit 1`,
     ),
     scopesOf: prepare<{ readonly tenant: string; readonly userId: string }, NamedScope>(
       sqlite,

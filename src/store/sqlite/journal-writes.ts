@@ -1,5 +1,5 @@
 import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
-import { type DeletionCounts, StaleScopeError, type StoredVersion } from "../api/store.js";
+import { type DeletionCounts, isSameVersion, StaleScopeError } from "../api/store.js";
 import type { DatabaseConnection } from "../database/connection.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import { keyOf } from "../database/scope-key.js";
@@ -28,6 +28,8 @@ interface Applied {
   /** The last record's number and `seq`; 0: none. */
   n: number;
   seq: number;
+  /** Its checksum. */
+  sum: number;
   /** What removed records told of known memories. */
   readonly loose: Buffer[];
 }
@@ -131,8 +133,11 @@ export class JournalWrites {
     // By name too: the number of a scope whose first commit was undone is given again.
     const stored = this.#statements.claimed.get(version.scopeId);
     const isNamed = stored?.tenant === tenant && stored.userId === userId && stored.agentId === agentId;
-    if (stored === undefined || !isNamed || (stored.n ?? 0) !== version.commits) throw stale();
-    return { scopeId: version.scopeId, n: version.commits, seq: stored.seq ?? 0, loose: [] };
+    if (stored === undefined || !isNamed) throw stale();
+    const { scopeId } = version;
+    const [commits, sum] = [stored.n ?? 0, stored.sum ?? 0];
+    if (!isSameVersion({ scopeId, commits, sum }, version)) throw stale();
+    return { scopeId, n: commits, seq: stored.seq ?? 0, sum, loose: [] };
   }
 
   #apply(unit: JournalUnit, stored: Applied | null): WrittenUnit {
@@ -149,15 +154,15 @@ export class JournalWrites {
     if (!hasEnded) this.#keepHashes(scope, Buffer.concat(scope.loose));
     if (unit.deletion !== undefined)
       this.#deletions.count(unit.scope, unit.deletion.memoryId, unit.deletion.isInSource);
-    const version: StoredVersion = { scopeId: scope.scopeId, commits: scope.n };
-    return { version: hasEnded ? null : version };
+    const { scopeId, n: commits, sum } = scope;
+    return { version: hasEnded ? null : { scopeId, commits, sum } };
   }
 
   #create({ scope, at }: JournalUnit): Applied {
     const scopeId = this.#statements.addScope.get({ ...keyOf(scope), createdAt: at });
     // Another unit of the same call has created it.
     if (scopeId === undefined) throw new Error("two units of one call write to one scope");
-    return { scopeId, n: 0, seq: 0, loose: [] };
+    return { scopeId, n: 0, seq: 0, sum: 0, loose: [] };
   }
 
   #change(unit: JournalUnit, scope: Applied, change: JournalChange): void {
@@ -182,7 +187,7 @@ export class JournalWrites {
         for (const digest of change.digests) s.removeHead.run({ scopeId, digest });
         return;
       case "rewrite":
-        this.#rewrite(scopeId, change.seq, change.to);
+        this.#rewrite(scope, change.seq, change.to);
         return;
       case "remove":
         this.#remove(scope, change.seqs);
@@ -210,6 +215,7 @@ export class JournalWrites {
       sum,
     });
     scope.n = n;
+    scope.sum = sum;
     scope.seq = Number(lastInsertRowid);
   }
 
@@ -220,13 +226,16 @@ export class JournalWrites {
     this.#statements.keepHashes.run({ seq, scopeId, hashes });
   }
 
-  #rewrite(scopeId: number, seq: number, to: RewrittenRecord): void {
+  #rewrite(scope: Applied, seq: number, to: RewrittenRecord): void {
+    const { scopeId } = scope;
     const s = this.#statements;
     const row = s.record.get(seq);
     if (row === undefined || row.scopeId !== scopeId) throw new Error("a rewritten record is not there");
     const before = readRecord(row);
     const after = { ...before, ...to };
-    s.rewrite.run({ ...after, kind: numberOf(after.kind), sum: sumOfRecord(after) });
+    const sum = sumOfRecord(after);
+    s.rewrite.run({ ...after, kind: numberOf(after.kind), sum });
+    if (seq === scope.seq) scope.sum = sum;
     if (before.requestId !== null && after.requestId !== before.requestId)
       s.removeResponsesOf.run({ scopeId, requestId: before.requestId });
   }

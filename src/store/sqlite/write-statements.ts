@@ -69,9 +69,9 @@ function scopeStatements(sqlite: Database.Database) {
       "select scope_id from users where tenant = @tenant and user_id = @userId and agent_id = @agentId",
     ),
     /** A scope's name, and its last record. */
-    claimed: prepare<number, ScopeKey & { readonly n: number | null; readonly seq: number | null }>(
+    claimed: prepare<number, ScopeKey & { readonly [column in "n" | "seq" | "sum"]: number | null }>(
       sqlite,
-      `select tenant, user_id as userId, agent_id as agentId, n, seq
+      `select tenant, user_id as userId, agent_id as agentId, n, seq, sum
        from users left join journal on journal.scope_id = users.scope_id
        where users.scope_id = ? order by n desc limit 1`,
     ),

@@ -102,7 +102,7 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
       it("are read as they were written, by either process, once the write resolved", async () => {
         const record = composed(1, { conversation: 2 ** 48 - 1, at: 1_795_000_000_000, said: '["ü","\\u0000","😀"]' });
         const { version } = await one.write(unitOf(ana, null, [record]));
-        expect(version).toEqual({ scopeId: expect.any(Number), commits: 1 });
+        expect(version).toEqual({ scopeId: expect.any(Number), commits: 1, sum: expect.any(Number) });
         const { scopeId } = version as StoredVersion;
         for (const handle of [one, two]) {
           const { changes, said, ...key } = record;
@@ -359,6 +359,7 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
           null,
           { ...version, commits: 1 },
           { ...version, commits: 3 },
+          { ...version, sum: (version.sum ?? 0) + 1 },
           { ...version, scopeId: version.scopeId + 1 },
         ];
         for (const base of stale) {

@@ -1,5 +1,7 @@
+import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
+import { BackgroundVacuum } from "../../../src/store/postgres/background-vacuum.js";
 import { openPostgres } from "../../../src/store/postgres/open-postgres.js";
 import { newDatabase, testServer } from "../../postgres/test-server.js";
 import { composed, scopeNamed, unitOf } from "../journal/journal-database.suite.js";
@@ -33,5 +35,18 @@ describe.skipIf(server.url === null)("erased text in PostgreSQL", () => {
     await expect.poll(vacuums, { timeout: 10_000 }).toBe(1);
     await client.end();
     await journal.close();
+  });
+
+  it("keeps nothing from closing, whenever that is", async () => {
+    const url = await newDatabase(server.url ?? "");
+    const { journal } = await openPostgres(url);
+    await journal.close();
+    // It takes some milliseconds to connect.
+    for (let pause = 0; pause < 60; pause++) {
+      const vacuum = new BackgroundVacuum(url);
+      vacuum.request();
+      await setTimeout((pause / 5) % 12);
+      await vacuum.close();
+    }
   });
 });

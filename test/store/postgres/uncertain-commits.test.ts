@@ -76,13 +76,13 @@ describe.skipIf(server.url === null)("a commit whose connection is lost at its e
     const { version } = await cut.journal.write(unitOf(ana, null, [composed(1)]));
     const [key] = await cut.journal.list(version?.scopeId ?? 0, { most: 1 });
     proxy.cut("before its client hears of it");
-    await cut.journal.write({
+    const rewritten = await cut.journal.write({
       ...unitOf(ana, version, []),
       changes: [{ kind: "rewrite", seq: key?.seq ?? 0, to: { said: null } }],
     });
     expect((await other.journal.read([key?.seq ?? 0]))[0]?.said).toBeNull();
     proxy.cut("before its client hears of it");
-    const ended = await cut.journal.write({ ...unitOf(ana, version, []), changes: [{ kind: "end" }] });
+    const ended = await cut.journal.write({ ...unitOf(ana, rewritten.version, []), changes: [{ kind: "end" }] });
     expect(ended).toEqual({ version: null });
     expect(await other.journal.versionOf(ana)).toBeNull();
     expect(proxy.count()).toBe(2);
@@ -101,4 +101,24 @@ describe.skipIf(server.url === null)("a commit whose connection is lost at its e
     );
     expect(await other.journal.deletionsOf("default", "ana" as UserId)).toEqual({ users: 0, memories: 1 });
   });
+
+  it.each(["before the server hears of it", "before its client hears of it"] as const)(
+    "deletes a user all the same, and says of how many scopes, where it is lost %s",
+    async (where) => {
+      await cut.journal.write(unitOf(ana, null, [composed(1)]));
+      await cut.journal.write(unitOf(scopeNamed("ana", "coach"), null, [composed(1)]));
+      await cut.journal.write(unitOf(bob, null, [composed(1)]));
+      proxy.cut(where);
+      const deletion = { memoryId: null, isInSource: true };
+      expect(await cut.journal.deleteUser("default", "ana" as UserId, deletion)).toBe(2);
+      expect(proxy.count()).toBe(1);
+      expect(await other.journal.scopesOf("default", "ana" as UserId)).toEqual([]);
+      expect(await other.journal.versionOf(bob)).not.toBeNull();
+      expect((await other.journal.deletionsOf("default", "ana" as UserId)).users).toBeGreaterThan(0);
+      expect(await other.journal.pendingInSource("default", "ana" as UserId)).toEqual({
+        everything: true,
+        memoryIds: [],
+      });
+    },
+  );
 });

@@ -1,0 +1,101 @@
+import { setImmediate as setImmediateAsync } from "node:timers/promises";
+import { canonicalText, type Label, type MemoryId, ownWords, type Scope } from "../../core/index.js";
+import { type FoundQuotes, StoreUnavailableError } from "../../store/api/store.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
+import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
+import type { WorkingScope } from "../scopes/working-scope.js";
+import type { WorkingScopes } from "../scopes/working-scopes.js";
+import { forgetIn } from "./memory-events.js";
+
+/** Searches for quotes in one forgetting, where other processes go on storing texts of the memory that were not searched for. */
+const MAX_SEARCHES = 5;
+
+/**
+ * Forgets one memory of a user with every agent. Call it from the user's queue; other processes may compose for the user meanwhile.
+ *
+ * The first scope that forgets it is the turning point: its commit counts the deletion, so whatever another process planned before is stale,
+ * and whatever it plans afterwards knows the memory as forgotten. So from then on no scope gets a text of it that it does not have, and only
+ * then is it known which scopes there are, and which texts.
+ */
+export class MemoryForgetting {
+  #quotes: FoundQuotes = { texts: [], rendered: [], scopes: new Map() };
+  #searches = 0;
+
+  constructor(
+    private readonly parts: MemstemParts,
+    private readonly jobs: TenantQueues,
+    private readonly scopes: WorkingScopes,
+    /** The user's scope without an agent. */
+    private readonly own: Scope,
+    private readonly memoryId: MemoryId,
+  ) {}
+
+  /** Gives the labels whose text was erased. */
+  async run(): Promise<ReadonlySet<Label>> {
+    await this.#search(await this.#textsInSource());
+    const labels = new Set<Label>();
+    const done = new Set<string>();
+    const forget = async (scope: Scope) => {
+      if (done.has(nameOf(scope))) return;
+      for (const label of await this.#forgetIn(scope)) labels.add(label);
+      done.add(nameOf(scope));
+    };
+    const [first = this.own] = await this.#listed();
+    await forget(first);
+    for (const scope of await this.#listed()) await forget(scope);
+    return labels;
+  }
+
+  /** The user's scopes; the one without an agent among them, whether it is stored or not. */
+  async #listed(): Promise<readonly Scope[]> {
+    const scopes = await this.parts.store.scopesOf(this.own.tenant, this.own.userId);
+    return scopes.some(({ agentId }) => agentId === null) ? scopes : [...scopes, this.own];
+  }
+
+  /** The source's text may be in no prompt yet. If the source fails, the deletion reports it. */
+  async #textsInSource(): Promise<readonly string[]> {
+    const { source } = this.parts;
+    const listed = source?.owned ? await source.list?.(this.own, this.jobs.closing).catch(() => []) : [];
+    return (listed ?? []).filter(({ id }) => id === this.memoryId).map(({ text }) => canonicalText(text));
+  }
+
+  /** Finds where the memory is quoted. With several agents the quotes are erased here already. */
+  async #search(texts: readonly string[]): Promise<void> {
+    const { store } = this.parts;
+    if (++this.#searches > MAX_SEARCHES) throw new StoreUnavailableError("busy");
+    const { tenant, userId } = this.own;
+    const quotes = await store.findQuotes(tenant, userId, this.memoryId, texts, () => setImmediateAsync());
+    if (quotes.scopes.size > 1) await retryWhileLocked(() => store.eraseQuotes(quotes));
+    this.#quotes = quotes;
+  }
+
+  async #forgetIn(scope: Scope): Promise<ReadonlySet<Label>> {
+    const { store, now, source } = this.parts;
+    const isInSource = source?.owned === true;
+    for (;;) {
+      const gone = await retryWhileLocked(() =>
+        this.scopes.use(scope, async (working) => {
+          // Forgotten here, it could not be searched for any more.
+          if (!this.#isSearched(working)) return null;
+          return forgetIn(working, store, this.memoryId, this.#quotes, isInSource, now());
+        }),
+      );
+      if (gone !== null) return gone;
+      this.scopes.drop(scope);
+      await this.#search(this.#quotes.texts);
+    }
+  }
+
+  /** Whether quotes were searched for with all texts that a scope has of the memory: another process may have stored one since. */
+  #isSearched({ state: { register } }: WorkingScope): boolean {
+    const { memoryId } = this;
+    const searched = new Set(this.#quotes.texts);
+    return [...register.textsOf(memoryId)].every(([label, text]) =>
+      searched.has(ownWords(text, register.renderedOf(memoryId, label))),
+    );
+  }
+}
+
+function nameOf({ agentId }: Scope): string {
+  return JSON.stringify(agentId);
+}
