@@ -108,7 +108,8 @@ describeInBrowser("the try-it view", () => {
     await page.reload();
     await expect.poll(left).toEqual([young]);
     expect(storedTexts(app.dataDir, /^ana$/)).toEqual(["ana"]);
-    expect(await page.evaluate("localStorage.getItem('memstem-try-users')")).toBe(JSON.stringify([young]));
+    // The page hears of a deletion later than the database.
+    await expect.poll(() => page.evaluate("localStorage.getItem('memstem-try-users')")).toBe(JSON.stringify([young]));
   });
 
   it("asks for a key where there are keys, and uses the one that it is given", async () => {
