@@ -2,7 +2,8 @@ import type { UserId } from "../../core/index.js";
 import type { KeptUsage, UsageFilter, UsageKey, UsagePage } from "../api/usage-log.js";
 import type { Connections, NamedStatement } from "../postgres/connections.js";
 import { SCHEMA } from "../postgres/schema.js";
-import { keptRow, type NamedPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES } from "./prompt-rows.js";
+import { keptRow } from "../usage/usage-rows.js";
+import { type NamedPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES } from "./prompt-rows.js";
 import { groupValues } from "./window-reads.js";
 
 /** Most prompts that a page of a rare filter looks at. */

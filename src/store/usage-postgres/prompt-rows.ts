@@ -1,15 +1,7 @@
-import type {
-  AgentId,
-  CausedMiss,
-  ConversationId,
-  EpochReason,
-  FixedRetention,
-  RequestId,
-  UsageCause,
-  UserId,
-} from "../../core/index.js";
+import type { AgentId } from "../../core/index.js";
 import { SCHEMA } from "../postgres/schema.js";
-import type { KeptRow, Valued } from "../usage/usage-sums.js";
+import { keptRow } from "../usage/usage-rows.js";
+import type { KeptRow } from "../usage/usage-sums.js";
 
 /** A prompt that is kept, with the numbers of the rows that it counts in. */
 export interface UsagePrompt {
@@ -133,43 +125,7 @@ export function columnsOf({ id, userId, conversationId, groupId, kept }: UsagePr
   };
 }
 
-export function keptRow(row: NamedPrompt): KeptRow {
-  const { reported_cached_tokens: cachedTokens, reported_prompt_tokens: promptTokens } = row;
-  return {
-    number: row.number,
-    tenant: row.tenant,
-    userId: row.user as UserId,
-    agentId: agentIdOf(row.agent),
-    requestId: row.request as RequestId,
-    conversationId: row.conversation as ConversationId | null,
-    model: row.model,
-    engine: row.engine,
-    layout: row.layout,
-    at: row.at,
-    policy: row.policy,
-    retention: row.retention as FixedRetention,
-    epoch:
-      row.epoch_prompts === null ? null : { began: row.epoch_began as EpochReason | null, prompts: row.epoch_prompts },
-    usage: {
-      promptTokens: row.prompt_tokens,
-      expectedTokens: row.expected_tokens,
-      carriedTokens: row.carried_tokens,
-      planned: missOf(row.planned_cause, row.planned_tokens),
-      unserved: missOf(row.unserved_cause, row.unserved_tokens),
-      report: cachedTokens === null ? null : { cachedTokens, promptTokens },
-      firstTokenMs: row.first_token_ms,
-    },
-    apart: row.apart as Valued["apart"],
-    savedMoney: row.saved_money,
-    missedMoney: row.missed_money,
-  };
-}
-
 /** Empty in the table: no agent. */
 export function agentIdOf(agent: string): AgentId | null {
   return agent === "" ? null : (agent as AgentId);
-}
-
-function missOf(cause: string | null, tokens: number | null): CausedMiss | null {
-  return cause === null || tokens === null ? null : { cause: cause as UsageCause, tokens };
 }

@@ -1,10 +1,9 @@
 import type Database from "better-sqlite3";
-import type { CausedMiss, UsageCause, UsageWindow } from "../../core/index.js";
+import type { CausedMiss, UsageCause } from "../../core/index.js";
 import type {
   GroupFilter,
   KeptNote,
   KeptUsage,
-  TimedSums,
   UsageFilter,
   UsageGroup,
   UsagePage,
@@ -13,23 +12,15 @@ import type {
   WindowMisses,
   WindowSums,
 } from "../api/usage-log.js";
+import { StepTotals } from "./step-totals.js";
 import { keptRow, type NoteRow, noteOf, PROMPT_ROWS, type PromptRow } from "./usage-rows.js";
-import { addSums, type GrowingSums, noSums, SUM_COLUMNS, SUM_NAMES } from "./usage-sums.js";
-import { STEPS_MS } from "./usage-totals.js";
+import { spanOf } from "./usage-span.js";
+import { type GrowingSums, SUM_COLUMNS, SUM_NAMES } from "./usage-sums.js";
 
-/** How many steps a window has. */
-const STEPS: Readonly<Record<UsageWindow, number>> = { hour: 60, day: 96, month: 124 };
 /** Most notes of a window. */
 const MAX_NOTES = 200;
 /** Most prompts that a page of a rare filter looks at. */
 const MAX_SCANNED = 10_000;
-
-/** A window's span in whole steps, the running one included. */
-function spanOf({ window, now }: Pick<UsageView, "window" | "now">): UsageSpan {
-  const stepMs = STEPS_MS[window];
-  const to = (Math.floor(now / stepMs) + 1) * stepMs;
-  return { from: to - STEPS[window] * stepMs, to, stepMs };
-}
 
 interface GroupRow extends UsageGroup {
   readonly id: number;
@@ -45,7 +36,7 @@ export class UsageReading {
     const span = spanOf(view);
     const tenant = this.tenantId(view.tenant);
     const groups = tenant === null ? [] : this.#groups(tenant, view);
-    const steps = new Steps(groups);
+    const steps = new StepTotals(groups);
     if (tenant !== null && groups.length > 0) {
       const where = [tenant, span.stepMs, span.from, span.to, idsOf(groups)];
       const sums = SUM_NAMES.map((name) => `${SUM_COLUMNS[name]} as ${name}`).join();
@@ -233,44 +224,5 @@ class FoundIds {
   /** `last`: the last candidate, where there may be more of them; null: there are none. */
   ended(last: number | null): void {
     this.next ??= last;
-  }
-}
-
-interface GrowingTimedSums {
-  readonly sums: GrowingSums;
-  readonly times: Map<number, number>;
-}
-
-const nothing = (): GrowingTimedSums => ({ sums: noSums(), times: new Map() });
-
-/** Sums by step and by group. */
-class Steps {
-  readonly #total = nothing();
-  readonly #points = new Map<number, GrowingTimedSums>();
-  readonly #byGroup = new Map<number, GrowingTimedSums>();
-
-  constructor(private readonly groups: readonly GroupRow[]) {}
-
-  add(at: number, group: number, sums: GrowingSums): void {
-    for (const part of this.#parts(at, group)) addSums(part.sums, sums);
-  }
-
-  time(at: number, group: number, bin: number, prompts: number): void {
-    for (const { times } of this.#parts(at, group)) times.set(bin, (times.get(bin) ?? 0) + prompts);
-  }
-
-  summed(): { total: TimedSums; points: ReadonlyMap<number, TimedSums>; groups: WindowSums["groups"] } {
-    const groups = this.groups.flatMap(({ id, model, engine, layout }) => {
-      const sums = this.#byGroup.get(id);
-      return sums === undefined ? [] : [{ group: { model, engine, layout }, ...sums }];
-    });
-    return { total: this.#total, points: this.#points, groups };
-  }
-
-  #parts(at: number, group: number): GrowingTimedSums[] {
-    const [point, ofGroup] = [this.#points.get(at) ?? nothing(), this.#byGroup.get(group) ?? nothing()];
-    this.#points.set(at, point);
-    this.#byGroup.set(group, ofGroup);
-    return [this.#total, point, ofGroup];
   }
 }

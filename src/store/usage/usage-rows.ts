@@ -66,7 +66,10 @@ export function keyOf({ tenant, userId, agentId, requestId }: UsageKey): readonl
   return [requestId, userId, agentId ?? "", tenant];
 }
 
-export function keptRow(row: PromptRow): KeptRow {
+/** A prompt of a row of any database; what its numbers are of, each has its own way. */
+export function keptRow(
+  row: Omit<PromptRow, "id" | "tenant_id" | "user_id" | "conversation_id" | "group_id">,
+): KeptRow {
   const report =
     row.reported_cached_tokens === null
       ? null
