@@ -1,4 +1,3 @@
-import { Worker } from "node:worker_threads";
 import {
   type BatchRequest,
   DEFAULT_BATCH_PLANNER,
@@ -6,6 +5,7 @@ import {
   type PlannedRequest,
   planBatch,
 } from "../core/index.js";
+import { WorkerCalls } from "../store/threads/worker-calls.js";
 import type { PlanJob } from "./plan-thread.js";
 import { type PackedPlan, packBatch, unpackPlan } from "./plan-transfer.js";
 
@@ -24,9 +24,9 @@ function isMissingFile(error: Error): boolean {
  * same either way.
  */
 export class ThreadedPlanning {
-  #worker: Worker | null = null;
-  #jobs = 0;
-  readonly #waiting = new Map<number, (outcome: Outcome | Error) => void>();
+  readonly #calls = new WorkerCalls<PlanJob, Outcome>(new URL("./plan-thread.js", import.meta.url), {}, (cause) => {
+    return cause ?? new Error("the planning thread ended");
+  });
 
   plan = async (
     requests: readonly BatchRequest[],
@@ -39,39 +39,16 @@ export class ThreadedPlanning {
     // Run from source, there is no JavaScript file for a thread to load.
     if (blocks < BLOCKS_FOR_A_THREAD || import.meta.filename.endsWith(".ts")) return planHere();
     const batch = packBatch(requests);
-    const id = this.#jobs++;
-    const worker = this.#started();
-    const outcome = await new Promise<Outcome | Error>((resolve) => {
-      this.#waiting.set(id, resolve);
-      worker.ref();
-      const job: PlanJob = { id, batch, knowledge };
-      worker.postMessage(job, [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[]);
-    });
-    // As while a new build takes the place of the one that runs. The next large batch tries again.
-    if (outcome instanceof Error && isMissingFile(outcome)) return planHere();
-    if (outcome instanceof Error) throw outcome;
+    const arrays = [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[];
+    let outcome: Outcome;
+    try {
+      outcome = await this.#calls.ask({ batch, knowledge }, arrays);
+    } catch (error) {
+      // As while a new build takes the place of the one that runs. The next large batch tries again.
+      if (error instanceof Error && isMissingFile(error)) return planHere();
+      throw error;
+    }
     if ("problem" in outcome) throw new Error(`planning a batch failed: ${outcome.problem}`);
     return unpackPlan(outcome.plan);
   };
-
-  #started(): Worker {
-    if (this.#worker !== null) return this.#worker;
-    const worker = new Worker(new URL("./plan-thread.js", import.meta.url));
-    worker.on("message", (outcome: Outcome) => this.#settle(outcome.id, outcome));
-    const end = (error: Error) => {
-      this.#worker = null;
-      for (const id of [...this.#waiting.keys()]) this.#settle(id, error);
-    };
-    worker.on("error", end);
-    worker.on("exit", () => end(new Error("the planning thread ended")));
-    worker.unref();
-    this.#worker = worker;
-    return worker;
-  }
-
-  #settle(id: number, outcome: Outcome | Error): void {
-    this.#waiting.get(id)?.(outcome);
-    this.#waiting.delete(id);
-    if (this.#waiting.size === 0) this.#worker?.unref();
-  }
 }

@@ -1,23 +1,18 @@
-import { parentPort, workerData } from "node:worker_threads";
+import { workerData } from "node:worker_threads";
 import { faultOf } from "../api/store-faults.js";
 import type { UsageBounds } from "../api/usage-log.js";
 import { SqliteUsageLog } from "./sqlite-usage-log.js";
-import type { UsageCall, UsageOutcome } from "./threaded-usage-log.js";
 import { openUsageDatabase } from "./usage-database.js";
+import { answerUsageCalls } from "./usage-thread-calls.js";
 
 /** The thread that keeps the usage log, so that no compose waits for its reads and writes. */
 const { file, bounds } = workerData as { readonly file: string; readonly bounds: UsageBounds };
 let log: SqliteUsageLog | null = null;
 
-parentPort?.on("message", ({ id, method, args }: UsageCall) => {
-  try {
-    log ??= new SqliteUsageLog(openUsageDatabase(file), bounds);
-    const work = log[method] as (...args: readonly unknown[]) => unknown;
-    const result = Reflect.apply(work, log, [...args]);
-    if (method === "close") log = null;
-    parentPort?.postMessage({ id, result } satisfies UsageOutcome);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    parentPort?.postMessage({ id, problem: message, fault: faultOf(error) } satisfies UsageOutcome);
-  }
-});
+answerUsageCalls((method, args) => {
+  log ??= new SqliteUsageLog(openUsageDatabase(file), bounds);
+  const work = log[method] as (...args: readonly unknown[]) => unknown;
+  const result = Reflect.apply(work, log, [...args]);
+  if (method === "close") log = null;
+  return result;
+}, faultOf);

@@ -1,0 +1,89 @@
+/*
+ * threads/: calls of worker threads.
+ * In: what a thread is asked. Out: its answers, each to who asked, or the error for a thread that ended.
+ */
+
+import { type TransferListItem, Worker, type WorkerOptions } from "node:worker_threads";
+
+interface Waiting<Answer> {
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * Calls of a worker thread, which answers each with its number. It starts with the first call, and does not keep the process alive while
+ * nothing is asked. Where it ends, what is under way rejects, and the next call starts another.
+ */
+export class WorkerCalls<Call extends { readonly id: number }, Answer extends { readonly id: number }> {
+  #worker: Worker | null = null;
+  #calls = 0;
+  readonly #waiting = new Map<number, Waiting<Answer>>();
+
+  /**
+   * @param code the thread's JavaScript file
+   * @param ended the error for what is under way where the thread ends; `cause`: what it threw, if anything
+   */
+  constructor(
+    private readonly code: URL,
+    private readonly options: WorkerOptions,
+    private readonly ended: (cause: Error | undefined) => Error,
+  ) {}
+
+  get isStarted(): boolean {
+    return this.#worker !== null;
+  }
+
+  start(): Worker {
+    if (this.#worker !== null) return this.#worker;
+    const worker = new Worker(this.code, this.options);
+    worker.on("message", (answer: Answer) => this.#take(answer.id)?.resolve(answer));
+    let cause: Error | undefined;
+    worker.on("error", (error) => {
+      cause = error;
+    });
+    worker.on("exit", () => {
+      this.#worker = null;
+      const error = this.ended(cause);
+      for (const id of [...this.#waiting.keys()]) this.#take(id)?.reject(error);
+    });
+    worker.unref();
+    this.#worker = worker;
+    return worker;
+  }
+
+  async ask(asked: WithoutId<Call>, transferred: readonly TransferListItem[] = []): Promise<Answer> {
+    const worker = this.start();
+    const id = this.#post(worker, asked, transferred);
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+  }
+
+  /** Asks what the thread ends with, behind everything that it was asked before, and waits until it has ended. */
+  async end(asked: WithoutId<Call>): Promise<void> {
+    const worker = this.#worker;
+    if (worker === null) return;
+    const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+    this.#post(worker, asked, []);
+    await ended;
+  }
+
+  async terminate(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #post(worker: Worker, asked: WithoutId<Call>, transferred: readonly TransferListItem[]): number {
+    const id = this.#calls++;
+    worker.postMessage({ ...asked, id }, transferred);
+    worker.ref();
+    return id;
+  }
+
+  #take(id: number): Waiting<Answer> | undefined {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (this.#waiting.size === 0) this.#worker?.unref();
+    return waiting;
+  }
+}
+
+/** What a thread is asked, without its number. */
+export type WithoutId<Call> = Call extends unknown ? Omit<Call, "id"> : never;
