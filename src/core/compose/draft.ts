@@ -153,12 +153,12 @@ export function draftWith(
     const standing = standingOf(replayedTurns.map(({ injection }) => injection));
     return { standing, resolution: withoutRepeats(register, asGiven(register, retrieved, standing), standing, input) };
   };
-  const { resolution: continued } = asGivenIn(going);
-  const turn = { resolution: continued, answer, question, placement };
+  const continued = asGivenIn(going);
+  const turn = { resolution: continued.resolution, answer, question, placement };
   const chosen = chosenRetention(state, input, past, going, turn, head !== null);
   const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0 };
   const replay = choice.freshStart ? replayed(true) : going;
-  const { standing, resolution } = asGivenIn(replay);
+  const { standing, resolution } = replay === going ? continued : asGivenIn(replay);
   const { prompt } = replay;
   prompt.push(answer);
 

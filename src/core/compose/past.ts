@@ -18,6 +18,8 @@ export interface PastInput {
   readonly toolMemories?: ToolMemories | null | undefined;
   /** Whether memstem sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
+  /** What {@link recallPast} gave for this very input; null: not asked yet. Not used once `messages` are others. */
+  readonly recalled?: Past | null | undefined;
 }
 
 /** Everything before a new turn: the instructions, the turns recognised in the history, and the client's new messages. */
@@ -26,6 +28,8 @@ export interface Past {
   readonly head: DigestedMessages;
   readonly turns: Conversation;
   readonly history: RecalledHistory;
+  /** The request's messages. */
+  readonly messages: readonly ChatMessage[];
 }
 
 /** Digests of everything in some messages that `isOurs` may be asked about: whatever has a section's form. */
@@ -46,10 +50,12 @@ export function possibleSections(messages: readonly ChatMessage[]): readonly Dig
  *
  * @param continues false: the request begins anew, whatever it could continue
  */
-export function recallPast({ conversation, messages, isOurs, toolMemories = null }: PastInput, continues = true): Past {
+export function recallPast(input: PastInput, continues = true): Past {
+  const { conversation, messages, isOurs, toolMemories = null, recalled = null } = input;
+  if (continues && recalled?.messages === messages) return recalled;
   const head = messages.slice(0, instructionsAtHead(messages));
   const turns = conversation?.turns ?? new Conversation([]);
   const continued = continues ? turns : new Conversation([]);
   const history = recallHistory(continued, messages.slice(head.length), isOurs, toolMemories);
-  return { head: { messages: head, digests: head.map(messageDigest) }, turns, history };
+  return { head: { messages: head, digests: head.map(messageDigest) }, turns, history, messages };
 }

@@ -4,7 +4,6 @@ import { type AnnotationSettings, rankingAnnotations } from "../prompt/annotatio
 import { type Annotation, type Injection, isEmptyInjection, NOTHING_INJECTED } from "../prompt/injection.js";
 import { LONE_SECTION_CLOSING, renderAnnotation, SECTION_CLOSING, SECTION_OPENING } from "../prompt/rendering.js";
 import type { Label } from "../text/ids.js";
-import { groupBy } from "../text/lists.js";
 import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
 import type { Standing } from "./conversation.js";
 import type { Turn } from "./turn.js";
@@ -62,12 +61,15 @@ export function supersedesStanding(register: BlockRegister, standing: Standing):
 
 /** Labels in the prompt whose text is superseded, by the label of the successor. */
 function replacedBySuccessor(register: BlockRegister, standing: Standing): ReadonlyMap<Label, readonly Label[]> {
-  const superseded = [...standing.given].flatMap((old) => {
+  const replacing = new Map<Label, Label[]>();
+  for (const old of standing.given) {
     const successor = register.successor(old);
-    return successor === null ? [] : [{ old, successor }];
-  });
-  const replacing = groupBy(superseded, ({ successor }) => successor);
-  return new Map([...replacing].map(([label, replaced]) => [label, replaced.map(({ old }) => old)]));
+    if (successor === null) continue;
+    const replaced = replacing.get(successor);
+    if (replaced === undefined) replacing.set(successor, [old]);
+    else replaced.push(old);
+  }
+  return replacing;
 }
 
 /**

@@ -306,7 +306,7 @@ export class PromptPlanner {
   }
 
   /** The part of the input that is known before the memory search. */
-  #context(request: ComposeRequest, { conversation, isOurs }: StoredPast, now: number) {
+  #context(request: ComposeRequest, { conversation, isOurs, recalled }: StoredPast, now: number) {
     const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
     return {
       conversation,
@@ -317,6 +317,7 @@ export class PromptPlanner {
       toolMemories: this.#toolMemoriesOf(request),
       countTokens,
       isOurs,
+      recalled,
     };
   }
 

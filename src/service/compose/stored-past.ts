@@ -4,6 +4,7 @@ import {
   type ConversationId,
   type Digest,
   type HistoryName,
+  type Past,
   possibleSections,
   recallPast,
   type ToolMemories,
@@ -18,6 +19,8 @@ export interface StoredPast {
   /** What was said; null where the request says it itself, and where nothing is stored. */
   readonly history: StoredHistory | null;
   readonly isOurs: (section: Digest) => boolean;
+  /** The past as the request's own messages say it; null where that was not needed here. */
+  readonly recalled: Past | null;
   /** Whether any of it was read from the store: it may be newer than the scope in memory. */
   readonly isRead: boolean;
 }
@@ -43,21 +46,18 @@ export async function readPast(
     if (asked.length > 0) for (const section of await store.knownSections(scope, asked)) known.add(section);
   };
   await learn(messages);
-  if (id === null) return { conversation: null, history: null, isOurs, isRead: known.size > 0 };
+  if (id === null) return { conversation: null, history: null, isOurs, recalled: null, isRead: known.size > 0 };
   const loaded = state.loadedConversation(id);
   // Of a scope that was never stored there is nothing to read.
   const stored = loaded === undefined && base.version !== null ? await store.loadConversation(scope, id) : [];
   const turns = loaded ?? new Conversation(stored);
   const conversation = { id, turns };
-  /** Whether the conversation has turns, and the request does not continue the newest one. */
-  const isCut = () => {
-    const { newest } = turns;
-    if (newest === undefined) return false;
-    return recallPast({ conversation, messages, isOurs, toolMemories }).history.turns.at(-1)?.turn !== newest;
-  };
-  const history = name === "stored" || isCut() ? await store.findHistory(scope, id) : null;
+  const recalled = recallPast({ conversation, messages, isOurs, toolMemories });
+  const isCut = turns.newest !== undefined && recalled.history.turns.at(-1)?.turn !== turns.newest;
+  const history = name === "stored" || isCut ? await store.findHistory(scope, id) : null;
   // A client may have said it in a section's form.
   if (history !== null) await learn(history.messages);
   const isRead = known.size > 0 || history !== null || (loaded === undefined && turns.newest !== undefined);
-  return { conversation, history, isOurs, isRead };
+  // With more sections known the same messages may say less.
+  return { conversation, history, isOurs, recalled: history === null ? recalled : null, isRead };
 }
