@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
 import type { EmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
@@ -43,6 +44,8 @@ export interface RunningService {
  * database or the engine inside cannot be opened.
  */
 export async function startService(settings: Settings): Promise<RunningService> {
+  // The young generation that the process was started with is this thread's. V8 would give it to every other one, whatever its own limit.
+  setFlagsFromString("--max-semi-space-size=0");
   // Synchronous, so that nothing is lost when the process ends.
   const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");

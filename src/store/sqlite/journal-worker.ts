@@ -1,10 +1,7 @@
 import { StoreUnavailableError } from "../api/store.js";
-import { type WithoutId, WorkerCalls } from "../threads/worker-calls.js";
+import { STORE_THREAD, type WithoutId, WorkerCalls } from "../threads/worker-calls.js";
 import type { ThreadAnswer, ThreadCall, ThreadTask } from "./journal-messages.js";
 import type { Outcome } from "./journal-outcomes.js";
-
-/** Megabytes of heap: a group, or a large scope, with room to collect; young ones stay small, as they are never given back. */
-const HEAP = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 8, stackSizeMb: 1 };
 
 /** A thread of a journal. Where it dies, what is under way rejects as failing, though it may be stored. */
 export class JournalWorker {
@@ -13,8 +10,7 @@ export class JournalWorker {
 
   /** @param code `journal-thread.js`, as it was built */
   constructor(task: ThreadTask, code: URL) {
-    // What this process was started with is not for its threads.
-    this.#calls = new WorkerCalls(code, { workerData: task, resourceLimits: HEAP, execArgv: [] }, (cause) => {
+    this.#calls = new WorkerCalls(code, { ...STORE_THREAD, workerData: task }, (cause) => {
       return new StoreUnavailableError("failing", { cause: cause ?? new Error("the thread of the journal ended") });
     });
   }

@@ -1,7 +1,7 @@
 import { parentPort } from "node:worker_threads";
 import { type StoreFault, StoreUnavailableError } from "../api/store.js";
 import type { UsageLog } from "../api/usage-log.js";
-import { WorkerCalls } from "../threads/worker-calls.js";
+import { STORE_THREAD, WorkerCalls } from "../threads/worker-calls.js";
 
 /** A call of a usage log's method. */
 interface UsageCall {
@@ -24,7 +24,7 @@ export abstract class UsageLogOfThread implements UsageLog {
   /** @param code calls {@link answerUsageCalls} */
   protected constructor(code: URL, workerData: object) {
     const ended = (cause: Error | undefined) => cause ?? new Error("the thread of the usage log ended");
-    this.#calls = new WorkerCalls(code, { workerData }, ended);
+    this.#calls = new WorkerCalls(code, { ...STORE_THREAD, workerData }, ended);
   }
 
   record: UsageLog["record"] = (batch, now, of) => this.call("record", [batch, now, of]);
