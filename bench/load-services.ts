@@ -75,18 +75,22 @@ export function controlProcesses(count: number): LoadProcesses {
   return new LoadProcesses(Array.from({ length: count }, () => ({ args: ["--import", "tsx", CONTROL], env: {} })));
 }
 
-/** Services, each with a data directory of its own; or all on one PostgreSQL database. */
+/** Services, each with a data directory of its own, or all on one; or all on one PostgreSQL database. */
 export class LoadServices extends LoadProcesses {
   readonly #directories: readonly string[];
 
-  /** @param database null: SQLite files */
+  /**
+   * @param database null: SQLite files
+   * @param sharesFile whether all use one data directory
+   */
   constructor(
     count: number,
     readonly database: LoadDatabase | null,
+    sharesFile = false,
   ) {
-    const directories = Array.from({ length: count }, () => mkdtempSync(join(tmpdir(), "memstem-load-")));
+    const made = Array.from({ length: sharesFile ? 1 : count }, () => mkdtempSync(join(tmpdir(), "memstem-load-")));
     super(
-      directories.map((directory) => ({
+      Array.from({ length: count }, (_, at) => made[at % made.length] as string).map((directory) => ({
         args: [MAIN, "serve"],
         env: {
           MEMSTEM_PORT: "0",
@@ -97,7 +101,7 @@ export class LoadServices extends LoadProcesses {
         },
       })),
     );
-    this.#directories = directories;
+    this.#directories = made;
   }
 
   /** Of their files, or of their server's: in the first case with the sockets, which Node writes to as it writes to files. */
