@@ -2,8 +2,8 @@
  * `npm run crash -- --kills 100 --seed 1`: the built service under many users (conversations, single prompts, batches, evictions, engine
  * reports, forgotten memories and users), killed with SIGKILL again and again; after each kill every promise is looked at. With
  * `--services 2` two of them share the directory, exchanges of chats are kept as memories, and users go while the engine answers. With
- * `--database postgres` any number of them share a PostgreSQL server, which is killed, too, and those left go on meanwhile. Prints what was
- * done, and ends with 1 at the first promise that does not hold. The same as `test/cli/crash.test.ts` and `server-crash.test.ts`, only longer.
+ * `--database postgres` any number of them share a PostgreSQL server, which is killed, too, those left go on meanwhile, and chats go on after
+ * another one forgot what they replay. Prints what was done, and ends with 1 at the first promise that does not hold. The same as `test/cli/crash.test.ts` and `server-crash.test.ts`, only longer.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

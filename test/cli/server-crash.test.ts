@@ -25,8 +25,8 @@ describe.skipIf(server.url === null)(`instances on one PostgreSQL server, killed
     expect(survival.repeated).toBeGreaterThan(survival.answered);
     // Some were stored and not heard of; these were asked for again.
     expect(survival.requests).toBeGreaterThanOrEqual(survival.answered);
-    const { turns, batches, evictions, reports, forgottenMemories, forgottenUsers } = survival;
-    for (const deed of [turns, batches, evictions, reports, forgottenMemories, forgottenUsers])
+    const { turns, chats, batches, evictions, reports, forgottenMemories, forgottenUsers } = survival;
+    for (const deed of [turns, chats, batches, evictions, reports, forgottenMemories, forgottenUsers])
       expect(deed).toBeGreaterThan(0);
   }, 600_000);
 });

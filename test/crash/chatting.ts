@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Actor, type Choices, type Deeds, type Forgotten, marksIn } from "./actors.js";
+import { type Actor, type Choices, type Deeds, type Forgotten, marksIn, memoryOf } from "./actors.js";
 import { ask, GONE } from "./answers.js";
 
 /** An engine that answers every chat, as slowly as it is told, and looks at what it is sent. */
@@ -8,6 +8,8 @@ export interface WatchingEngine {
   readonly url: string;
   /** What was sent to it though it had been forgotten by then. */
   readonly told: string[];
+  /** Every mark that was sent to it. */
+  readonly heard: ReadonlySet<string>;
   /** Answers from now on only when the returned function is called; `reached` resolves with the first chat of the user. */
   hold(user: string): { readonly reached: Promise<void>; release(): void };
   close(): Promise<void>;
@@ -15,11 +17,15 @@ export interface WatchingEngine {
 
 export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngine> {
   const told: string[] = [];
+  const heard = new Set<string>();
   const held = new Map<string, { reach: () => void; readonly released: Promise<void> }>();
   const server: Server = createServer(async (request, response) => {
     const raw = await textOf(request);
     if (raw === null) return;
-    for (const mark of marksIn(raw)) if (gone.has(mark)) told.push(mark);
+    for (const mark of marksIn(raw)) {
+      heard.add(mark);
+      if (gone.has(mark)) told.push(mark);
+    }
     const { user = "", messages = [] } = JSON.parse(raw || "{}") as { user?: string; messages?: { content: string }[] };
     const hold = held.get(user);
     hold?.reach();
@@ -35,6 +41,7 @@ export async function watchingEngine({ gone }: Forgotten): Promise<WatchingEngin
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     told,
+    heard,
     hold(user) {
       let reach = () => {};
       let release = () => {};
@@ -116,6 +123,56 @@ export function chatter(
       } finally {
         answering.release();
       }
+    }
+  };
+}
+
+/**
+ * Chats on in a conversation that was begun with a memory, so that every prompt replays it; has it forgotten, and chats on again, each request
+ * to any service. From then on the engine is never to be told it, whoever has it in memory still.
+ */
+export function replayer(
+  engine: WatchingEngine,
+  deeds: Deeds,
+  forgotten: Forgotten,
+  user: string,
+  choices: Choices,
+): Actor {
+  let begun = 0;
+  let forgetting: string | null = null;
+  return async (services) => {
+    for (;;) {
+      if (forgetting !== null && (await forget(forgetting)) === GONE) return;
+      forgetting = null;
+      const name = `${user}-${begun++}`;
+      const messages = [{ role: "user", content: "Question 0" }];
+      const conversation = { conversation_id: `c-${name}` };
+      const memories = [memoryOf(name, 0)];
+      if ((await ask(services, "POST", "/compose", { user_id: user, ...conversation, messages, memories })) === GONE)
+        return;
+      const chat = async () => {
+        messages.push(
+          { role: "assistant", content: "Noted." },
+          { role: "user", content: `Question ${messages.length}` },
+        );
+        return ask(services, "POST", "/v1/chat/completions", { user, messages, memstem: conversation });
+      };
+      for (let chats = 1 + choices.pick(3); chats > 0; chats--) if ((await chat()) === GONE) return;
+      // While the database is away, prompts go on as they are.
+      if (engine.heard.has(name)) deeds.chats++;
+      forgetting = name;
+      if ((await forget(name)) === GONE) return;
+      forgetting = null;
+      for (let chats = 1 + choices.pick(3); chats > 0; chats--) if ((await chat()) === GONE) return;
+    }
+
+    async function forget(name: string): Promise<string | typeof GONE> {
+      forgotten.going.add(name);
+      const answer = await ask(services, "DELETE", `/users/${user}/memories/m-${name}.`);
+      if (answer === GONE) return GONE;
+      forgotten.gone.add(name);
+      deeds.forgottenMemories++;
+      return answer;
     }
   };
 }

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { createDatabase, startServer } from "../postgres/embedded-server.js";
-import { Choices, type Deeds } from "./actors.js";
+import { Choices, type Deeds, type Forgotten } from "./actors.js";
 import { Answers } from "./answers.js";
-import { type Cast, castOf } from "./cast.js";
+import { type Cast, castOf, choicesOf } from "./cast.js";
+import { replayer, type WatchingEngine, watchingEngine } from "./chatting.js";
 import { checkServer } from "./check-server.js";
 import { Instances } from "./instances.js";
 import { KilledServer } from "./killed-server.js";
@@ -50,12 +51,27 @@ const AGAIN_MS = 10;
  * promise that was broken.
  */
 export async function surviveServerKills(ordeal: ServerOrdeal): Promise<ServerSurvival> {
-  const { directory, kills, seed, services: count, print = () => {} } = ordeal;
+  const forgotten: Forgotten = { gone: new Set(), going: new Set() };
+  const engine = await watchingEngine(forgotten);
+  try {
+    return await surviveWith(engine, forgotten, ordeal);
+  } finally {
+    await engine.close();
+  }
+}
+
+async function surviveWith(
+  engine: WatchingEngine,
+  forgotten: Forgotten,
+  { directory, kills, seed, services: count, print = () => {} }: ServerOrdeal,
+): Promise<ServerSurvival> {
   const embedded = await startServer();
   const server = new KilledServer(embedded);
   const choices = new Choices(seed);
-  const cast = castOf(seed, new Answers(), { gone: new Set(), going: new Set() });
-  const { answers, forgotten, deeds } = cast;
+  const asked = castOf(seed, new Answers(), forgotten);
+  const { answers, deeds } = asked;
+  const replayers = ["c0", "c1"].map((user, n) => replayer(engine, deeds, forgotten, user, choicesOf(seed, 60 + n)));
+  const cast = { ...asked, actors: [...asked.actors, ...replayers] };
   try {
     const url = await createDatabase(embedded.url, "killed");
     const environment = {
@@ -64,6 +80,7 @@ export async function surviveServerKills(ordeal: ServerOrdeal): Promise<ServerSu
       MEMSTEM_DATABASE_URL: url,
       MEMSTEM_PORT: "0",
       MEMSTEM_SOURCE: "none",
+      MEMSTEM_UPSTREAM_URL: engine.url,
       MEMSTEM_LOG_LEVEL: "error",
       // A slow machine is no reason to turn anything away here.
       MEMSTEM_MAX_LAG_MS: "600000",
@@ -87,6 +104,7 @@ export async function surviveServerKills(ordeal: ServerOrdeal): Promise<ServerSu
         );
         repeated += await repeatAnswers(asking(instances), answers, forgotten, kill === kills - 1 ? null : choices);
         instances.ask(false);
+        if (engine.told.length > 0) throw new Error(`the engine is told ${engine.told}, which was forgotten`);
         last = await checkServer(url, forgotten, join(directory, "copy.db"));
         if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
       }
