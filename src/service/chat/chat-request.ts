@@ -103,6 +103,11 @@ export interface ChatRequest {
   /** `?` included, or empty. */
   readonly query: string;
   readonly headers: readonly HeaderPair[];
+  /**
+   * What was known of the user's deletions when memstem read messages of the request itself: they are not sent where something was deleted
+   * since. Null or absent: they are all the client's.
+   */
+  readonly readSince?: DeletionWatch | null;
   /** Null: the configured one. */
   readonly writeBack: boolean | null;
   /** Default: as configured. */

@@ -78,8 +78,8 @@ export class Chat {
   }
 
   /**
-   * Rejects with {@link UpstreamError} where the engine does not answer, and with the error of an invalid request. A request that cannot be
-   * composed for any other reason goes to the engine unmodified.
+   * Rejects with {@link UpstreamError} where the engine does not answer, with the error of an invalid request, and, before anything was sent,
+   * where {@link ChatRequest.readSince} is outdated. A request that cannot be composed for any other reason goes to the engine unmodified.
    *
    * @param memstem the caller's tenant
    * @param signal aborts when the client disconnects
@@ -264,7 +264,12 @@ export class Chat {
       scheduleMs: isRepeated ? 0 : Math.min(compose.scheduleMs ?? timeoutMs / 2, timeoutMs / 2),
     };
     const composing = (stop: AbortSignal) =>
-      memstem.compose(asked, stop, { ...hooks, whileSearching, chooseDepth: depth?.choose(stop) });
+      memstem.compose(asked, stop, {
+        ...hooks,
+        whileSearching,
+        chooseDepth: depth?.choose(stop),
+        readSince: request.readSince ?? undefined,
+      });
     return composeWithTimeout(composing, signal, {
       // Depth probes have a time-out of their own, on top.
       timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
@@ -281,6 +286,10 @@ export class Chat {
     signal: AbortSignal,
     isCurrent: () => Promise<boolean> = async () => true,
   ): Promise<Sent> {
+    const { readSince = null } = request;
+    // A history that memstem read may be sent as it is long after it was read.
+    const isPlain = composed === null;
+    const maySend = isPlain ? readSince && (() => isUndeletedSince(readSince)) : isCurrent;
     let started = this.parts.clock();
     const { body: own, query, userId, agentId, engine } = request;
     const format = formatOf(request);
@@ -298,9 +307,9 @@ export class Chat {
           query,
           headers,
           body: JSON.stringify(sent),
-          ...(composed === null ? {} : { isCurrent }),
+          ...(maySend === null ? {} : { isCurrent: maySend }),
         } as const;
-        if (isAgain && composed !== null && !(await isCurrent())) throw new OutdatedCallError();
+        if ((isAgain || isPlain) && maySend !== null && !(await maySend())) throw new OutdatedCallError();
         isAgain = true;
         started = this.parts.clock();
         const answer = await this.parts.upstream.send(upstream, signal);
@@ -330,6 +339,14 @@ interface Sent {
 
 /** A prompt, or why there is none, and the answer. */
 type Attempt = ChatPrompt & { readonly sent: Sent };
+
+/** Not so where the store says that something was deleted. Where it says nothing, chats go on. */
+async function isUndeletedSince(watch: DeletionWatch): Promise<boolean> {
+  return watch.isDeleted().then(
+    (isDeleted) => !isDeleted,
+    () => true,
+  );
+}
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {
   return headers.find(([name]) => name === wanted)?.[1] ?? null;

@@ -7,6 +7,7 @@ import {
   InvalidRequestError,
   MessagesTooLongError,
   NotFoundError,
+  OutdatedHistoryError,
   StoreUnavailableError,
 } from "../base/errors.js";
 import { linkedSignal } from "../base/linked-signal.js";
@@ -56,7 +57,8 @@ export interface ComposeTimeoutOptions {
 
 /**
  * Composes with a time-out, and gives a reason in place of a prompt where that fails or times out: a chat is answered even if memstem fails
- * (docs/internals/architecture.md, "Promises"). Rejects only with the error of an invalid request, and where the caller disconnected.
+ * (docs/internals/architecture.md, "Promises"). Rejects only with the error of an invalid request, where its history is outdated, and where
+ * the caller disconnected.
  *
  * @param signal aborts when the caller disconnects
  */
@@ -116,6 +118,9 @@ function isFault(error: unknown): boolean {
 
 function isCallers(error: unknown): boolean {
   return (
-    error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof AbandonedRequestError
+    error instanceof InvalidRequestError ||
+    error instanceof NotFoundError ||
+    error instanceof AbandonedRequestError ||
+    error instanceof OutdatedHistoryError
   );
 }

@@ -18,6 +18,11 @@ export interface ComposeHooks {
    * after this call, `compose` rejects with `DeletedWhileSentError`: what was announced is the last that is made of the request.
    */
   readonly beforeStored?: ((answer: ComposeAnswer) => void) | undefined;
+  /**
+   * What was known of the user's deletions when memstem read messages of the request itself: where something was deleted since, `compose`
+   * rejects with `OutdatedHistoryError`. Absent: they are all the caller's.
+   */
+  readonly readSince?: DeletionWatch | undefined;
   /** Called with what is known of the user's deletions when a prompt was planned, before it is announced or returned. */
   readonly planned?: ((watch: DeletionWatch) => void) | undefined;
 }

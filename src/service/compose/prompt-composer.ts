@@ -18,6 +18,7 @@ import {
   AbandonedRequestError,
   DeletedMeanwhileError,
   DeletedWhileSentError,
+  OutdatedHistoryError,
   StoreUnavailableError,
 } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
@@ -30,6 +31,7 @@ import { evictIn } from "../learning/evicting.js";
 import type { TokenRatios } from "../learning/token-ratios.js";
 import { DeletionWatch } from "../scopes/deletion-watch.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
+import type { WorkingScope } from "../scopes/working-scope.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
@@ -208,12 +210,16 @@ export class PromptComposer {
   }
 
   /** Looks memories up; meanwhile the engine computes the prompt's prefix, if the hook is set. */
-  async #searchWhileWarmingUp({ scope, request, signal, hooks }: ComposeTask): Promise<MemoryLookup> {
+  async #searchWhileWarmingUp(task: ComposeTask): Promise<MemoryLookup> {
+    const { scope, request, signal, hooks } = task;
     const { scopes, parts } = this.on;
     const isSearched = request.memories === null && parts.source !== null;
     const head =
       isSearched && hooks.whileSearching !== undefined
-        ? await scopes.use(scope, (working) => this.#planner.coldHead(working, request))
+        ? await scopes.use(scope, (working) => {
+            rejectOutdated(task, working);
+            return this.#planner.coldHead(working, request);
+          })
         : null;
     const ended = head === null ? undefined : hooks.whileSearching?.(head);
     const lookup = await this.#lookUp(scope, request, signal);
@@ -249,6 +255,7 @@ export class PromptComposer {
         const { deletions } = working.base;
         onPlanned?.(working.watch());
         if (planned.isRepeated) return planned;
+        rejectOutdated(task, working);
         if (task.isAnnounced && deletions.users !== watch.since.users) throw new DeletedWhileSentError();
         // The commit finds out whether these are still the stored ones.
         if (!watch.covers(deletions)) throw new DeletedMeanwhileError();
@@ -274,15 +281,17 @@ export class PromptComposer {
 
   /** Chooses the depth, within the user's queue, so that the drafts match the prompt that is composed. */
   async #depthOf(
-    { scope, request, signal }: ComposeTask,
+    task: ComposeTask,
     retrieved: Retrieved,
     watch: DeletionWatch,
     chooseDepth: ChooseDepth,
   ): Promise<ChosenDepth> {
+    const { scope, request, signal } = task;
     const { scopes } = this.on;
     const draft = (depth: Depth | null) =>
       retryWhileLocked(() =>
         scopes.use(scope, (working) => {
+          rejectOutdated(task, working);
           if (!watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
           return this.#planner.draft(working, request, retrieved, depth);
         }),
@@ -316,4 +325,9 @@ export class PromptComposer {
       return lookup;
     });
   }
+}
+
+/** Throws {@link OutdatedHistoryError} where the scope knows of a deletion that messages which memstem read for the request do not. */
+function rejectOutdated({ hooks: { readSince } }: ComposeTask, { base }: Pick<WorkingScope, "base">): void {
+  if (readSince?.isBehind(base.deletions) === true) throw new OutdatedHistoryError();
 }

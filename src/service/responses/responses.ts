@@ -7,6 +7,8 @@
 import { randomUUID } from "node:crypto";
 import { type ChatMessage, type ConversationId, withoutProviderMemories } from "../../core/index.js";
 import { isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
+import { OutdatedCallError } from "../../engines/upstream/sending.js";
+import { OutdatedHistoryError } from "../base/errors.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";
 import type { ProxiedBody } from "../chat/chat-format.js";
 import type { ChatComposer } from "../chat/chat-request.js";
@@ -32,11 +34,30 @@ export class Responses {
     private readonly remembered = new RememberedResponses(),
   ) {}
 
-  /** As {@link Chat.complete}. */
+  /** As {@link Chat.complete}. Where something is deleted after what was said was read here, it is read again. */
   async complete(memstem: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
-    const asked = await this.#withItems(memstem, given);
+    for (;;) {
+      // Before anything is read that a deletion from then on may concern.
+      const watch = await watchOf(memstem, given.userId);
+      try {
+        return await this.#complete(memstem, given, watch, signal);
+      } catch (error) {
+        if (!(error instanceof OutdatedHistoryError || error instanceof OutdatedCallError)) throw error;
+      }
+    }
+  }
+
+  async #complete(
+    memstem: ChatComposer,
+    given: ChatRequest,
+    watch: DeletionWatch | null,
+    signal: AbortSignal,
+  ): Promise<ProxiedAnswer> {
+    const whole = await this.#withItems(memstem, given);
+    const turn = await this.#turnOf(memstem, whole, watch);
+    const isRead = turn.previous !== null || whole !== given;
+    const asked = { ...whole, readSince: isRead ? watch : null };
     const { compose } = asked;
-    const turn = await this.#turnOf(memstem, asked);
     const format = new ResponsesFormat(memstem, turn, this.remembered, asked.body["store"] === false, this.onFault);
     const { conversationId } = turn;
     if (compose === null) return this.chat.complete(memstem, { ...asked, conversationId, format }, signal);
@@ -75,14 +96,12 @@ export class Responses {
     return { conversationId, previous: null, messages, history: messages, isHeld, sent, watch };
   }
 
-  async #turnOf(memstem: ChatComposer, asked: ChatRequest): Promise<ResponseTurn> {
+  async #turnOf(memstem: ChatComposer, asked: ChatRequest, watch: DeletionWatch | null): Promise<ResponseTurn> {
     const { userId, agentId, body, compose } = asked;
     const key = (id: string): ResponseKey => ({ tenant: memstem, userId, agentId, id });
     const previousId = textIn(body["previous_response_id"]);
     const held = conversationIn(body["conversation"]);
     const before = previousId ?? (held === null ? null : conversationKey(held));
-    // Before anything is read that a deletion from then on may concern.
-    const watch = await watchOf(memstem, userId);
     const found = before === null ? null : await this.#found(memstem, key(before));
     const previous = found === null || found.history === null ? null : { ...found, history: found.history };
     const added = (messagesOf(body["input"]) ?? []).filter((message) => !isInstructions(message));
