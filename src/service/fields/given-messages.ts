@@ -7,6 +7,7 @@ import type { Instructions, MessageFormat } from "../base/call-options.js";
 import type { FieldIssue } from "../base/field-issue.js";
 import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "./fields.js";
+import { plainMessages } from "./plain-messages.js";
 import { fieldIssues } from "./read-options.js";
 
 export const messageFormat = z.enum(["chat", "responses", "anthropic"]);
@@ -45,6 +46,8 @@ const chatMessages = z.object({ messages: field.messages });
 /** Messages of a named format; what is wrong with them, by the fields of a request. */
 export function readMessages(given: readonly unknown[], format: MessageFormat): GivenMessages | readonly FieldIssue[] {
   if (format === "chat") {
+    const plain = plainMessages(given, field.MAX_MESSAGES);
+    if (plain !== null) return { format, given, chat: plain };
     const read = chatMessages.safeParse({ messages: given });
     return read.success ? { format, given, chat: read.data.messages } : fieldIssues(read.error);
   }

@@ -1,0 +1,28 @@
+import { type ChatMessage, unstorable } from "../../core/index.js";
+
+const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant", "tool", "function"]);
+const LAST_ROLES: ReadonlySet<unknown> = new Set(["user", "tool", "function"]);
+
+/**
+ * Chat messages that have a role and a text each and nothing else, as most have, accepted by their shape: a history of hundreds is sent with
+ * every request, and the schema takes ten times as long. Null for all others, valid or not, which are the schema's.
+ *
+ * @param most messages of a request
+ */
+export function plainMessages(given: readonly unknown[], most: number): readonly ChatMessage[] | null {
+  if (given.length === 0 || given.length > most || !given.every(isPlain)) return null;
+  return LAST_ROLES.has(given.at(-1)?.role) ? given : null;
+}
+
+function isPlain(message: unknown): message is ChatMessage & { readonly content: string } {
+  if (typeof message !== "object" || message === null || Object.getPrototypeOf(message) !== Object.prototype)
+    return false;
+  const { role, content } = message as { readonly role?: unknown; readonly content?: unknown };
+  if (typeof content !== "string" || !ROLES.has(role)) return false;
+  return (
+    Object.keys(message).length === 2 &&
+    Object.hasOwn(message, "role") &&
+    Object.hasOwn(message, "content") &&
+    unstorable(content) === null
+  );
+}
