@@ -1,4 +1,4 @@
-import { type Digest, digestOf } from "../../core/index.js";
+import { type Digest, digestOf, messageDigest } from "../../core/index.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 
 /**
@@ -13,7 +13,8 @@ function askedFor(request: ComposeRequest): DigestedFields {
     conversationId: request.conversationId,
     requestId: null,
     query: request.query,
-    messages: request.messages,
+    // Their digests are made anyway: of a long history the texts take longer than all else here.
+    messages: request.messages.map(messageDigest),
     memories: memoriesAskedFor(request),
     topK: request.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: request.memoryBudgetTokens,
@@ -69,12 +70,15 @@ export function isDigestOf(request: ComposeRequest, stored: Digest): boolean {
   );
 }
 
-/** The forms of earlier versions: of annotations without a ranking, and before there was a retention and a choice of policy. */
+/**
+ * The forms of earlier versions: with the messages themselves, of annotations without a ranking, and before there was a retention and a choice
+ * of policy.
+ */
 function earlierForms(request: ComposeRequest): object[] {
-  const asked = askedFor(request);
+  const asked = { ...askedFor(request), messages: request.messages };
   const { annotations } = request;
   const withReferences = { ...asked, annotations: { ...annotationsAskedFor(annotations), location: true } };
-  const forms = annotations.order ? [] : [withReferences];
+  const forms = annotations.order ? [asked] : [asked, withReferences];
   if (request.retention !== null) return forms;
   const beforeRetention = { ...asked, retention: undefined };
   const beforePolicies = { ...beforeRetention, policy: "prefix-exact" };

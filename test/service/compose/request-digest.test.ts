@@ -6,7 +6,8 @@ import { isDigestOf, requestDigest } from "../../../src/service/compose/request-
 describe("a request's digest", () => {
   it("is what it was in databases that there are: short, and with every field", () => {
     const short = readComposeOptions({ userId: "ana", query: "Tea?" });
-    expect(requestDigest(short)).toBe("LC3sLEJyieQlEfeAme6QCx-hBDdsvUmVTMCs8ZDkImo");
+    expect(requestDigest(short)).toBe("j0WwR9OKjs-0ayFeDvTm78f6Kw6oTIZHS12SzWmBgUM");
+    expect(isDigestOf(short, "LC3sLEJyieQlEfeAme6QCx-hBDdsvUmVTMCs8ZDkImo" as Digest)).toBe(true);
     const whole = {
       ...readComposeOptions({
         userId: "ana",
