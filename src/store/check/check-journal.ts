@@ -119,7 +119,7 @@ export class JournalCheck {
     if (!isListed || turns.length > key.turns) yield `${named} has other turns than its key says`;
     if ((request === null) !== (key.kind === "said")) yield `${named} is of another kind than what it says`;
     const heads = new Set(turns.map(({ turn }) => digests.seal(turn.head)));
-    if (!told.hasForgotten && this.#reads.heads(key.scopeId, [...heads]).length < heads.size)
+    if (!told.hasForgotten && this.#reads.shared(key.scopeId, [...heads]).length < heads.size)
       yield `${named} has instructions that are missing`;
     for (const { turn } of turns) {
       const { id, parent, conversationId, injection } = turn;

@@ -4,7 +4,7 @@ import type { DatabaseConnection } from "../database/connection.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import { readScope, type ScopeKey } from "../database/scope-key.js";
 import { prepare, prepareValue, type Statement } from "../database/statements.js";
-import type { HeadRow } from "../journal/journal-database.js";
+import type { SharedRow } from "../journal/journal-database.js";
 import type { SaidTurn } from "../journal/said-codec.js";
 import { TableMessages } from "./table-messages.js";
 import { readTurn } from "./table-rows.js";
@@ -108,7 +108,7 @@ export class TableScopes {
   }
 
   /** Instructions; those that an earlier version erased as a whole have one erased message. */
-  heads(scopeId: number): HeadRow[] {
+  heads(scopeId: number): SharedRow[] {
     return this.#heads.all(scopeId).map(({ digest, messages }) => ({
       digest,
       messages: messages === null ? "[null]" : JSON.stringify(this.#messages.bodiesOf(messages)),
