@@ -58,6 +58,7 @@ export async function readHistory(reading: TurnReading, id: ConversationId): Pro
 }
 
 async function newestTurn(reading: TurnReading, id: ConversationId): Promise<FoundTurn | null> {
-  for await (const [newest] of reading.newestOf(id)) if (newest !== undefined) return newest;
+  // Mostly it is the first, and of a window all that is read.
+  for await (const [newest] of reading.newestOf(id, 1)) if (newest !== undefined) return newest;
   return null;
 }

@@ -28,8 +28,8 @@ export interface SharingTurns {
 }
 
 /**
- * What came in an earlier prompt is shared, as far as turns tell: all messages of restated turns; those of the composed turn but for its
- * {@link newIn new} ones. New messages are shared where they are long, and short ones never.
+ * What came in an earlier prompt is shared, as far as turns tell; what is {@link newIn new} is not, unless it is long. Short messages never
+ * are.
  *
  * So a message that stays in its conversation's prompts is stored once, in the record; one that comes again in windows or histories once
  * more, in a row.
@@ -46,8 +46,9 @@ export function shareMessages(restated: readonly GivenTurn[], composed: GivenTur
     });
     return { turn, given: said };
   };
-  const before = restated.map((turn) => share(turn, 0));
-  return { turns: [...before, share(composed, newIn(composed, restated.length > 0))], rows };
+  const isGoingOn = (restated[0] ?? composed).turn.parent !== null;
+  const before = restated.map((turn) => share(turn, isGoingOn ? MOST_NEW : 0));
+  return { turns: [...before, share(composed, isGoingOn ? MOST_NEW : newIn(composed))], rows };
 }
 
 /** Whether a message's row is less than it would take in records; `isNew`: in one, so far. */
@@ -58,11 +59,11 @@ export function isWorthARow(message: ChatMessage, isNew: boolean): boolean {
 }
 
 /**
- * How many of a turn's last messages are new: mostly all where it goes on from a stored one. A turn that does not brings its past along, and
- * only what is behind the last answer is new; even that comes again where the turn is a conversation's, as its client sends windows.
+ * How many of a composed turn's last messages are new. Mostly all are where it, or what is restated before it, goes on from a stored turn. One
+ * that does not brings its past along: only what is behind the last answer is new, and in a conversation not even that, as its client sends
+ * windows, in which it comes again.
  */
-function newIn({ turn, given }: GivenTurn, isRestated: boolean): number {
-  if (turn.parent !== null && !isRestated) return MOST_NEW;
+function newIn({ turn, given }: GivenTurn): number {
   const answer = given.findLastIndex(({ role }) => role === "assistant");
   const asked = Math.min(answer < 0 ? 1 : Math.max(1, given.length - answer - 1), MOST_NEW);
   return turn.conversationId !== null && asked < given.length ? 0 : asked;

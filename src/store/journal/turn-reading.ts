@@ -101,17 +101,17 @@ export class TurnReading {
     }
   }
 
-  /** The turns of a conversation in pages of records, newest first; each page's turns newest first. */
-  async *newestOf(id: ConversationId): AsyncGenerator<readonly FoundTurn[], void, undefined> {
+  /** The turns of a conversation in pages of so many records, newest first; each page's turns newest first. */
+  async *newestOf(id: ConversationId, most = CONVERSATION_PAGE): AsyncGenerator<readonly FoundTurn[], void, undefined> {
     const conversation = conversationNumber(id, this.parts.digests);
     for (let before: number | undefined; ; ) {
-      const keys = await this.#page(conversation, before);
+      const keys = await this.#page(conversation, before, most);
       const records = await this.recordsOf(keys);
       // Another conversation may have this number too.
       const turns = records.flatMap(({ turns: own }) => own.map(({ turn }) => turn)).sort((a, b) => b.id - a.id);
       yield turns.filter(({ conversationId }) => conversationId === id).map((turn) => this.#known(turn.id));
       before = keys.at(-1)?.n;
-      if (keys.length < CONVERSATION_PAGE) return;
+      if (keys.length < most) return;
     }
   }
 
@@ -147,8 +147,8 @@ export class TurnReading {
     }
   }
 
-  #page(conversation: number, before: number | undefined): Promise<readonly RecordKey[]> {
-    const filter = { kinds: WITH_TURNS, conversation, newestFirst: true, most: CONVERSATION_PAGE };
+  #page(conversation: number, before: number | undefined, most = CONVERSATION_PAGE): Promise<readonly RecordKey[]> {
+    const filter = { kinds: WITH_TURNS, conversation, newestFirst: true, most };
     return this.parts.database.list(this.scopeId, before === undefined ? filter : { ...filter, before });
   }
 }
