@@ -5,7 +5,7 @@ CREATE TABLE `instructions` (
 	`messages` text NOT NULL,
 	PRIMARY KEY(`scope_id`, `digest`),
 	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
-) WITHOUT ROWID;
+);
 --> statement-breakpoint
 CREATE TABLE `journal` (
 	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,

@@ -50,13 +50,13 @@ export interface PendingSourceDeletions {
   readonly memoryIds: readonly MemoryId[];
 }
 
-/** Identifies a stored message. */
-export type MessageId = number & { readonly __message: never };
+/** Identifies a message that is stored apart from the turns that were given it. */
+export type MessageId = (number | string) & { readonly __message: never };
 
 /** A turn, as far as it refers to what has to be kept for it. */
 export interface NamingTurn
   extends Pick<Turn, "id" | "conversationId" | "injection" | "retention" | "requested" | "head"> {
-  /** Its given messages and its instructions. */
+  /** Those of its given messages, and of its instructions, that are stored apart. */
   readonly messages: readonly MessageId[];
 }
 

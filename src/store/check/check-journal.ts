@@ -15,9 +15,10 @@ import type { JournalRecord, RecordKey, ScopeRow } from "../journal/journal-data
 import { decodedOf } from "../journal/journal-parts.js";
 import { conversationNumber, memoryHash } from "../journal/keyed-numbers.js";
 import { requestsIn } from "../journal/named-requests.js";
-import { type ComposedRecord, SaidCodec } from "../journal/said-codec.js";
+import { type ComposedRecord, SaidCodec, type SaidTurn } from "../journal/said-codec.js";
 import { ScopeCodec } from "../journal/scope-codec.js";
 import { stateOf } from "../journal/scope-loading.js";
+import { readShared, SharedMessage } from "../journal/shared-message.js";
 import { JournalReads } from "../sqlite/journal-reads.js";
 import { checkRows } from "./check-scope.js";
 import { NO_BOUNDS } from "./no-bounds.js";
@@ -31,6 +32,8 @@ interface Told {
   /** Whether instructions may be gone: those that quote a forgotten memory are. */
   readonly hasForgotten: boolean;
   readonly turns: Map<TurnId, string | null>;
+  /** Shared rows that were read, so that each is read once. */
+  readonly shared: Set<Digest>;
   readonly sections: Set<Digest>;
   /** Turns with the sections that they sent, as rendered. */
   readonly sent: { readonly turn: TurnId; readonly section: Digest }[];
@@ -58,7 +61,7 @@ export class JournalCheck {
     checked.published.check();
     const problems = [...checkRows(state)];
     const hasForgotten = stored.forgotten.length > 0;
-    const told: Told = { keys: [], hasForgotten, turns: new Map(), sections: new Set(), sent: [] };
+    const told: Told = { keys: [], hasForgotten, turns: new Map(), shared: new Set(), sections: new Set(), sent: [] };
     for (const record of this.#records(scopeId))
       append(problems, this.#checkRecord(record, told, checked.register, state));
     for (const { turn, section } of told.sent)
@@ -119,8 +122,9 @@ export class JournalCheck {
     if (!isListed || turns.length > key.turns) yield `${named} has other turns than its key says`;
     if ((request === null) !== (key.kind === "said")) yield `${named} is of another kind than what it says`;
     const heads = new Set(turns.map(({ turn }) => digests.seal(turn.head)));
-    if (!told.hasForgotten && this.#reads.heads(key.scopeId, [...heads]).length < heads.size)
+    if (!told.hasForgotten && this.#reads.shared(key.scopeId, [...heads]).length < heads.size)
       yield `${named} has instructions that are missing`;
+    yield* this.#checkMessages(key, turns, told);
     for (const { turn } of turns) {
       const { id, parent, conversationId, injection } = turn;
       const conversation = conversationId === null ? null : conversationNumber(conversationId, digests);
@@ -138,6 +142,19 @@ export class JournalCheck {
         if (section !== "") told.sent.push({ turn: id, section: digestOf(section) });
       }
     }
+  }
+
+  /** Messages that were erased are no longer referred to. */
+  *#checkMessages({ n, scopeId }: RecordKey, turns: readonly SaidTurn[], { shared }: Told): Generator<string> {
+    const { digests } = this.database;
+    for (const { turn, given } of turns)
+      for (const message of given) {
+        if (!(message instanceof SharedMessage) || shared.has(message.key)) continue;
+        shared.add(message.key);
+        const [row] = this.#reads.shared(scopeId, [digests.seal(message.key)]);
+        if (row === undefined) yield `turn ${turn.id} of record ${n} was given a message that is missing`;
+        else decodedOf({ scopeId, n }, () => readShared(message.key, row.messages));
+      }
   }
 
   /** Walks have to find every memory that the scope has. */

@@ -1,5 +1,6 @@
 import type { DatabaseConnection } from "../database/connection.js";
 import { ScopeCodec } from "../journal/scope-codec.js";
+import { messagesInRow } from "../journal/shared-message.js";
 import { TableRecords } from "../upgrade/table-records.js";
 import { type NumberedScope, TableScopes } from "../upgrade/table-scope.js";
 import { checkRows } from "./check-scope.js";
@@ -24,7 +25,7 @@ export class TableCheck {
     const state = this.#tables.state(key);
     let requests = 0;
     for (const { record } of this.#records.of(scopeId, state)) if (record.kind === "composed") requests++;
-    this.#tables.heads(scopeId);
+    for (const { messages } of this.#tables.shared(scopeId)) messagesInRow(messages);
     this.#states.encodeState(state);
     return { requests, problems: [...checkRows(state)] };
   }

@@ -48,7 +48,7 @@ export const snapshots = sqliteTable("snapshots", {
   data: text("data").notNull(),
 });
 
-/** The instructions at the head of prompts, each stored once in a scope. */
+/** What records refer to, each stored once in a scope: the instructions at the head of prompts, and messages that several turns were given. */
 export const instructions = sqliteTable(
   "instructions",
   {

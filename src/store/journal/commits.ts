@@ -3,8 +3,11 @@ import type { CommitBase, ComposeRecord, EngineReport, ScopeDelta, StoredVersion
 import { appending, type EncodedChange, encodeChange, plainRecord } from "./encoded-change.js";
 import type { JournalChange, JournalUnit, NewRecord } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
-import { JournalVersion, type ScopeBook, withHead } from "./journal-version.js";
+import { JournalVersion, type ScopeBook } from "./journal-version.js";
 import { conversationNumber } from "./keyed-numbers.js";
+import type { KnownRows } from "./known-rows.js";
+import { writeShared } from "./shared-message.js";
+import { shareMessages } from "./sharing.js";
 
 /** Writes a unit; gives the scope's version with its book. */
 export async function writeUnit(parts: JournalParts, unit: JournalUnit, book: ScopeBook): Promise<StoredVersion> {
@@ -13,15 +16,18 @@ export async function writeUnit(parts: JournalParts, unit: JournalUnit, book: Sc
   return new JournalVersion(version, book);
 }
 
-/** See `Store.commitCompose`: one record. */
+/** See `Store.commitCompose`: one record, and the shared rows that it needs and that are not known to be stored. */
 export async function commitCompose(
   parts: JournalParts,
+  rows: KnownRows,
   scope: Scope,
   { version, deletions }: CommitBase,
   { delta, composition, request, at }: ComposeRecord,
 ): Promise<StoredVersion> {
   const encoded = encodeChange(parts, version, delta);
-  const { turn, restated, head, sections, leaf, given } = composition;
+  const { turn, restated, head, sections, leaf } = composition;
+  const shared = shareMessages(restated, composition);
+  const used = new Set([...shared.rows.keys(), turn.head]);
   const record: NewRecord = {
     ...plainRecord(encoded, { kind: "composed", at }),
     turn: turn.id,
@@ -29,17 +35,22 @@ export async function commitCompose(
     conversation: turn.conversationId === null ? null : conversationNumber(turn.conversationId, parts.digests),
     requestId: request.id,
     leaf,
-    said: parts.said.encodeComposed({ turns: [...restated, { turn, given }], sections, request }),
+    said: parts.said.encodeComposed({ turns: shared.turns, sections, request }),
   };
-  const digest = parts.digests.seal(turn.head);
-  const { book } = encoded;
   const changes = appending(encoded, [record]);
-  if (!book.heads.has(digest)) {
-    const row = { digest, messages: JSON.stringify(head) };
-    changes.push({ kind: "keep-heads", heads: [row], replace: false });
+  const known = rows.at(scope, version);
+  const missing = [...used].filter((digest) => !known.has(digest));
+  if (missing.length > 0) {
+    const written = missing.map((digest) => {
+      const message = shared.rows.get(digest);
+      const messages = message === undefined ? JSON.stringify(head) : writeShared(message);
+      return { digest: parts.digests.seal(digest), messages };
+    });
+    changes.push({ kind: "keep-shared", rows: written, replace: false });
   }
-  const unit = { scope, version, deletions, changes, at };
-  return writeUnit(parts, unit, { ...book, heads: withHead(book.heads, digest) });
+  const next = await writeUnit(parts, { scope, version, deletions, changes, at }, encoded.book);
+  rows.committed(scope, version, next, used);
+  return next;
 }
 
 /** See `Store.commitReport`. */

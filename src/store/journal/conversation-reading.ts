@@ -1,6 +1,6 @@
-import type { ConversationId, PromptTokens, Turn } from "../../core/index.js";
+import type { ChatMessage, ConversationId, PromptTokens, Turn } from "../../core/index.js";
 import type { StoredHistory } from "../api/store.js";
-import type { FoundTurn, TurnReading } from "./turn-reading.js";
+import { type FoundTurn, type TurnReading, wholeOf } from "./turn-reading.js";
 
 /** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
 const MOST_TURNS_LOADED = 1_000;
@@ -26,14 +26,21 @@ export async function readConversation(reading: TurnReading, id: ConversationId)
 export async function readHistory(reading: TurnReading, id: ConversationId): Promise<StoredHistory | null> {
   const newest = await newestTurn(reading, id);
   if (newest === null) return null;
-  const said: FoundTurn["given"][] = [];
-  const prompts: PromptTokens[] = [];
+  const path: FoundTurn[] = [];
   let isWhole = true;
-  let behind: Turn["behind"] = null;
   for await (const found of reading.upFrom(newest)) {
-    isWhole = found?.given != null;
-    if (found?.given == null) break;
-    const { turn, given } = found;
+    isWhole = found !== null && !found.said.includes(null);
+    if (found === null || !isWhole) break;
+    path.push(found);
+  }
+  const said: (readonly ChatMessage[])[] = [];
+  const prompts: PromptTokens[] = [];
+  let behind: Turn["behind"] = null;
+  for (const [at, read] of (await reading.givenOf(path)).entries()) {
+    const given = wholeOf(read);
+    const turn = path[at]?.turn;
+    isWhole &&= given !== null;
+    if (given === null || turn === undefined) break;
     said.push(given);
     behind ??= turn.behind;
     // A turn that was only said again was not sent.
@@ -43,7 +50,7 @@ export async function readHistory(reading: TurnReading, id: ConversationId): Pro
     head: await reading.head(newest.turn.head),
     newest: said[0]?.length ?? 0,
     hasOwnHead: said.at(-1)?.length === 0,
-    messages: said.reverse().flatMap((given) => given ?? []),
+    messages: said.reverse().flat(),
     isWhole,
     prompts: prompts.reverse(),
     behind,
@@ -51,6 +58,7 @@ export async function readHistory(reading: TurnReading, id: ConversationId): Pro
 }
 
 async function newestTurn(reading: TurnReading, id: ConversationId): Promise<FoundTurn | null> {
-  for await (const [newest] of reading.newestOf(id)) if (newest !== undefined) return newest;
+  // Mostly it is the first, and of a window all that is read.
+  for await (const [newest] of reading.newestOf(id, 1)) if (newest !== undefined) return newest;
   return null;
 }

@@ -51,8 +51,7 @@ export function encodeAnew({ states, digests }: JournalParts, { changes, whole }
     turn: newestTurn(changes),
     memories: memoryHashes(newMemories(changes), digests),
     forgotten: changes.register.forgotten,
-    // Instructions may be removed with records.
-    book: { behind: behindSnapshot(snapshot), heads: new Set() },
+    book: { behind: behindSnapshot(snapshot) },
   };
 }
 

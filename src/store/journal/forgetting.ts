@@ -9,6 +9,7 @@ import {
   type StoredVersion,
   StoreUnavailableError,
 } from "../api/store.js";
+import type { SealedDigest } from "../database/digest-seal.js";
 import { readInPieces } from "./body-reading.js";
 import { writeUnit } from "./commits.js";
 import { appending, encodeAnew, plainRecord } from "./encoded-change.js";
@@ -17,6 +18,8 @@ import { composedIn, type JournalParts } from "./journal-parts.js";
 import { QuoteScan } from "./quote-scan.js";
 import type { ComposedRecord } from "./said-codec.js";
 import { withErasedMessages, withoutMemory } from "./said-erasure.js";
+import { messagesInRow, SharedMessage } from "./shared-message.js";
+import { decodedRow, sharedRows } from "./shared-texts.js";
 
 /** Attempts at erasing quotes while other processes commit. */
 const MAX_ATTEMPTS = 5;
@@ -132,13 +135,17 @@ async function eraseScanned(
     if (forget !== null || after !== before)
       erasure.changes.push({ kind: "rewrite", seq, to: { ...changes, ...said } });
   });
-  const quoting = [...scan.heads].flatMap(([digest, isQuoting]) => (isQuoting ? [digest] : []));
-  if (quoting.length > 0) {
-    // Stored again with the next prompt that has them; until then no answer with them can be repeated.
-    for (const { messages } of await parts.database.heads(scopeId, quoting))
-      append(erasure.texts, messagesIn(messages));
-    erasure.changes.push({ kind: "remove-heads", digests: quoting });
+  const quoting = [...scan.shared].flatMap(([key, isQuoting]) => (isQuoting ? [key] : []));
+  // Instructions are stored again with the next prompt that has them; until then no answer with them can be repeated.
+  const removed: SealedDigest[] = [];
+  for await (const { key, json } of sharedRows(parts, scopeId, quoting)) {
+    append(
+      erasure.texts,
+      decodedRow(scopeId, () => messagesInRow(json)).map((message) => JSON.stringify(message)),
+    );
+    removed.push(parts.digests.seal(key));
   }
+  if (removed.length > 0) erasure.changes.push({ kind: "remove-shared", digests: removed });
   // An answer may say in other words what is forgotten, so it is not searched for quotes.
   if ((await parts.database.responsesOf(scopeId)).length > 0) erasure.changes.push({ kind: "remove-responses" });
 }
@@ -146,7 +153,8 @@ async function eraseScanned(
 function erased(before: ComposedRecord, scan: QuoteScan, forget: ForgetRecord | null, { texts, sections }: Erasure) {
   const unquoted = withErasedMessages(before, (message) => {
     if (!scan.isQuote(message)) return false;
-    texts.push(JSON.stringify(message));
+    // Of a shared one, the row has the text.
+    if (!(message instanceof SharedMessage)) texts.push(JSON.stringify(message));
     return true;
   });
   if (forget === null) return unquoted;
@@ -156,8 +164,4 @@ function erased(before: ComposedRecord, scan: QuoteScan, forget: ForgetRecord | 
   for (const [at, { turn }] of after.turns.entries())
     if (turn !== before.turns[at]?.turn) for (const section of sectionsOf(turn)) sections.add(section);
   return after;
-}
-
-function messagesIn(json: string): readonly string[] {
-  return (JSON.parse(json) as readonly unknown[]).map((message) => JSON.stringify(message));
 }

@@ -1,6 +1,6 @@
 /*
  * journal/: a store as a journal. Every change of a scope is one record; a scope's state is its snapshot and the records behind it.
- * In: calls of `Store`. Out: records, snapshots and heads in a `JournalDatabase`, which knows rows and their keys, and not what they say.
+ * In: calls of `Store`. Out: records, snapshots and shared rows in a `JournalDatabase`, which knows rows and their keys, and not what they say.
  * This file is the contract of such a database; it has one behaviour suite (`test/store/journal/journal-database.suite.ts`), which SQLite's
  * and PostgreSQL's pass.
  */
@@ -101,8 +101,11 @@ export interface ScopeRow {
   readonly createdAt: number;
 }
 
-/** Instructions at the head of prompts: JSON of their messages, null for one that was erased. */
-export interface HeadRow {
+/**
+ * What records refer to by its digest: instructions at the head of prompts (JSON of a list of messages, null for one that was erased), or a
+ * message that turns were given (JSON of it).
+ */
+export interface SharedRow {
   readonly digest: SealedDigest;
   readonly messages: string;
 }
@@ -130,9 +133,9 @@ export type JournalChange =
   | { readonly kind: "memories"; readonly hashes: readonly number[] }
   /** Replaces the scope's snapshot; `n` is the unit's last record. */
   | { readonly kind: "snapshot"; readonly data: string }
-  /** Keeps instructions; those that are stored, and not given as `replace`, stay as they are. */
-  | { readonly kind: "keep-heads"; readonly heads: readonly HeadRow[]; readonly replace: boolean }
-  | { readonly kind: "remove-heads"; readonly digests: readonly SealedDigest[] }
+  /** Keeps shared rows; those that are stored, and not given as `replace`, stay as they are. */
+  | { readonly kind: "keep-shared"; readonly rows: readonly SharedRow[]; readonly replace: boolean }
+  | { readonly kind: "remove-shared"; readonly digests: readonly SealedDigest[] }
   /** Rewrites what a record says; absent fields stay. */
   | { readonly kind: "rewrite"; readonly seq: number; readonly to: RewrittenRecord }
   | { readonly kind: "remove"; readonly seqs: readonly number[] }
@@ -212,7 +215,10 @@ export interface JournalDatabase {
   counts(
     scopeId: number,
   ): Promise<{ readonly requests: number; readonly turns: number; readonly conversations: number }>;
-  heads(scopeId: number, digests: readonly SealedDigest[] | "all"): Promise<readonly HeadRow[]>;
+  /** A scope's shared rows with these digests, in any order … */
+  shared(scopeId: number, digests: readonly SealedDigest[]): Promise<readonly SharedRow[]>;
+  /** … and the digests of all. */
+  sharedDigests(scopeId: number): Promise<readonly SealedDigest[]>;
 
   /** Scopes of a tenant with one of whose memories' hashes this is, page by page. `after` 0 begins. */
   withMemory(tenant: string, hash: number, after: number): Promise<ScopeRowsFound>;

@@ -27,6 +27,7 @@ import { readConversation, readHistory } from "./conversation-reading.js";
 import { commitForgetting, eraseQuotes } from "./forgetting.js";
 import type { JournalDatabase } from "./journal-database.js";
 import { type JournalParts, journalParts } from "./journal-parts.js";
+import { KnownRows } from "./known-rows.js";
 import { KnownSections } from "./known-sections.js";
 import { findScopesWithMemory } from "./memory-holders.js";
 import { findScopesWithOldTurns, OldTurns } from "./old-turns.js";
@@ -44,6 +45,7 @@ const NO_COUNTS = { conversations: 0, turns: 0, requests: 0 };
 export class JournalStore implements Store {
   readonly #parts: JournalParts;
   readonly #sections: KnownSections;
+  readonly #rows = new KnownRows();
 
   constructor(private readonly database: JournalDatabase) {
     this.#parts = journalParts(database);
@@ -75,7 +77,8 @@ export class JournalStore implements Store {
   }
 
   commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord) {
-    return this.#known(scope, base, commitCompose(this.#parts, scope, base, record), record.composition.sections);
+    const { sections } = record.composition;
+    return this.#sectionsKnown(scope, base, commitCompose(this.#parts, this.#rows, scope, base, record), sections);
   }
 
   commitEviction(scope: Scope, base: CommitBase, delta: ScopeDelta, requestIds: readonly RequestId[]) {
@@ -286,12 +289,19 @@ export class JournalStore implements Store {
     return version === null ? none : answer(version.scopeId, version);
   }
 
+  /** A commit that takes nothing away, and adds nothing but to the state. */
+  async #known(scope: Scope, base: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
+    const next = await this.#sectionsKnown(scope, base, committed, []);
+    this.#rows.committed(scope, base.version, next);
+    return next;
+  }
+
   /** A commit that takes no section away, and adds these. */
-  async #known(
+  async #sectionsKnown(
     scope: Scope,
     { version }: CommitBase,
     committed: Promise<StoredVersion>,
-    sections: readonly Digest[] = [],
+    sections: readonly Digest[],
   ): Promise<StoredVersion> {
     const next = await committed;
     this.#sections.committed(scope, version, next, sections);

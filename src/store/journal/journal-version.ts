@@ -1,18 +1,12 @@
 import type { StoredVersion } from "../api/store.js";
-import type { SealedDigest } from "../database/digest-seal.js";
 import type { BehindSnapshot } from "./snapshot-policy.js";
 
-/** Instructions remembered as stored: an agent has few; of one whose instructions change with every prompt, the newest. */
-const MOST_KNOWN_HEADS = 64;
-
-/** What a process knows of a scope's records beyond its version: when a snapshot is due, and what need not be written again. */
+/** What a process knows of a scope's records beyond its version: when a snapshot is due. */
 export interface ScopeBook {
   readonly behind: BehindSnapshot;
-  /** Instructions that are known to be stored. */
-  readonly heads: ReadonlySet<SealedDigest>;
 }
 
-const NOTHING_KNOWN: ScopeBook = { behind: { records: 0, length: 0, snapshotLength: 0 }, heads: new Set() };
+const NOTHING_KNOWN: ScopeBook = { behind: { records: 0, length: 0, snapshotLength: 0 } };
 
 /** A version with its {@link ScopeBook}, which no comparison of versions sees. */
 export class JournalVersion implements StoredVersion {
@@ -32,10 +26,4 @@ export class JournalVersion implements StoredVersion {
   static bookOf(version: StoredVersion | null): ScopeBook {
     return version instanceof JournalVersion ? version.#book : NOTHING_KNOWN;
   }
-}
-
-/** The known heads with one more. */
-export function withHead(heads: ReadonlySet<SealedDigest>, head: SealedDigest): ReadonlySet<SealedDigest> {
-  if (heads.has(head)) return heads;
-  return new Set([...[...heads].slice(1 - MOST_KNOWN_HEADS), head]);
 }

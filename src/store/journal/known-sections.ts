@@ -35,7 +35,7 @@ export class KnownSections {
   /** See `Store.knownSections`. `version`: of the scope, as it is stored. */
   async find(scope: Scope, version: StoredVersion, sections: readonly Digest[]): Promise<readonly Digest[]> {
     const { digests } = this.parts;
-    const name = nameOf(scope);
+    const name = scopeName(scope);
     const remembered = this.#remembered.get(name);
     const isCurrent = remembered !== undefined && isSameVersion(remembered.version, version);
     const wanted = new Set(sections.map((section) => digests.seal(section)));
@@ -45,7 +45,7 @@ export class KnownSections {
 
   /** This process composed in a scope, or changed nothing of its sections: what is remembered at the version before is so at the next. */
   committed(scope: Scope, before: StoredVersion | null, next: StoredVersion, sections: readonly Digest[]): void {
-    const remembered = this.#remembered.get(nameOf(scope));
+    const remembered = this.#remembered.get(scopeName(scope));
     if (remembered === undefined || before === null || !isSameVersion(remembered.version, before)) return;
     for (const section of sections) remembered.sections.add(this.parts.digests.seal(section));
     // Else it is of a version that is gone, and not used again.
@@ -86,6 +86,7 @@ export class KnownSections {
   }
 }
 
-function nameOf({ tenant, userId, agentId }: Scope): string {
+/** A scope in one text. */
+export function scopeName({ tenant, userId, agentId }: Scope): string {
   return JSON.stringify([tenant, userId, agentId]);
 }

@@ -1,10 +1,11 @@
 import type { NodeId, TurnId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
-import type { ExpiredTurns, NamingTurn, ScannedTurns, ScopesFound } from "../api/store.js";
+import type { ExpiredTurns, MessageId, NamingTurn, ScannedTurns, ScopesFound } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
 import type { RecordKey } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
 import { requestsNamed } from "./named-requests.js";
+import { SharedMessage } from "./shared-message.js";
 import { TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
 
 /** Records of a scan that are read at once. */
@@ -110,8 +111,11 @@ export class OldTurns {
 }
 
 function namingTurns({ turns }: TurnRecord): readonly NamingTurn[] {
-  return turns.map(({ turn: { id, conversationId, injection, retention, requested, head } }) => {
-    // Messages stand in the turn's record, and go with it.
-    return { id, conversationId, injection, retention, requested, head, messages: [] };
+  return turns.map(({ turn: { id, conversationId, injection, retention, requested, head }, given }) => {
+    // Other messages stand in the turn's record, and go with it.
+    const messages = given.flatMap((message) =>
+      message instanceof SharedMessage ? (message.key as string as MessageId) : [],
+    );
+    return { id, conversationId, injection, retention, requested, head, messages };
   });
 }

@@ -11,17 +11,17 @@ import {
   type Turn,
   type TurnId,
 } from "../../core/index.js";
-import { type DigestSeal, type SealedDigest, sealedDigest } from "../database/digest-seal.js";
+import { type DigestSeal, sealedDigest } from "../database/digest-seal.js";
 import { NumberedNames } from "./numbered-names.js";
 import { packedInjection, packInjection, unpackInjection } from "./packed-injection.js";
 import { wholeNumbers } from "./row-shapes.js";
+import { type SaidMessage, SharedMessage } from "./shared-message.js";
 
 /** A turn with the plain messages that it added. */
 export interface SaidTurn {
-  /** `given` and `meant` have the digests of all its messages, erased ones included. */
+  /** `given` and `meant` have the digests of all its messages, erased and shared ones included. */
   readonly turn: Turn;
-  /** Null for each that was erased. */
-  readonly given: readonly (ChatMessage | null)[];
+  readonly given: readonly SaidMessage[];
 }
 
 const PLACEMENTS = new NumberedNames<SectionPlacement>({
@@ -35,10 +35,18 @@ const RETENTIONS = new NumberedNames<FixedRetention>({ keep: 0, volatile: 1, eph
 const id = z.int();
 const tokens = z.number();
 const message = z.object({ role: z.string() }) as unknown as z.ZodType<ChatMessage>;
-/** A message, or its digests and it, where they cannot be computed from it: an erased one is null. 0: it means what it is. */
+const orSame = z.union([z.literal(0), sealedDigest]);
+/**
+ * - A message.
+ * - Its digests and it, where they cannot be computed from it: an erased one is null. 0: it means what it is.
+ * - The digest of a shared one, which is also its row's key, and of its meaning.
+ * - The key of a shared one, its digest, and that of its meaning; 0 for each that is the one before.
+ */
 const packedMessage = z.union([
   message,
-  z.tuple([message.nullable(), sealedDigest, z.union([z.literal(0), sealedDigest])]),
+  z.tuple([message.nullable(), sealedDigest, orSame]),
+  sealedDigest,
+  z.tuple([sealedDigest, orSame, orSame]),
 ]);
 type PackedMessage = z.output<typeof packedMessage>;
 
@@ -118,21 +126,42 @@ export function unpackTurn(packed: PackedTurn, digests: DigestSeal): SaidTurn {
   return { turn, given: said.map(({ message }) => message) };
 }
 
-function packMessage(message: ChatMessage | null, given: Digest, meant: Digest, digests: DigestSeal): PackedMessage {
+function packMessage(message: SaidMessage, given: Digest, meant: Digest, digests: DigestSeal): PackedMessage {
+  const meaning = given === meant ? 0 : digests.seal(meant);
+  if (message instanceof SharedMessage) {
+    const key = digests.seal(message.key);
+    if (message.key === given) return meaning === 0 ? key : [key, 0, meaning];
+    return [key, digests.seal(given), meaning];
+  }
   const isComputed = message !== null && messageDigest(message) === given && meaningDigest(message, given) === meant;
-  return isComputed ? message : [message, digests.seal(given), given === meant ? 0 : digests.seal(meant)];
+  return isComputed ? message : [message, digests.seal(given), meaning];
 }
 
-function unpackMessage(packed: PackedMessage, digests: DigestSeal) {
+/** What a turn has of a message. */
+interface UnpackedMessage {
+  readonly message: SaidMessage;
+  readonly given: Digest;
+  readonly meant: Digest;
+}
+
+function unpackMessage(packed: PackedMessage, digests: DigestSeal): UnpackedMessage {
+  if (typeof packed === "string") {
+    const key = digests.open(packed);
+    return { message: new SharedMessage(key), given: key, meant: key };
+  }
   if (!isWithDigests(packed)) {
     const given = messageDigest(packed);
     return { message: packed, given, meant: meaningDigest(packed, given) };
   }
-  const [message, sealed, meant] = packed;
-  const given = digests.open(sealed);
-  return { message, given, meant: meant === 0 ? given : digests.open(meant) };
+  const [first, sealed, sealedMeaning] = packed;
+  const message = typeof first === "string" ? new SharedMessage(digests.open(first)) : first;
+  const given = sealed === 0 ? (message as SharedMessage).key : digests.open(sealed);
+  return { message, given, meant: sealedMeaning === 0 ? given : digests.open(sealedMeaning) };
 }
 
-function isWithDigests(packed: PackedMessage): packed is [ChatMessage | null, SealedDigest, 0 | SealedDigest] {
+/** The forms of a message that are lists. */
+type PackedWithDigests = Extract<PackedMessage, readonly [unknown, unknown, unknown]>;
+
+function isWithDigests(packed: Exclude<PackedMessage, string>): packed is PackedWithDigests {
   return Array.isArray(packed);
 }

@@ -1,10 +1,10 @@
-import type { ChatMessage, Digest, RequestId, SpokenTurn, StoredPrompt } from "../../core/index.js";
+import type { ChatMessage, Digest, RequestId, SpokenTurn, StoredPrompt, TurnId } from "../../core/index.js";
 import type { PromptHistory, ServedRequest } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
 import type { RecordKey } from "./journal-database.js";
 import { type JournalParts, reportIn } from "./journal-parts.js";
 import { type NamedRequest, requestsNamed } from "./named-requests.js";
-import { type FoundTurn, type TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
+import { type FoundTurn, type TurnReading, type TurnRecord, WITH_TURNS, wholeOf } from "./turn-reading.js";
 
 /** Newest prompts of a scope that are compared … */
 const NEWEST_OF_SCOPE = 200;
@@ -15,7 +15,10 @@ const MOST_TURNS = 5_000;
 
 /** Reads a request's prompt and the earlier ones to compare it with; see `Store.findPromptHistory`. */
 export class PromptReading {
-  readonly #spoken = new Map<number, SpokenTurn>();
+  /** Turns of prompts' paths, … */
+  readonly #followed = new Set<TurnId>();
+  /** … and those of them of which what was said is read. */
+  readonly #spoken = new Map<TurnId, SpokenTurn>();
   readonly #heads = new Map<Digest, readonly ChatMessage[] | null>();
   /** Requests by the record of their prompt. */
   readonly #requests = new Map<number, NamedRequest>();
@@ -36,6 +39,8 @@ export class PromptReading {
     if (prompt === null) return null;
     const { found, sent } = await this.#before(own);
     await this.#nameRequests(found);
+    // Prompts share most of their texts: read together.
+    await this.turns.givenOf([own, ...found]);
     const earlier: StoredPrompt[] = [];
     for (const candidate of found) {
       const isOfConversation = candidate.turn.conversationId === own.turn.conversationId;
@@ -134,17 +139,19 @@ export class PromptReading {
   }
 
   async #pathTo(newest: FoundTurn, mostTurns: number): Promise<readonly SpokenTurn[] | null> {
-    const path: SpokenTurn[] = [];
+    const path: FoundTurn[] = [];
     for await (const found of this.turns.upFrom(newest)) {
       if (found === null) return null;
-      const { turn, given } = found;
-      const known = this.#spoken.get(turn.id);
-      if (known === undefined && this.#spoken.size >= mostTurns) return null;
-      const spoken = known ?? { turn, given };
-      this.#spoken.set(turn.id, spoken);
-      path.push(spoken);
+      const { id } = found.turn;
+      if (!this.#followed.has(id) && this.#followed.size >= mostTurns) return null;
+      this.#followed.add(id);
+      path.push(found);
     }
-    return path.reverse();
+    const unread = path.filter(({ turn }) => !this.#spoken.has(turn.id));
+    const given = await this.turns.givenOf(unread);
+    for (const [at, { turn }] of unread.entries())
+      this.#spoken.set(turn.id, { turn, given: wholeOf(given[at] ?? [null]) });
+    return path.flatMap(({ turn }) => this.#spoken.get(turn.id) ?? []).reverse();
   }
 
   async #reportOf({ seq }: RecordKey): Promise<ServedRequest["observed"]> {

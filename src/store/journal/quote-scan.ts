@@ -1,5 +1,5 @@
 import {
-  type ChatMessage,
+  type Digest,
   type Label,
   labelsIn,
   type MemoryId,
@@ -10,12 +10,13 @@ import {
   type UserId,
 } from "../../core/index.js";
 import type { FoundQuotes, ScopeQuotes } from "../api/store.js";
-import type { SealedDigest } from "../database/digest-seal.js";
 import { readInPieces } from "./body-reading.js";
 import type { JournalRecord } from "./journal-database.js";
 import { composedIn, decodedOf, type JournalParts } from "./journal-parts.js";
 import type { ComposedRecord } from "./said-codec.js";
 import { loadScope } from "./scope-loading.js";
+import { messagesInRow, type SaidMessage, SharedMessage } from "./shared-message.js";
+import { decodedRow, sharedKeys, sharedRows } from "./shared-texts.js";
 
 /** Characters searched before other work runs: some ten milliseconds. */
 const CHARACTERS_AT_ONCE = 500_000;
@@ -30,14 +31,14 @@ export interface SearchedMemory {
   readonly labels: ReadonlySet<Label>;
 }
 
-/** What was found in one scope: which records quote a memory or name it, and which instructions quote it. */
+/** What was found in one scope: which records quote a memory or name it, and which shared rows quote it. */
 export class QuoteScan implements ScopeQuotes {
   /** Of records by `seq`, which is never reused. */
   readonly looked = new Map<number, string>();
   /** Records that quote the memory, or name it. */
   readonly quoting = new Set<number>();
-  /** Instructions that were searched, and whether they quote it. */
-  readonly heads = new Map<SealedDigest, boolean>();
+  /** Shared rows that were searched, and whether they quote it: a row never changes, but it may go and come again. */
+  readonly shared = new Map<Digest, boolean>();
   /** The number of the last record that was searched. */
   #upTo = 0;
 
@@ -71,39 +72,53 @@ export class QuoteScan implements ScopeQuotes {
         keys.map(({ seq }) => seq),
         (record) => records.push(record),
       );
-      for (const record of records) {
+      const said = records.map((record) => (hasTurns(record) ? composedIn(parts, record) : null));
+      // Before their records, as those are looked at once: a row is stored with the first record that refers to it.
+      await this.#searchShared(parts, scopeId, sharedIn(said), take);
+      for (const [at, record] of records.entries()) {
         this.looked.set(record.seq, "");
-        if (this.#concerns(parts, record)) this.quoting.add(record.seq);
+        if (this.#concerns(parts, record, said[at] ?? null)) this.quoting.add(record.seq);
         await take((record.said?.length ?? 0) + (record.changes?.length ?? 0));
       }
       this.#upTo = keys.at(-1)?.n ?? this.#upTo;
       await pause();
       if (keys.length < RECORDS_AT_ONCE) break;
     }
+    // Instructions, and rows that nothing refers to.
+    if (!this.search.isEmpty) await this.#searchShared(parts, scopeId, await sharedKeys(parts, scopeId), take);
+  }
+
+  /** Searches rows that were not searched before. */
+  async #searchShared(
+    parts: JournalParts,
+    scopeId: number,
+    keys: readonly Digest[],
+    take: (characters: number) => Promise<void>,
+  ): Promise<void> {
     if (this.search.isEmpty) return;
-    for (const { digest, messages } of await database.heads(scopeId, "all")) {
-      if (this.heads.has(digest)) continue;
-      const said = JSON.parse(messages) as readonly (ChatMessage | null)[];
-      this.heads.set(
-        digest,
+    const unknown = keys.filter((key) => !this.shared.has(key));
+    for await (const { key, json } of sharedRows(parts, scopeId, unknown)) {
+      const said = decodedRow(scopeId, () => messagesInRow(json));
+      this.shared.set(
+        key,
         said.some((message) => this.isQuote(message)),
       );
-      await take(messages.length);
+      await take(json.length);
     }
   }
 
-  /** Whether a message quotes the memory. */
-  isQuote(message: ChatMessage | null): boolean {
+  /** Whether a message quotes the memory; a shared one, by its row. */
+  isQuote(message: SaidMessage): boolean {
     if (message === null || this.search.isEmpty) return false;
+    if (message instanceof SharedMessage) return this.shared.get(message.key) === true;
     if (this.search.isIn(JSON.stringify(message))) return true;
     const { content } = message;
     // A reader takes a text in several parts for one.
     return Array.isArray(content) && content.length > 1 && this.search.isIn(messageText({ role: "", content }));
   }
 
-  #concerns(parts: JournalParts, record: JournalRecord): boolean {
-    const { changes, kind } = record;
-    const said = kind === "composed" || kind === "said" ? composedIn(parts, record) : null;
+  #concerns(parts: JournalParts, record: JournalRecord, said: ComposedRecord | null): boolean {
+    const { changes } = record;
     if (said?.turns.some(({ given }) => given.some((message) => this.isQuote(message)))) return true;
     const { memory } = this;
     if (memory === null) return false;
@@ -160,6 +175,19 @@ export async function findQuotes(
     await scan.goOn(parts, scopeId, pause);
   }
   return { texts: [...all], rendered: [...rendered], scopes };
+}
+
+function hasTurns({ kind }: JournalRecord): boolean {
+  return kind === "composed" || kind === "said";
+}
+
+/** Keys of the messages that some records share with others. */
+function sharedIn(said: readonly (ComposedRecord | null)[]): readonly Digest[] {
+  const keys = new Set<Digest>();
+  for (const record of said)
+    for (const { given } of record?.turns ?? [])
+      for (const message of given) if (message instanceof SharedMessage) keys.add(message.key);
+  return [...keys];
 }
 
 function namesIn({ turns, request }: ComposedRecord, { memoryId, labels }: SearchedMemory): boolean {

@@ -5,8 +5,10 @@ import { listInPages, readInPieces } from "./body-reading.js";
 import { writeUnit } from "./commits.js";
 import { appending, encodeAnew, encodeChange, plainRecord } from "./encoded-change.js";
 import type { JournalChange, RecordKey, RewrittenRecord } from "./journal-database.js";
-import type { JournalParts } from "./journal-parts.js";
+import { type JournalParts, turnsIn } from "./journal-parts.js";
 import { requestsIn } from "./named-requests.js";
+import type { SaidTurn } from "./said-codec.js";
+import { SharedMessage } from "./shared-message.js";
 import { withoutChanges } from "./superseded-changes.js";
 import { TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
 
@@ -21,8 +23,8 @@ const CHANGES_ONLY: RewrittenRecord = {
 };
 
 /**
- * See `Store.commitWithdrawal`. The turn's record keeps its changes, and the turns that were restated with it; the instructions go where no
- * other turn has them. The digests of its sections stay, as the prompt may have been seen.
+ * See `Store.commitWithdrawal`. The turn's record keeps its changes, and the turns that were restated with it; the shared rows go that no other
+ * turn refers to. The digests of its sections stay, as the prompt may have been seen.
  */
 export async function commitWithdrawal(
   parts: JournalParts,
@@ -37,9 +39,7 @@ export async function commitWithdrawal(
   const said = record === undefined ? null : parts.said.encodeForgotten(record.sections);
   const changes = appending(encoded, [plainRecord(encoded, { kind: "withdrawn", said })]);
   append(changes, withdrawn?.changes ?? []);
-  // Instructions may be gone.
-  const book = record === undefined ? encoded.book : { ...encoded.book, heads: new Set<never>() };
-  return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, book);
+  return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, encoded.book);
 }
 
 /** What a withdrawal changes; null where there is nothing to withdraw, because it is gone or is continued. */
@@ -49,9 +49,9 @@ async function findWithdrawn(parts: JournalParts, scopeId: number, turn: TurnId)
   if (found === null || (await isContinued(parts, reading, found.record, turn))) return null;
   const { record } = found;
   const changes = [...(await withoutTurns(parts, [record], new Set([turn]), false))];
-  const { head } = found.turn;
-  if (await isOnlyHeadOf(parts, scopeId, record, turn, head))
-    changes.push({ kind: "remove-heads", digests: [parts.digests.seal(head)] });
+  const freed = await sharedOnlyBy(parts, scopeId, record, turn);
+  if (freed.length > 0)
+    changes.push({ kind: "remove-shared", digests: freed.map((digest) => parts.digests.seal(digest)) });
   return { record, changes };
 }
 
@@ -69,25 +69,31 @@ async function isContinued(
   return false;
 }
 
-/** Whether no other turn of the scope has these instructions; mostly the newest other one has. */
-async function isOnlyHeadOf(
+/** The rows of a turn that no other turn of the scope refers to; mostly the newest other ones refer to all. */
+async function sharedOnlyBy(
   parts: JournalParts,
   scopeId: number,
   record: TurnRecord,
   turn: TurnId,
-  head: Digest,
-): Promise<boolean> {
-  if (record.turns.some(({ turn: other }) => other.id !== turn && other.head === head)) return false;
-  const sealed = parts.digests.seal(head);
-  for await (const keys of listInPages(parts.database, scopeId, { kinds: WITH_TURNS, newestFirst: true }, 64)) {
-    let isFound = false;
+): Promise<readonly Digest[]> {
+  const own = record.turns.filter(({ turn: { id } }) => id === turn);
+  const left = new Set(own.flatMap(sharedBy));
+  const release = (turns: readonly SaidTurn[]) => {
+    for (const other of turns) for (const digest of sharedBy(other)) left.delete(digest);
+  };
+  release(record.turns.filter(({ turn: { id } }) => id !== turn));
+  const filter = { kinds: WITH_TURNS, newestFirst: true } as const;
+  for await (const keys of listInPages(parts.database, scopeId, filter, 64)) {
+    if (left.size === 0) break;
     const others = keys.filter(({ seq }) => seq !== record.key.seq).map(({ seq }) => seq);
-    await readInPieces(parts.database, others, ({ said }) => {
-      isFound ||= said?.includes(sealed) === true;
-    });
-    if (isFound) return false;
+    await readInPieces(parts.database, others, (other) => release(turnsIn(parts, other)));
   }
-  return true;
+  return [...left];
+}
+
+/** The rows that a turn refers to: its instructions, and the messages that it shares. */
+function sharedBy({ turn, given }: SaidTurn): readonly Digest[] {
+  return [turn.head, ...given.flatMap((message) => (message instanceof SharedMessage ? message.key : []))];
 }
 
 /**
@@ -98,7 +104,7 @@ export async function commitExpiry(
   parts: JournalParts,
   scope: Scope,
   { version, deletions }: CommitBase,
-  { delta, turns, heads }: ExpiryRecord,
+  { delta, turns, heads, messages }: ExpiryRecord,
 ): Promise<StoredVersion> {
   const encoded = encodeAnew(parts, delta);
   const changes = appending(encoded, [plainRecord(encoded, { kind: "expired" })]);
@@ -110,7 +116,8 @@ export async function commitExpiry(
     append(changes, await withoutChanges(parts, scope, { version, deletions }, leaving));
     append(changes, await withoutTurns(parts, records, gone, true));
   }
-  changes.push({ kind: "remove-heads", digests: heads.map((digest) => parts.digests.seal(digest)) });
+  const freed = [...heads, ...(messages as readonly string[] as readonly Digest[])];
+  changes.push({ kind: "remove-shared", digests: freed.map((digest) => parts.digests.seal(digest)) });
   return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, encoded.book);
 }
 

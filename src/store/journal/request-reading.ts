@@ -1,5 +1,6 @@
 import {
   type ChatMessage,
+  type Digest,
   messageDigest,
   type NodeId,
   type RequestId,
@@ -12,7 +13,8 @@ import { listInPages } from "./body-reading.js";
 import type { JournalDatabase, RecordKey } from "./journal-database.js";
 import { type JournalParts, reportIn } from "./journal-parts.js";
 import { type NamedRequest, newestRequests, requestsIn, requestsNamed } from "./named-requests.js";
-import { type FoundTurn, TurnReading } from "./turn-reading.js";
+import type { ReadMessages } from "./shared-texts.js";
+import { type FoundTurn, TurnReading, wholeOf } from "./turn-reading.js";
 
 /** How many of a scope's last requests are searched for reports and open requests. */
 const REQUESTS_LOOKED_AT = 32;
@@ -20,11 +22,12 @@ const REQUESTS_LOOKED_AT = 32;
 const IDS_AT_ONCE = 500;
 
 /** What a turn was given, with erased messages as they are said again; null where one of them is not. */
-function saidAgain({ record, turn }: FoundTurn, said: readonly ChatMessage[]): readonly ChatMessage[] | null {
-  const known = new Map(said.map((message) => [messageDigest(message), message]));
-  const stored = record.turns.find((one) => one.turn.id === turn.id)?.given ?? [];
-  const given = turn.given.map((digest, at) => stored[at] ?? known.get(digest) ?? null);
-  return given.includes(null) ? null : (given as readonly ChatMessage[]);
+function saidAgain(
+  { given }: Turn,
+  stored: ReadMessages,
+  said: ReadonlyMap<Digest, ChatMessage>,
+): readonly ChatMessage[] | null {
+  return wholeOf(given.map((digest, at) => stored[at] ?? said.get(digest) ?? null));
 }
 
 /** Stored requests of one scope. */
@@ -42,11 +45,18 @@ export class RequestReading {
     const [record] = await reading.recordsOf([named.composed]);
     const own = record?.turns.at(-1);
     if (record?.request == null || own === undefined) return null;
-    const turns: { turn: Turn; given: readonly ChatMessage[] }[] = [];
+    const path: FoundTurn[] = [];
     for await (const found of reading.upFrom(await reading.turn(own.turn.id))) {
-      const given = found?.given ?? (found && saidAgain(found, said));
-      if (found === null || given === null) return null;
-      turns.push({ turn: found.turn, given });
+      if (found === null) return null;
+      path.push(found);
+    }
+    const again = new Map(said.map((message) => [messageDigest(message), message]));
+    const stored = await reading.givenOf(path);
+    const turns: { turn: Turn; given: readonly ChatMessage[] }[] = [];
+    for (const [at, { turn }] of path.entries()) {
+      const given = saidAgain(turn, stored[at] ?? [], again);
+      if (given === null) return null;
+      turns.push({ turn, given });
     }
     const head = await reading.head(own.turn.head);
     return head === null ? null : { ...record.request, head, turns: turns.reverse() };

@@ -10,6 +10,7 @@ import {
 } from "../../core/index.js";
 import type { StoredAnswer } from "../api/store.js";
 import type { ComposedRecord, SaidTurn } from "./said-codec.js";
+import type { SharedMessage } from "./shared-message.js";
 
 /*
  * What a record loses when a memory is forgotten. Each gives the record itself where there is nothing to lose.
@@ -25,10 +26,13 @@ export function withoutMemory(said: ComposedRecord, gone: ReadonlySet<Label>, me
   return { ...said, turns, request: request === null || answer === null ? null : { ...request, answer } };
 }
 
-/** With null in place of the messages that are to be erased; their digests stay, as conversations continue from them. */
+/**
+ * With null in place of the messages that are to be erased; their digests stay, as conversations continue from them. Of a shared one the
+ * record loses the reference: a client may say it again later, and that is not to bring it back here.
+ */
 export function withErasedMessages(
   said: ComposedRecord,
-  isErased: (message: ChatMessage, digest: Digest) => boolean,
+  isErased: (message: ChatMessage | SharedMessage, digest: Digest) => boolean,
 ): ComposedRecord {
   const turns = mapped(said.turns, (one) => {
     const given = mapped(one.given, (message, at) =>

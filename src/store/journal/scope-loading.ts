@@ -17,7 +17,6 @@ export async function loadScope(parts: JournalParts, scope: Scope): Promise<Load
       length: behind.reduce((length, { changes }) => length + (changes?.length ?? 0), 0),
       snapshotLength: snapshot?.data.length ?? 0,
     },
-    heads: new Set<never>(),
   };
   return { scope: state, version: new JournalVersion(version, book), deletions };
 }

@@ -4,6 +4,8 @@ import type { JournalRecord, RecordKey, RecordKind } from "./journal-database.js
 import { composedIn, type JournalParts, turnsIn } from "./journal-parts.js";
 import { conversationNumber } from "./keyed-numbers.js";
 import type { ComposedRecord } from "./said-codec.js";
+import { messagesInRow, type SaidMessage } from "./shared-message.js";
+import { decodedRow, type ReadMessages, SharedTexts } from "./shared-texts.js";
 
 /** Kinds of records that have turns. */
 export const WITH_TURNS: readonly RecordKind[] = ["said", "composed"];
@@ -41,8 +43,8 @@ export class TurnRecord implements ComposedRecord {
 export interface FoundTurn {
   readonly record: TurnRecord;
   readonly turn: Turn;
-  /** What it was given; null where a message of it was erased. */
-  readonly given: readonly ChatMessage[] | null;
+  /** What it was given, as its record has it: see {@link TurnReading.givenOf}. */
+  readonly said: readonly SaidMessage[];
 }
 
 /** How far back a conversation was read. */
@@ -56,11 +58,14 @@ export class TurnReading {
   readonly #records = new Map<number, TurnRecord>();
   readonly #turns = new Map<TurnId, FoundTurn>();
   readonly #readBack = new Map<number, ReadBack>();
+  readonly #texts: SharedTexts;
 
   constructor(
     private readonly parts: JournalParts,
     readonly scopeId: number,
-  ) {}
+  ) {
+    this.#texts = new SharedTexts(parts, scopeId);
+  }
 
   /** Records by their keys, in that order; those that are gone are left out. */
   async recordsOf(keys: readonly RecordKey[]): Promise<readonly TurnRecord[]> {
@@ -68,10 +73,7 @@ export class TurnReading {
     await readInPieces(this.parts.database, missing, (record) => {
       const found = new TurnRecord(this.parts, record);
       this.#records.set(record.seq, found);
-      for (const { turn, given } of found.turns) {
-        const whole = given.includes(null) ? null : (given as readonly ChatMessage[]);
-        this.#turns.set(turn.id, { record: found, turn, given: whole });
-      }
+      for (const { turn, given } of found.turns) this.#turns.set(turn.id, { record: found, turn, said: given });
     });
     return keys.flatMap(({ seq }) => this.#records.get(seq) ?? []);
   }
@@ -99,24 +101,29 @@ export class TurnReading {
     }
   }
 
-  /** The turns of a conversation in pages of records, newest first; each page's turns newest first. */
-  async *newestOf(id: ConversationId): AsyncGenerator<readonly FoundTurn[], void, undefined> {
+  /** The turns of a conversation in pages of so many records, newest first; each page's turns newest first. */
+  async *newestOf(id: ConversationId, most = CONVERSATION_PAGE): AsyncGenerator<readonly FoundTurn[], void, undefined> {
     const conversation = conversationNumber(id, this.parts.digests);
     for (let before: number | undefined; ; ) {
-      const keys = await this.#page(conversation, before);
+      const keys = await this.#page(conversation, before, most);
       const records = await this.recordsOf(keys);
       // Another conversation may have this number too.
       const turns = records.flatMap(({ turns: own }) => own.map(({ turn }) => turn)).sort((a, b) => b.id - a.id);
       yield turns.filter(({ conversationId }) => conversationId === id).map((turn) => this.#known(turn.id));
       before = keys.at(-1)?.n;
-      if (keys.length < CONVERSATION_PAGE) return;
+      if (keys.length < most) return;
     }
+  }
+
+  /** What some turns were given, the texts that they share read together; null for each message that was erased. */
+  givenOf(turns: readonly Pick<FoundTurn, "said">[]): Promise<readonly ReadMessages[]> {
+    return this.#texts.read(turns.map(({ said }) => said));
   }
 
   /** The instructions with a digest; null where they were erased. */
   async head(digest: Digest): Promise<readonly ChatMessage[] | null> {
-    const [row] = await this.parts.database.heads(this.scopeId, [this.parts.digests.seal(digest)]);
-    return row === undefined ? null : readHead(row.messages);
+    const [row] = await this.parts.database.shared(this.scopeId, [this.parts.digests.seal(digest)]);
+    return row === undefined ? null : wholeOf(decodedRow(this.scopeId, () => messagesInRow(row.messages)));
   }
 
   #known(id: TurnId): FoundTurn {
@@ -140,13 +147,13 @@ export class TurnReading {
     }
   }
 
-  #page(conversation: number, before: number | undefined): Promise<readonly RecordKey[]> {
-    const filter = { kinds: WITH_TURNS, conversation, newestFirst: true, most: CONVERSATION_PAGE };
+  #page(conversation: number, before: number | undefined, most = CONVERSATION_PAGE): Promise<readonly RecordKey[]> {
+    const filter = { kinds: WITH_TURNS, conversation, newestFirst: true, most };
     return this.parts.database.list(this.scopeId, before === undefined ? filter : { ...filter, before });
   }
 }
 
-function readHead(json: string): readonly ChatMessage[] | null {
-  const messages = JSON.parse(json) as readonly (ChatMessage | null)[];
+/** Messages of which none was erased, or null. */
+export function wholeOf(messages: ReadMessages): readonly ChatMessage[] | null {
   return messages.includes(null) ? null : (messages as readonly ChatMessage[]);
 }

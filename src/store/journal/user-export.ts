@@ -6,6 +6,8 @@ import type { ScopeRow } from "./journal-database.js";
 import { type JournalParts, reportIn } from "./journal-parts.js";
 import { requestsNamed } from "./named-requests.js";
 import { loadScope } from "./scope-loading.js";
+import { isInstructions, messagesInRow } from "./shared-message.js";
+import { decodedRow, sharedKeys, sharedRows } from "./shared-texts.js";
 import { TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
 
 /** Records of a page; other work runs in between. */
@@ -38,7 +40,7 @@ async function exportScope(
   const loaded = await loadScope(parts, scope);
   const { counters, bankedTokens } = loaded.scope;
   const said = await exportSaid(parts, scopeId, pause);
-  const heads = await parts.database.heads(scopeId, "all");
+  const heads = await exportHeads(parts, scopeId);
   const responses = await parts.database.responsesOf(scopeId);
   return {
     agentId: scope.agentId,
@@ -46,7 +48,7 @@ async function exportScope(
     tables: {
       ...stateTables(loaded.scope),
       conversations: said.conversations,
-      heads: heads.map(({ messages }) => ({ messages: JSON.parse(messages) as unknown })),
+      heads,
       turns: said.turns,
       requests: said.requests,
       responses: responses.map(({ requestId, held, sentMessages, output }) => ({
@@ -90,6 +92,14 @@ function stateTables({ register, nodes, recent, workers, published }: LoadedScop
   };
 }
 
+/** The instructions among the shared rows; messages are listed with the turns that were given them. */
+async function exportHeads(parts: JournalParts, scopeId: number): Promise<readonly ExportedRow[]> {
+  const rows: ExportedRow[] = [];
+  for await (const { json } of sharedRows(parts, scopeId, await sharedKeys(parts, scopeId)))
+    if (isInstructions(json)) rows.push({ messages: decodedRow(scopeId, () => messagesInRow(json)) });
+  return rows;
+}
+
 /** A conversation as its records tell it. */
 interface ExportedConversation extends ExportedRow {
   readonly id: string;
@@ -104,9 +114,10 @@ async function exportSaid(parts: JournalParts, scopeId: number, pause: () => Pro
   const conversations = new Map<string, ExportedConversation>();
   for await (const keys of listInPages(parts.database, scopeId, { kinds: WITH_TURNS }, RECORDS_AT_ONCE)) {
     // Records of a page are read once, and not kept.
-    const records = await new TurnReading(parts, scopeId).recordsOf(keys);
+    const reading = new TurnReading(parts, scopeId);
+    const records = await reading.recordsOf(keys);
     for (const record of records) {
-      append(turns, turnRows(record));
+      append(turns, await turnRows(reading, record));
       countTurn(conversations, record);
     }
     append(requests, await requestRows(parts, scopeId, records));
@@ -116,8 +127,9 @@ async function exportSaid(parts: JournalParts, scopeId: number, pause: () => Pro
   return { turns, requests, conversations: byId };
 }
 
-function turnRows({ key, turns }: TurnRecord): ExportedRow[] {
-  return turns.map(({ turn, given }) => {
+async function turnRows(reading: TurnReading, { key, turns }: TurnRecord): Promise<readonly ExportedRow[]> {
+  const texts = await reading.givenOf(turns.map(({ given }) => ({ said: given })));
+  return turns.map(({ turn }, at) => {
     const {
       head: _head,
       prompt: _prompt,
@@ -130,7 +142,15 @@ function turnRows({ key, turns }: TurnRecord): ExportedRow[] {
     const { id, conversationId, parent, placement, injection, retention, freshStart, requested, ...rest } = named;
     const { promptTokens, computedTokens, epoch } = rest;
     return {
-      ...{ id, conversation_id: conversationId, parent, given, placement, injection: snakeCased(injection), retention },
+      ...{
+        id,
+        conversation_id: conversationId,
+        parent,
+        given: texts[at],
+        placement,
+        injection: snakeCased(injection),
+        retention,
+      },
       ...{ fresh_start: freshStart, requested, prompt_tokens: promptTokens, computed_tokens: computedTokens, epoch },
       created_at: key.at,
     };

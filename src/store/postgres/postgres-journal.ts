@@ -113,8 +113,12 @@ export class PostgresJournal implements JournalDatabase {
     return this.#records.counts(scopeId);
   }
 
-  heads(scopeId: number, digests: readonly SealedDigest[] | "all") {
-    return this.#users.heads(scopeId, digests);
+  shared(scopeId: number, digests: readonly SealedDigest[]) {
+    return this.#users.shared(scopeId, digests);
+  }
+
+  sharedDigests(scopeId: number) {
+    return this.#users.sharedDigests(scopeId);
   }
 
   withMemory(tenant: string, hash: number, after: number) {

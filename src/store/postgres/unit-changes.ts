@@ -180,17 +180,18 @@ function applyChange(
         [scopeId, snapshot.n, sumOfSnapshot(scopeId, snapshot), snapshot.data],
       );
     }
-    case "keep-heads": {
+    case "keep-shared": {
       const [name, otherwise] = change.replace
-        ? ["replace_head", "update set messages = excluded.messages"]
-        : ["keep_head", "nothing"];
-      const text = `insert into ${SCHEMA}.instructions (scope_id, digest, messages) values ($1, $2, $3)
-         on conflict (scope_id, digest) do ${otherwise}`;
-      return change.heads.flatMap(({ digest, messages }) => send(name, text, [scopeId, digest, messages]));
+        ? ["replace_shared_row", "update set messages = excluded.messages"]
+        : ["keep_shared_row", "nothing"];
+      const text = `insert into ${SCHEMA}.instructions (scope_id, digest, messages)
+         select $1::bigint, * from unnest($2::text[], $3::text[]) on conflict (scope_id, digest) do ${otherwise}`;
+      const [digests, messages] = [change.rows.map(({ digest }) => digest), change.rows.map((row) => row.messages)];
+      return send(name, text, [scopeId, digests, messages]);
     }
-    case "remove-heads":
+    case "remove-shared":
       return send(
-        "remove_heads",
+        "remove_shared_rows",
         `delete from ${SCHEMA}.instructions where scope_id = $1 and digest = any($2::text[])`,
         [scopeId, change.digests],
       );

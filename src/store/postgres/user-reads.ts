@@ -1,7 +1,7 @@
 import type { MemoryId, Scope, UserId } from "../../core/index.js";
 import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
-import type { HeadRow, ScopeRow, ScopeRowsFound } from "../journal/journal-database.js";
+import type { ScopeRow, ScopeRowsFound, SharedRow } from "../journal/journal-database.js";
 import type { Connections, NamedStatement } from "./connections.js";
 import { type NamedScopeRow, readScopeRow, SCOPE_COLUMNS } from "./rows.js";
 import { SCHEMA } from "./schema.js";
@@ -29,12 +29,12 @@ const DELETIONS: NamedStatement = {
   name: "deletions",
   text: `select users, memories from ${SCHEMA}.deletions where bucket = $1`,
 };
-const HEADS: NamedStatement = {
-  name: "heads",
-  text: `select digest, messages from ${SCHEMA}.instructions where scope_id = $1 order by digest collate "C"`,
+const SHARED_DIGESTS: NamedStatement = {
+  name: "shared_digests",
+  text: `select digest from ${SCHEMA}.instructions where scope_id = $1`,
 };
-const SOME_HEADS: NamedStatement = {
-  name: "some_heads",
+const SHARED: NamedStatement = {
+  name: "shared_rows",
   text: `select digest, messages from ${SCHEMA}.instructions where scope_id = $1 and digest = any($2::text[])`,
 };
 const PAGE_END: NamedStatement = {
@@ -89,15 +89,14 @@ export class UserReads {
     return rows.map(({ memoryId }) => memoryId);
   }
 
-  async heads(scopeId: number, digests: readonly SealedDigest[] | "all"): Promise<HeadRow[]> {
-    if (digests === "all") return this.connections.read<{ digest: SealedDigest; messages: string }>(HEADS, [scopeId]);
+  async shared(scopeId: number, digests: readonly SealedDigest[]): Promise<SharedRow[]> {
     if (digests.length === 0) return [];
-    const rows = await this.connections.read<{ digest: SealedDigest; messages: string }>(SOME_HEADS, [
-      scopeId,
-      digests,
-    ]);
-    const byDigest = new Map(rows.map((row) => [row.digest, row]));
-    return [...new Set(digests)].flatMap((digest) => byDigest.get(digest) ?? []);
+    return this.connections.read<{ digest: SealedDigest; messages: string }>(SHARED, [scopeId, digests]);
+  }
+
+  async sharedDigests(scopeId: number): Promise<SealedDigest[]> {
+    const rows = await this.connections.read<{ digest: SealedDigest }>(SHARED_DIGESTS, [scopeId]);
+    return rows.map(({ digest }) => digest);
   }
 
   /** `after` is a scope's number. */

@@ -81,7 +81,8 @@ export abstract class JournalCalls implements JournalDatabase {
     this.ask("withRequests", of, ids);
   scopesById = (ids: readonly number[]) => this.ask("scopesById", ids);
   counts = (scopeId: number) => this.ask("counts", scopeId);
-  heads = (scopeId: number, digests: readonly SealedDigest[] | "all") => this.ask("heads", scopeId, digests);
+  shared = (scopeId: number, digests: readonly SealedDigest[]) => this.ask("shared", scopeId, digests);
+  sharedDigests = (scopeId: number) => this.ask("sharedDigests", scopeId);
   withMemory = (tenant: string, hash: number, after: number) => this.ask("withMemory", tenant, hash, after);
   writtenBefore = (before: number, after: number) => this.ask("writtenBefore", before, after);
   pendingInSource = (tenant: string, userId: UserId) => this.ask("pendingInSource", tenant, userId);

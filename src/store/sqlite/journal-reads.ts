@@ -5,7 +5,6 @@ import type { DatabaseConnection } from "../database/connection.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import { keyOf } from "../database/scope-key.js";
 import type {
-  HeadRow,
   JournalRecord,
   JournalScope,
   RecordFilter,
@@ -13,6 +12,7 @@ import type {
   ResponseRow,
   ScopeRow,
   ScopeRowsFound,
+  SharedRow,
   Snapshot,
 } from "../journal/journal-database.js";
 import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
@@ -111,9 +111,12 @@ export class JournalReads {
     return this.#statements.counts.get(scopeId) ?? { requests: 0, turns: 0, conversations: 0 };
   }
 
-  heads(scopeId: number, digests: readonly SealedDigest[] | "all"): HeadRow[] {
-    if (digests === "all") return this.#statements.heads.all(scopeId);
-    return [...new Set(digests)].flatMap((digest) => this.#statements.head.get({ scopeId, digest }) ?? []);
+  shared(scopeId: number, digests: readonly SealedDigest[]): SharedRow[] {
+    return [...new Set(digests)].flatMap((digest) => this.#statements.sharedRow.get({ scopeId, digest }) ?? []);
+  }
+
+  sharedDigests(scopeId: number): SealedDigest[] {
+    return this.#statements.sharedDigests.all(scopeId);
   }
 
   withMemory(tenant: string, hash: number, after: number): ScopeRowsFound {

@@ -4,7 +4,7 @@ import type { SealedDigest } from "../database/digest-seal.js";
 import type { responses } from "../database/schema.js";
 import { readScope, type ScopeKey } from "../database/scope-key.js";
 import { prepare, prepareValue, type SqliteRow } from "../database/statements.js";
-import type { HeadRow, ScopeRow, Snapshot } from "../journal/journal-database.js";
+import type { ScopeRow, SharedRow, Snapshot } from "../journal/journal-database.js";
 import { type JournalRow, KEY_COLUMNS, type KeyRow, numberOf, ROW_COLUMNS } from "./journal-rows.js";
 
 /** A row of `users` in which a scope is stored. */
@@ -87,11 +87,8 @@ export function prepareReads(sqlite: Database.Database) {
        from journal where scope_id = ?`,
     ),
     memoriesOf: prepareValue<number, Buffer>(sqlite, "select hashes from known_memories where scope_id = ?"),
-    heads: prepare<number, HeadRow>(
-      sqlite,
-      "select digest, messages from instructions where scope_id = ? order by digest",
-    ),
-    head: prepare<{ readonly scopeId: number; readonly digest: SealedDigest }, HeadRow>(
+    sharedDigests: prepareValue<number, SealedDigest>(sqlite, "select digest from instructions where scope_id = ?"),
+    sharedRow: prepare<{ readonly scopeId: number; readonly digest: SealedDigest }, SharedRow>(
       sqlite,
       "select digest, messages from instructions where scope_id = @scopeId and digest = @digest",
     ),

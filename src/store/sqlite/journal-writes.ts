@@ -180,11 +180,11 @@ export class JournalWrites {
         s.keepSnapshot.run({ ...snapshot, scopeId, sum: sumOfSnapshot(scopeId, snapshot) });
         return;
       }
-      case "keep-heads":
-        for (const head of change.heads) (change.replace ? s.replaceHead : s.keepHead).run({ ...head, scopeId });
+      case "keep-shared":
+        for (const row of change.rows) (change.replace ? s.replaceShared : s.keepShared).run({ ...row, scopeId });
         return;
-      case "remove-heads":
-        for (const digest of change.digests) s.removeHead.run({ scopeId, digest });
+      case "remove-shared":
+        for (const digest of change.digests) s.removeShared.run({ scopeId, digest });
         return;
       case "rewrite":
         this.#rewrite(scope, change.seq, change.to);

@@ -46,16 +46,16 @@ function recordStatements(sqlite: Database.Database) {
       `insert into snapshots (scope_id, n, sum, data) values (@scopeId, @n, @sum, @data)
        on conflict (scope_id) do update set n = excluded.n, sum = excluded.sum, data = excluded.data`,
     ),
-    keepHead: prepare<SqliteRow<typeof instructions>>(
+    keepShared: prepare<SqliteRow<typeof instructions>>(
       sqlite,
       "insert into instructions (scope_id, digest, messages) values (@scopeId, @digest, @messages) on conflict do nothing",
     ),
-    replaceHead: prepare<SqliteRow<typeof instructions>>(
+    replaceShared: prepare<SqliteRow<typeof instructions>>(
       sqlite,
       `insert into instructions (scope_id, digest, messages) values (@scopeId, @digest, @messages)
        on conflict (scope_id, digest) do update set messages = excluded.messages`,
     ),
-    removeHead: prepare<{ readonly scopeId: number; readonly digest: SealedDigest }>(
+    removeShared: prepare<{ readonly scopeId: number; readonly digest: SealedDigest }>(
       sqlite,
       "delete from instructions where scope_id = @scopeId and digest = @digest",
     ),

@@ -57,7 +57,7 @@ export class ScopeMove {
     }
     const hashes = [...new Set(state.register.versions.map(({ memoryId }) => memoryHash(memoryId, digests)))];
     if (hashes.length > 0) this.#writes.keepHashes.run({ seq: records.seq, scopeId, hashes: bytesOf(hashes) });
-    for (const head of this.tables.heads(scopeId)) this.#writes.keepHead.run({ ...head, scopeId });
+    for (const row of this.tables.shared(scopeId)) this.#writes.keepShared.run({ ...row, scopeId });
     const snapshot = { n: records.n, data: this.#states.encodeState(state) };
     this.#writes.keepSnapshot.run({ ...snapshot, scopeId, sum: sumOfSnapshot(scopeId, snapshot) });
     this.#moved.run(scopeId);

@@ -19,11 +19,19 @@ const listed = (columns: string) =>
 /** Reads the application's messages: each is stored once per scope; turns and heads refer to them by lists of ids. */
 export class TableMessages {
   readonly #bodies: Statement<MessageList, string | null>;
+  readonly #body: Statement<number, string | null>;
+  readonly #repeated: Statement<number, number>;
   readonly #said: Statement<MessageList, { readonly digest: SealedDigest; readonly meant: SealedDigest | null }>;
 
   constructor(private readonly connection: DatabaseConnection) {
     const { sqlite } = connection;
     this.#bodies = prepareValue(sqlite, listed("body"));
+    this.#body = prepareValue(sqlite, "select body from messages where id = ?");
+    this.#repeated = prepareValue(
+      sqlite,
+      `select listed.value from turns, json_each(turns.given) listed
+       where turns.scope_id = ? group by listed.value having count(*) > 1`,
+    );
     this.#said = prepare(sqlite, listed("digest, meant"));
   }
 
@@ -42,6 +50,20 @@ export class TableMessages {
 
   /** Listed messages, null for each erased one. */
   bodiesOf(list: MessageList): readonly (ChatMessage | null)[] {
-    return this.#bodies.all(list).map((body) => (body === null ? null : parsedBody("a message", body, message)));
+    return this.#bodies.all(list).map(readBody);
   }
+
+  /** Ids of the messages that turns of a scope were given more than once. */
+  repeatedIn(scopeId: number): ReadonlySet<number> {
+    return new Set(this.#repeated.all(scopeId));
+  }
+
+  /** One message; null: erased. */
+  bodyOf(id: number): ChatMessage | null {
+    return readBody(this.#body.get(id) ?? null);
+  }
+}
+
+function readBody(body: string | null): ChatMessage | null {
+  return body === null ? null : parsedBody("a message", body, message);
 }

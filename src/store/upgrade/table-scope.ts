@@ -4,8 +4,9 @@ import type { DatabaseConnection } from "../database/connection.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import { readScope, type ScopeKey } from "../database/scope-key.js";
 import { prepare, prepareValue, type Statement } from "../database/statements.js";
-import type { HeadRow } from "../journal/journal-database.js";
+import type { SharedRow } from "../journal/journal-database.js";
 import type { SaidTurn } from "../journal/said-codec.js";
+import { RepeatedMessages } from "./repeated-messages.js";
 import { TableMessages } from "./table-messages.js";
 import { readTurn } from "./table-rows.js";
 import { readTableState } from "./table-state.js";
@@ -89,6 +90,7 @@ export class TableScopes {
 
   /** A scope's turns in order, read in pieces: other statements may run in between. */
   *turns(scopeId: number): Generator<TableTurn> {
+    const repeated = new RepeatedMessages(this.#messages, scopeId);
     for (let after = 0; ; ) {
       const rows = this.#turns.all({ scopeId, after });
       const last = rows.at(-1);
@@ -98,7 +100,7 @@ export class TableScopes {
         const turn = readTurn(row, this.#messages.saidIn(row.given), this.database.digests);
         yield {
           row: row.row,
-          said: { turn, given: this.#messages.bodiesOf(row.given) },
+          said: { turn, given: repeated.saidOf(row.given) },
           at: row.createdAt,
           requests: requests.filter((request) => request.turn === row.id),
         };
@@ -107,12 +109,19 @@ export class TableScopes {
     }
   }
 
-  /** Instructions; those that an earlier version erased as a whole have one erased message. */
-  heads(scopeId: number): HeadRow[] {
-    return this.#heads.all(scopeId).map(({ digest, messages }) => ({
-      digest,
-      messages: messages === null ? "[null]" : JSON.stringify(this.#messages.bodiesOf(messages)),
-    }));
+  /**
+   * Instructions, of which those that an earlier version erased as a whole have one erased message, and the messages that several turns
+   * were given.
+   */
+  *shared(scopeId: number): Generator<SharedRow> {
+    for (const { digest, messages } of this.#heads.all(scopeId))
+      yield {
+        digest,
+        messages: messages === null ? "[null]" : JSON.stringify(this.#messages.bodiesOf(messages)),
+      };
+    const { digests } = this.database;
+    for (const { key, json } of new RepeatedMessages(this.#messages, scopeId).rows())
+      yield { digest: digests.seal(key), messages: json };
   }
 
   sections(scopeId: number): Digest[] {

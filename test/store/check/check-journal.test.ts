@@ -7,11 +7,15 @@ import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { rebuildIndexes } from "../../../src/store/check/rebuild-indexes.js";
 import { backupDatabase } from "../../../src/store/database/backup-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
+import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { sumOfRecord } from "../../../src/store/journal/record-sum.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { readRecord } from "../../../src/store/sqlite/journal-rows.js";
 import { prepareWrites } from "../../../src/store/sqlite/write-statements.js";
 import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
+import { behind, exchanges } from "../api/shared-messages.suite.js";
+import { scopeOf } from "../api/stored-compose.js";
+import { DrivenStore } from "../journal/driven-store.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-check-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -85,6 +89,27 @@ describe("a check of the journal", () => {
     expect(other.join("\n")).toMatch(/another conversation/);
     const damaged = findingsWith((sqlite) => rewritten(sqlite, "kind = 1", () => "[1,2]"));
     expect(damaged.join("\n")).toContain("a composed request");
+  });
+
+  it("finds a message that is missing, or another, though turns refer to it", async () => {
+    const file = join(directory, "shared.db");
+    const driven = new DrivenStore(new JournalStore(new InlineJournal(openJournalDatabase(file))));
+    for (const requestId of ["r1", "r2"]) await driven.compose(scopeOf("ana"), behind(exchanges(2), { requestId }));
+    await driven.store.close();
+    expect(checkDatabase(file).findings).toEqual([]);
+    const findingsAfter = (sql: string) => {
+      const sqlite = new Database(file);
+      expect(sqlite.prepare(sql).run().changes).toBe(1);
+      sqlite.close();
+      return checkDatabase(file).findings.join("\n");
+    };
+    const message = "where messages like '%Question 1?%'";
+    const another = findingsAfter(`update instructions set messages = replace(messages, 'on', 'ON') ${message}`);
+    expect(another).toContain("a shared message: not what its digest says");
+    expect(another).not.toContain("Question");
+    expect(findingsAfter(`update instructions set messages = '{' ${message}`)).toContain("not valid JSON");
+    const missing = findingsAfter("delete from instructions where messages = '{'");
+    expect(missing).toContain("turn 1 of record 1 was given a message that is missing");
   });
 
   it("finds indexes that do not have every record, which can be made again", () => {

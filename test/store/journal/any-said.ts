@@ -7,6 +7,7 @@ import {
   type ConversationId,
   DIAGNOSING_PROVIDERS,
   DIAGNOSIS_OUTCOMES,
+  type Digest,
   EPOCH_REASONS,
   type EpochReason,
   type Escaping,
@@ -26,6 +27,7 @@ import {
 } from "../../../src/core/index.js";
 import type { EngineReport, StoredAnswer } from "../../../src/store/api/store.js";
 import type { ComposedRecord, SaidTurn } from "../../../src/store/journal/said-codec.js";
+import { SharedMessage } from "../../../src/store/journal/shared-message.js";
 import { anyCount, anyDigest, anyLabel, anyLabels, anyMemoryId, anyText, anyTime, anyTurnId } from "./any-rows.js";
 
 const anyConversation = fc.option(anyText as unknown as fc.Arbitrary<ConversationId>);
@@ -106,10 +108,11 @@ const anyInjection: fc.Arbitrary<Injection> = fc.constantFrom<Escaping["by"]>("l
   }),
 );
 
-/** A message with its digests; also one with others' digests, as where a turn was restated. */
+/** A message with its digests; also one with others' digests, as where a turn was restated. In a row of its own, by either kind of key. */
 const anySaid = fc.record({
   message: anyMessage,
-  isErased: fc.boolean(),
+  form: fc.constantFrom("here", "erased", "by digest", "by another key"),
+  key: anyDigest,
   other: fc.option(fc.record({ given: anyDigest, meant: anyDigest }), { freq: 4 }),
 });
 
@@ -140,7 +143,11 @@ const anySaidTurn: fc.Arbitrary<SaidTurn> = fc
       return other ?? { given, meant: meaningDigest(message, given) };
     });
     const whole: Turn = { ...turn, given: digests.map(({ given }) => given), meant: digests.map(({ meant }) => meant) };
-    return { turn: whole, given: said.map(({ message, isErased }) => (isErased ? null : message)) };
+    const given = said.map(({ message, form, key }, at) => {
+      if (form === "here" || form === "erased") return form === "here" ? message : null;
+      return new SharedMessage(form === "by digest" ? (whole.given[at] as Digest) : key);
+    });
+    return { turn: whole, given };
   });
 
 const anyPlacedMemory: fc.Arbitrary<PlacedMemory> = fc.record({

@@ -1,4 +1,5 @@
 import {
+  type ChatMessage,
   type Composition,
   Conversation,
   type ConversationId,
@@ -30,8 +31,13 @@ export interface Said {
   readonly question: string;
   readonly system: string;
   readonly memories: readonly { readonly id: string; readonly text: string }[];
-  /** How the conversation's history is given: as it was said, in another form of the same meaning, or left out. */
-  readonly history: "same" | "restated" | "none";
+  /**
+   * How the conversation's history is given: as it was said, in another form of the same meaning, its last messages, or left out; or `told`,
+   * with a conversation or without one.
+   */
+  readonly history: "same" | "restated" | "window" | "told" | "none";
+  /** A history that several prompts bring along. */
+  readonly told?: readonly ChatMessage[];
   readonly worker: string | null;
   readonly at: number;
 }
@@ -65,10 +71,7 @@ export class DrivenStore {
     const { state, base, settle } = await this.#use(scope);
     const conversationId = said.conversationId as ConversationId | null;
     const before = conversationId === null ? null : await this.store.findHistory(scope, conversationId);
-    const history = said.history === "none" || before === null ? [] : [...before.messages, ANSWER];
-    const given = history.map((message) =>
-      said.history === "restated" ? { ...message, content: `${message.content}\n` } : message,
-    );
+    const given = givenHistory(said, before?.messages ?? []);
     const messages = [{ role: "system", content: said.system }, ...given, { role: "user", content: said.question }];
     const ours = new Set(await this.store.knownSections(scope, possibleSections(messages)));
     const composition = compose(state, {
@@ -192,6 +195,14 @@ export class DrivenStore {
 }
 
 const ANSWER = { role: "assistant", content: "I see." };
+
+function givenHistory({ history, told = [] }: Said, before: readonly ChatMessage[]): readonly ChatMessage[] {
+  if (history === "told") return told;
+  if (history === "none" || before.length === 0) return [];
+  const whole = [...before, ANSWER];
+  if (history === "window") return whole.slice(-4);
+  return history === "same" ? whole : whole.map((message) => ({ ...message, content: `${message.content}\n` }));
+}
 
 function sectionsIn({ injection, retention }: Pick<NamingTurn, "injection" | "retention">, { register }: ScopeState) {
   return [injection, retained(injection, retention)]

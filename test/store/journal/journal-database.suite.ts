@@ -57,6 +57,10 @@ export function unitOf(
   return { scope, version, deletions: null, at: 5, ...rest, changes: [{ kind: "append", records }, ...changes] };
 }
 
+/** All of a scope's shared rows. */
+const allShared = async (database: JournalDatabase, scopeId: number) =>
+  database.shared(scopeId, await database.sharedDigests(scopeId));
+
 const noRecord = (kind: NewRecord["kind"], turn: number): NewRecord =>
   composed(turn, { kind, turns: 0, conversation: null, requestId: null, leaf: null, changes: null, said: null });
 
@@ -307,7 +311,7 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
             changes: [
               { kind: "snapshot", data: "[1]" },
               { kind: "memories", hashes: [5] },
-              { kind: "keep-heads", heads: [{ digest: sealed("h"), messages: "[]" }], replace: false },
+              { kind: "keep-shared", rows: [{ digest: sealed("h"), messages: "[]" }], replace: false },
             ],
           }),
         );
@@ -318,7 +322,7 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
         expect(await two.load(ana)).toMatchObject({ version: null, snapshot: null, behind: [] });
         expect(await two.scopesById([scopeId])).toEqual([]);
         expect(await keys(scopeId)).toEqual([]);
-        expect(await two.heads(scopeId, "all")).toEqual([]);
+        expect(await allShared(two, scopeId)).toEqual([]);
         expect(await two.responsesOf(scopeId)).toEqual([]);
         expect((await two.withMemory("default", 5, 0)).scopes).toEqual([]);
         const again = await one.write(unitOf(ana, null, [composed(1)]));
@@ -326,11 +330,11 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
         await expect(one.write(unitOf(ana, version, [composed(2)]))).rejects.toBeInstanceOf(StaleScopeError);
       });
 
-      it("keeps instructions once, replaces them where asked, and removes them", async () => {
+      it("keeps shared rows once, replaces them where asked, and removes them", async () => {
         const [h1, h2] = [sealed("one"), sealed("two")];
         const keep = (messages: string, replace: boolean): JournalChange => ({
-          kind: "keep-heads",
-          heads: [{ digest: h1, messages }],
+          kind: "keep-shared",
+          rows: [{ digest: h1, messages }],
           replace,
         });
         const first = await one.write(unitOf(ana, null, [composed(1)], { changes: [keep('["a"]', false)] }));
@@ -338,17 +342,17 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
         const two_ = { digest: h2, messages: '["z"]' };
         const second = await one.write(
           unitOf(ana, first.version, [composed(2)], {
-            changes: [keep('["b"]', false), { kind: "keep-heads", heads: [two_], replace: false }],
+            changes: [{ kind: "keep-shared", rows: [{ digest: h1, messages: '["b"]' }, two_], replace: false }],
           }),
         );
-        expect(await two.heads(scopeId, [h1])).toEqual([{ digest: h1, messages: '["a"]' }]);
-        expect(new Set(await two.heads(scopeId, "all"))).toEqual(new Set([{ digest: h1, messages: '["a"]' }, two_]));
+        expect(await two.shared(scopeId, [h1])).toEqual([{ digest: h1, messages: '["a"]' }]);
+        expect(new Set(await allShared(two, scopeId))).toEqual(new Set([{ digest: h1, messages: '["a"]' }, two_]));
         const third = await one.write(unitOf(ana, second.version, [composed(3)], { changes: [keep("[null]", true)] }));
-        expect(await two.heads(scopeId, [h1, sealed("unknown")])).toEqual([{ digest: h1, messages: "[null]" }]);
+        expect(await two.shared(scopeId, [h1, sealed("unknown")])).toEqual([{ digest: h1, messages: "[null]" }]);
         await one.write(
-          unitOf(ana, third.version, [composed(4)], { changes: [{ kind: "remove-heads", digests: [h1] }] }),
+          unitOf(ana, third.version, [composed(4)], { changes: [{ kind: "remove-shared", digests: [h1] }] }),
         );
-        expect(await two.heads(scopeId, "all")).toEqual([two_]);
+        expect(await allShared(two, scopeId)).toEqual([two_]);
       });
     });
 

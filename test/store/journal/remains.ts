@@ -1,7 +1,17 @@
-import { type Label, type MemoryId, QuoteSearch, type Scope, type UserId } from "../../../src/core/index.js";
+import {
+  type Digest,
+  type Label,
+  type MemoryId,
+  QuoteSearch,
+  type Scope,
+  type UserId,
+} from "../../../src/core/index.js";
 import type { Store } from "../../../src/store/api/store.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { RECORD_KINDS, type RecordKind } from "../../../src/store/journal/journal-database.js";
+import { SaidCodec } from "../../../src/store/journal/said-codec.js";
 import { ScopeCodec } from "../../../src/store/journal/scope-codec.js";
+import { SharedMessage } from "../../../src/store/journal/shared-message.js";
 
 /** Tables of a journal that hold text. */
 const TABLES = ["journal", "snapshots", "instructions", "responses"] as const;
@@ -66,4 +76,25 @@ function isOnlyForgotten(codec: ScopeCodec, table: (typeof TABLES)[number], text
   if (table !== "snapshots") return false;
   const { register } = codec.decodeState(text);
   return register.versions.every(({ memoryId }) => memoryId !== (memory as MemoryId));
+}
+
+/** Messages that turns refer to and that are not there, and rows that nothing refers to. */
+export function wrongReferencesIn({ sqlite, digests }: OpenDatabase): readonly string[] {
+  const codec = new SaidCodec(digests);
+  const named = (scopeId: number, digest: Digest) => `${scopeId}: ${digests.seal(digest)}`;
+  const [messages, heads] = [new Set<string>(), new Set<string>()];
+  const records = sqlite.prepare<[], { scopeId: number; said: string }>(
+    `select scope_id as scopeId, said from journal
+     where said is not null and kind in (${["said", "composed"].map((kind) => RECORD_KINDS.indexOf(kind as RecordKind))})`,
+  );
+  for (const { scopeId, said } of records.all())
+    for (const { turn, given } of codec.decodeTurns(said)) {
+      heads.add(named(scopeId, turn.head));
+      for (const message of given) if (message instanceof SharedMessage) messages.add(named(scopeId, message.key));
+    }
+  const rows = new Set(sqlite.prepare<[], string>("select scope_id || ': ' || digest from instructions").pluck().all());
+  return [
+    ...[...messages].filter((one) => !rows.has(one)).map((one) => `missing: ${one}`),
+    ...[...rows].filter((one) => !messages.has(one) && !heads.has(one)).map((one) => `of nothing: ${one}`),
+  ];
 }

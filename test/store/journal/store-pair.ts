@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect } from "vitest";
-import type { Digest, RequestId, Scope } from "../../../src/core/index.js";
+import type { ChatMessage, Digest, RequestId, Scope } from "../../../src/core/index.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { scopeOf } from "../api/stored-compose.js";
 import { TableStore } from "../tables/table-store.js";
 import { DrivenStore, type Said } from "./driven-store.js";
-import { droppedTextsIn, remainsOf } from "./remains.js";
+import { droppedTextsIn, remainsOf, wrongReferencesIn } from "./remains.js";
 import { toldBy } from "./told-by-store.js";
 
 const coach = { ...scopeOf("ana"), agentId: "coach" as Scope["agentId"] };
@@ -22,6 +22,30 @@ const textOf = (memory: string, version: number) =>
   version === 0 && memory !== "m-one" && memory !== "m-four"
     ? "The two of them say the very same"
     : `What ${memory.slice(2)} has to tell, told ${version} times over`;
+
+/** What makes a question worth a row of its own, once it comes again, and at once. */
+const LENGTHS = ["", ` ${"Tell it at length. ".repeat(6)}`, ` ${"Tell all of it. ".repeat(600)}`];
+
+/**
+ * A history that prompts bring along: long messages and a short one, plain and with more fields in another order, some of which quote. Nothing
+ * that was forgotten is said again: tables have an erased message again everywhere, once it is.
+ */
+function historyTold(forgotten: number): readonly ChatMessage[] {
+  const at = `at part ${forgotten} of a long conversation that was had elsewhere, and that goes on and on`;
+  const call = { id: "call-1", type: "function", function: { name: "ask", arguments: `{"about":"all of it, ${at}"}` } };
+  return [
+    { role: "user", content: `Is it true: "${textOf("m-one", 1)}"? That was asked ${at}.` },
+    { tool_calls: [call], role: "assistant", content: null },
+    {
+      role: "tool",
+      tool_call_id: "call-1",
+      content: [{ type: "text", text: `Two say it: "${textOf("m-two", 0)}", ${at}.` }],
+    },
+    { content: `So it is, and was ${at}.`, role: "assistant" },
+    { role: "user", content: `Yes? ${forgotten}` },
+    { role: "assistant", content: `Quite, and not otherwise ${at}.` },
+  ];
+}
 
 /** Two stores that are driven alike, and what there is to ask them about. */
 export class StorePair {
@@ -40,6 +64,8 @@ export class StorePair {
   /** … and those that may have been erased since. */
   #erasable: readonly string[] = [];
   #hasReusedIds = false;
+  /** How often a memory was forgotten. */
+  #forgotten = 0;
 
   /** Does the same with both, and gives what the journal gave. */
   async both<T>(work: (store: DrivenStore) => Promise<T>): Promise<T> {
@@ -55,17 +81,18 @@ export class StorePair {
     said: Omit<Said, "requestId" | "question" | "at">,
     {
       quote = "",
+      length = "",
       repeated = null,
       reused = null,
-    }: { quote?: string; repeated?: number | null; reused?: number | null },
+    }: { quote?: string; length?: string; repeated?: number | null; reused?: number | null },
   ): Promise<void> {
     const requestId = await this.#idFor(of, reused);
     const before = repeated === null ? undefined : this.asked.get(this.request(repeated))?.said.question;
     // Tables keep equal messages once, and have an erased one again where it is said again; see journal-store.test.ts.
     const isRepeated = before !== undefined && !this.#erasable.includes(before);
-    const question = isRepeated ? before : `Question ${++this.#questions}.${quote}`;
+    const question = isRepeated ? before : `Question ${++this.#questions}.${quote}${length}`;
     if (!isRepeated && quote !== "") this.#quoting.push(question);
-    const asked = { ...said, requestId, question, at: this.at };
+    const asked = { ...said, requestId, question, at: this.at, told: historyTold(this.#forgotten) };
     if (!this.requests.includes(requestId)) this.requests.push(requestId);
     this.asked.set(requestId, { of, said: asked });
     const { sections } = await this.both((store) => store.compose(of, asked));
@@ -98,6 +125,7 @@ export class StorePair {
   async forget(of: Scope, one: string): Promise<void> {
     const texts = await this.both((store) => store.forget(of, one, this.at));
     this.#erasable = [...this.#quoting];
+    this.#forgotten++;
     expect(await remainsOf(this.database, this.journal.store, of.userId, one, texts)).toEqual([]);
   }
 
@@ -116,6 +144,7 @@ export class StorePair {
       await toldBy(this.journal.store, { ...questions, until: this.at, isTimed }),
     ];
     expect(journal).toEqual(table);
+    expect(wrongReferencesIn(this.database)).toEqual([]);
     this.snapshots +=
       this.database.sqlite.prepare<[], number>("select count(*) from snapshots where n > 32").pluck().get() ?? 0;
   }
@@ -154,18 +183,19 @@ const composes = (scope: fc.Arbitrary<Scope>) =>
       memories: fc.uniqueArray(fc.record({ memory, version }), { maxLength: 4, selector: (one) => one.memory }),
       quoted: fc.option(fc.record({ memory, version }), { freq: 4 }),
       system: fc.constantFrom("Be kind.", "Be brief.", "Remember: what one has to tell, told 1 times over."),
-      history: fc.constantFrom("same" as const, "same" as const, "restated" as const, "none" as const),
+      history: fc.constantFrom("same" as const, "same" as const, ...(["restated", "window", "told", "none"] as const)),
+      length: fc.constantFrom(...LENGTHS),
       worker: fc.constantFrom(null, "north"),
       repeated: fc.option(nth, { freq: 4 }),
       reused: fc.option(nth, { freq: 4 }),
     })
     .map(
-      ({ quoted, memories, scope: of, repeated, reused, ...asked }): Step => [
-        `compose ${JSON.stringify({ of: [of.userId, of.agentId], quoted, memories, repeated, reused, ...asked })}`,
+      ({ quoted, memories, scope: of, repeated, reused, length, ...asked }): Step => [
+        `compose ${JSON.stringify({ of: [of.userId, of.agentId], quoted, memories, repeated, reused, length: length.length, ...asked })}`,
         async (pair) => {
           const quote = quoted === null ? "" : ` Is it true: "${textOf(quoted.memory, quoted.version)}"?`;
           const given = memories.map((one) => ({ id: one.memory, text: textOf(one.memory, one.version) }));
-          await pair.compose(of, { ...asked, memories: given }, { quote, repeated, reused });
+          await pair.compose(of, { ...asked, memories: given }, { quote, length, repeated, reused });
         },
       ],
     );

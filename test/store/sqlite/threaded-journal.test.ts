@@ -168,7 +168,7 @@ describe("text that a unit erases", () => {
       unitOf(ana, null, [composed(1, { said }), composed(2, { said }), composed(3)], {
         changes: [
           { kind: "snapshot", data: said },
-          { kind: "keep-heads", heads: [head], replace: false },
+          { kind: "keep-shared", rows: [head], replace: false },
         ],
       }),
     );
@@ -180,7 +180,7 @@ describe("text that a unit erases", () => {
           { kind: "rewrite", seq: first?.seq ?? 0, to: { said: "[1,null]" } },
           { kind: "remove", seqs: [second?.seq ?? 0] },
           { kind: "snapshot", data: "[1]" },
-          { kind: "keep-heads", heads: [{ ...head, messages: "[null]" }], replace: true },
+          { kind: "keep-shared", rows: [{ ...head, messages: "[null]" }], replace: true },
         ],
         erased: [SECRET],
       }),

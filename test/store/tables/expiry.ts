@@ -188,7 +188,7 @@ export function deleteExpired(
   inPieces(record.messages, (ids) => {
     orm
       .delete(messages)
-      .where(and(eq(messages.scopeId, scopeId), inArray(messages.id, ids)))
+      .where(and(eq(messages.scopeId, scopeId), inArray(messages.id, ids as number[])))
       .run();
   });
 }

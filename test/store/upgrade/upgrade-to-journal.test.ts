@@ -14,13 +14,17 @@ import {
   type UserId,
 } from "../../../src/core/index.js";
 import type { Store } from "../../../src/store/api/store.js";
+import { checkDatabase } from "../../../src/store/check/check-database.js";
 import type { SealedDigest } from "../../../src/store/database/digest-seal.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { readScope } from "../../../src/store/database/scope-key.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { openJournalDatabase, upgradeToJournal } from "../../../src/store/upgrade/upgrade-to-journal.js";
-import { composeInto, countTokens } from "../api/stored-compose.js";
+import { behind, exchanges } from "../api/shared-messages.suite.js";
+import { composeInto, countTokens, scopeOf } from "../api/stored-compose.js";
+import { DrivenStore } from "../journal/driven-store.js";
+import { remainsOf, wrongReferencesIn } from "../journal/remains.js";
 import { TableStore } from "../tables/table-store.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-to-journal-"));
@@ -157,6 +161,43 @@ describe("a file from before the journal", () => {
     const journal = new JournalStore(new InlineJournal(database));
     expect(await answersOf(journal, named)).toEqual(expected);
     await journal.close();
+  });
+
+  it("has its messages once still, where windows and histories came again and again", async () => {
+    const file = join(directory, `file-${++files}.db`);
+    const before = openDatabase(file);
+    const driven = new DrivenStore(new TableStore(before));
+    const ana = scopeOf("ana");
+    const quoting = { role: "user", content: `They say that Ana likes green tea, ${"and so on, ".repeat(20)}` };
+    const told = [...exchanges(10, 500), quoting, ...exchanges(1)];
+    const memories = [{ id: "m1", text: "Ana likes green tea" }];
+    for (let turn = 0; turn < 12; turn++) {
+      await driven.compose(ana, behind(told, { requestId: `single-${turn}`, memories }));
+      const window = behind(exchanges(turn + 4, 500).slice(-8), { requestId: `window-${turn}`, conversationId: "c" });
+      await driven.compose(ana, window);
+    }
+    await driven.forget(ana, "m1", 2_000_000);
+    await driven.compose(ana, behind(exchanges(10, 500), { requestId: "since" }));
+    const named = namedIn(before);
+    const expected = await answersOf(driven.store, named);
+    const bytes = Number(before.sqlite.prepare("select sum(length(body)) from messages").pluck().get());
+    expect(expected[`${JSON.stringify(ana)} request single-3`]).toBeNull();
+    await driven.store.close();
+    expect(checkDatabase(file).findings).toEqual([]);
+
+    const database = openJournalDatabase(file);
+    const journal = new JournalStore(new InlineJournal(database));
+    expect(await answersOf(journal, named)).toEqual(expected);
+    expect(wrongReferencesIn(database)).toEqual([]);
+    expect(await remainsOf(database, journal, ana.userId, "m1", ["Ana likes green tea"])).toEqual([]);
+    const stored = "select (select sum(length(said)) from journal) + (select sum(length(messages)) from instructions)";
+    // Besides, each of 25 requests has its answer, and 46 characters for each message that it refers to.
+    expect(Number(database.sqlite.prepare(stored).pluck().get())).toBeLessThan(bytes + 25 * (1_500 + 46 * 25));
+    const given = async (requestId: string) =>
+      (await journal.findRequest(ana, requestId as RequestId))?.turns.flatMap((turn) => turn.given);
+    expect((await given("since"))?.slice(0, -1)).toEqual(exchanges(10, 500));
+    await journal.close();
+    expect(checkDatabase(file).findings).toEqual([]);
   });
 
   it("goes on where a process was killed between two scopes, and is moved once by two processes", async () => {
