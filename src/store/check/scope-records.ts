@@ -1,0 +1,215 @@
+import {
+  type BlockRegister,
+  type Digest,
+  digestOf,
+  labelsIn,
+  renderSection,
+  ScopeState,
+  type StoredScope,
+  type TurnId,
+} from "../../core/index.js";
+import { append } from "../../core/text/lists.js";
+import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
+import type { JournalRecord, JournalScope, RecordKey, SharedRow } from "../journal/journal-database.js";
+import { decodedOf } from "../journal/journal-parts.js";
+import { conversationNumber, memoryHash } from "../journal/keyed-numbers.js";
+import { requestsIn } from "../journal/named-requests.js";
+import { type ComposedRecord, SaidCodec, type SaidTurn } from "../journal/said-codec.js";
+import { ScopeCodec } from "../journal/scope-codec.js";
+import { stateOf } from "../journal/scope-loading.js";
+import { readShared, SharedMessage } from "../journal/shared-message.js";
+import { checkRows } from "./check-scope.js";
+import { NO_BOUNDS } from "./no-bounds.js";
+
+/** Records that are read together. */
+export const RECORDS_AT_ONCE = 200;
+/** Shared rows, and request ids, that are looked up together. */
+export const LOOKED_UP_AT_ONCE = 64;
+
+/** What is stored of a scope beside its records. */
+export interface BesideRecords {
+  /** Hashes of the memories by which walks find the scope. */
+  readonly memories: readonly number[];
+  /** Requests that stored responses refer to. */
+  readonly responses: readonly { readonly requestId: string }[];
+  /** Records that are found by {@link ScopeRecords.requestIds}. */
+  readonly found: readonly Pick<RecordKey, "seq">[];
+}
+
+/** A check's result for one scope. */
+export interface CheckedScope {
+  readonly requests: number;
+  /** A line each; empty: none. */
+  readonly problems: readonly string[];
+}
+
+/** A shared row that records refer to. */
+interface Reference {
+  readonly n: number;
+  /** Null: instructions. */
+  readonly turn: TurnId | null;
+  readonly key: Digest;
+}
+
+/**
+ * What one scope's records say, against each other and the state that they fold to. Pure: whoever reads them, from whatever database, gives
+ * them here in order, then the shared rows that they refer to, then the rest. Each step throws where something is damaged.
+ */
+export class ScopeRecords {
+  readonly #said: SaidCodec;
+  readonly #states: ScopeCodec;
+  readonly #state: StoredScope;
+  readonly #register: BlockRegister;
+  readonly #problems: string[];
+  readonly #keys: RecordKey[] = [];
+  readonly #turns = new Map<TurnId, string | null>();
+  readonly #references = new Map<SealedDigest, Reference>();
+  readonly #sections = new Set<Digest>();
+  /** Turns with the sections that they sent, as rendered. */
+  readonly #sent: { readonly turn: TurnId; readonly section: Digest }[] = [];
+
+  /** Folds the scope's state. */
+  constructor(
+    private readonly scopeId: number,
+    private readonly stored: JournalScope,
+    private readonly digests: DigestSeal,
+  ) {
+    this.#said = new SaidCodec(digests);
+    this.#states = new ScopeCodec(digests);
+    const folded = stateOf({ states: this.#states }, scopeId, stored);
+    this.#state = { ...folded, register: { ...folded.register, forgotten: stored.forgotten } };
+    const checked = new ScopeState(this.#state, () => 0, NO_BOUNDS);
+    checked.index.check();
+    checked.published.check();
+    this.#register = checked.register;
+    this.#problems = [...checkRows(this.#state)];
+  }
+
+  /** @param listed how many records of these the index lists */
+  takeRecords(records: readonly JournalRecord[], listed: number): void {
+    if (records.length !== listed) throw new Error("its index lists records that are missing");
+    for (const record of records) append(this.#problems, this.#checkRecord(record));
+  }
+
+  /** Shared rows that the records refer to, in pieces. */
+  get referred(): readonly (readonly SealedDigest[])[] {
+    return inPieces([...this.#references.keys()]);
+  }
+
+  /** Those of one piece that are there. Messages that were erased are no longer referred to; instructions that were are. */
+  takeShared(piece: readonly SealedDigest[], rows: readonly SharedRow[]): void {
+    const { forgotten } = this.stored;
+    const found = new Map(rows.map((row) => [row.digest, row.messages]));
+    for (const digest of piece) {
+      const { n, turn, key } = this.#references.get(digest) as Reference;
+      const json = found.get(digest);
+      if (json === undefined) {
+        if (turn !== null) this.#problems.push(`turn ${turn} of record ${n} was given a message that is missing`);
+        else if (forgotten.length === 0) this.#problems.push(`record ${n} has instructions that are missing`);
+      } else if (turn !== null) decodedOf({ scopeId: this.scopeId, n }, () => readShared(key, json));
+    }
+  }
+
+  /** Ids of the requests among the records, in pieces. */
+  get requestIds(): readonly (readonly string[])[] {
+    return inPieces(requestsIn(this.#keys).map(({ requestId }) => requestId));
+  }
+
+  /** Compares what is beside the records. */
+  finish({ memories, responses, found }: BesideRecords): CheckedScope {
+    const problems = this.#problems;
+    for (const { turn, section } of this.#sent)
+      if (!this.#sections.has(section)) problems.push(`turn ${turn} sent a section whose digest is missing`);
+    const snapshot = this.stored.snapshot?.n ?? 0;
+    if (snapshot > (this.stored.version?.commits ?? 0))
+      problems.push(`its snapshot is of record ${snapshot}, which is missing`);
+    append(problems, this.#checkMemories(new Set(memories)));
+    append(problems, this.#checkRequests(responses, new Set(found.map(({ seq }) => seq))));
+    return { requests: requestsIn(this.#keys).length, problems };
+  }
+
+  *#checkRecord(record: JournalRecord): Generator<string> {
+    const { changes, said, ...key } = record;
+    const { n, turn, kind } = key;
+    const { counters } = this.#state;
+    const before = this.#keys.at(-1);
+    this.#keys.push(key);
+    if (before !== undefined && before.turn > turn) yield `record ${n} comes before the turns of record ${before.n}`;
+    if (turn >= counters.nextTurn) yield `record ${n} knows turn ${turn}, which is past the scope's counter`;
+    if (changes !== null) decodedOf(record, () => this.#states.decodeChanges(changes));
+    if (said === null) {
+      if (kind === "composed" || kind === "said" || kind === "reported") yield `record ${n} says nothing`;
+      return;
+    }
+    if (kind === "composed" || kind === "said") {
+      const composed = decodedOf(record, () => this.#said.decodeComposed(said));
+      yield* this.#checkTurns(record, composed);
+    } else if (kind === "reported") decodedOf(record, () => this.#said.decodeReported(said));
+    else for (const section of decodedOf(record, () => this.#said.decodeForgotten(said))) this.#sections.add(section);
+  }
+
+  *#checkTurns(key: RecordKey, { turns, sections, request }: ComposedRecord): Generator<string> {
+    const register = this.#register;
+    const told = this.#turns;
+    const named = `record ${key.n}`;
+    for (const section of sections) this.#sections.add(section);
+    const isListed = turns.every(({ turn }) => turn.id <= key.turn && turn.id > key.turn - key.turns);
+    if (!isListed || turns.length > key.turns) yield `${named} has other turns than its key says`;
+    if ((request === null) !== (key.kind === "said")) yield `${named} is of another kind than what it says`;
+    for (const said of turns) this.#refer(key.n, said);
+    for (const { turn } of turns) {
+      const { id, parent, conversationId, injection } = turn;
+      const conversation = conversationId === null ? null : conversationNumber(conversationId, this.digests);
+      if (conversation !== key.conversation) yield `turn ${id} is of another conversation than its record's`;
+      if (parent !== null && !told.has(parent)) yield `turn ${id} continues turn ${parent}, which does not precede it`;
+      else if (parent !== null && told.get(parent) !== conversationId)
+        yield `turn ${id} continues turn ${parent} of another conversation`;
+      if (told.has(id)) yield `turn ${id} is there twice`;
+      told.set(id, conversationId);
+      const missing = [...labelsIn(injection)].filter((label) => register.get(label) === undefined);
+      if (missing.length > 0) yield `turn ${id} injects blocks [${missing.join("], [")}], which are missing`;
+      else {
+        const section = renderSection(injection, register.textOf);
+        if (section !== "") this.#sent.push({ turn: id, section: digestOf(section) });
+      }
+    }
+  }
+
+  /** A record's own mistakes name it once; a row that several refer to is looked up for the first of them. */
+  #refer(n: number, { turn, given }: SaidTurn): void {
+    const refer = (key: Digest, of: TurnId | null) => {
+      const sealed = this.digests.seal(key);
+      if (!this.#references.has(sealed)) this.#references.set(sealed, { n, turn: of, key });
+    };
+    refer(turn.head, null);
+    for (const message of given) if (message instanceof SharedMessage) refer(message.key, turn.id);
+  }
+
+  /** Walks have to find every memory that the scope has. */
+  *#checkMemories(known: ReadonlySet<number>): Generator<string> {
+    for (const { memoryId, label } of this.#state.register.versions)
+      if (!known.has(memoryHash(memoryId, this.digests)))
+        yield `the memory of block [${label}] is missing from those that walks find`;
+  }
+
+  *#checkRequests(responses: BesideRecords["responses"], found: ReadonlySet<number>): Generator<string> {
+    const requests = requestsIn(this.#keys);
+    const live = new Map<number, number>();
+    for (const { composed, isEvicted } of requests)
+      if (!isEvicted && composed.leaf !== null) live.set(composed.leaf, (live.get(composed.leaf) ?? 0) + 1);
+    for (const { id, live: counted } of this.#state.nodes) {
+      const most = live.get(id) ?? 0;
+      if (counted > most) yield `index node ${id} counts ${counted} live requests of ${most}`;
+    }
+    const ids = new Set(requests.map(({ requestId }) => requestId));
+    for (const { requestId } of responses)
+      if (!ids.has(requestId)) yield `a response refers to request ${JSON.stringify(requestId)}, which is missing`;
+    for (const { requestId, composed } of requests)
+      if (!found.has(composed.seq)) yield `request ${JSON.stringify(requestId)} is not found by its id`;
+  }
+}
+
+function inPieces<T>(list: readonly T[]): readonly (readonly T[])[] {
+  const count = Math.ceil(list.length / LOOKED_UP_AT_ONCE);
+  return Array.from({ length: count }, (_, at) => list.slice(at * LOOKED_UP_AT_ONCE, (at + 1) * LOOKED_UP_AT_ONCE));
+}
