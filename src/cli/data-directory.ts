@@ -2,6 +2,7 @@ import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, re
 import { dirname, join, resolve } from "node:path";
 import { STORE_DATABASES } from "../memory/embedded-store.js";
 import { ERASURE_MARKER } from "../memory/erasure.js";
+import { InvalidRequestError } from "../service/base/errors.js";
 import { faultOf } from "../store/api/store-faults.js";
 import { checkDatabase } from "../store/check/check-database.js";
 import { checkStructure } from "../store/check/check-structure.js";
@@ -11,6 +12,7 @@ import { backupDatabase } from "../store/database/backup-database.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { makeDirectory } from "../store/database/make-directory.js";
 import { BackupError } from "./backup-error.js";
+import type { Settings } from "./settings.js";
 
 /** memstem's own database, in the data directory. */
 const DATABASE = "memstem.db";
@@ -25,7 +27,7 @@ const MEM0 = "mem0";
  *
  * @param isRebuilding makes the indexes of memstem's own database again first
  */
-export function runCheck(directory: string, print: (line: string) => void, isRebuilding = false): boolean {
+function runCheck(directory: string, print: (line: string) => void, isRebuilding = false): boolean {
   if (isRebuilding && existsSync(join(directory, DATABASE))) rebuildIndexes(join(directory, DATABASE));
   const { schema, scopes, requests, findings } = checkDatabase(join(directory, DATABASE));
   const behind = schema.applied < schema.known;
@@ -42,6 +44,33 @@ export function runCheck(directory: string, print: (line: string) => void, isReb
     isSound = report(`${MEM0}/${name}`, "memories", checkStructure(file), print) && isSound;
   }
   return isSound;
+}
+
+/**
+ * `memstem check`: of the directory that it names, else of where the settings say that users' data is. True where nothing is wrong. Throws
+ * `DatabaseOpenError`, and `InvalidRequestError` where a server's indexes are to be made again.
+ */
+export async function checkNamed(
+  directory: string | undefined,
+  { dataDir, databaseUrl }: Pick<Settings, "dataDir" | "databaseUrl">,
+  print: (line: string) => void,
+  isRebuilding = false,
+): Promise<boolean> {
+  if (directory !== undefined || databaseUrl === undefined) return runCheck(directory ?? dataDir, print, isRebuilding);
+  if (!isRebuilding) return runServerCheck(databaseUrl, print);
+  const message = "is a server's: its own `reindex schema memstem` makes indexes again";
+  throw new InvalidRequestError([{ field: "MEMSTEM_DATABASE_URL", message }]);
+}
+
+/**
+ * `memstem check` of a PostgreSQL database: the scopes in it, while instances run. True where nothing is wrong. Throws `DatabaseOpenError` where it
+ * cannot be reached, or its tables are not this version's.
+ */
+async function runServerCheck(url: string, print: (line: string) => void): Promise<boolean> {
+  const { checkPostgres } = await import("../store/check/check-postgres.js");
+  const { placeOf } = await import("../store/postgres/open-postgres.js");
+  const { scopes, requests, findings } = await checkPostgres(url);
+  return report(placeOf(url), `${scopes} scopes, ${requests} requests`, findings, print);
 }
 
 /**

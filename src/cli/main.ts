@@ -125,20 +125,19 @@ program
 program
   .command("check")
   .description(
-    "check a data directory: files, every user's index, every stored answer; works while a service runs on it",
+    "check a data directory, or the database of MEMSTEM_DATABASE_URL: files, every user's index, every stored answer; works while services run on it",
   )
-  .argument("[directory]", "which (default: MEMSTEM_DATA_DIR)")
+  .argument("[directory]", "which (default: MEMSTEM_DATABASE_URL, else MEMSTEM_DATA_DIR)")
   .option(
     "--rebuild-indexes",
     "first make the indexes of memstem.db again from its rows; a service on it waits meanwhile",
   )
   .action(async (directory: string | undefined, { rebuildIndexes }: { readonly rebuildIndexes?: true }) => {
-    const { runCheck } = await import("./data-directory.js");
-    const { fileDirectory } = await import("./open-data-dir.js");
+    const { checkNamed } = await import("./data-directory.js");
     const print = (line: string) =>
       process.stdout.write(`${line}
 `);
-    const isSound = runCheck(directory ?? fileDirectory(readSettings(process.env)), print, rebuildIndexes);
+    const isSound = await checkNamed(directory, readSettings(process.env), print, rebuildIndexes);
     if (!isSound) process.exitCode = 1;
   });
 

@@ -58,6 +58,8 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
       memories: [TEA, DOG],
     });
     expect(JSON.stringify(third)).not.toContain("green tea");
+    const check = await memstem.run(["check"], { environment });
+    expect(check.stdout).toMatch(/^postgres:\/\/[^@\s]+: 1 scopes, 3 requests: nothing is wrong\n$/);
     expect(
       JSON.stringify(await compose(two, { messages: [{ role: "user", content: "?" }], memories: [TEA] })),
     ).not.toContain("green tea");
@@ -116,5 +118,10 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
     expect(strange.stderr).toContain("must be a postgres:// address");
     const backup = await memstem.run(["backup", `${memstem.root}/copy`], { environment });
     expect(backup.stderr).toContain("MEMSTEM_DATABASE_URL");
+    const check = await memstem.run(["check"], { environment });
+    expect({ code: check.code, stdout: check.stdout }).toEqual({ code: 1, stdout: "" });
+    expect(check.stderr).toContain("cannot be reached");
+    const rebuild = await memstem.run(["check", "--rebuild-indexes"], { environment });
+    expect(rebuild.stderr).toContain("reindex schema memstem");
   });
 });

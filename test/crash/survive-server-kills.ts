@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { createDatabase, startServer } from "../postgres/embedded-server.js";
 import { Choices, type Deeds, type Forgotten } from "./actors.js";
 import { Answers } from "./answers.js";
@@ -105,7 +104,7 @@ async function surviveWith(
         repeated += await repeatAnswers(asking(instances), answers, forgotten, kill === kills - 1 ? null : choices);
         instances.ask(false);
         if (engine.told.length > 0) throw new Error(`the engine is told ${engine.told}, which was forgotten`);
-        last = await checkServer(url, forgotten, join(directory, "copy.db"));
+        last = await checkServer(url, forgotten);
         if ((kill + 1) % 10 === 0) print(`${kill + 1} kills, ${answers.size} answers kept`);
       }
       checkLabels(answers);

@@ -54,7 +54,7 @@ export function checkDatabase(file: string): DatabaseCheck {
         const scope = readScope(row);
         const isInJournal = row.version === 0;
         // A damaged page ends the transaction with its error.
-        collect(findings, nameOf(scope), () => {
+        collect(findings, nameOfScope(scope), () => {
           const check = () => (isInJournal ? journal.check({ ...row, scope }) : tables?.check(row));
           const found = sqlite.transaction(check)();
           if (found === undefined) return ["the tables that it is in are missing"];
@@ -71,6 +71,7 @@ export function checkDatabase(file: string): DatabaseCheck {
   }
 }
 
-function nameOf({ tenant, userId, agentId }: Scope): string {
+/** A scope in findings. */
+export function nameOfScope({ tenant, userId, agentId }: Scope): string {
   return `user ${[tenant, userId, ...(agentId === null ? [] : [agentId])].map((name) => JSON.stringify(name)).join(" ")}`;
 }

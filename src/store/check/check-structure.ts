@@ -39,8 +39,13 @@ export function collect(problems: string[], where: string, work: () => Iterable<
   try {
     for (const problem of work()) problems.push(`${where}: ${problem}`);
   } catch (error) {
-    // The store says that something is damaged, and its cause says what.
-    const told = error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error;
-    problems.push(`${where}: ${told instanceof Error ? told.message : String(told)}`);
+    problems.push(`${where}: ${problemOf(error)}`);
   }
+}
+
+/** What an error says is wrong. */
+export function problemOf(error: unknown): string {
+  // The store says that something is damaged, and its cause says what.
+  const told = error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error;
+  return told instanceof Error ? told.message : String(told);
 }

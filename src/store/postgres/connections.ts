@@ -69,8 +69,16 @@ export function clientConfig(url: string): pg.ClientConfig {
   };
 }
 
+/** What questions are asked over. */
+export interface Reader {
+  /** Asks one question. Rejects with the store's faults. */
+  read<R extends pg.QueryResultRow>(statement: NamedStatement, values?: readonly unknown[]): Promise<R[]>;
+  /** Asks several questions of one state of the database, in one round trip. */
+  readTogether<T>(questions: (client: pg.ClientBase) => Promise<T>): Promise<T>;
+}
+
 /** The connections of one process to its server. */
-export class Connections {
+export class Connections implements Reader {
   readonly #writers: pg.Pool;
   readonly #readers: pg.Pool;
   /** Grows with each failover; those of an earlier one are closed. */
@@ -82,12 +90,10 @@ export class Connections {
     this.#readers = poolOf(url, readers);
   }
 
-  /** Asks one question. Rejects with the store's faults. */
   read<R extends pg.QueryResultRow>(statement: NamedStatement, values: readonly unknown[] = []): Promise<R[]> {
     return this.#look((client) => ask<R>(client, statement, values));
   }
 
-  /** Asks several questions of one state of the database, in one round trip. */
   readTogether<T>(questions: (client: pg.ClientBase) => Promise<T>): Promise<T> {
     return this.#look(async (client) => {
       const [, answers] = await Promise.all([

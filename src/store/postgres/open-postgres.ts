@@ -34,8 +34,13 @@ export async function openPostgres(url: string): Promise<OpenPostgres> {
     const connections = new Connections(url);
     return { journal: new PostgresJournal(connections, url, sealKey), keys: new PostgresApiKeys(connections) };
   } catch (error) {
-    throw new DatabaseOpenError(placeOf(url), reasonOf(error), { cause: error });
+    throw openingError(url, error);
   }
+}
+
+/** Why the database of a URL could not be opened, without its user and password. */
+export function openingError(url: string, error: unknown): DatabaseOpenError {
+  return new DatabaseOpenError(placeOf(url), reasonOf(error), { cause: error });
 }
 
 /** Migrates; gives the key that seals digests. */
@@ -60,8 +65,7 @@ async function prepareDatabase(url: string): Promise<Buffer> {
 
 /** All missing steps in one transaction. The caller holds the lock. */
 async function migrateToLatest(client: pg.Client): Promise<void> {
-  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).at(-1)?.folderMillis ?? 0;
-  const applied = await lastMigration(client);
+  const { applied, known } = await migrationsOf(client);
   if (applied > known) throw new Error("it was written by a newer version of memstem");
   // Nothing to do asks for no right to create anything.
   if (applied === known) return;
@@ -70,6 +74,12 @@ async function migrateToLatest(client: pg.Client): Promise<void> {
     migrationsSchema: SCHEMA,
     migrationsTable: MIGRATIONS_TABLE,
   });
+}
+
+/** When the newest migrations were made that were applied, and that this version knows. */
+export async function migrationsOf(client: pg.Client): Promise<{ readonly applied: number; readonly known: number }> {
+  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).at(-1)?.folderMillis ?? 0;
+  return { applied: await lastMigration(client), known };
 }
 
 /** When the newest applied migration was made, in milliseconds since the epoch; 0: there is none. */
@@ -82,7 +92,7 @@ async function lastMigration(client: pg.Client): Promise<number> {
 }
 
 /** Host and database of a URL. */
-function placeOf(url: string): string {
+export function placeOf(url: string): string {
   try {
     const { host, pathname } = new URL(url);
     return `postgres://${host}${pathname}`;
