@@ -70,7 +70,7 @@ export function clientConfig(url: string): pg.ClientConfig {
 }
 
 /** What questions are asked over. */
-export interface Reader {
+export interface ServerReader {
   /** Asks one question. Rejects with the store's faults. */
   read<R extends pg.QueryResultRow>(statement: NamedStatement, values?: readonly unknown[]): Promise<R[]>;
   /** Asks several questions of one state of the database, in one round trip. */
@@ -78,7 +78,7 @@ export interface Reader {
 }
 
 /** The connections of one process to its server. */
-export class Connections implements Reader {
+export class Connections implements ServerReader {
   readonly #writers: pg.Pool;
   readonly #readers: pg.Pool;
   /** Grows with each failover; those of an earlier one are closed. */

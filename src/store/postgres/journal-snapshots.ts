@@ -1,7 +1,7 @@
 import pg from "pg";
 import { DigestSeal } from "../database/digest-seal.js";
 import type { ScopeRow } from "../journal/journal-database.js";
-import { ask, clientConfig, type Reader } from "./connections.js";
+import { ask, clientConfig, type ServerReader } from "./connections.js";
 import { LockKeys } from "./lock-keys.js";
 import { migrationsOf, openingError } from "./open-postgres.js";
 import { RecordReads } from "./record-reads.js";
@@ -79,7 +79,7 @@ export class JournalSnapshots {
 
   #snapshot(row: ScopeRow): ScopeSnapshot {
     const { client } = this;
-    const reader: Reader = {
+    const reader: ServerReader = {
       read: (statement, values) => ask(client, statement, values),
       readTogether: (questions) => questions(client),
     };

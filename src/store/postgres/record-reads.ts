@@ -2,7 +2,7 @@ import type { MemoryId, Scope } from "../../core/index.js";
 import type { DeletionCounts, StoredVersion } from "../api/store.js";
 import type { JournalRecord, JournalScope, RecordFilter, RecordKey, Snapshot } from "../journal/journal-database.js";
 import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
-import { ask, type NamedStatement, type Reader } from "./connections.js";
+import { ask, type NamedStatement, type ServerReader } from "./connections.js";
 import {
   agentColumn,
   KEY_COLUMNS,
@@ -98,7 +98,7 @@ const COUNTS: NamedStatement = {
 
 /** What is read of records and states. */
 export class RecordReads {
-  constructor(private readonly connections: Reader) {}
+  constructor(private readonly connections: ServerReader) {}
 
   async load(scope: Scope, bucket: number): Promise<JournalScope> {
     const name = nameOf(scope);

@@ -2,7 +2,7 @@ import type { MemoryId, Scope, UserId } from "../../core/index.js";
 import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import type { ScopeRow, ScopeRowsFound, SharedRow } from "../journal/journal-database.js";
-import type { NamedStatement, Reader } from "./connections.js";
+import type { NamedStatement, ServerReader } from "./connections.js";
 import { type NamedScopeRow, readScopeRow, SCOPE_COLUMNS } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import { EVERYTHING } from "./unit-changes.js";
@@ -66,7 +66,7 @@ const USERS_PENDING: NamedStatement = {
 
 /** What is read of users, their scopes and their memories. */
 export class UserReads {
-  constructor(private readonly connections: Reader) {}
+  constructor(private readonly connections: ServerReader) {}
 
   async deletionsOf(bucket: number): Promise<DeletionCounts> {
     const [counts] = await this.connections.read<{ users: number; memories: number }>(DELETIONS, [bucket]);
