@@ -31,12 +31,13 @@ export class SharedTexts {
 
   async #load(keys: readonly Digest[]): Promise<void> {
     const { scopeId } = this;
-    for (const key of keys) this.#known.set(key, null);
+    const read = new Map<Digest, ChatMessage>();
     for await (const { key, json } of sharedRows(this.parts, scopeId, keys))
-      this.#known.set(
+      read.set(
         key,
         decodedRow(scopeId, () => readShared(key, json)),
       );
+    for (const key of keys) this.#known.set(key, read.get(key) ?? null);
   }
 
   #textOf(message: RecordedMessage): ChatMessage | null {
