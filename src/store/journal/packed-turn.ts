@@ -15,13 +15,13 @@ import { type DigestSeal, sealedDigest } from "../database/digest-seal.js";
 import { NumberedNames } from "./numbered-names.js";
 import { packedInjection, packInjection, unpackInjection } from "./packed-injection.js";
 import { wholeNumbers } from "./row-shapes.js";
-import { type SaidMessage, SharedMessage } from "./shared-message.js";
+import { type RecordedMessage, SharedMessage } from "./shared-message.js";
 
 /** A turn with the plain messages that it added. */
 export interface SaidTurn {
   /** `given` and `meant` have the digests of all its messages, erased and shared ones included. */
   readonly turn: Turn;
-  readonly given: readonly SaidMessage[];
+  readonly given: readonly RecordedMessage[];
 }
 
 const PLACEMENTS = new NumberedNames<SectionPlacement>({
@@ -126,7 +126,7 @@ export function unpackTurn(packed: PackedTurn, digests: DigestSeal): SaidTurn {
   return { turn, given: said.map(({ message }) => message) };
 }
 
-function packMessage(message: SaidMessage, given: Digest, meant: Digest, digests: DigestSeal): PackedMessage {
+function packMessage(message: RecordedMessage, given: Digest, meant: Digest, digests: DigestSeal): PackedMessage {
   const meaning = given === meant ? 0 : digests.seal(meant);
   if (message instanceof SharedMessage) {
     const key = digests.seal(message.key);
@@ -139,7 +139,7 @@ function packMessage(message: SaidMessage, given: Digest, meant: Digest, digests
 
 /** What a turn has of a message. */
 interface UnpackedMessage {
-  readonly message: SaidMessage;
+  readonly message: RecordedMessage;
   readonly given: Digest;
   readonly meant: Digest;
 }

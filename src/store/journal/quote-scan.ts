@@ -15,7 +15,7 @@ import type { JournalRecord } from "./journal-database.js";
 import { composedIn, decodedOf, type JournalParts } from "./journal-parts.js";
 import type { ComposedRecord } from "./said-codec.js";
 import { loadScope } from "./scope-loading.js";
-import { messagesInRow, type SaidMessage, SharedMessage } from "./shared-message.js";
+import { messagesInRow, type RecordedMessage, SharedMessage } from "./shared-message.js";
 import { decodedRow, sharedKeys, sharedRows } from "./shared-texts.js";
 
 /** Characters searched before other work runs: some ten milliseconds. */
@@ -108,7 +108,7 @@ export class QuoteScan implements ScopeQuotes {
   }
 
   /** Whether a message quotes the memory; a shared one, by its row. */
-  isQuote(message: SaidMessage): boolean {
+  isQuote(message: RecordedMessage): boolean {
     if (message === null || this.search.isEmpty) return false;
     if (message instanceof SharedMessage) return this.shared.get(message.key) === true;
     if (this.search.isIn(JSON.stringify(message))) return true;

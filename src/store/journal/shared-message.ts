@@ -11,7 +11,7 @@ export class SharedMessage {
 }
 
 /** A message as a record has it; null: erased. */
-export type SaidMessage = ChatMessage | SharedMessage | null;
+export type RecordedMessage = ChatMessage | SharedMessage | null;
 
 /**
  * The key of a message's row: equal keys, equal JSON. Of a plain message that is the digest by which turns know it. That digest leaves the

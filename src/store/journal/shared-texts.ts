@@ -2,7 +2,7 @@ import type { ChatMessage, Digest } from "../../core/index.js";
 import { StoreUnavailableError } from "../api/store.js";
 import { DamagedRecordError } from "./damaged-record.js";
 import type { JournalParts } from "./journal-parts.js";
-import { readShared, type SaidMessage, SharedMessage } from "./shared-message.js";
+import { type RecordedMessage, readShared, SharedMessage } from "./shared-message.js";
 
 /** Rows that are read at once. */
 const ROWS_AT_ONCE = 64;
@@ -20,7 +20,7 @@ export class SharedTexts {
   ) {}
 
   /** Reads what some turns were given, all of it together. */
-  async read(said: readonly (readonly SaidMessage[])[]): Promise<readonly ReadMessages[]> {
+  async read(said: readonly (readonly RecordedMessage[])[]): Promise<readonly ReadMessages[]> {
     const missing = new Set<Digest>();
     for (const messages of said)
       for (const message of messages)
@@ -31,15 +31,16 @@ export class SharedTexts {
 
   async #load(keys: readonly Digest[]): Promise<void> {
     const { scopeId } = this;
-    for (const key of keys) this.#known.set(key, null);
+    const read = new Map<Digest, ChatMessage>();
     for await (const { key, json } of sharedRows(this.parts, scopeId, keys))
-      this.#known.set(
+      read.set(
         key,
         decodedRow(scopeId, () => readShared(key, json)),
       );
+    for (const key of keys) this.#known.set(key, read.get(key) ?? null);
   }
 
-  #textOf(message: SaidMessage): ChatMessage | null {
+  #textOf(message: RecordedMessage): ChatMessage | null {
     return message instanceof SharedMessage ? (this.#known.get(message.key) ?? null) : message;
   }
 }

@@ -4,7 +4,7 @@ import type { JournalRecord, RecordKey, RecordKind } from "./journal-database.js
 import { composedIn, type JournalParts, turnsIn } from "./journal-parts.js";
 import { conversationNumber } from "./keyed-numbers.js";
 import type { ComposedRecord } from "./said-codec.js";
-import { messagesInRow, type SaidMessage } from "./shared-message.js";
+import { messagesInRow, type RecordedMessage } from "./shared-message.js";
 import { decodedRow, type ReadMessages, SharedTexts } from "./shared-texts.js";
 
 /** Kinds of records that have turns. */
@@ -44,7 +44,7 @@ export interface FoundTurn {
   readonly record: TurnRecord;
   readonly turn: Turn;
   /** What it was given, as its record has it: see {@link TurnReading.givenOf}. */
-  readonly said: readonly SaidMessage[];
+  readonly said: readonly RecordedMessage[];
 }
 
 /** How far back a conversation was read. */

@@ -1,5 +1,5 @@
 import type { Digest } from "../../core/index.js";
-import { type SaidMessage, SharedMessage, sharedKey, writeShared } from "../journal/shared-message.js";
+import { type RecordedMessage, SharedMessage, sharedKey, writeShared } from "../journal/shared-message.js";
 import { isWorthARow } from "../journal/sharing.js";
 import type { MessageList, TableMessages } from "./table-messages.js";
 
@@ -26,7 +26,7 @@ export class RepeatedMessages {
   }
 
   /** Listed messages as a record has them. */
-  saidOf(list: MessageList): readonly SaidMessage[] {
+  saidOf(list: MessageList): readonly RecordedMessage[] {
     return (JSON.parse(list) as readonly number[]).map((id) => this.#references.get(id) ?? this.#read(id));
   }
 
@@ -39,7 +39,7 @@ export class RepeatedMessages {
     }
   }
 
-  #read(id: number): SaidMessage {
+  #read(id: number): RecordedMessage {
     const message = this.messages.bodyOf(id);
     if (message === null || !this.#ids.has(id) || !isWorthARow(message, false)) return message;
     const reference = new SharedMessage(sharedKey(message));

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ChatMessage, ConversationId, MemoryId, UserId } from "../../../src/core/index.js";
 import { StaleScopeError, type Store } from "../../../src/store/api/store.js";
@@ -165,6 +166,67 @@ export function describeSharedMessages(name: string, open: () => Promise<SharedS
       expect((await stores.texts()).shared.filter((text) => text.includes("Question 1?"))).toEqual([]);
       await one.compose(ana, behind(told, { requestId: "r2" }));
       expect(await givenIn(stores.two, "r2")).toHaveLength(7);
+    });
+
+    it("are missing nowhere, whatever two instances do at once", async () => {
+      const memories = Array.from({ length: 6 }, (_, at) => ({ id: `m${at}`, text: `Ana likes tea number ${at}.` }));
+      const history = exchanges(12).map((message, at) => {
+        const quoted = at % 4 === 2 ? ` ${memories[Math.floor(at / 4)]?.text}` : "";
+        return { ...message, content: `${message.content}${quoted}` };
+      });
+      const work = fc.record({
+        what: fc.constantFrom("compose", "compose", "compose", "forget", "withdraw", "expire"),
+        from: fc.nat({ max: 12 }),
+        isTalk: fc.boolean(),
+      });
+      let composed = 0;
+      let [stored, outdated] = [0, 0];
+      const rounds = fc.asyncProperty(
+        fc.array(fc.tuple(work, work), { minLength: 12, maxLength: 16 }),
+        async (list) => {
+          const told = new Map<string, readonly ChatMessage[]>();
+          const forgotten = new Set<string>();
+          const compose = async (by: DrivenStore, from: number, isTalk: boolean, at: number) => {
+            const requestId = `r${++composed}`;
+            const window = history.slice(from, from + 12);
+            const asked = behind(window, { requestId, memories, at, conversationId: isTalk ? `c${from}` : null });
+            await by.compose(ana, asked);
+            told.set(requestId, window);
+          };
+          await compose(one, 0, false, LATER);
+          for (const [round, works] of list.entries()) {
+            const done = await Promise.allSettled(
+              works.map(async ({ what, from, isTalk }, nth) => {
+                const by = nth === 0 ? one : two;
+                if (what === "compose") return compose(by, from, isTalk, LATER + round);
+                const memory = `m${from % 6}`;
+                if (what === "forget") return by.forget(ana, memory, LATER).then(() => forgotten.add(memory));
+                if (what === "withdraw") return by.withdraw(ana, `r${composed - from}`);
+                return by.expire(ana, LATER + round - from);
+              }),
+            );
+            for (const outcome of done) {
+              if (outcome.status === "fulfilled") continue;
+              expect(outcome.reason).toBeInstanceOf(StaleScopeError);
+              outdated++;
+              one.drop();
+              two.drop();
+            }
+            const erased = memories.filter((memory) => forgotten.has(memory.id)).map(({ text }) => text);
+            for (const [requestId, window] of told) {
+              if ((await stores.one.findServed(ana, id(requestId))) === null) continue;
+              if (erased.some((text) => JSON.stringify(window).includes(text))) continue;
+              expect((await givenIn(stores.two, requestId))?.slice(0, -1)).toEqual(window);
+              stored++;
+            }
+          }
+          await two.deleteUser(ana);
+          one.drop();
+        },
+      );
+      await fc.assert(rounds, { numRuns: 4, endOnFailure: true });
+      expect(stored).toBeGreaterThan(50);
+      expect(outdated).toBeGreaterThan(0);
     });
 
     it("go with the last turn that has them, when turns expire and prompts are taken back", async () => {

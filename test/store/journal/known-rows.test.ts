@@ -1,12 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { digestOf } from "../../../src/core/index.js";
+import { type ConversationId, digestOf, type RequestId } from "../../../src/core/index.js";
 import type { StoredVersion } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import type { JournalUnit } from "../../../src/store/journal/journal-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { KnownRows } from "../../../src/store/journal/known-rows.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
-import type { WriteArguments, WriteName, WriteResult } from "../../../src/store/sqlite/journal-calls.js";
+import type {
+  ReadArguments,
+  ReadName,
+  ReadResult,
+  WriteArguments,
+  WriteName,
+  WriteResult,
+} from "../../../src/store/sqlite/journal-calls.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "./driven-store.js";
@@ -18,6 +25,13 @@ const rows = (...names: readonly string[]) => names.map((name) => digestOf(name)
 /** A journal that counts the shared rows that it is told to keep. */
 class CountedJournal extends InlineJournal {
   readonly kept: number[] = [];
+  /** How many rows each reading asked for. */
+  readonly asked: number[] = [];
+
+  protected override ask<Name extends ReadName>(name: Name, ...args: ReadArguments<Name>): Promise<ReadResult<Name>> {
+    if (name === "shared") this.asked.push((args[1] as readonly unknown[]).length);
+    return super.ask(name, ...args);
+  }
 
   protected override tell<Name extends WriteName>(
     name: Name,
@@ -75,5 +89,22 @@ describe("rows that are known to be stored", () => {
     await driven.compose(ana, behind(told, { requestId: "r4" }));
     expect(journal.kept.slice(-2)).toEqual([0, 21]);
     await driven.store.close();
+  });
+
+  it("are read where a text is needed, together, and not where only turns are", async () => {
+    const journal = new CountedJournal(openDatabase(":memory:"));
+    const store = new JournalStore(journal);
+    const driven = new DrivenStore(store);
+    const told = exchanges(10);
+    for (let at = 0; at < 5; at++)
+      await driven.compose(ana, behind(told.slice(2 * at), { requestId: `r${at}`, conversationId: "c" }));
+    journal.asked.length = 0;
+    expect(await store.loadConversation(ana, "c" as ConversationId)).toHaveLength(5);
+    expect((await store.scanTurns(ana, Number.POSITIVE_INFINITY, 0, 100)).expired).toHaveLength(5);
+    expect(journal.asked).toEqual([]);
+    expect((await store.findRequest(ana, "r2" as RequestId))?.turns[0]?.given).toHaveLength(17);
+    // Its history, and the instructions; its question is short.
+    expect(journal.asked).toEqual([16, 1]);
+    await store.close();
   });
 });
