@@ -22,7 +22,8 @@ export function openDataDir(settings: Place, onUpgrade: UpgradeListener = upgrad
 /** The data directory. Throws `InvalidRequestError` where the database is a server's: then a file here is not the one that is meant. */
 export function fileDirectory({ dataDir, databaseUrl }: Place): string {
   if (databaseUrl === undefined) return dataDir;
-  const message = "is for memstem serve, keys, explain, export and check: this command reads the file in MEMSTEM_DATA_DIR";
+  const message =
+    "is for memstem serve, keys, explain, export and check: this command reads the file in MEMSTEM_DATA_DIR";
   throw new InvalidRequestError([{ field: "MEMSTEM_DATABASE_URL", message }]);
 }
 

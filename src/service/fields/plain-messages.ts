@@ -11,7 +11,8 @@ const LAST_ROLES: ReadonlySet<unknown> = new Set(["user", "tool", "function"]);
  */
 export function plainMessages(given: readonly unknown[], most: number): readonly ChatMessage[] | null {
   if (given.length === 0 || given.length > most || !given.every(isPlain)) return null;
-  return LAST_ROLES.has(given.at(-1)?.role) ? given : null;
+  // Copies, as the schema's are: the caller may change its own.
+  return LAST_ROLES.has(given.at(-1)?.role) ? given.map(({ role, content }) => ({ role, content })) : null;
 }
 
 function isPlain(message: unknown): message is ChatMessage & { readonly content: string } {

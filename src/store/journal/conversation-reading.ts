@@ -1,5 +1,6 @@
-import type { ChatMessage, ConversationId, PromptTokens, Turn } from "../../core/index.js";
+import type { ConversationId, Turn } from "../../core/index.js";
 import type { StoredHistory } from "../api/store.js";
+import type { SaidPath } from "./known-histories.js";
 import { type FoundTurn, type TurnReading, wholeOf } from "./turn-reading.js";
 
 /** The last turns of a conversation that are loaded, and those of its newest epoch: a client may return to a branch that it left. */
@@ -19,41 +20,56 @@ export async function readConversation(reading: TurnReading, id: ConversationId)
   return turns.filter((turn) => turn.id >= from).reverse();
 }
 
+/** What is stored of a conversation's history. */
+export interface ReadHistory {
+  readonly history: StoredHistory;
+  /** Null where a part of it is gone. */
+  readonly path: SaidPath | null;
+}
+
 /**
  * See `Store.findHistory`. Follows the newest turn's parents, so a branch that was left is not in it; ends at a message that was erased, or
  * a turn that is gone.
  */
-export async function readHistory(reading: TurnReading, id: ConversationId): Promise<StoredHistory | null> {
+export async function readHistory(reading: TurnReading, id: ConversationId): Promise<ReadHistory | null> {
   const newest = await newestTurn(reading, id);
   if (newest === null) return null;
-  const path: FoundTurn[] = [];
+  const found: FoundTurn[] = [];
   let isWhole = true;
-  for await (const found of reading.upFrom(newest)) {
-    isWhole = found !== null && !found.said.includes(null);
-    if (found === null || !isWhole) break;
-    path.push(found);
+  for await (const one of reading.upFrom(newest)) {
+    isWhole = one !== null && !one.said.includes(null);
+    if (one === null || !isWhole) break;
+    found.push(one);
   }
-  const said: (readonly ChatMessage[])[] = [];
-  const prompts: PromptTokens[] = [];
-  let behind: Turn["behind"] = null;
-  for (const [at, read] of (await reading.givenOf(path)).entries()) {
+  const turns: SaidPath["turns"][number][] = [];
+  for (const [at, read] of (await reading.givenOf(found)).entries()) {
     const given = wholeOf(read);
-    const turn = path[at]?.turn;
+    const turn = found[at]?.turn;
     isWhole &&= given !== null;
     if (given === null || turn === undefined) break;
-    said.push(given);
-    behind ??= turn.behind;
-    // A turn that was only said again was not sent.
-    if (turn.promptTokens > 0) prompts.push({ total: turn.promptTokens, computed: turn.computedTokens });
+    turns.push({ turn, given });
   }
+  turns.reverse();
+  const head = await reading.head(newest.turn.head);
+  const history = historyOf({ head, turns }, isWhole);
+  return { history, path: isWhole && head !== null ? { head, turns } : null };
+}
+
+/** @param isWhole whether the turns go back to their epoch's first */
+export function historyOf(
+  { head, turns }: Omit<SaidPath, "head"> & { readonly head: SaidPath["head"] | null },
+  isWhole = true,
+): StoredHistory {
+  // A turn that was only said again was not sent.
+  const sent = turns.filter(({ turn }) => turn.promptTokens > 0);
   return {
-    head: await reading.head(newest.turn.head),
-    newest: said[0]?.length ?? 0,
-    hasOwnHead: said.at(-1)?.length === 0,
-    messages: said.reverse().flat(),
+    head,
+    newest: turns.at(-1)?.given.length ?? 0,
+    hasOwnHead: turns[0]?.given.length === 0,
+    messages: turns.flatMap(({ given }) => given),
     isWhole,
-    prompts: prompts.reverse(),
-    behind,
+    prompts: sent.map(({ turn }) => ({ total: turn.promptTokens, computed: turn.computedTokens })),
+    behind: turns.findLast(({ turn }) => turn.behind !== null)?.turn.behind ?? null,
   };
 }
 

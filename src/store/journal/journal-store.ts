@@ -23,10 +23,11 @@ import type {
   StoredVersion,
 } from "../api/store.js";
 import { commitChanges, commitCompose, commitEnd, commitEviction, commitReport } from "./commits.js";
-import { readConversation, readHistory } from "./conversation-reading.js";
+import { historyOf, readConversation, readHistory } from "./conversation-reading.js";
 import { commitForgetting, eraseQuotes } from "./forgetting.js";
 import type { JournalDatabase } from "./journal-database.js";
 import { type JournalParts, journalParts } from "./journal-parts.js";
+import { KnownHistories } from "./known-histories.js";
 import { KnownRows } from "./known-rows.js";
 import { KnownSections } from "./known-sections.js";
 import { findScopesWithMemory } from "./memory-holders.js";
@@ -46,6 +47,7 @@ export class JournalStore implements Store {
   readonly #parts: JournalParts;
   readonly #sections: KnownSections;
   readonly #rows = new KnownRows();
+  readonly #histories = new KnownHistories();
 
   constructor(private readonly database: JournalDatabase) {
     this.#parts = journalParts(database);
@@ -73,12 +75,22 @@ export class JournalStore implements Store {
   }
 
   findHistory(scope: Scope, id: ConversationId) {
-    return this.#within(scope, null, (scopeId) => readHistory(new TurnReading(this.#parts, scopeId), id));
+    return this.#within(scope, null, async (scopeId, version) => {
+      const known = this.#histories.at(scope, version, id);
+      if (known !== null) return historyOf(known);
+      const read = await readHistory(new TurnReading(this.#parts, scopeId), id);
+      // Where other processes have committed meanwhile, this is not the stored version any more.
+      if (read?.path != null) this.#histories.read(scope, version, id, read.path);
+      return read?.history ?? null;
+    });
   }
 
-  commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord) {
-    const { sections } = record.composition;
-    return this.#sectionsKnown(scope, base, commitCompose(this.#parts, this.#rows, scope, base, record), sections);
+  async commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord) {
+    const { sections, restated, turn, given, head } = record.composition;
+    const committed = commitCompose(this.#parts, this.#rows, scope, base, record);
+    const next = await this.#sectionsKnown(scope, base, committed, sections);
+    this.#histories.composed(scope, base.version, next, { head, turns: [...restated, { turn, given }] });
+    return next;
   }
 
   commitEviction(scope: Scope, base: CommitBase, delta: ScopeDelta, requestIds: readonly RequestId[]) {
@@ -86,6 +98,7 @@ export class JournalStore implements Store {
   }
 
   commitWithdrawal(scope: Scope, base: CommitBase, delta: ScopeDelta, turn: TurnId) {
+    this.#histories.ended(scope);
     return commitWithdrawal(this.#parts, scope, base, delta, turn);
   }
 
@@ -103,14 +116,17 @@ export class JournalStore implements Store {
   }
 
   commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord) {
+    this.#histories.ended(scope);
     return commitForgetting(this.#parts, scope, base, record);
   }
 
   commitExpiry(scope: Scope, base: CommitBase, record: ExpiryRecord) {
+    this.#histories.ended(scope);
     return commitExpiry(this.#parts, scope, base, record);
   }
 
   commitEnd(scope: Scope, base: CommitBase) {
+    this.#histories.ended(scope);
     return commitEnd(this.#parts, scope, base);
   }
 
@@ -293,6 +309,7 @@ export class JournalStore implements Store {
   async #known(scope: Scope, base: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
     const next = await this.#sectionsKnown(scope, base, committed, []);
     this.#rows.committed(scope, base.version, next);
+    this.#histories.committed(scope, base.version, next);
     return next;
   }
 
