@@ -3,6 +3,7 @@ import type { Observers } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { AlertRule } from "./alert-rules.js";
 import { type Alert, AlertWatch } from "./usage-alerts.js";
+import { UsageEvents } from "./usage-events.js";
 import { UsageRecorder } from "./usage-recorder.js";
 
 /** How usage is recorded. */
@@ -18,6 +19,7 @@ export interface UsageOptions {
 export interface RecordedUsage {
   readonly log: UsageLog;
   readonly recorder: UsageRecorder;
+  readonly events: UsageEvents;
   /** Null: there are no rules. */
   readonly alerts: AlertWatch | null;
   /** Whether prompts cost money. */
@@ -40,17 +42,20 @@ export function recordUsage(
   if (log === undefined) return null;
   const usage = log;
   const recorder = new UsageRecorder({ log, now, costs: defaults.engine, residency, onFault });
+  const events = new UsageEvents({ log, recorder, now, onFault });
   const alerts = rules.length === 0 ? null : new AlertWatch({ rules, log, recorder, now, onAlert, onFault });
   const remove = observers.add(recorder);
   alerts?.start();
   return {
     log,
     recorder,
+    events,
     alerts,
     hasPrices: defaults.engine.cost.kind === "money",
     noteStart,
     async stop() {
       remove();
+      events.stop();
       await alerts?.stop();
       await recorder.flush(true);
     },

@@ -27,7 +27,8 @@ export abstract class UsageLogOfThread implements UsageLog {
     this.#calls = new WorkerCalls(code, { workerData }, ended);
   }
 
-  record: UsageLog["record"] = (batch, now, of) => this.call("record", [batch, now, of]);
+  record: UsageLog["record"] = (batch, now) => this.call("record", [batch, now]);
+  changes: UsageLog["changes"] = (since, followed) => this.call("changes", [since, followed]);
   summary: UsageLog["summary"] = (view) => this.call("summary", [view]);
   misses: UsageLog["misses"] = (view) => this.call("misses", [view]);
   prompts: UsageLog["prompts"] = (filter, before, limit) => this.call("prompts", [filter, before, limit]);

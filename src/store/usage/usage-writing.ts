@@ -10,6 +10,7 @@ import {
   type UsageKey,
   type UsageReport,
 } from "../api/usage-log.js";
+import type { ChangedPrompts } from "./changed-prompts.js";
 import {
   INSERT_PROMPT,
   keptRow,
@@ -42,6 +43,7 @@ interface RowIds {
 /** Writes batches; every call in a transaction of its own. */
 export class UsageWriting {
   readonly #totals: UsageTotals;
+  readonly #changes: ChangedPrompts;
   readonly #groups = new Map<string, number>();
   /** Of tenants, users, conversations and shapes, within a transaction: another process may write in between. */
   readonly #ids = new Map<string, number>();
@@ -56,25 +58,30 @@ export class UsageWriting {
   constructor(
     private readonly sqlite: Database.Database,
     private readonly bounds: UsageBounds,
+    changes: ChangedPrompts,
   ) {
+    this.#changes = changes;
     this.#totals = new UsageTotals(sqlite);
     this.#sums = this.#totals.batch();
   }
 
-  /** Records a batch; gives the ids of those of its prompts that are of some tenants. */
-  record(batch: readonly UsageEntry[], now: number, of: ReadonlySet<string>): readonly number[] {
-    return this.#write(() => {
+  /** Records a batch, and which prompts it changed. */
+  record(batch: readonly UsageEntry[], now: number): void {
+    this.#write(() => {
       const deleted = this.#deletedUsers();
-      const ids = new Set<number>();
+      const changed = new Map<number, Set<number>>();
       for (const entry of batch) {
         if (entry.kind === "withdrawn") this.#withdraw(entry);
         else {
           const id = entry.kind === "reported" ? this.#report(entry) : this.#compose(entry, deleted);
-          if (id !== null && of.has(entry.tenant)) ids.add(id);
+          if (id === null) continue;
+          const tenant = this.#tenantId(entry.tenant);
+          const ids = changed.get(tenant) ?? new Set();
+          changed.set(tenant, ids.add(id));
         }
       }
+      this.#changes.keep(changed, now);
       this.#prune(now);
-      return [...ids];
     });
   }
 
@@ -241,6 +248,7 @@ export class UsageWriting {
         this.#run(sql, [id, STEPS_MS.month, before - DAY_MS]);
       }
     }
+    this.#changes.drop(now);
     this.#run("delete from notes where at < ?", [before]);
     this.#run("delete from deleted_users where at < ?", [now - DELETED_MS]);
   }
