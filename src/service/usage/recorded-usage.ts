@@ -2,15 +2,15 @@ import type { UsageLog } from "../../store/api/usage-log.js";
 import type { Observers } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { AlertRule } from "./alert-rules.js";
-import { type Alert, AlertWatch } from "./usage-alerts.js";
+import { type AlertParts, AlertWatch } from "./usage-alerts.js";
 import { UsageEvents } from "./usage-events.js";
 import { UsageRecorder } from "./usage-recorder.js";
 
 /** How usage is recorded. */
 export interface UsageOptions {
   readonly rules: readonly AlertRule[];
-  /** Called when an alert begins or ends. */
-  readonly onAlert: (alert: Alert) => void;
+  /** See {@link AlertParts.onAlert}. */
+  readonly onAlert: AlertParts["onAlert"];
   /** Called with faults of the log. What could not be written is lost. */
   readonly onFault: (error: unknown) => void;
 }

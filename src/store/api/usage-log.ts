@@ -13,6 +13,7 @@ import type {
   UsageWindow,
   UserId,
 } from "../../core/index.js";
+import type { AlertClaim, JudgedRule } from "./alert-claims.js";
 
 /** Whose prompt: one request of a scope. */
 export interface UsageKey {
@@ -290,6 +291,10 @@ export interface UsageLog {
   note(note: NewNote): Promise<KeptNote>;
   /** Remembers a text under a name, and gives the one before: to notice that something changed. Null: there was none. */
   replaceMark(name: string, text: string): Promise<string | null>;
+  /** Judges a rule for all processes; one of them is given the claim of telling of a change. */
+  claimAlert(judged: JudgedRule): Promise<AlertClaim>;
+  /** It was told, or given up. */
+  settleAlert(rule: string, claim: number): Promise<void>;
   /** Removes every row with the user's name, and those of this user that were recorded up to `now` and come later, from any process. */
   deleteUser(tenant: string, userId: UserId, now: number): Promise<void>;
   /** Everything with the user's name: prompts, oldest first. */

@@ -24,6 +24,7 @@ import { BatchChanges, digestOf, storable } from "./batch-changes.js";
 import { readKnown } from "./batch-reading.js";
 import { writeChanges } from "./batch-writing.js";
 import { readChanges } from "./change-reads.js";
+import { claimAlert, settleAlert } from "./kept-alerts.js";
 import { readPage, readPrompt, readUser } from "./prompt-reads.js";
 import { readConversation, readConversations, readUsers } from "./reuse-reads.js";
 import { DAY_MS, MINUTE_MS, sendSweep } from "./sweep.js";
@@ -135,6 +136,9 @@ export class PostgresUsageLog implements UsageLog {
       return before[0]?.text ?? null;
     });
   }
+
+  claimAlert: UsageLog["claimAlert"] = (judged) => this.#write((client) => claimAlert(client, LOCK, judged));
+  settleAlert: UsageLog["settleAlert"] = (rule, claim) => this.#write((client) => settleAlert(client, rule, claim));
 
   async deleteUser(tenant: string, userId: UserId, now: number): Promise<void> {
     await this.#write((client) =>

@@ -1,5 +1,6 @@
 import type Database from "better-sqlite3";
 import type { ConversationId, UserId } from "../../core/index.js";
+import type { AlertClaim, JudgedRule } from "../api/alert-claims.js";
 import type {
   ConversationReuse,
   FollowedUsage,
@@ -20,6 +21,7 @@ import type {
   WindowSums,
 } from "../api/usage-log.js";
 import { ChangedPrompts } from "./changed-prompts.js";
+import { KeptAlerts } from "./kept-alerts.js";
 import { agentOf, UsageReading } from "./usage-reading.js";
 import { keptRow, keyOf, PROMPT_OF, PROMPT_ROWS, type PromptRow, type ReuseRow, reuseOf } from "./usage-rows.js";
 import { UsageWriting } from "./usage-writing.js";
@@ -36,6 +38,7 @@ export class SqliteUsageLog {
   readonly #reading: UsageReading;
   readonly #writing: UsageWriting;
   readonly #changes: ChangedPrompts;
+  readonly #alerts: KeptAlerts;
 
   constructor(
     private readonly sqlite: Database.Database,
@@ -43,6 +46,7 @@ export class SqliteUsageLog {
   ) {
     this.#reading = new UsageReading(sqlite);
     this.#changes = new ChangedPrompts(sqlite);
+    this.#alerts = new KeptAlerts(sqlite);
     this.#writing = new UsageWriting(sqlite, bounds, this.#changes);
   }
 
@@ -149,6 +153,14 @@ export class SqliteUsageLog {
       return before?.text ?? null;
     });
     return replace.immediate();
+  }
+
+  claimAlert(judged: JudgedRule): AlertClaim {
+    return this.#alerts.claim(judged);
+  }
+
+  settleAlert(rule: string, claim: number): void {
+    this.#alerts.settle(rule, claim);
   }
 
   deleteUser(tenant: string, userId: UserId, now: number): void {

@@ -38,6 +38,8 @@ export abstract class UsageLogOfThread implements UsageLog {
   conversation: UsageLog["conversation"] = (of) => this.call("conversation", [of]);
   note: UsageLog["note"] = (note) => this.call("note", [note]);
   replaceMark: UsageLog["replaceMark"] = (name, text) => this.call("replaceMark", [name, text]);
+  claimAlert: UsageLog["claimAlert"] = (judged) => this.call("claimAlert", [judged]);
+  settleAlert: UsageLog["settleAlert"] = (rule, claim) => this.call("settleAlert", [rule, claim]);
   deleteUser: UsageLog["deleteUser"] = (tenant, userId, now) => this.call("deleteUser", [tenant, userId, now]);
   exportUser: UsageLog["exportUser"] = (tenant, userId) => this.call("exportUser", [tenant, userId]);
 
