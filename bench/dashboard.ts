@@ -167,7 +167,10 @@ interface Measured {
   readonly cpuMs: number;
 }
 
-/** Composes for a while. */
+/** Milliseconds after which what was composed last is recorded, too. */
+const RECORDED_MS = 1_400;
+
+/** Composes for a while. What recording them took is theirs, not the next turn's. */
 async function compose({ address, child }: ListeningChild): Promise<Measured> {
   const until = performance.now() + seconds * 1_000;
   const cpu = cpuOf(child.pid ?? 0);
@@ -184,7 +187,9 @@ async function compose({ address, child }: ListeningChild): Promise<Measured> {
       connection.close();
     }),
   );
-  return { rate: done / ((performance.now() - started) / 1_000), cpuMs: (cpuOf(child.pid ?? 0) - cpu) / done };
+  const rate = done / ((performance.now() - started) / 1_000);
+  await new Promise((resolve) => setTimeout(resolve, RECORDED_MS));
+  return { rate, cpuMs: (cpuOf(child.pid ?? 0) - cpu) / done };
 }
 
 function cpuOf(pid: number): number {

@@ -29,7 +29,7 @@ export interface UsageListener {
 /** What events need. */
 export interface UsageEventParts {
   readonly log: UsageLog;
-  readonly recorder: Pick<UsageRecorder, "flush">;
+  readonly recorder: Pick<UsageRecorder, "flush" | "waiting">;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly onFault: (error: unknown) => void;
@@ -42,8 +42,8 @@ interface Following {
 }
 
 /**
- * Tells listeners what is recorded, by any process, four times a second at most: the newest prompts that fit their filter, and how many
- * others there were. What is told is read from the log, once for all who follow the same, and only while somebody does.
+ * Tells listeners what is recorded, by any process, four times a second at most, where very many come once: the newest prompts that fit
+ * their filter, and how many others there were. What is told is read from the log, once for all who follow the same, and only while somebody does.
  */
 export class UsageEvents {
   readonly #followings = new Map<string, Following>();
@@ -86,7 +86,8 @@ export class UsageEvents {
   }
 
   #add(followed: FollowedUsage, listener: UsageListener): () => void {
-    const key = JSON.stringify([followed.limit, Object.entries(followed.filter).sort()]);
+    const named = Object.entries(followed.filter).filter(([, value]) => value !== undefined);
+    const key = JSON.stringify([followed.limit, named.sort()]);
     const following = this.#followings.get(key) ?? { followed, listeners: new Set() };
     following.listeners.add(listener);
     this.#followings.set(key, following);
@@ -125,7 +126,8 @@ export class UsageEvents {
     const followings = [...this.#followings.values()];
     const { log, recorder, now, onFault } = this.parts;
     try {
-      await recorder.flush();
+      // More than one message shows wait for the batch that is due: four batches cost more than one of the same prompts.
+      if (recorder.waiting <= MAX_LIVE_PROMPTS) await recorder.flush();
       const { cursor, changes } = await log.changes(
         since,
         followings.map(({ followed }) => followed),
@@ -142,10 +144,12 @@ export class UsageEvents {
         for (const { tell } of [...listeners]) tell(told);
       }
     } catch (error) {
+      // Nobody is left to miss it: the service may be closing its log.
+      if (this.#followings.size === 0) return;
       // Once, not with every turn.
       if (!this.#isFaulty) onFault(error);
       this.#isFaulty = true;
-      if (this.#followings.size > 0) this.#setTimer(FAULT_MS);
+      this.#setTimer(FAULT_MS);
     }
   }
 

@@ -71,6 +71,11 @@ export class UsageRecorder implements MemstemObserver {
     return this.#dropped;
   }
 
+  /** Entries that no batch has yet. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   composed(prompt: ObservedCompose): void {
     const { scope, plan, reuse, conversationId, requestId, at, model, engine } = prompt;
     const { costs, residency: { limits } = KEEPS_ALL } = this.parts;

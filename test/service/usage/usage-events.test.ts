@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { UsageEvents } from "../../../src/service/usage/usage-events.js";
+import { MAX_LIVE_PROMPTS, UsageEvents } from "../../../src/service/usage/usage-events.js";
 import { StoreUnavailableError } from "../../../src/store/api/store.js";
 import { CHANGES_KEPT_MS, type UsageChanges, type UsageLog } from "../../../src/store/api/usage-log.js";
 import { ThreadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
@@ -25,13 +25,15 @@ describe("the events of a log", () => {
   /** While a call waits, others go on; the reader of changes is asked again meanwhile by nobody. */
   let gate: Promise<void> = Promise.resolve();
   let asked = 0;
+  let waiting = 0;
+  let flushes = 0;
 
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     log = new ThreadedUsageLog(":memory:");
     isAway = isEnded = false;
     gate = Promise.resolve();
-    asked = 0;
+    asked = waiting = flushes = 0;
     faults.length = told.length = 0;
     const changes: UsageLog["changes"] = async (since, of) => {
       asked++;
@@ -41,7 +43,14 @@ describe("the events of a log", () => {
     };
     events = new UsageEvents({
       log: { changes } as UsageLog,
-      recorder: { flush: async () => {} },
+      recorder: {
+        get waiting() {
+          return waiting;
+        },
+        flush: async () => {
+          flushes++;
+        },
+      },
       now: () => now,
       onFault: (error) => faults.push(error),
     });
@@ -75,6 +84,19 @@ describe("the events of a log", () => {
     await record("c");
     await pass(300);
     expect(told).toEqual(["a", "a", "c"]);
+  });
+
+  it("have what waits written at once where it is little, and not before its time where it is much", async () => {
+    await events.listen(followed, listener);
+    waiting = MAX_LIVE_PROMPTS;
+    await pass(1_000);
+    expect(flushes).toBe(4);
+    waiting = MAX_LIVE_PROMPTS + 1;
+    await pass(1_000);
+    expect(flushes).toBe(4);
+    await record("a");
+    await pass(300);
+    expect(told).toEqual(["a"]);
   });
 
   it("lose nothing for one who comes while the log is asked", async () => {
