@@ -1,8 +1,9 @@
 /**
  * `npm run bench:dashboard`: a usage log of a month with `PROMPTS` prompts of `USERS` users, and what each view of `GET /usage/…` takes on
- * it, over HTTP; then composes with a dashboard open (its events, and every view every five seconds), with none, and with nothing
- * recorded, in turns of `SECONDS` on `CONNECTIONS`, `TURNS` of each. Wall time shows what the machine does besides; CPU is the service's,
- * its threads included.
+ * it, over HTTP; then composes with nothing recorded, with no dashboard, with the page on requests (its events, with rows), with the page on
+ * its first view (counts, and the figures every three seconds), and with every view asked for every five seconds besides, in turns of
+ * `SECONDS` on `CONNECTIONS`, `TURNS` of each. Wall time shows what the machine does besides; CPU is the service's, its threads included.
+ * Each turn is compared with the turn without a dashboard in its round: what slows a whole round cancels.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -103,25 +104,50 @@ async function measureViews(address: string): Promise<void> {
   }
 }
 
-/** An open dashboard; the function returned closes it. */
-function openDashboard(address: string): () => Promise<void> {
+/** What is open beside the composes: the events that it follows, and what it asks for again and again. */
+interface Open {
+  readonly events?: string;
+  readonly asks?: readonly string[];
+  readonly everyMs?: number;
+}
+const NO_DASHBOARD = "no dashboard";
+const MODES: Readonly<Record<string, Open>> = {
+  "nothing recorded": {},
+  [NO_DASHBOARD]: {},
+  "page on requests": { events: "/usage/events?limit=50" },
+  "page on its first view": {
+    events: "/usage/events?limit=0",
+    asks: ["/usage/summary?window=hour", "/usage/alerts"],
+    everyMs: 3_000,
+  },
+  "and every view": {
+    events: "/usage/events?limit=50",
+    asks: VIEWS.slice(0, 13).map(([, path]) => path(1)),
+    everyMs: 5_000,
+  },
+};
+
+/** Opens it; the function returned closes it. */
+function openDashboard(address: string, { events, asks = [], everyMs = 0 }: Open): () => Promise<void> {
   const closing = new AbortController();
-  const events = fetch(`${address}/usage/events`, { signal: closing.signal }).then(async ({ body }) => {
+  const follow = async () => {
+    if (events === undefined) return;
+    const { body } = await fetch(address + events, { signal: closing.signal });
     for await (const _part of body ?? []);
-  });
+  };
   const poll = async () => {
-    while (!closing.signal.aborted) {
-      for (const [, path] of VIEWS.slice(0, 13)) {
-        const answer = await fetch(address + path(1), { signal: closing.signal });
+    while (asks.length > 0 && !closing.signal.aborted) {
+      for (const path of asks) {
+        const answer = await fetch(address + path, { signal: closing.signal });
         await answer.arrayBuffer();
       }
-      await new Promise((resolve) => setTimeout(resolve, 5_000));
+      await new Promise((resolve) => setTimeout(resolve, everyMs));
     }
   };
-  const polls = poll();
+  const open = [follow(), poll()];
   return async () => {
     closing.abort();
-    await Promise.allSettled([events, polls]);
+    await Promise.allSettled(open);
   };
 }
 
@@ -135,8 +161,17 @@ function composeBody(): Buffer {
   return Buffer.from(JSON.stringify({ user_id: `load-${n % 500}`, query: `What about ${n}?`, memories }));
 }
 
-/** Composes for a while; gives composes per second, and the service's CPU milliseconds for each. */
-async function compose({ address, child }: ListeningChild): Promise<{ rate: number; cpuMs: number }> {
+/** Composes per second, and the service's CPU milliseconds for each. */
+interface Measured {
+  readonly rate: number;
+  readonly cpuMs: number;
+}
+
+/** Milliseconds after which what was composed last is recorded, too. */
+const RECORDED_MS = 1_400;
+
+/** Composes for a while. What recording them took is theirs, not the next turn's. */
+async function compose({ address, child }: ListeningChild): Promise<Measured> {
   const until = performance.now() + seconds * 1_000;
   const cpu = cpuOf(child.pid ?? 0);
   let done = 0;
@@ -152,7 +187,9 @@ async function compose({ address, child }: ListeningChild): Promise<{ rate: numb
       connection.close();
     }),
   );
-  return { rate: done / ((performance.now() - started) / 1_000), cpuMs: (cpuOf(child.pid ?? 0) - cpu) / done };
+  const rate = done / ((performance.now() - started) / 1_000);
+  await new Promise((resolve) => setTimeout(resolve, RECORDED_MS));
+  return { rate, cpuMs: (cpuOf(child.pid ?? 0) - cpu) / done };
 }
 
 function cpuOf(pid: number): number {
@@ -168,25 +205,29 @@ try {
   await measureViews(service.address);
   const offDirectory = join(directory, "off");
   const off = await start({ MEMSTEM_USAGE_PROMPTS: "0", MEMSTEM_DATA_DIR: offDirectory });
-  const results = { "nothing recorded": [], "no dashboard": [], "dashboard open": [] } as Record<
-    string,
-    { rate: number; cpuMs: number }[]
-  >;
+  const names = Object.keys(MODES);
+  const results = new Map<string, Measured[]>(names.map((name) => [name, []]));
   await compose(service);
   await compose(off);
   for (let turn = 0; turn < turns; turn++) {
-    const names = Object.keys(results);
     for (const name of turn % 2 === 0 ? names : names.toReversed()) {
-      const close = name === "dashboard open" ? openDashboard(service.address) : null;
-      results[name]?.push(await compose(name === "nothing recorded" ? off : service));
-      await close?.();
+      const close = openDashboard(service.address, MODES[name] ?? {});
+      results.get(name)?.push(await compose(name === "nothing recorded" ? off : service));
+      await close();
     }
   }
-  console.log(`| composes, ${turns} × ${seconds} s each | per s, median | CPU ms each, median |`);
-  console.log("| --- | --: | --: |");
-  for (const [name, all] of Object.entries(results)) {
-    const [rate, cpuMs] = [median(all.map((one) => one.rate)), median(all.map((one) => one.cpuMs))];
-    console.log(`| ${name} | ${rate.toFixed(0)} | ${cpuMs.toFixed(3)} |`);
+  console.log(
+    `| composes, ${turns} × ${seconds} s each | per s, median | CPU ms each, median | per s, of none | CPU, of none |`,
+  );
+  console.log("| --- | --: | --: | --: | --: |");
+  const without = results.get(NO_DASHBOARD) ?? [];
+  for (const [name, all] of results) {
+    const of = (figure: keyof Measured) => median(all.map((one) => one[figure]));
+    const ratio = (figure: keyof Measured) =>
+      median(all.map((one, at) => one[figure] / (without[at]?.[figure] ?? Number.NaN))).toFixed(3);
+    console.log(
+      `| ${name} | ${of("rate").toFixed(0)} | ${of("cpuMs").toFixed(3)} | ${ratio("rate")} | ${ratio("cpuMs")} |`,
+    );
   }
   console.log(`usage.db ${existsSync(file) ? (statSync(file).size / 1e6).toFixed(0) : 0} MB`);
   await Promise.all([service.stop(), off.stop()]);

@@ -51,12 +51,17 @@ export async function startService(settings: Settings): Promise<RunningService> 
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const alerts = readAlertFile(settings);
   const ending = new AbortController();
-  const announced = (alert: Alert) => {
+  const announced = async (alert: Alert) => {
     log.warn(alertBody(alert), "alert");
-    if (alerts.webhook !== undefined)
-      postAlert(alerts.webhook, alert, ending.signal).catch((error: unknown) => {
-        log.error({ name: alert.rule.name, reason: error instanceof AlertNotSentError ? error.message : "" }, "alert");
-      });
+    if (alerts.webhook === undefined) return true;
+    try {
+      await postAlert(alerts.webhook, alert, ending.signal);
+      return true;
+    } catch (error) {
+      log.error({ name: alert.rule.name, reason: error instanceof AlertNotSentError ? error.message : "" }, "alert");
+      // What is cut off by the end of this process is another's to post.
+      return !ending.signal.aborted;
+    }
   };
   const inside = await openEngineInside(settings);
   const { memstem, keys, storedKeys, source } = await assembled(settings, inside, (event) =>

@@ -92,7 +92,7 @@ export interface RemoteMemstem {
   /** The tenant's alert rules. */
   usageAlerts(call?: CallControl): Promise<usage.UsageAlerts>;
   /** Prompts and notes as they come, until the service ends it; `break` does too. The time-out is the longest silence: it says something every 15 s. */
-  usageEvents(options?: usage.UsageFilterOptions, call?: CallControl): AsyncIterableIterator<usage.UsageEvent>;
+  usageEvents(options?: usage.UsageEventsOptions, call?: CallControl): AsyncIterableIterator<usage.UsageEvent>;
   /** Notes a deploy or a restart, to be shown in charts. */
   addUsageNote(options: usage.UsageNoteOptions, call?: CallControl): Promise<usage.UsageNote>;
   /** Forgets a memory for good. */

@@ -53,6 +53,7 @@ export type {
   UsageConversations,
   UsageConversationsOptions,
   UsageEvent,
+  UsageEventsOptions,
   UsageFigures,
   UsageFilterOptions,
   UsageMisses,

@@ -20,12 +20,22 @@ export interface UsageViewOptions extends UsageFilterOptions {
   readonly window?: UsageWindow | null | undefined;
 }
 
-/** Which prompts a list has. */
-export interface UsageRequestsOptions extends UsageFilterOptions {
+/** Whose prompts, and why they missed; absent: all. */
+interface UsagePromptOptions extends UsageFilterOptions {
   readonly userId?: string | null | undefined;
   readonly agentId?: string | null | undefined;
   readonly conversationId?: string | null | undefined;
   readonly cause?: UsageCause | null | undefined;
+}
+
+/** Which prompts are followed. */
+export interface UsageEventsOptions extends UsagePromptOptions {
+  /** Most prompts of one event, at most 50; the others are counted. 0: counts only. Default: 50. */
+  readonly limit?: number | null | undefined;
+}
+
+/** Which prompts a list has. */
+export interface UsageRequestsOptions extends UsagePromptOptions {
   /** An answer's `next`. */
   readonly cursor?: string | null | undefined;
   /** At most 200. Default: 50. */
@@ -209,7 +219,8 @@ export interface UsageAlerts {
 
 /** A server-sent event. */
 export type UsageEvent =
-  | { readonly request: UsageRow }
+  /** The newest of those that came at once, oldest first, and how many came besides. */
+  | { readonly requests: { readonly rows: readonly UsageRow[]; readonly more: number } }
   | { readonly note: UsageNote }
-  /** Events that were left out, because they were read too slowly. */
+  /** Prompts and notes that were left out, because events were read too slowly. */
   | { readonly dropped: { readonly count: number } };

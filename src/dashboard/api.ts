@@ -96,7 +96,8 @@ async function detailOf(response: Response): Promise<string> {
   }
 }
 
-function withQuery(path: string, query: Query): string {
+/** A path with its parameters. */
+export function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   if (given.length === 0) return path;
   return `${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;

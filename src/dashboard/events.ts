@@ -15,8 +15,8 @@ export interface EventListenerParts {
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
-/** Answers that the next try would get again: no valid key, or no such events. */
-const ENDS: ReadonlySet<number> = new Set([401, 403, 404, 501]);
+/** Answers that the next try would get again: no valid key, no such filter, or no such events. */
+const ENDS: ReadonlySet<number> = new Set([400, 401, 403, 404, 501]);
 
 /**
  * Reads server-sent events until the signal aborts, and connects again where the stream ends. `EventSource` sends no headers, so no key; this

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { type Column, figuresTable } from "./figures-table.js";
 import { filterForm } from "./filters.js";
 import { ago, duration, moment, money, shortId, whole } from "./format.js";
-import { onUsage } from "./live.js";
+import { followOnly, onUsage } from "./live.js";
 import { pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
 import { empty, linkTo, showing, type View } from "./view.js";
 import type { WireRow, WireRows } from "./wire.js";
@@ -34,9 +34,11 @@ export const requestsView: View = async ({ root, query, signal }) => {
   const more = h("button", { attrs: { type: "button" } }, "Older requests");
   let next: string | null = null;
   let isLive = true;
+  let leftOut = 0;
 
   const says = () => {
-    status.replaceChildren(`${rows.size} shown${isLive ? ", new ones as they come" : ", paused"}.`);
+    const besides = leftOut === 0 ? "" : ` ${whole(leftOut)} more came faster than they can be shown.`;
+    status.replaceChildren(`${rows.size} shown${isLive ? ", new ones as they come" : ", paused"}.${besides}`);
     nothing.replaceChildren(...(rows.size === 0 ? [nothingHere(Object.values(filter).some(Boolean))] : []));
     element.hidden = rows.size === 0;
     more.hidden = next === null;
@@ -47,6 +49,7 @@ export const requestsView: View = async ({ root, query, signal }) => {
       if (rows.has(row.id)) continue;
       const made = rowOf(row);
       rows.set(row.id, made);
+      made.dataset["id"] = String(row.id);
       body.append(made);
     }
     next = page.next;
@@ -62,26 +65,37 @@ export const requestsView: View = async ({ root, query, signal }) => {
   });
 
   const take = (row: WireRow) => {
-    const made = rowOf(row);
     const known = rows.get(row.id);
+    const behind = known ?? rowBehind(body, row.id);
+    // One that is older than all that are shown comes with them, when they are asked for.
+    if (behind === null && next !== null) return;
+    const made = rowOf(row);
     rows.set(row.id, made);
-    if (known !== undefined) known.replaceWith(made);
-    else {
-      made.classList.add("arrived");
-      body.prepend(made);
-      while (body.rows.length > MOST_ROWS) body.deleteRow(-1);
+    made.dataset["id"] = String(row.id);
+    if (known !== undefined) return known.replaceWith(made);
+    made.classList.add("arrived");
+    body.insertBefore(made, behind);
+    for (let last = body.rows[MOST_ROWS]; last !== undefined; last = body.rows[MOST_ROWS]) {
+      rows.delete(Number(last.dataset["id"]));
+      last.remove();
     }
+  };
+  const takeAll = (of: readonly WireRow[]) => {
+    for (const row of of) take(row);
     says();
   };
   const catchUp = async () => {
     const page = await getJson<WireRows>("/usage/requests", { ...filter, limit: PAGE }, signal);
-    for (const row of page.requests.toReversed()) take(row);
+    takeAll(page.requests.toReversed());
   };
   onUsage(signal, (event) => {
     if (!isLive) return;
     if (event.kind === "missed") void catchUp().catch(() => {});
-    if (event.kind === "request" && isWanted(event.row, filter)) take(event.row);
+    if (event.kind !== "requests") return;
+    leftOut += event.more;
+    takeAll(event.rows);
   });
+  followOnly({ ...filter, limit: PAGE }, signal);
   const ages = setInterval(() => {
     for (const time of body.querySelectorAll("time")) time.textContent = ago(Date.parse(time.dateTime), Date.now());
   }, AGES_MS);
@@ -118,12 +132,10 @@ export const requestsView: View = async ({ root, query, signal }) => {
 
 const FILTERED = ["user_id", "conversation_id", "agent_id", "model", "cause", "engine", "layout"] as const;
 
-/** Whether a prompt that has just come is one that the view is filtered for. */
-function isWanted(row: WireRow, filter: Readonly<Record<string, string | null>>): boolean {
-  const isOf = (name: "user_id" | "conversation_id" | "agent_id" | "model" | "engine" | "layout") =>
-    !filter[name] || row[name] === filter[name];
-  const isCaused = !filter["cause"] || row.causes.some(({ cause }) => cause === filter["cause"]);
-  return isCaused && (["user_id", "conversation_id", "agent_id", "model", "engine", "layout"] as const).every(isOf);
+/** The first row, from the top, that is older than a prompt; null: none is. */
+function rowBehind(body: HTMLTableSectionElement, id: number): HTMLTableRowElement | null {
+  for (const row of body.rows) if (Number(row.dataset["id"]) < id) return row;
+  return null;
 }
 
 /** The columns of a table of prompts. */

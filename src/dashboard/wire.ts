@@ -11,7 +11,7 @@ import type {
   usageSums,
   usageUsersResult,
 } from "../http/contracts/usage-contract.js";
-import type { usageRequestResult } from "../http/contracts/usage-request-contract.js";
+import type { usageEvents, usageRequestResult } from "../http/contracts/usage-request-contract.js";
 import type { indexResult } from "../http/contracts/user-contract.js";
 
 /*
@@ -23,6 +23,8 @@ export type WireSummary = z.output<typeof usageSummaryResult>;
 export type WireNote = z.output<typeof usageNote>;
 export type WireRow = z.output<typeof usageRow>;
 export type WireRows = z.output<typeof usageRequestsResult>;
+/** New prompts, as an event has them. */
+export type WireLiveRows = NonNullable<z.output<typeof usageEvents>["requests"]>;
 export type WireMisses = z.output<typeof usageMissesResult>;
 export type WireUsers = z.output<typeof usageUsersResult>;
 export type WireConversations = z.output<typeof usageConversationsResult>;

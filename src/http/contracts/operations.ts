@@ -214,7 +214,8 @@ export const OPERATIONS = {
     operationId: "streamUsageEvents",
     tags: ["Usage"],
     summary: "Follow prompts and notes",
-    description: "Server-sent events of this process, about a second after each prompt.",
+    description:
+      "Server-sent events of what any process records in the log, within about a quarter of a second, or a second where very many come. Where more prompts come than a reader can follow, the newest are sent and the others counted.",
     problems: USAGE_PROBLEMS,
   },
   usageNotes: {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
 import * as usage from "../../service/fields/usage-fields.js";
+import { MAX_LIVE_PROMPTS } from "../../service/usage/usage-events.js";
 import { answerForm } from "./answer-form.js";
 
 /*
@@ -170,13 +171,18 @@ export const usageRow = z
   })
   .meta({ id: "UsageRow" });
 
-export const usageRequestsQuery = z.strictObject({
-  ...answerForm,
+/** What a list of prompts is filtered by. */
+const promptFilters = {
   ...filters,
   user_id: field.userId.optional().meta({ description: "Prompts of this user only." }),
   agent_id: field.agentId.optional().meta({ description: "And of this agent; with `user_id`." }),
   conversation_id: field.conversationId.optional().meta({ description: "And of this conversation; with `user_id`." }),
   cause: usage.usageCause.optional().meta({ description: "Prompts that missed for this reason only." }),
+};
+
+export const usageRequestsQuery = z.strictObject({
+  ...answerForm,
+  ...promptFilters,
   cursor,
   ...page(200, 50),
 });
@@ -188,7 +194,16 @@ export const usageRequestsResult = z
   })
   .meta({ id: "UsageRequests" });
 
-export const usageEventsQuery = z.strictObject(filters);
+export const usageEventsQuery = z.strictObject({
+  ...promptFilters,
+  limit: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(MAX_LIVE_PROMPTS)
+    .default(MAX_LIVE_PROMPTS)
+    .meta({ description: "Most prompts of one event, the newest; the others are counted. 0: counts only." }),
+});
 
 export const usageMissesQuery = z.strictObject({ ...answerForm, ...window, ...filters });
 

@@ -93,11 +93,19 @@ function writeBar(given: PromptBar): z.input<typeof bar> {
 /** `GET /usage/events`, as server-sent events: `event:` is the field's name, `data:` its JSON. */
 export const usageEvents = z
   .object({
-    request: usageRow.meta({
-      description: "A prompt was answered, or its engine reported: the same `id` comes again.",
-    }),
+    requests: z
+      .object({
+        rows: z.array(usageRow).meta({ description: "The newest, oldest first, each as it is now." }),
+        more: z.int().meta({ description: "Prompts besides that fit the filter: more than `limit` came at once." }),
+      })
+      .meta({
+        description:
+          "Prompts were answered, or their engine reported: the same `id` comes again. Four a second at most.",
+      }),
     note: usageNote,
-    dropped: z.object({ count: z.int() }).meta({ description: "The client reads too slowly: so many were left out." }),
+    dropped: z.object({ count: z.int() }).meta({
+      description: "The client reads too slowly: so many prompts and notes were neither sent nor counted until now.",
+    }),
   })
   .partial()
   .meta({ id: "RecordedEvent" });

@@ -1,9 +1,8 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import type { z } from "zod";
 import { readOptions } from "../../service/fields/read-options.js";
 import type { TenantUsage } from "../../service/usage/tenant-usage.js";
-import type { RecordedEvent } from "../../service/usage/usage-recorder.js";
+import type { UsageChanges } from "../../service/usage/usage-figures.js";
 import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
@@ -28,8 +27,6 @@ interface EventParts {
   readonly isStopping: () => boolean;
 }
 
-type Filter = z.output<typeof usageEventsQuery>;
-
 /** Adds `GET /usage/events`: prompts and notes of the caller's tenant, as server-sent events. */
 export function addUsageEvents(app: OpenAPIHono<HttpEnvironment>, { usageOf, isStopping }: EventParts): void {
   const events = OPERATIONS.usageEvents;
@@ -40,33 +37,26 @@ export function addUsageEvents(app: OpenAPIHono<HttpEnvironment>, { usageOf, isS
     request: { query: usageEventsQuery },
     responses: {
       200: {
-        description: "A stream of events, about one batch a second. It begins with a comment.",
+        description:
+          "A stream of events, at most four a second and those of notes. It begins with a comment, and is of what is recorded from then on.",
         headers: headerReferences(RATE_HEADERS),
         content: { "text/event-stream": { schema: usageEvents } },
       },
       ...problemResponses(events.problems),
     },
   });
-  app.get(PATH, (c) => {
-    const filter = readOptions(usageEventsQuery, c.req.query());
-    const usage = usageOf(c);
-    const stream = new EventStream(isStopping);
-    const stop = usage.listen((event) => {
-      const written = writtenEvent(event, filter);
-      if (written !== null) stream.send(written);
-    });
+  const written = new WrittenEvents();
+  app.get(PATH, async (c) => {
+    const { limit, user_id, agent_id, conversation_id, ...others } = readOptions(usageEventsQuery, c.req.query());
+    const filter = { ...others, userId: user_id, agentId: agent_id, conversationId: conversation_id };
+    const stream = new EventStream();
+    const tell = (changes: UsageChanges) => stream.send(written.of(changes), countOf(changes));
+    const stop = await usageOf(c).listen(filter, limit, { tell, end: () => stream.end() });
     if (stop === null) throw new ManyListenersError();
-    stream.onEnd(stop);
+    stream.begin(isStopping, stop);
     const headers = { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" };
     return new Response(stream.body, { headers });
   });
-}
-
-function writtenEvent(event: RecordedEvent, { model, engine, layout }: Filter): string | null {
-  if (event.kind === "note") return eventText("note", writeUsageNote(event.note));
-  const { row } = event;
-  const fits = (model ?? row.model) === row.model && (engine ?? row.engine) === row.engine;
-  return fits && (layout ?? row.layout) === row.layout ? eventText("request", writeUsageRow(row)) : null;
 }
 
 /** JSON has no line breaks of its own. */
@@ -74,56 +64,93 @@ function eventText(name: string, data: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** A stream that leaves events out where its reader is too slow, and says how many. */
+/** What is sent of changes, made once for all who are sent the same: it goes when they do. */
+class WrittenEvents {
+  readonly #encoder = new TextEncoder();
+  readonly #written = new WeakMap<UsageChanges, Uint8Array>();
+
+  of(changes: UsageChanges): Uint8Array {
+    const known = this.#written.get(changes);
+    if (known !== undefined) return known;
+    const { rows, leftOut, notes } = changes;
+    const prompts = rows.length + leftOut === 0 ? "" : eventText("requests", requestsOf(rows, leftOut));
+    const text = `${prompts}${notes.map((note) => eventText("note", writeUsageNote(note))).join("")}`;
+    const bytes = this.#encoder.encode(text);
+    this.#written.set(changes, bytes);
+    return bytes;
+  }
+}
+
+function requestsOf(rows: UsageChanges["rows"], leftOut: number) {
+  return { rows: rows.map(writeUsageRow), more: leftOut };
+}
+
+function countOf({ rows, leftOut, notes }: UsageChanges): number {
+  return rows.length + leftOut + notes.length;
+}
+
+/** A stream that leaves events out where its reader is too slow, and says how many prompts and notes they were. */
 class EventStream {
   readonly body: ReadableStream<Uint8Array>;
   readonly #encoder = new TextEncoder();
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #onEnd: () => void = () => {};
   #dropped = 0;
   #beats = 0;
-  #ends: (() => void)[] = [];
 
-  constructor(isStopping: () => boolean) {
-    const timer = setInterval(() => {
-      if (isStopping()) this.#end();
-      else if (++this.#beats % BEATS === 0) this.#write(": beat\n\n");
-    }, BEAT_MS);
-    this.onEnd(() => clearInterval(timer));
+  constructor() {
     this.body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
           this.#controller = controller;
-          this.#write(": memstem\n\n");
+          this.#write(this.#encoder.encode(": memstem\n\n"));
         },
-        cancel: () => this.#end(),
+        cancel: () => this.end(),
       },
       new ByteLengthQueuingStrategy({ highWaterMark: MAX_WAITING_BYTES }),
     );
   }
 
-  onEnd(call: () => void): void {
-    this.#ends.push(call);
+  begin(isStopping: () => boolean, onEnd: () => void): void {
+    if (this.#controller === null) {
+      onEnd();
+      return;
+    }
+    this.#onEnd = onEnd;
+    this.#timer = setInterval(() => {
+      this.#tellDropped();
+      if (isStopping()) this.end();
+      else if (++this.#beats % BEATS === 0) this.#write(this.#encoder.encode(": beat\n\n"));
+    }, BEAT_MS);
   }
 
-  send(text: string): void {
-    if (this.#dropped > 0 && this.#write(eventText("dropped", { count: this.#dropped }))) this.#dropped = 0;
-    if (!this.#write(text)) this.#dropped++;
+  /** `count`: of the prompts and notes that it tells of. */
+  send(event: Uint8Array, count: number): void {
+    this.#tellDropped();
+    if (!this.#write(event)) this.#dropped += count;
   }
 
-  /** False: too much waits to be read. */
-  #write(text: string): boolean {
-    if (this.#controller === null || (this.#controller.desiredSize ?? 0) <= 0) return false;
-    this.#controller.enqueue(this.#encoder.encode(text));
-    return true;
+  #tellDropped(): void {
+    if (this.#dropped === 0) return;
+    if (this.#write(this.#encoder.encode(eventText("dropped", { count: this.#dropped })))) this.#dropped = 0;
   }
 
-  #end(): void {
-    for (const call of this.#ends.splice(0)) call();
+  end(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#onEnd();
     try {
       this.#controller?.close();
     } catch {
       // The reader has cancelled it.
     }
     this.#controller = null;
+  }
+
+  /** False: too much waits to be read. */
+  #write(bytes: Uint8Array): boolean {
+    if (this.#controller === null || (this.#controller.desiredSize ?? 0) <= 0) return false;
+    this.#controller.enqueue(bytes);
+    return true;
   }
 }

@@ -102,8 +102,8 @@ export interface UsageSettings {
   /** Whether texts of memories and messages may be shown. */
   readonly hasText: boolean;
   readonly rules: readonly AlertRule[];
-  /** Called when an alert begins or ends. */
-  readonly onAlert: (alert: Alert) => void;
+  /** Called when an alert begins or ends; gives whether it was told of, or need not be any more. */
+  readonly onAlert: (alert: Alert) => Promise<boolean>;
 }
 
 /** Answer headers that pages of other origins may read, beside those that CORS always allows. */
@@ -149,7 +149,7 @@ export function createApp(parts: HttpParts): HttpSurface {
     const { rules, onAlert } = parts.usage;
     const alerted = (alert: Alert) => {
       metrics.alerted(alert);
-      onAlert(alert);
+      return onAlert(alert);
     };
     parts.memstem.recordUsage({ rules, onAlert: alerted, onFault: parts.onFault });
   }

@@ -204,7 +204,7 @@ export class Memstem {
   get usage(): TenantUsage | null {
     const { usage } = this.#shared;
     if (usage === null) return null;
-    return new TenantUsage(this.tenant.name, usage.log, usage.recorder, usage.alerts, this.parts.now);
+    return new TenantUsage(this.tenant.name, usage, this.parts.now);
   }
 
   /** What is recorded of all tenants; null: nothing is. */

@@ -2,14 +2,15 @@ import type { UsageLog } from "../../store/api/usage-log.js";
 import type { Observers } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { AlertRule } from "./alert-rules.js";
-import { type Alert, AlertWatch } from "./usage-alerts.js";
+import { type AlertParts, AlertWatch } from "./usage-alerts.js";
+import { UsageEvents } from "./usage-events.js";
 import { UsageRecorder } from "./usage-recorder.js";
 
 /** How usage is recorded. */
 export interface UsageOptions {
   readonly rules: readonly AlertRule[];
-  /** Called when an alert begins or ends. */
-  readonly onAlert: (alert: Alert) => void;
+  /** See {@link AlertParts.onAlert}. */
+  readonly onAlert: AlertParts["onAlert"];
   /** Called with faults of the log. What could not be written is lost. */
   readonly onFault: (error: unknown) => void;
 }
@@ -18,6 +19,7 @@ export interface UsageOptions {
 export interface RecordedUsage {
   readonly log: UsageLog;
   readonly recorder: UsageRecorder;
+  readonly events: UsageEvents;
   /** Null: there are no rules. */
   readonly alerts: AlertWatch | null;
   /** Whether prompts cost money. */
@@ -40,17 +42,20 @@ export function recordUsage(
   if (log === undefined) return null;
   const usage = log;
   const recorder = new UsageRecorder({ log, now, costs: defaults.engine, residency, onFault });
+  const events = new UsageEvents({ log, recorder, now, onFault });
   const alerts = rules.length === 0 ? null : new AlertWatch({ rules, log, recorder, now, onAlert, onFault });
   const remove = observers.add(recorder);
   alerts?.start();
   return {
     log,
     recorder,
+    events,
     alerts,
     hasPrices: defaults.engine.cost.kind === "money",
     noteStart,
     async stop() {
       remove();
+      events.stop();
       await alerts?.stop();
       await recorder.flush(true);
     },

@@ -14,7 +14,8 @@ import type {
 } from "../../store/api/usage-log.js";
 import { NotFoundError } from "../base/errors.js";
 import type { AlertState, AlertWatch } from "./usage-alerts.js";
-import type { RecordedEvent, UsageRecorder } from "./usage-recorder.js";
+import type { UsageEvents, UsageListener } from "./usage-events.js";
+import type { UsageRecorder } from "./usage-recorder.js";
 
 /** A conversation with its newest prompts. */
 export interface ConversationTurns {
@@ -27,15 +28,31 @@ export type ViewOptions = Omit<UsageView, "tenant" | "now">;
 /** Which prompts a list has. */
 export type FilterOptions = Omit<UsageFilter, "tenant">;
 
+/** What records all tenants' usage. */
+interface TenantUsageParts {
+  readonly log: UsageLog;
+  readonly recorder: UsageRecorder;
+  readonly events: UsageEvents;
+  readonly alerts: AlertWatch | null;
+}
+
 /** One tenant's usage: the only way from a route to it. Everything recorded before a call is in its answer. */
 export class TenantUsage {
+  private readonly log: UsageLog;
+  private readonly recorder: UsageRecorder;
+  private readonly events: UsageEvents;
+  private readonly alerting: AlertWatch | null;
+
   constructor(
     private readonly tenant: string,
-    private readonly log: UsageLog,
-    private readonly recorder: UsageRecorder,
-    private readonly alerting: AlertWatch | null,
+    { log, recorder, events, alerts }: TenantUsageParts,
     private readonly now: () => number,
-  ) {}
+  ) {
+    this.log = log;
+    this.recorder = recorder;
+    this.events = events;
+    this.alerting = alerts;
+  }
 
   async summary(view: ViewOptions): Promise<WindowSums> {
     await this.recorder.flush();
@@ -93,9 +110,9 @@ export class TenantUsage {
     return this.recorder.note({ ...note, at: note.at ?? this.now(), tenant: this.tenant });
   }
 
-  /** See {@link UsageRecorder.listen}. */
-  listen(tell: (event: RecordedEvent) => void): (() => void) | null {
-    return this.recorder.listen(this.tenant, tell);
+  /** See {@link UsageEvents.listen}. */
+  listen(filter: FilterOptions, limit: number, listener: UsageListener): Promise<(() => void) | null> {
+    return this.events.listen({ filter: { ...filter, tenant: this.tenant }, limit }, listener);
   }
 
   /** The tenant's alert rules, as they were last evaluated. */

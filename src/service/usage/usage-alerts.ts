@@ -31,14 +31,18 @@ export interface AlertParts {
   readonly recorder: UsageRecorder;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Called when an alert begins or ends. */
-  readonly onAlert: (alert: Alert) => void;
+  /**
+   * Called when an alert begins or ends, in one of the processes on the log. False: it could not be told of, and another is to; what was
+   * tried in vain counts as told.
+   */
+  readonly onAlert: (alert: Alert) => Promise<boolean>;
   readonly onFault: (error: unknown) => void;
 }
 
-/** Evaluates the rules every minute. */
+/** Evaluates the rules every minute, as every process on the log does; what they find is theirs together, and one of them tells it. */
 export class AlertWatch {
   readonly #states: AlertState[];
+  readonly #tellings = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
   #evaluating: Promise<void> = Promise.resolve();
 
@@ -54,6 +58,7 @@ export class AlertWatch {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
     await this.#evaluating;
+    await Promise.all(this.#tellings);
   }
 
   /** Of all tenants. */
@@ -84,20 +89,25 @@ export class AlertWatch {
     const summary = await log.summary({ tenant, window: "day", now: now(), model, engine });
     const value = measured(rule, summary, 0);
     const reference = measured(rule, summary, 1);
-    const met = isMet(rule, value, reference);
     // Where too little is known, nothing changes: an alert does not end because nobody asks any more.
-    const isFiring = met ?? state.isFiring;
-    const since = isFiring ? (state.since ?? now()) : null;
-    const next = { rule, isFiring, since, value, reference };
-    if (isFiring !== state.isFiring) await this.#tell({ ...next, at: now() });
+    const judged = { rule: JSON.stringify(rule), isMet: isMet(rule, value, reference), now: now() };
+    const { isFiring, changedAt, claim } = await log.claimAlert(judged);
+    const next = { rule, isFiring, since: isFiring ? changedAt : null, value, reference };
+    if (claim !== null) await this.#tell({ ...next, at: changedAt ?? judged.now }, judged.rule, claim);
     return next;
   }
 
-  async #tell(alert: Alert): Promise<void> {
+  /** Resolves once it is noted; whoever is told may take longer. */
+  async #tell(alert: Alert, key: string, claim: number): Promise<void> {
+    const { log, recorder, onAlert, onFault } = this.parts;
     const { rule, isFiring, at } = alert;
-    this.parts.onAlert(alert);
     const label = `${rule.name}${isFiring ? "" : " has ended"}`;
-    await this.parts.recorder.note({ tenant: rule.tenant, at, kind: "alert", label, model: rule.model ?? null });
+    await recorder.note({ tenant: rule.tenant, at, kind: "alert", label, model: rule.model ?? null });
+    const telling = onAlert(alert)
+      .then((isTold) => (isTold ? log.settleAlert(key, claim) : undefined))
+      .catch(onFault)
+      .finally(() => this.#tellings.delete(telling));
+    this.#tellings.add(telling);
   }
 }
 

@@ -10,6 +10,7 @@ export type {
   KeptUsage,
   ReuseSums,
   TimedSums,
+  UsageChanges,
   UsagePage,
   UserReuse,
   WindowMisses,

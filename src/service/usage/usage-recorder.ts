@@ -1,7 +1,7 @@
 /*
  * usage: what answered prompts cost and why they missed, recorded off the request path, and shown.
- * Enters: what a service's observer is told; queries of a tenant. Leaves: batches for the usage log, about one a second; its rows as events;
- * alerts. Nothing here waits on a request, and no request waits on it.
+ * Enters: what a service's observer is told; queries of a tenant. Leaves: batches for the usage log, about one a second; what it then
+ * tells of them as events; alerts. Nothing here waits on a request, and no request waits on it.
  */
 
 import {
@@ -16,7 +16,6 @@ import {
 import { type EngineReport, StoreUnavailableError } from "../../store/api/store.js";
 import {
   type KeptNote,
-  type KeptUsage,
   type NewNote,
   NO_MODEL,
   type UsageEntry,
@@ -35,9 +34,6 @@ const MAX_WAITING = 20_000;
 const LATE_MS = 2 * BATCH_MS;
 /** Milliseconds after which a batch that cannot be written is left out: far less than the log remembers deleted users for. */
 const GIVEN_UP_MS = 5 * 60_000;
-/** Listeners of one tenant. */
-export const MAX_LISTENERS = 32;
-
 /** What a recorder needs. */
 export interface RecorderParts {
   readonly log: UsageLog;
@@ -55,16 +51,10 @@ interface Batch {
   readonly at: number;
 }
 
-/** What is told as it happens. */
-export type RecordedEvent =
-  | { readonly kind: "request"; readonly row: KeptUsage }
-  | { readonly kind: "note"; readonly note: KeptNote };
-
-/** Records what a service does, for all tenants, and tells it to listeners of their tenant. */
+/** Records what a service does, for all tenants. */
 export class UsageRecorder implements MemstemObserver {
   readonly #earlier = new EarlierPrompts();
   readonly #restarts = new EngineRestarts<UsageReport>();
-  readonly #listeners = new Map<string, Set<(event: RecordedEvent) => void>>();
   #waiting: UsageEntry[] = [];
   /** Reports of prompts that this process did not compose, oldest first. */
   #late: { readonly entry: UsageReport; readonly at: number }[] = [];
@@ -79,6 +69,11 @@ export class UsageRecorder implements MemstemObserver {
   /** Entries that were left out since the start: too many waited, or they could not be written. */
   get dropped(): number {
     return this.#dropped;
+  }
+
+  /** Entries that no batch has yet. */
+  get waiting(): number {
+    return this.#waiting.length;
   }
 
   composed(prompt: ObservedCompose): void {
@@ -132,26 +127,8 @@ export class UsageRecorder implements MemstemObserver {
     this.#add({ kind: "withdrawn", ...keyOf(scope, id) });
   }
 
-  /** Keeps a note, and tells it. */
-  async note(note: NewNote): Promise<KeptNote> {
-    const kept = await this.parts.log.note(note);
-    for (const [tenant, listeners] of this.#listeners) {
-      if (note.tenant === null || note.tenant === tenant)
-        for (const tell of listeners) tell({ kind: "note", note: kept });
-    }
-    return kept;
-  }
-
-  /** Tells a tenant's events as they are written; null where too many listen. The function returned ends it. */
-  listen(tenant: string, tell: (event: RecordedEvent) => void): (() => void) | null {
-    const listeners = this.#listeners.get(tenant) ?? new Set();
-    if (listeners.size >= MAX_LISTENERS) return null;
-    listeners.add(tell);
-    this.#listeners.set(tenant, listeners);
-    return () => {
-      listeners.delete(tell);
-      if (listeners.size === 0 && this.#listeners.get(tenant) === listeners) this.#listeners.delete(tenant);
-    };
+  note(note: NewNote): Promise<KeptNote> {
+    return this.parts.log.note(note);
   }
 
   /** Drops what waits of a user, and waits for what is being written. */
@@ -182,8 +159,7 @@ export class UsageRecorder implements MemstemObserver {
       const { entries, at } = batch;
       const now = this.parts.now();
       try {
-        // Rows are read again for those who listen only.
-        this.#tell(await this.parts.log.record(entries, now, [...this.#listeners.keys()]));
+        await this.parts.log.record(entries, now);
       } catch (error) {
         this.parts.onFault(error);
         if (mayPass(error) && now - at < GIVEN_UP_MS) {
@@ -238,12 +214,6 @@ export class UsageRecorder implements MemstemObserver {
 
   #setTimer(): void {
     this.#timer ??= setTimeout(() => void this.flush(), BATCH_MS).unref();
-  }
-
-  #tell(rows: readonly KeptUsage[]): void {
-    if (this.#listeners.size === 0) return;
-    for (const row of rows.toSorted((a, b) => a.number - b.number))
-      for (const tell of this.#listeners.get(row.tenant) ?? []) tell({ kind: "request", row });
   }
 }
 

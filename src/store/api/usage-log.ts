@@ -13,6 +13,7 @@ import type {
   UsageWindow,
   UserId,
 } from "../../core/index.js";
+import type { AlertClaim, JudgedRule } from "./alert-claims.js";
 
 /** Whose prompt: one request of a scope. */
 export interface UsageKey {
@@ -211,6 +212,32 @@ export interface KeptNote extends NewNote {
   readonly number: number;
 }
 
+/** Milliseconds for which a change can be told to those who follow. */
+export const CHANGES_KEPT_MS = 120_000;
+
+/** How far a reader of changes has come. Grows with everything that any process writes. */
+export interface UsageCursor {
+  readonly change: number;
+  readonly note: number;
+}
+
+/** A tenant's prompts whose changes are followed. */
+export interface FollowedUsage {
+  readonly filter: UsageFilter;
+  /** Most prompts that are read; the others are counted. */
+  readonly limit: number;
+}
+
+/** What was written behind a cursor: each prompt once, as it is kept now. */
+export interface UsageChanges {
+  /** The newest, oldest first. */
+  readonly rows: readonly KeptUsage[];
+  /** Prompts besides. */
+  readonly leftOut: number;
+  /** Of the tenant and of all, oldest first. */
+  readonly notes: readonly KeptNote[];
+}
+
 /** How much is kept. */
 export interface UsageBounds {
   /** Prompts of all tenants; the oldest go first. */
@@ -234,10 +261,18 @@ export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31,
  */
 export interface UsageLog {
   /**
-   * Records a batch and gives those of its prompts that are of the tenants in `of`, as they are kept now. Removes what is past the bounds, a
-   * part at a time. A batch that was rejected may be handed over again, the same array: each of its entries is recorded once.
+   * Records a batch. Removes what is past the bounds, a part at a time. A batch that was rejected may be handed over again, the same array:
+   * each of its entries is recorded once.
    */
-  record(batch: readonly UsageEntry[], now: number, of?: readonly string[]): Promise<readonly KeptUsage[]>;
+  record(batch: readonly UsageEntry[], now: number): Promise<void>;
+  /**
+   * What any process wrote behind a cursor, for each of those that are followed, and the cursor behind it; null: from now on. What was
+   * written more than {@link CHANGES_KEPT_MS} ago is not told.
+   */
+  changes(
+    since: UsageCursor | null,
+    followed: readonly FollowedUsage[],
+  ): Promise<{ readonly cursor: UsageCursor; readonly changes: readonly UsageChanges[] }>;
   summary(view: UsageView): Promise<WindowSums>;
   misses(view: UsageView): Promise<WindowMisses>;
   prompts(filter: UsageFilter, before: number | null, limit: number): Promise<UsagePage>;
@@ -256,6 +291,10 @@ export interface UsageLog {
   note(note: NewNote): Promise<KeptNote>;
   /** Remembers a text under a name, and gives the one before: to notice that something changed. Null: there was none. */
   replaceMark(name: string, text: string): Promise<string | null>;
+  /** Judges a rule for all processes; one of them is given the claim of telling of a change. */
+  claimAlert(judged: JudgedRule): Promise<AlertClaim>;
+  /** It was told, or given up. */
+  settleAlert(rule: string, claim: number): Promise<void>;
   /** Removes every row with the user's name, and those of this user that were recorded up to `now` and come later, from any process. */
   deleteUser(tenant: string, userId: UserId, now: number): Promise<void>;
   /** Everything with the user's name: prompts, oldest first. */

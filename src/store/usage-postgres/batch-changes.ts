@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { reportedUsage } from "../../core/index.js";
 import {
-  type KeptUsage,
   type NewUsage,
   OTHER_MODELS,
   type UsageBounds,
@@ -120,12 +119,17 @@ export class BatchChanges {
       if (at < tooMany || prompt.kept.at < before) this.#remove(prompt, "gone");
   }
 
-  /** Prompts that the batch recorded or changed and that are kept, of some tenants. */
-  rowsOf(tenants: ReadonlySet<string>): readonly KeptUsage[] {
-    return [...this.#touched].flatMap((id) => {
+  /** Ids of prompts that the batch recorded or changed and that are kept, by tenant. */
+  changed(): ReadonlyMap<string, readonly number[]> {
+    const byTenant = new Map<string, number[]>();
+    for (const id of this.#touched) {
       const prompt = this.written.get(id);
-      return prompt !== undefined && tenants.has(prompt.kept.tenant) ? [prompt.kept] : [];
-    });
+      if (prompt === undefined) continue;
+      const ids = byTenant.get(prompt.kept.tenant) ?? [];
+      ids.push(id);
+      byTenant.set(prompt.kept.tenant, ids);
+    }
+    return byTenant;
   }
 
   #compose(entry: NewUsage): void {

@@ -86,6 +86,13 @@ const CAUSES = insertion(
   { ...STEP_TYPES, cause: "text", prompts: "bigint", tokens: "bigint", money: "double precision" },
   added(`${STEP_KEY}, cause`, { prompts: "bigint", tokens: "bigint", money: "double precision" }),
 );
+/** `$2`: JSON of tenants and the ids of their prompts. */
+const CHANGES: NamedStatement = {
+  name: "usage_keep_changes",
+  text: `insert into ${SCHEMA}.usage_changes (tenant, at, prompts)
+    select tenant, $1::bigint, array(select json_array_elements_text(prompts)::bigint)
+    from json_to_recordset($2::json) as r (tenant text, prompts json)`,
+};
 const STATE: NamedStatement = {
   name: "usage_advance",
   text: `update ${SCHEMA}.usage_state set last_id = $1, kept = $2 where id = 1`,
@@ -106,7 +113,7 @@ const DROP_USERS: NamedStatement = {
 };
 
 /** Sends the statements that write a batch's changes, without waiting for one of them: a dozen at most, however long it is. */
-export function writeChanges(client: pg.ClientBase, changes: BatchChanges): Promise<unknown>[] {
+export function writeChanges(client: pg.ClientBase, changes: BatchChanges, now: number): Promise<unknown>[] {
   const { tenants, groups, users, conversations, written, removed, steps, lastId, kept } = changes;
   const send = (statement: NamedStatement, rows: readonly object[]) =>
     rows.length === 0 ? [] : [ask(client, statement, [JSON.stringify(rows)])];
@@ -121,6 +128,7 @@ export function writeChanges(client: pg.ClientBase, changes: BatchChanges): Prom
     start: number;
     groupId: number;
   }) => ({ tenant, step: ms, start, group_id: groupId });
+  const changed = [...changes.changed()].map(([tenant, ids]) => ({ tenant, prompts: ids }));
   const dropped = removed.size === 0 ? [] : [ask(client, REMOVE, [[...removed]])];
   const sent = [
     // First: the request's id may be another row's from now on.
@@ -160,6 +168,7 @@ export function writeChanges(client: pg.ClientBase, changes: BatchChanges): Prom
         ...{ cause, prompts, tokens, money },
       })),
     ),
+    ...(changed.length === 0 ? [] : [ask(client, CHANGES, [now, JSON.stringify(changed)])]),
     ask(client, STATE, [lastId, kept]),
   ];
   // A prompt that is removed with the batch that brought it leaves them empty, too.

@@ -13,7 +13,6 @@ import { StoreUnavailableError } from "../api/store.js";
 import {
   DEFAULT_USAGE_BOUNDS,
   type KeptNote,
-  type KeptUsage,
   type NewNote,
   type UsageBounds,
   type UsageEntry,
@@ -24,6 +23,8 @@ import { SCHEMA } from "../postgres/schema.js";
 import { BatchChanges, digestOf, storable } from "./batch-changes.js";
 import { readKnown } from "./batch-reading.js";
 import { writeChanges } from "./batch-writing.js";
+import { readChanges } from "./change-reads.js";
+import { claimAlert, settleAlert } from "./kept-alerts.js";
 import { readPage, readPrompt, readUser } from "./prompt-reads.js";
 import { readConversation, readConversations, readUsers } from "./reuse-reads.js";
 import { DAY_MS, MINUTE_MS, sendSweep } from "./sweep.js";
@@ -83,6 +84,7 @@ export class PostgresUsageLog implements UsageLog {
     this.#connections = new Connections(url, USAGE_CONNECTIONS);
   }
 
+  changes: UsageLog["changes"] = (since, followed) => readChanges(this.#connections, since, followed);
   summary: UsageLog["summary"] = (view) => readSummary(this.#connections, view);
   misses: UsageLog["misses"] = (view) => readMisses(this.#connections, view);
   prompts: UsageLog["prompts"] = (filter, before, limit) => readPage(this.#connections, filter, before, limit);
@@ -94,19 +96,11 @@ export class PostgresUsageLog implements UsageLog {
   exportUser: UsageLog["exportUser"] = (tenant, userId) => readUser(this.#connections, tenant, userId);
 
   /** `id` names the batch: it is recorded once, however often it is handed over because its outcome was not heard of. */
-  async record(
-    batch: readonly UsageEntry[],
-    now: number,
-    of: readonly string[] = [],
-    id: string = randomUUID(),
-  ): Promise<readonly KeptUsage[]> {
-    const rows: KeptUsage[] = [];
+  async record(batch: readonly UsageEntry[], now: number, id: string = randomUUID()): Promise<void> {
     for (let from = 0; from === 0 || from < batch.length; from += MOST_ENTRIES) {
       const part = batch.slice(from, from + MOST_ENTRIES);
-      const recorded = await this.#write((client) => this.#record(client, `${id} ${from}`, part, now, new Set(of)));
-      for (const row of recorded) rows.push(row);
+      await this.#write((client) => this.#record(client, `${id} ${from}`, part, now));
     }
-    return rows;
   }
 
   async note(note: NewNote): Promise<KeptNote> {
@@ -143,6 +137,9 @@ export class PostgresUsageLog implements UsageLog {
     });
   }
 
+  claimAlert: UsageLog["claimAlert"] = (judged) => this.#write((client) => claimAlert(client, LOCK, judged));
+  settleAlert: UsageLog["settleAlert"] = (rule, claim) => this.#write((client) => settleAlert(client, rule, claim));
+
   async deleteUser(tenant: string, userId: UserId, now: number): Promise<void> {
     await this.#write((client) =>
       Promise.all([
@@ -173,13 +170,7 @@ export class PostgresUsageLog implements UsageLog {
     await this.#connections.close();
   }
 
-  async #record(
-    client: pg.ClientBase,
-    id: string,
-    batch: readonly UsageEntry[],
-    now: number,
-    of: ReadonlySet<string>,
-  ): Promise<readonly KeptUsage[]> {
+  async #record(client: pg.ClientBase, id: string, batch: readonly UsageEntry[], now: number): Promise<void> {
     const isSweepDue = Math.abs(now - this.#sweptAt) >= MINUTE_MS;
     const [, , begun, known] = await Promise.all([
       client.query("begin"),
@@ -189,21 +180,20 @@ export class PostgresUsageLog implements UsageLog {
     ]);
     if (begun.length === 0) {
       await client.query("rollback");
-      return known.prompts.flatMap(({ kept }) => (of.has(kept.tenant) ? [kept] : []));
+      return;
     }
     const changes = new BatchChanges(known, this.bounds);
     for (const entry of batch) changes.take(entry);
     const before = now - this.bounds.days * DAY_MS;
     changes.prune(before);
     await Promise.all([
-      ...writeChanges(client, changes),
+      ...writeChanges(client, changes, now),
       ...(isSweepDue ? sendSweep(client, now, before) : []),
       client.query("commit"),
     ]);
     // Where all that were looked at went, more may be too old.
     const isBehind = known.oldest.length > 0 && known.oldest.every((prompt) => changes.removed.has(prompt.id));
     if (isSweepDue && !isBehind) this.#sweptAt = now;
-    return changes.rowsOf(of);
   }
 
   /** In a transaction of `work`'s; once more where the connection was lost. Rejects with the store's faults. */

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { CHANGES_KEPT_MS } from "../api/usage-log.js";
 import { ask } from "../postgres/connections.js";
 import { SCHEMA } from "../postgres/schema.js";
 import { HOUR_MS, MINUTE_MS, STEPS_MS } from "../usage/usage-totals.js";
@@ -33,6 +34,7 @@ export function sendSweep(client: pg.ClientBase, now: number, before: number): P
   const times = [
     ["usage_notes", before],
     ["usage_batches", now - BATCH_MS],
+    ["usage_changes", now - CHANGES_KEPT_MS],
     ["usage_deleted_users", now - DELETED_MS],
   ] as const;
   const others = times.map(([table, at]) =>

@@ -19,10 +19,10 @@ export class ThreadedPostgresUsageLog extends UsageLogOfThread {
     super(new URL("./postgres-usage-thread.js", import.meta.url), { url, bounds });
   }
 
-  override record: UsageLog["record"] = (batch, now, of = []) => {
+  override record: UsageLog["record"] = (batch, now) => {
     const id = this.#batchIds.get(batch) ?? randomUUID();
     this.#batchIds.set(batch, id);
-    return this.call("record", [batch, now, of, id]);
+    return this.call("record", [batch, now, id]);
   };
 
   protected get isStartedHere(): boolean {

@@ -1,5 +1,15 @@
 import { isNotNull, sql } from "drizzle-orm";
-import { bigint, doublePrecision, index, integer, pgSchema, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  boolean,
+  doublePrecision,
+  index,
+  integer,
+  pgSchema,
+  primaryKey,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
 import { SCHEMA } from "../postgres/schema.js";
 
 /*
@@ -237,6 +247,23 @@ export const usageNotes = memstem.table(
   },
   (table) => [index("usage_notes_by_time").on(table.tenant, table.at), index("usage_notes_by_age").on(table.at)],
 );
+
+/** Which prompts each batch changed, for a short while: other processes may follow them. */
+export const usageChanges = memstem.table("usage_changes", {
+  id: big("id").primaryKey().generatedAlwaysAsIdentity(),
+  tenant: text("tenant").notNull(),
+  at: count("at"),
+  prompts: big("prompts").array().notNull(),
+});
+
+/** What alert rules were last judged to be, and who tells of it: see `judgedAlert`. */
+export const usageAlerts = memstem.table("usage_alerts", {
+  rule: text("rule").primaryKey(),
+  number: count("number"),
+  isFiring: boolean("is_firing").notNull(),
+  changedAt: count("changed_at"),
+  claimedUntil: big("claimed_until"),
+});
 
 /** Digests of users that were deleted lately: what other processes record of them late is left out. */
 export const usageDeletedUsers = memstem.table("usage_deleted_users", {

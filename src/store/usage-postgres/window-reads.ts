@@ -1,8 +1,9 @@
-import type { CausedMiss, UsageNoteKind } from "../../core/index.js";
-import type { GroupFilter, KeptNote, UsageView, WindowMisses, WindowSums } from "../api/usage-log.js";
+import type { CausedMiss } from "../../core/index.js";
+import type { GroupFilter, UsageView, WindowMisses, WindowSums } from "../api/usage-log.js";
 import { ask, type Connections, type NamedStatement } from "../postgres/connections.js";
 import { SCHEMA } from "../postgres/schema.js";
 import { StepTotals } from "../usage/step-totals.js";
+import { type NoteRow, noteOf } from "../usage/usage-rows.js";
 import { spanOf } from "../usage/usage-span.js";
 import { type GrowingSums, SUM_COLUMNS, SUM_NAMES } from "../usage/usage-sums.js";
 import type { GroupRow } from "./batch-changes.js";
@@ -43,13 +44,6 @@ const notesWhere = (name: string, owner: string): NamedStatement => ({
 const OWN_NOTES = notesWhere("usage_own_notes", "n.tenant = $3");
 const SHARED_NOTES = notesWhere("usage_shared_notes", "n.tenant is null");
 
-interface NoteRow {
-  readonly number: number;
-  readonly at: number;
-  readonly kind: string;
-  readonly label: string;
-  readonly model: string | null;
-}
 type StepRow = GrowingSums & { readonly start: number; readonly groupId: number };
 interface TimeRow {
   readonly start: number;
@@ -98,8 +92,4 @@ export function groupValues({ model, engine, layout }: GroupFilter): readonly (s
 function valuesOf(view: UsageView): readonly unknown[] {
   const { from, to, stepMs } = spanOf(view);
   return [view.tenant, ...groupValues(view), stepMs, from, to];
-}
-
-function noteOf({ kind, ...row }: NoteRow, tenant: string | null): KeptNote {
-  return { ...row, tenant, kind: kind as UsageNoteKind };
 }

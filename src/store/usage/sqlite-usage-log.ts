@@ -1,12 +1,16 @@
 import type Database from "better-sqlite3";
 import type { ConversationId, UserId } from "../../core/index.js";
+import type { AlertClaim, JudgedRule } from "../api/alert-claims.js";
 import type {
   ConversationReuse,
+  FollowedUsage,
   KeptNote,
   KeptUsage,
   NewNote,
   ReuseOrder,
   UsageBounds,
+  UsageChanges,
+  UsageCursor,
   UsageEntry,
   UsageFilter,
   UsageKey,
@@ -16,6 +20,8 @@ import type {
   WindowMisses,
   WindowSums,
 } from "../api/usage-log.js";
+import { ChangedPrompts } from "./changed-prompts.js";
+import { KeptAlerts } from "./kept-alerts.js";
 import { agentOf, UsageReading } from "./usage-reading.js";
 import { keptRow, keyOf, PROMPT_OF, PROMPT_ROWS, type PromptRow, type ReuseRow, reuseOf } from "./usage-rows.js";
 import { UsageWriting } from "./usage-writing.js";
@@ -31,18 +37,28 @@ const ORDERS: Readonly<Record<ReuseOrder, string>> = {
 export class SqliteUsageLog {
   readonly #reading: UsageReading;
   readonly #writing: UsageWriting;
+  readonly #changes: ChangedPrompts;
+  readonly #alerts: KeptAlerts;
 
   constructor(
     private readonly sqlite: Database.Database,
     private readonly bounds: UsageBounds,
   ) {
     this.#reading = new UsageReading(sqlite);
-    this.#writing = new UsageWriting(sqlite, bounds);
+    this.#changes = new ChangedPrompts(sqlite);
+    this.#alerts = new KeptAlerts(sqlite);
+    this.#writing = new UsageWriting(sqlite, bounds, this.#changes);
   }
 
-  record(batch: readonly UsageEntry[], now: number, of: readonly string[] = []): readonly KeptUsage[] {
-    const ids = this.#writing.record(batch, now, new Set(of));
-    return ids.length === 0 ? [] : this.#reading.rows(ids);
+  record(batch: readonly UsageEntry[], now: number): void {
+    this.#writing.record(batch, now);
+  }
+
+  changes(
+    since: UsageCursor | null,
+    followed: readonly FollowedUsage[],
+  ): { readonly cursor: UsageCursor; readonly changes: readonly UsageChanges[] } {
+    return this.#changes.since(since, followed, this.#reading);
   }
 
   summary(view: UsageView): WindowSums {
@@ -137,6 +153,14 @@ export class SqliteUsageLog {
       return before?.text ?? null;
     });
     return replace.immediate();
+  }
+
+  claimAlert(judged: JudgedRule): AlertClaim {
+    return this.#alerts.claim(judged);
+  }
+
+  settleAlert(rule: string, claim: number): void {
+    this.#alerts.settle(rule, claim);
   }
 
   deleteUser(tenant: string, userId: UserId, now: number): void {

@@ -12,7 +12,7 @@ import { makeDirectory } from "../database/make-directory.js";
 /** Milliseconds that a statement waits for another process's lock. */
 const WAIT_MS = 5_000;
 /** The schema's number. A file with a greater one is a newer version's. */
-const SCHEMA = 1;
+const SCHEMA = 2;
 
 /** Columns of sums over all prompts of a group, user or conversation; integers but for money and times. */
 const SHARES = `shared_prompt_tokens integer not null default 0, shared_expected_tokens integer not null default 0,
@@ -77,6 +77,13 @@ create index notes_at on notes (tenant, at);
 create table deleted_users (user text not null, at integer not null, primary key (user)) without rowid;
 `;
 
+/** What the second version added: which prompts each batch changed, for those who follow them; what alert rules were judged to be. */
+const ADDED = `
+create table changes (id integer primary key autoincrement, tenant integer not null, at integer not null, prompts text not null);
+create table alerts (rule text primary key, number integer not null, is_firing integer not null, changed_at integer not null,
+  claimed_until integer) without rowid;
+`;
+
 /** Opens or makes the file, or `":memory:"`. Throws {@link DatabaseOpenError}. */
 export function openUsageDatabase(file: string): Database.Database {
   let sqlite: Database.Database | undefined;
@@ -103,8 +110,9 @@ function migrate(sqlite: Database.Database): void {
   sqlite
     .transaction(() => {
       // Another process may have been first.
-      if (made() === SCHEMA) return;
-      sqlite.exec(TABLES);
+      const before = made();
+      if (before < 1) sqlite.exec(TABLES);
+      if (before < 2) sqlite.exec(ADDED);
       sqlite.pragma(`user_version = ${SCHEMA}`);
     })
     .immediate();

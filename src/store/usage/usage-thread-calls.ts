@@ -27,7 +27,8 @@ export abstract class UsageLogOfThread implements UsageLog {
     this.#calls = new WorkerCalls(code, { ...STORE_THREAD, workerData }, ended);
   }
 
-  record: UsageLog["record"] = (batch, now, of) => this.call("record", [batch, now, of]);
+  record: UsageLog["record"] = (batch, now) => this.call("record", [batch, now]);
+  changes: UsageLog["changes"] = (since, followed) => this.call("changes", [since, followed]);
   summary: UsageLog["summary"] = (view) => this.call("summary", [view]);
   misses: UsageLog["misses"] = (view) => this.call("misses", [view]);
   prompts: UsageLog["prompts"] = (filter, before, limit) => this.call("prompts", [filter, before, limit]);
@@ -37,6 +38,8 @@ export abstract class UsageLogOfThread implements UsageLog {
   conversation: UsageLog["conversation"] = (of) => this.call("conversation", [of]);
   note: UsageLog["note"] = (note) => this.call("note", [note]);
   replaceMark: UsageLog["replaceMark"] = (name, text) => this.call("replaceMark", [name, text]);
+  claimAlert: UsageLog["claimAlert"] = (judged) => this.call("claimAlert", [judged]);
+  settleAlert: UsageLog["settleAlert"] = (rule, claim) => this.call("settleAlert", [rule, claim]);
   deleteUser: UsageLog["deleteUser"] = (tenant, userId, now) => this.call("deleteUser", [tenant, userId, now]);
   exportUser: UsageLog["exportUser"] = (tenant, userId) => this.call("exportUser", [tenant, userId]);
 

@@ -1,15 +1,9 @@
 import { createHash } from "node:crypto";
 import type Database from "better-sqlite3";
 import { type EngineModel, type PromptUsage, reportedUsage, type UserId } from "../../core/index.js";
-import {
-  type NewUsage,
-  OTHER_MODELS,
-  type UsageBounds,
-  type UsageEntry,
-  type UsageGroup,
-  type UsageKey,
-  type UsageReport,
-} from "../api/usage-log.js";
+import type { NewUsage, UsageBounds, UsageEntry, UsageKey, UsageReport } from "../api/usage-log.js";
+import type { ChangedPrompts } from "./changed-prompts.js";
+import { UsageNames } from "./usage-names.js";
 import {
   INSERT_PROMPT,
   keptRow,
@@ -28,8 +22,6 @@ const DAY_MS = 24 * HOUR_MS;
 const REMOVED_AT_ONCE = 4_000;
 /** Milliseconds for which a deleted user is remembered: far longer than prompts wait to be recorded. */
 const DELETED_MS = 10 * MINUTE_MS;
-/** Longest name of a model. */
-const MAX_MODEL = 200;
 
 /** A row's numbers: the rows that it counts in. */
 interface RowIds {
@@ -42,9 +34,8 @@ interface RowIds {
 /** Writes batches; every call in a transaction of its own. */
 export class UsageWriting {
   readonly #totals: UsageTotals;
-  readonly #groups = new Map<string, number>();
-  /** Of tenants, users, conversations and shapes, within a transaction: another process may write in between. */
-  readonly #ids = new Map<string, number>();
+  readonly #changes: ChangedPrompts;
+  readonly #names: UsageNames;
   /** The numbers of tenants' last prompts, within a transaction, which stores them at its end. */
   readonly #lastNumbers = new Map<number, number>();
   readonly #statements = new Map<string, Database.Statement>();
@@ -56,25 +47,31 @@ export class UsageWriting {
   constructor(
     private readonly sqlite: Database.Database,
     private readonly bounds: UsageBounds,
+    changes: ChangedPrompts,
   ) {
+    this.#changes = changes;
+    this.#names = new UsageNames(sqlite, bounds);
     this.#totals = new UsageTotals(sqlite);
     this.#sums = this.#totals.batch();
   }
 
-  /** Records a batch; gives the ids of those of its prompts that are of some tenants. */
-  record(batch: readonly UsageEntry[], now: number, of: ReadonlySet<string>): readonly number[] {
-    return this.#write(() => {
+  /** Records a batch, and which prompts it changed. */
+  record(batch: readonly UsageEntry[], now: number): void {
+    this.#write(() => {
       const deleted = this.#deletedUsers();
-      const ids = new Set<number>();
+      const changed = new Map<number, Set<number>>();
       for (const entry of batch) {
         if (entry.kind === "withdrawn") this.#withdraw(entry);
         else {
           const id = entry.kind === "reported" ? this.#report(entry) : this.#compose(entry, deleted);
-          if (id !== null && of.has(entry.tenant)) ids.add(id);
+          if (id === null) continue;
+          const tenant = this.#names.tenantId(entry.tenant);
+          const ids = changed.get(tenant) ?? new Set();
+          changed.set(tenant, ids.add(id));
         }
       }
+      this.#changes.keep(changed, now);
       this.#prune(now);
-      return [...ids];
     });
   }
 
@@ -100,15 +97,8 @@ export class UsageWriting {
 
   /** For a transaction of the caller's. */
   ownerOf(tenant: string): number {
-    this.#ids.clear();
-    return this.#tenantId(tenant);
-  }
-
-  #tenantId(name: string): number {
-    return this.#remembered(`tenant ${name}`, () => {
-      const known = this.#get<{ id: number }>("select id from tenants where name = ?", [name]);
-      return known?.id ?? this.#insert("insert into tenants (name) values (?)", [name]);
-    });
+    this.#names.forget();
+    return this.#names.tenantId(tenant);
   }
 
   /** The tenant's next number of a note. Tenants count for themselves: another's numbers would tell how much it does. */
@@ -130,8 +120,7 @@ export class UsageWriting {
   /** Work in a transaction, with the sums that it changes. */
   #write<T>(work: () => T): T {
     const write = this.sqlite.transaction(() => {
-      this.#groups.clear();
-      this.#ids.clear();
+      this.#names.forget();
       this.#lastNumbers.clear();
       this.#sums = this.#totals.batch();
       const result = work();
@@ -146,16 +135,25 @@ export class UsageWriting {
   #compose(entry: NewUsage, deleted: ReadonlyMap<string, number>): number | null {
     if (deleted.size > 0 && entry.at <= (deleted.get(digestOf(entry.tenant, entry.userId)) ?? Number.NEGATIVE_INFINITY))
       return null;
-    const tenant = this.#tenantId(entry.tenant);
-    const user = this.#userId(tenant, entry);
+    const tenant = this.#names.tenantId(entry.tenant);
+    const user = this.#names.userId(tenant, entry);
     const conversation =
-      entry.conversationId === null ? null : this.#conversationId(tenant, user, entry.conversationId);
-    const ids = { tenant, user, conversation, group: this.#groupId(tenant, entry) };
+      entry.conversationId === null ? null : this.#names.conversationId(tenant, user, entry.conversationId);
+    const ids = { tenant, user, conversation, group: this.#names.groupId(tenant, entry) };
     const value = valued(entry.usage, entry.costs);
     const { usage, epoch, requestId } = entry;
     const { promptTokens, expectedTokens, carriedTokens } = usage;
     const row = [
-      ...[tenant, this.#nextPrompt(tenant), user, conversation, ids.group, this.#shapeId(entry), requestId, entry.at],
+      ...[
+        tenant,
+        this.#nextPrompt(tenant),
+        user,
+        conversation,
+        ids.group,
+        this.#names.shapeId(entry),
+        requestId,
+        entry.at,
+      ],
       ...[epoch?.began ?? null, epoch?.prompts ?? null, promptTokens, expectedTokens, carriedTokens],
       ...valuesOf(value),
     ];
@@ -186,7 +184,7 @@ export class UsageWriting {
     const ids = idsOf(row);
     const before = keptRow(row);
     const value = valued(reportedWith(before.usage, entry), entry.costs);
-    const group = entry.model === null ? ids.group : this.#groupId(ids.tenant, { ...before, model: entry.model });
+    const group = entry.model === null ? ids.group : this.#names.groupId(ids.tenant, { ...before, model: entry.model });
     this.#run(UPDATE_PROMPT, [group, ...valuesOf(value), row.id]);
     this.#countCauses(ids.tenant, row.id, before.usage, "remove");
     this.#countCauses(ids.tenant, row.id, value.usage, "add");
@@ -241,6 +239,7 @@ export class UsageWriting {
         this.#run(sql, [id, STEPS_MS.month, before - DAY_MS]);
       }
     }
+    this.#changes.drop(now);
     this.#run("delete from notes where at < ?", [before]);
     this.#run("delete from deleted_users where at < ?", [now - DELETED_MS]);
   }
@@ -248,67 +247,6 @@ export class UsageWriting {
   #deletedUsers(): ReadonlyMap<string, number> {
     const rows = this.#all<{ user: string; at: number }>("select user, at from deleted_users", []);
     return new Map(rows.map(({ user, at }) => [user, at]));
-  }
-
-  #userId(tenant: number, { userId, agentId }: UsageKey): number {
-    const key = [tenant, userId, agentId ?? ""];
-    return this.#remembered(`user ${JSON.stringify(key)}`, () => {
-      const known = this.#get<{ id: number }>("select id from users where tenant = ? and name = ? and agent = ?", key);
-      return known?.id ?? this.#insert("insert into users (tenant, name, agent) values (?, ?, ?)", key);
-    });
-  }
-
-  #conversationId(tenant: number, user: number, name: string): number {
-    return this.#remembered(`conversation ${user} ${name}`, () => {
-      const known = this.#get<{ id: number }>("select id from conversations where user = ? and name = ?", [user, name]);
-      if (known !== undefined) return known.id;
-      this.#run("update users set conversations = conversations + 1 where id = ?", [user]);
-      return this.#insert("insert into conversations (tenant, user, name) values (?, ?, ?)", [tenant, user, name]);
-    });
-  }
-
-  #shapeId({ policy, retention }: NewUsage): number {
-    const key = [policy, retention];
-    return this.#remembered(`shape ${JSON.stringify(key)}`, () => {
-      const known = this.#get<{ id: number }>("select id from shapes where policy = ? and retention = ?", key);
-      return known?.id ?? this.#insert("insert into shapes (policy, retention) values (?, ?)", key);
-    });
-  }
-
-  /** What is looked up once in a transaction. */
-  #remembered(key: string, find: () => number): number {
-    const known = this.#ids.get(key);
-    if (known !== undefined) return known;
-    const found = find();
-    this.#ids.set(key, found);
-    return found;
-  }
-
-  /** Past the bound a tenant's new models are counted as one: their names are its clients' to choose. */
-  #groupId(tenant: number, { model: named, engine, layout }: UsageGroup): number {
-    const model = named.length > MAX_MODEL ? OTHER_MODELS : named;
-    const key = JSON.stringify([tenant, model, engine, layout]);
-    const found = this.#groups.get(key) ?? this.#findGroup([tenant, model, engine, layout]);
-    if (found !== undefined) {
-      this.#groups.set(key, found);
-      return found;
-    }
-    const counted = this.#get<{ n: number }>("select count(*) as n from groups where tenant = ?", [tenant]);
-    if (model !== OTHER_MODELS && (counted?.n ?? 0) >= this.bounds.groups)
-      return this.#groupId(tenant, { model: OTHER_MODELS, engine, layout });
-    const id = this.#insert("insert into groups (tenant, model, engine, layout) values (?, ?, ?, ?)", [
-      tenant,
-      model,
-      engine,
-      layout,
-    ]);
-    this.#groups.set(key, id);
-    return id;
-  }
-
-  #findGroup(key: readonly unknown[]): number | undefined {
-    const sql = "select id from groups where tenant = ? and model = ? and engine = ? and layout = ?";
-    return this.#get<{ id: number }>(sql, key)?.id;
   }
 
   #statement(sql: string): Database.Statement {
@@ -329,10 +267,6 @@ export class UsageWriting {
 
   #run(sql: string, values: readonly unknown[] | object): void {
     this.#statement(sql).run(values);
-  }
-
-  #insert(sql: string, values: readonly unknown[] | object): number {
-    return Number(this.#statement(sql).run(values).lastInsertRowid);
   }
 }
 

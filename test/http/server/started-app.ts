@@ -38,7 +38,9 @@ export async function startApp(
     webhookToken: settings.webhookToken,
     maxBatchBytes: settings.maxBatchBytes,
     usage:
-      settings.usagePrompts === 0 ? null : { hasText: settings.dashboardText === "on", rules: [], onAlert: () => {} },
+      settings.usagePrompts === 0
+        ? null
+        : { hasText: settings.dashboardText === "on", rules: [], onAlert: async () => true },
     onRequest: (entry) => log.push(entry),
     onFault: (error) => faults.push(error),
     clock: () => performance.now(),

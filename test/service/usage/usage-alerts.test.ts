@@ -24,9 +24,17 @@ describe("alerts", () => {
   afterEach(() => log.close());
 
   const onFault = (error: unknown) => faults.push(error);
-  const watch = (...rules: object[]) => {
+  const watch = (...rules: object[]) =>
+    watchBy(
+      async (alert) => {
+        alerts.push(alert);
+        return true;
+      },
+      ...rules,
+    );
+  /** As another process on the same log does. */
+  const watchBy = (onAlert: (alert: Alert) => Promise<boolean>, ...rules: object[]) => {
     const recorder = new UsageRecorder({ log, now: () => now, costs: ENGINE_MODELS.hosted, onFault });
-    const onAlert = (alert: Alert) => alerts.push(alert);
     const read: readonly AlertRule[] = alertFile.parse({ rules }).rules;
     return new AlertWatch({ rules: read, log, recorder, now: () => now, onAlert, onFault });
   };
@@ -94,6 +102,85 @@ describe("alerts", () => {
     await watching.evaluate();
     expect(watching.states).toMatchObject([{ isFiring: true, value: null }]);
     expect(alerts).toHaveLength(1);
+  });
+
+  describe("of several processes on one log", () => {
+    const low = { name: "low", measure: "cached_share", below: 0.5 };
+
+    it("are told once, when they begin and when they end, and are known to all", async () => {
+      const watching = [watch(low), watch(low), watch(low)];
+      const evaluate = () => Promise.all(watching.map((each) => each.evaluate()));
+      await served(30, 100);
+      await evaluate();
+      const since = now;
+      now += MINUTE;
+      await evaluate();
+      expect(alerts).toMatchObject([{ isFiring: true, at: since }]);
+      for (const { states } of watching) expect(states).toMatchObject([{ isFiring: true, since }]);
+      now += 60 * MINUTE;
+      await served(30, 1_900);
+      await evaluate();
+      expect(alerts.map(({ isFiring }) => isFiring)).toEqual([true, false]);
+      for (const { states } of watching) expect(states).toMatchObject([{ isFiring: false, since: null }]);
+      const { notes } = await log.summary({ tenant: "default", window: "day", now });
+      expect(notes.map(({ label }) => label)).toEqual(["low", "low has ended"]);
+      // One that starts later finds it as it is.
+      await watch(low).evaluate();
+      expect(alerts).toHaveLength(2);
+    });
+
+    it("are told by another where the one that is to tell dies first", async () => {
+      const dying = watchBy(() => new Promise(() => {}), low);
+      const other = watch(low);
+      await served(30, 100);
+      await dying.evaluate();
+      now += MINUTE;
+      await other.evaluate();
+      expect(alerts).toEqual([]);
+      now += 2 * MINUTE;
+      await other.evaluate();
+      await other.evaluate();
+      expect(alerts).toMatchObject([{ isFiring: true, at: START }]);
+      now += 10 * MINUTE;
+      await other.evaluate();
+      expect(alerts).toHaveLength(1);
+    });
+
+    it("are told by another where the one that is to tell is stopped, and not again once it was told", async () => {
+      const stopping = watchBy(async () => false, low);
+      await served(30, 100);
+      await stopping.evaluate();
+      await stopping.stop();
+      now += 3 * MINUTE;
+      const [slow, other] = [watch(low), watch(low)];
+      await slow.evaluate();
+      await slow.stop();
+      now += 10 * MINUTE;
+      await other.evaluate();
+      expect(alerts).toHaveLength(1);
+      expect(faults).toEqual([]);
+    });
+
+    it("are not taken back by one that looked a moment later", async () => {
+      const [one, two] = [watch(low), watch(low)];
+      await served(30, 990);
+      await one.evaluate();
+      await served(10, 1_900);
+      now += 10_000;
+      await two.evaluate();
+      expect(alerts).toHaveLength(1);
+      expect(two.states).toMatchObject([{ isFiring: true }]);
+      now += MINUTE;
+      await two.evaluate();
+      expect(alerts.map(({ isFiring }) => isFiring)).toEqual([true, false]);
+    });
+
+    it("are of a rule as it stands: one that was changed begins anew", async () => {
+      await served(30, 100);
+      await watch(low).evaluate();
+      await watch({ ...low, below: 0.6 }).evaluate();
+      expect(alerts.map(({ rule }) => rule.below)).toEqual([0.5, 0.6]);
+    });
   });
 
   it("watch the time to the first token, and what missed", async () => {

@@ -16,10 +16,10 @@ class FailingLog extends ThreadedUsageLog {
 
   constructor() {
     super(":memory:");
-    this.record = async (batch, now, of) => {
+    this.record = async (batch, now) => {
       this.handedOver.push(batch);
       if (this.fault !== null) throw new StoreUnavailableError(this.fault);
-      return this.#recording(batch, now, of);
+      return this.#recording(batch, now);
     };
   }
 }

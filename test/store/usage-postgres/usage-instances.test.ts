@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { UserId } from "../../../src/core/index.js";
+import { ENGINE_MODELS, type UserId } from "../../../src/core/index.js";
+import { type AlertRule, alertFile } from "../../../src/service/usage/alert-rules.js";
+import { AlertWatch } from "../../../src/service/usage/usage-alerts.js";
+import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
 import { DEFAULT_USAGE_BOUNDS } from "../../../src/store/api/usage-log.js";
 import { openPostgres } from "../../../src/store/postgres/open-postgres.js";
 import { PostgresUsageLog } from "../../../src/store/usage-postgres/postgres-usage-log.js";
@@ -71,13 +74,71 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
     }
   });
 
-  it("tells the recording instance of its tenants' prompts only", async () => {
-    const rows = await open().record(
-      [composed({ request: "1", at: NOW }), composed({ request: "2", at: NOW, tenant: "acme" })],
+  it("tells each instance what the others recorded, in the order of their commits", async () => {
+    const [one, two, reader] = [open(), open(), open()];
+    let { cursor } = await reader.changes(null, []);
+    const told: string[] = [];
+    const read = async () => {
+      const followed = [{ filter: { tenant: "acme" }, limit: 1_000 }];
+      const { cursor: next, changes } = await reader.changes(cursor, followed);
+      cursor = next;
+      for (const { rows } of changes) for (const { requestId } of rows) told.push(requestId);
+    };
+    const record = async (log: PostgresUsageLog, of: number) => {
+      for (let n = 0; n < 30; n++)
+        await log.record(
+          [composed({ request: `${of}-${n}`, at: NOW, tenant: "acme" }), composed({ request: `${of}-${n}`, at: NOW })],
+          NOW,
+        );
+    };
+    let isOver = false;
+    const recording = Promise.all([record(one, 1), record(two, 2)]).then(() => {
+      isOver = true;
+    });
+    while (!isOver) await read();
+    await recording;
+    await read();
+    expect(told.toSorted()).toEqual([1, 2].flatMap((of) => Array.from({ length: 30 }, (_, n) => `${of}-${n}`)).sort());
+    expect(told).toEqual((await rowsOf(reader, "acme")).toReversed().map(({ requestId }) => requestId));
+  });
+
+  it("lets one instance tell of an alert, whichever evaluates first, also where its connection is lost", async () => {
+    const alerts: string[] = [];
+    const read: readonly AlertRule[] = alertFile.parse({
+      rules: [{ name: "low", measure: "cached_share", below: 0.5, min_prompts: 1 }],
+    }).rules;
+    proxy = await startCuttingProxy(url);
+    let now = NOW;
+    const watch = (log: PostgresUsageLog, name: string) =>
+      new AlertWatch({
+        rules: read,
+        log,
+        recorder: new UsageRecorder({ log, now: () => now, costs: ENGINE_MODELS.hosted, onFault: () => {} }),
+        now: () => now,
+        onAlert: async ({ isFiring }) => {
+          alerts.push(`${name} ${isFiring}`);
+          return true;
+        },
+        onFault: () => {},
+      });
+    const instances = ["one", "two", "three"].map((name) => watch(open(), name));
+    const cut = watch(open(proxy.url), "cut");
+    await open().record(
+      [composed({ request: "1", at: NOW }), reported({ request: "1", cached: 0, prompt: 2_000 })],
       NOW,
-      ["acme"],
     );
-    expect(rows).toMatchObject([{ tenant: "acme", requestId: "2", number: 1 }]);
+    proxy.cut("before its client hears of it", 1);
+    await cut.evaluate();
+    await Promise.all(instances.map((each) => each.evaluate()));
+    await Promise.all([...instances, cut].map((each) => each.stop()));
+    for (const { states } of instances) expect(states).toMatchObject([{ isFiring: true, since: NOW }]);
+    // A claim that was not heard of goes to another when its time is over.
+    now += 3 * 60_000;
+    await Promise.all(instances.map((each) => each.evaluate()));
+    await Promise.all(instances.map((each) => each.evaluate()));
+    expect(alerts).toHaveLength(1);
+    const { notes } = await open().summary({ tenant: "default", window: "hour", now });
+    expect(notes.map(({ label }) => label)).toEqual(["low"]);
   });
 
   it("has nothing left of a deleted user, also where another instance records it late", async () => {
@@ -155,11 +216,14 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
     const batch = [composed({ request: "1", at: NOW }), reported({ request: "1", cached: 100 })];
     const id = randomUUID();
     proxy.cut(what, times);
-    const outcome = await log.record(batch, NOW, ["default"], id).catch((error: unknown) => error);
+    const { cursor } = await open().changes(null, []);
+    const outcome = await log.record(batch, NOW, id).catch((error: unknown) => error);
     expect(proxy.count()).toBe(times);
     if (times === 2) expect(outcome).toMatchObject({ name: "StoreUnavailableError", fault: "unreachable" });
-    else expect(outcome).toMatchObject([{ requestId: "1" }]);
-    expect(await log.record(batch, NOW, ["default"], id)).toMatchObject([{ requestId: "1" }]);
+    else expect(outcome).toBeUndefined();
+    await log.record(batch, NOW, id);
+    const { changes } = await log.changes(cursor, [{ filter: { tenant: "default" }, limit: 5 }]);
+    expect(changes).toMatchObject([{ rows: [{ requestId: "1" }], leftOut: 0 }]);
     const { total } = await log.summary({ tenant: "default", window: "hour", now: NOW });
     expect(total.sums).toMatchObject({ prompts: 2, reportedPrompts: 1, reportedCachedTokens: 100 });
     expect((await rowsOf(log)).map(({ number }) => number)).toEqual([2, 1]);
