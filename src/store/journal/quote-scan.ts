@@ -17,6 +17,7 @@ import type { ComposedRecord } from "./said-codec.js";
 import { loadScope } from "./scope-loading.js";
 import { messagesInRow, type RecordedMessage, SharedMessage } from "./shared-message.js";
 import { decodedRow, sharedKeys, sharedRows } from "./shared-texts.js";
+import { hasTurns } from "./turn-reading.js";
 
 /** Characters searched before other work runs: some ten milliseconds. */
 const CHARACTERS_AT_ONCE = 500_000;
@@ -175,10 +176,6 @@ export async function findQuotes(
     await scan.goOn(parts, scopeId, pause);
   }
   return { texts: [...all], rendered: [...rendered], scopes };
-}
-
-function hasTurns({ kind }: JournalRecord): boolean {
-  return kind === "composed" || kind === "said";
 }
 
 /** Keys of the messages that some records share with others. */

@@ -10,7 +10,7 @@ import { requestsIn } from "./named-requests.js";
 import type { SaidTurn } from "./said-codec.js";
 import { SharedMessage } from "./shared-message.js";
 import { withoutChanges } from "./superseded-changes.js";
-import { TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
+import { hasTurns, TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
 
 /** What a record becomes that belongs to nothing any more, but whose changes are still folded. */
 const CHANGES_ONLY: RewrittenRecord = {
@@ -86,7 +86,9 @@ async function sharedOnlyBy(
   for await (const keys of listInPages(parts.database, scopeId, filter, 64)) {
     if (left.size === 0) break;
     const others = keys.filter(({ seq }) => seq !== record.key.seq).map(({ seq }) => seq);
-    await readInPieces(parts.database, others, (other) => release(turnsIn(parts, other)));
+    await readInPieces(parts.database, others, (other) => {
+      if (hasTurns(other)) release(turnsIn(parts, other));
+    });
   }
   return [...left];
 }

@@ -10,6 +10,11 @@ import { decodedRow, type ReadMessages, SharedTexts } from "./shared-texts.js";
 /** Kinds of records that have turns. */
 export const WITH_TURNS: readonly RecordKind[] = ["said", "composed"];
 
+/** Whether a record that was read has turns; they may have been taken out since it was listed. */
+export function hasTurns({ kind }: Pick<RecordKey, "kind">): boolean {
+  return WITH_TURNS.includes(kind);
+}
+
 /** Records of a conversation that are read together. */
 const CONVERSATION_PAGE = 64;
 
@@ -71,6 +76,7 @@ export class TurnReading {
   async recordsOf(keys: readonly RecordKey[]): Promise<readonly TurnRecord[]> {
     const missing = keys.filter(({ seq }) => !this.#records.has(seq)).map(({ seq }) => seq);
     await readInPieces(this.parts.database, missing, (record) => {
+      if (!hasTurns(record)) return;
       const found = new TurnRecord(this.parts, record);
       this.#records.set(record.seq, found);
       for (const { turn, given } of found.turns) this.#turns.set(turn.id, { record: found, turn, said: given });

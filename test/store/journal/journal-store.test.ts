@@ -8,6 +8,7 @@ import { openDatabase } from "../../../src/store/database/open-database.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
+import type { ReadArguments, ReadName } from "../../../src/store/sqlite/journal-calls.js";
 import { describeStore } from "../api/store.suite.js";
 import { allOf, composeInto, id, recordFor, scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "./driven-store.js";
@@ -109,6 +110,31 @@ describe("a journal as a store", () => {
     const turns = await store.loadConversation(ana, "c1" as ConversationId);
     expect(turns.at(-1)?.parent).toBe(before[0]?.id);
     await store.close();
+  });
+
+  it("takes a prompt for gone that another process takes back while it is read", async () => {
+    const file = newFile();
+    const other = new DrivenStore(openStore(file));
+    let meanwhile: (() => Promise<void>) | null = null;
+    class SlowJournal extends InlineJournal {
+      protected override async ask<Name extends ReadName>(name: Name, ...args: ReadArguments<Name>) {
+        const work = name === "read" ? meanwhile : null;
+        if (work !== null) meanwhile = null;
+        await work?.();
+        return super.ask(name, ...args);
+      }
+    }
+    const store = new JournalStore(new SlowJournal(openDatabase(file)));
+    for (const requestId of ["r1", "r2", "r3", "r4"]) await composeInto(store, ana, { ...TEA, requestId });
+    meanwhile = () => other.withdraw(ana, "r3");
+    expect((await store.scanTurns(ana, Number.POSITIVE_INFINITY, 0, 100)).expired.map((turn) => turn.id)).toEqual([
+      1, 2, 4,
+    ]);
+    meanwhile = () => other.withdraw(ana, "r2");
+    await expect(new DrivenStore(store).withdraw(ana, "r1")).rejects.toThrow(StaleScopeError);
+    expect((await store.counts(ana)).turns).toBe(2);
+    await store.close();
+    await other.store.close();
   });
 
   it("has a block's text in no row once the block expired, whatever changed it", async () => {
