@@ -23,7 +23,10 @@ describe.skipIf(server.url === null)("a check of a journal in PostgreSQL", () =>
     const driven = new DrivenStore(store);
     for (const user of ["ana", "ben"])
       for (const requestId of ["r1", "r2"])
-        await driven.compose(scopeOf(user), behind(exchanges(2), { requestId: `${user}-${requestId}`, memories: [TEA] }));
+        await driven.compose(
+          scopeOf(user),
+          behind(exchanges(2), { requestId: `${user}-${requestId}`, memories: [TEA] }),
+        );
     client = new pg.Client(url);
     await client.connect();
   });
