@@ -24,7 +24,7 @@ import { NO_BOUNDS } from "./no-bounds.js";
 /** Records that are read together. */
 export const RECORDS_AT_ONCE = 200;
 /** Shared rows, and request ids, that are looked up together. */
-export const LOOKED_UP_AT_ONCE = 64;
+const LOOKED_UP_AT_ONCE = 64;
 
 /** What is stored of a scope beside its records. */
 export interface BesideRecords {
