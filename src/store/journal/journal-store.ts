@@ -27,9 +27,7 @@ import { historyOf, readConversation, readHistory } from "./conversation-reading
 import { commitForgetting, eraseQuotes } from "./forgetting.js";
 import type { JournalDatabase } from "./journal-database.js";
 import { type JournalParts, journalParts } from "./journal-parts.js";
-import { KnownHistories } from "./known-histories.js";
-import { KnownRows } from "./known-rows.js";
-import { KnownSections } from "./known-sections.js";
+import { KnownScopes } from "./known-scopes.js";
 import { findScopesWithMemory } from "./memory-holders.js";
 import { findScopesWithOldTurns, OldTurns } from "./old-turns.js";
 import { PromptReading } from "./prompt-reading.js";
@@ -45,13 +43,11 @@ const NO_COUNTS = { conversations: 0, turns: 0, requests: 0 };
 /** The store as a journal in a {@link JournalDatabase}. What a question or a commit means is in a file of its own; here is which is which. */
 export class JournalStore implements Store {
   readonly #parts: JournalParts;
-  readonly #sections: KnownSections;
-  readonly #rows = new KnownRows();
-  readonly #histories = new KnownHistories();
+  readonly #known: KnownScopes;
 
   constructor(private readonly database: JournalDatabase) {
     this.#parts = journalParts(database);
-    this.#sections = new KnownSections(this.#parts);
+    this.#known = new KnownScopes(this.#parts);
   }
 
   idle() {
@@ -76,34 +72,30 @@ export class JournalStore implements Store {
 
   findHistory(scope: Scope, id: ConversationId) {
     return this.#within(scope, null, async (scopeId, version) => {
-      const known = this.#histories.at(scope, version, id);
+      const known = this.#known.histories.at(scope, version, id);
       if (known !== null) return historyOf(known);
       const read = await readHistory(new TurnReading(this.#parts, scopeId), id);
       // Where other processes have committed meanwhile, this is not the stored version any more.
-      if (read?.path != null) this.#histories.read(scope, version, id, read.path);
+      if (read?.path != null) this.#known.histories.read(scope, version, id, read.path);
       return read?.history ?? null;
     });
   }
 
-  async commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord) {
-    const { sections, restated, turn, given, head } = record.composition;
-    const committed = commitCompose(this.#parts, this.#rows, scope, base, record);
-    const next = await this.#sectionsKnown(scope, base, committed, sections);
-    this.#histories.composed(scope, base.version, next, { head, turns: [...restated, { turn, given }] });
-    return next;
+  commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord) {
+    const committed = commitCompose(this.#parts, this.#known.rows, scope, base, record);
+    return this.#known.composed(scope, base, record.composition, committed);
   }
 
   commitEviction(scope: Scope, base: CommitBase, delta: ScopeDelta, requestIds: readonly RequestId[]) {
-    return this.#known(scope, base, commitEviction(this.#parts, scope, base, delta, requestIds));
+    return this.#known.kept(scope, base, commitEviction(this.#parts, scope, base, delta, requestIds));
   }
 
   commitWithdrawal(scope: Scope, base: CommitBase, delta: ScopeDelta, turn: TurnId) {
-    this.#histories.ended(scope);
-    return commitWithdrawal(this.#parts, scope, base, delta, turn);
+    return this.#known.ended(scope, commitWithdrawal(this.#parts, scope, base, delta, turn));
   }
 
   commitChanges(scope: Scope, base: CommitBase, delta: ScopeDelta) {
-    return this.#known(scope, base, commitChanges(this.#parts, scope, base, delta));
+    return this.#known.kept(scope, base, commitChanges(this.#parts, scope, base, delta));
   }
 
   commitReport(
@@ -112,22 +104,19 @@ export class JournalStore implements Store {
     delta: ScopeDelta,
     report: { readonly id: RequestId; readonly observed: EngineReport },
   ) {
-    return this.#known(scope, base, commitReport(this.#parts, scope, base, delta, report));
+    return this.#known.kept(scope, base, commitReport(this.#parts, scope, base, delta, report));
   }
 
   commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord) {
-    this.#histories.ended(scope);
-    return commitForgetting(this.#parts, scope, base, record);
+    return this.#known.ended(scope, commitForgetting(this.#parts, scope, base, record));
   }
 
   commitExpiry(scope: Scope, base: CommitBase, record: ExpiryRecord) {
-    this.#histories.ended(scope);
-    return commitExpiry(this.#parts, scope, base, record);
+    return this.#known.ended(scope, commitExpiry(this.#parts, scope, base, record));
   }
 
   commitEnd(scope: Scope, base: CommitBase) {
-    this.#histories.ended(scope);
-    return commitEnd(this.#parts, scope, base);
+    return this.#known.ended(scope, commitEnd(this.#parts, scope, base));
   }
 
   countFirstTokenTimes(engine: string) {
@@ -248,7 +237,7 @@ export class JournalStore implements Store {
   }
 
   knownSections(scope: Scope, sections: readonly Digest[]) {
-    return this.#within(scope, [], (_scopeId, version) => this.#sections.find(scope, version, sections));
+    return this.#within(scope, [], (_scopeId, version) => this.#known.sections.find(scope, version, sections));
   }
 
   counts(scope: Scope) {
@@ -303,25 +292,5 @@ export class JournalStore implements Store {
   async #within<T>(scope: Scope, none: T, answer: (scopeId: number, version: StoredVersion) => Promise<T>): Promise<T> {
     const version = await this.database.versionOf(scope);
     return version === null ? none : answer(version.scopeId, version);
-  }
-
-  /** A commit that takes nothing away, and adds nothing but to the state. */
-  async #known(scope: Scope, base: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
-    const next = await this.#sectionsKnown(scope, base, committed, []);
-    this.#rows.committed(scope, base.version, next);
-    this.#histories.committed(scope, base.version, next);
-    return next;
-  }
-
-  /** A commit that takes no section away, and adds these. */
-  async #sectionsKnown(
-    scope: Scope,
-    { version }: CommitBase,
-    committed: Promise<StoredVersion>,
-    sections: readonly Digest[],
-  ): Promise<StoredVersion> {
-    const next = await committed;
-    this.#sections.committed(scope, version, next, sections);
-    return next;
   }
 }

@@ -1,0 +1,48 @@
+import type { Scope } from "../../core/index.js";
+import type { CommitBase, ComposeRecord, StoredVersion } from "../api/store.js";
+import type { JournalParts } from "./journal-parts.js";
+import { KnownHistories } from "./known-histories.js";
+import { KnownRows } from "./known-rows.js";
+import { KnownSections } from "./known-sections.js";
+
+/**
+ * What this process knows of scopes as they are stored, so that it is neither read nor written again. All of it is of a version, and goes on
+ * with the commits that are told here; whatever another process commits ends it.
+ */
+export class KnownScopes {
+  readonly sections: KnownSections;
+  readonly rows = new KnownRows();
+  readonly histories = new KnownHistories();
+
+  constructor(parts: JournalParts) {
+    this.sections = new KnownSections(parts);
+  }
+
+  /** A compose, of which `rows` was told. */
+  async composed(
+    scope: Scope,
+    { version }: CommitBase,
+    { sections, restated, turn, given, head }: ComposeRecord["composition"],
+    committed: Promise<StoredVersion>,
+  ): Promise<StoredVersion> {
+    const next = await committed;
+    this.sections.committed(scope, version, next, sections);
+    this.histories.composed(scope, version, next, { head, turns: [...restated, { turn, given }] });
+    return next;
+  }
+
+  /** A commit that takes nothing away, and adds nothing but to the state. */
+  async kept(scope: Scope, { version }: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
+    const next = await committed;
+    this.sections.committed(scope, version, next, []);
+    this.rows.committed(scope, version, next);
+    this.histories.committed(scope, version, next);
+    return next;
+  }
+
+  /** A commit that takes something away: its texts do not stay in memory either. */
+  async ended<T>(scope: Scope, committed: Promise<T>): Promise<T> {
+    this.histories.ended(scope);
+    return committed;
+  }
+}
