@@ -142,6 +142,7 @@ export {
   unstorableWithin,
 } from "./text/storable-text.js";
 export * from "./text/token-counter.js";
+export * from "./text/use-order-map.js";
 export * from "./usage/time-histogram.js";
 export * from "./usage/usage-cause.js";
 export * from "./usage/usage-record.js";

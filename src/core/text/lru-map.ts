@@ -1,11 +1,8 @@
+import { UseOrderMap } from "./use-order-map.js";
+
 /** A map of at most `max` entries that evicts the least recently used one. `get` and `set` count as use; iteration does not. */
 export class LruMap<K, V> {
-  readonly #values = new Map<K, V>();
-  /**
-   * Stands behind the last evicted entry. A new iterator would pass all that were deleted since the map was last rehashed: 13 µs an eviction
-   * among 20,000 entries. Entries in use are moved to the end, so all that are left are before it.
-   */
-  #oldest = this.#values.keys();
+  readonly #values = new UseOrderMap<K, V>();
 
   /** @param max entries, at least 1 */
   constructor(private readonly max: number) {}
@@ -15,19 +12,13 @@ export class LruMap<K, V> {
   }
 
   get(key: K): V | undefined {
-    const value = this.#values.get(key);
-    if (value === undefined) return undefined;
-    this.#values.delete(key);
-    this.#values.set(key, value);
-    return value;
+    return this.#values.use(key);
   }
 
   set(key: K, value: V): void {
-    this.#values.delete(key);
     this.#values.set(key, value);
-    if (this.#values.size <= this.max) return;
-    const oldest = this.#oldest.next();
-    if (!oldest.done) this.#values.delete(oldest.value);
+    const { oldest } = this.#values;
+    if (this.#values.size > this.max && oldest !== undefined) this.#values.delete(oldest);
   }
 
   /** Values, least recently used first. */
@@ -37,6 +28,5 @@ export class LruMap<K, V> {
 
   clear(): void {
     this.#values.clear();
-    this.#oldest = this.#values.keys();
   }
 }

@@ -4,7 +4,14 @@
  * database or has changed a scope, and a watch for deletions by any process. All of the service's locking is here.
  */
 
-import { type Scope, type ScopeBounds, ScopeState, type TokenCounter, type UserId } from "../../core/index.js";
+import {
+  type Scope,
+  type ScopeBounds,
+  ScopeState,
+  type TokenCounter,
+  UseOrderMap,
+  type UserId,
+} from "../../core/index.js";
 import { type CommitBase, StaleScopeError, type Store, StoreUnavailableError } from "../../store/api/store.js";
 import { WorkingScope } from "./working-scope.js";
 
@@ -20,10 +27,7 @@ const MAX_ATTEMPTS = 5;
  * it has bounds of its own. A scope in memory is used without asking the store: the next commit finds out whether it is current.
  */
 export class WorkingScopes {
-  /** Least recently used first. */
-  readonly #entries = new Map<string, Entry>();
-  /** Stands behind the last one that was dropped for room; see `LruMap`. */
-  #oldest = this.#entries.keys();
+  readonly #entries = new UseOrderMap<string, Entry>();
   #weight = 0;
 
   constructor(
@@ -113,19 +117,15 @@ export class WorkingScopes {
   }
 
   dropUser(tenant: string, userId: UserId): void {
-    for (const [key, { working }] of this.#entries) {
+    for (const { working } of [...this.#entries.values()]) {
       const { scope } = working;
-      if (scope.tenant === tenant && scope.userId === userId) this.#remove(key);
+      if (scope.tenant === tenant && scope.userId === userId) this.#remove(keyOf(scope));
     }
   }
 
   /** Counts as a use. */
   #inMemory(key: string): WorkingScope | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    return entry.working;
+    return this.#entries.use(key)?.working;
   }
 
   async #load(scope: Scope, key: string): Promise<WorkingScope> {
@@ -149,10 +149,10 @@ export class WorkingScopes {
     this.#weight += weight - entry.weight;
     entry.weight = weight;
     while (this.#weight > this.maxBytes && this.#entries.size > 1) {
-      const oldest = this.#oldest.next();
-      if (oldest.done) this.#oldest = this.#entries.keys();
-      else if (oldest.value === key) this.#inMemory(key);
-      else this.#remove(oldest.value);
+      const { oldest = key } = this.#entries;
+      // The one that is settled stays, whatever it takes.
+      if (oldest === key) this.#inMemory(key);
+      else this.#remove(oldest);
     }
   }
 

@@ -1,4 +1,4 @@
-import type { ChatMessage, ConversationId, Scope, Turn } from "../../core/index.js";
+import { type ChatMessage, type ConversationId, type Scope, type Turn, UseOrderMap } from "../../core/index.js";
 import { isSameVersion, type StoredVersion } from "../api/store.js";
 import { scopeName } from "./known-sections.js";
 
@@ -8,6 +8,8 @@ const MOST_CHARACTERS = 16_000_000;
 const MOST_OF_CONVERSATION = 2_000_000;
 /** Turns of one conversation. */
 const MOST_TURNS = 2_000;
+/** Scopes. */
+const MOST_SCOPES = 10_000;
 
 /** A turn with the messages that it added. */
 interface GivenTurn {
@@ -41,7 +43,7 @@ interface RememberedScope {
  * only, bounded, the scope that was used longest ago first to go.
  */
 export class KnownHistories {
-  readonly #scopes = new Map<string, RememberedScope>();
+  readonly #scopes = new UseOrderMap<string, RememberedScope>();
   #characters = 0;
 
   constructor(private readonly mostCharacters = MOST_CHARACTERS) {}
@@ -112,8 +114,7 @@ export class KnownHistories {
   #at(name: string, version: StoredVersion): RememberedScope | undefined {
     const remembered = this.#scopes.get(name);
     if (remembered === undefined || !isSameVersion(remembered.version, version)) return undefined;
-    this.#scopes.delete(name);
-    this.#scopes.set(name, remembered);
+    this.#scopes.use(name);
     return remembered;
   }
 
@@ -133,12 +134,13 @@ export class KnownHistories {
   #bound(remembered: RememberedScope, id: ConversationId): void {
     const { turns = [], characters = 0 } = remembered.paths.get(id) ?? {};
     if (characters > MOST_OF_CONVERSATION || turns.length > MOST_TURNS) this.#dropPath(remembered, id);
-    for (const [name, oldest] of this.#scopes) {
-      if (this.#characters <= this.mostCharacters) return;
-      for (const one of [...oldest.paths.keys()]) {
-        if (this.#characters <= this.mostCharacters) return;
-        this.#dropPath(oldest, one);
+    for (let name = this.#scopes.oldest; name !== undefined; name = this.#scopes.oldest) {
+      const oldest = this.#scopes.get(name);
+      for (const one of [...(oldest?.paths.keys() ?? [])]) {
+        if (this.#characters <= this.mostCharacters && this.#scopes.size <= MOST_SCOPES) return;
+        if (oldest !== undefined) this.#dropPath(oldest, one);
       }
+      if (this.#characters <= this.mostCharacters && this.#scopes.size <= MOST_SCOPES) return;
       this.#drop(name);
     }
   }

@@ -1,11 +1,13 @@
-import type { Digest, Scope } from "../../core/index.js";
+import { type Digest, type Scope, UseOrderMap } from "../../core/index.js";
 import { isSameVersion, type StoredVersion } from "../api/store.js";
 import { scopeName } from "./known-sections.js";
 
-/** Rows that are remembered, of all scopes: some 20 MB … */
+/** Rows that are remembered, of all scopes: some 20 MB, … */
 const MOST_ROWS = 200_000;
-/** … and of one. */
+/** … of one, … */
 const MOST_OF_SCOPE = 20_000;
+/** … and scopes, which take half a kilobyte each. */
+const MOST_SCOPES = 10_000;
 
 /** Rows that a scope had at a version, those used last at the end. */
 interface RememberedRows {
@@ -19,8 +21,7 @@ interface RememberedRows {
  * version that is not the stored one is rejected. So no record refers to a row that was removed.
  */
 export class KnownRows {
-  /** The least recently used scope first. */
-  readonly #scopes = new Map<string, RememberedRows>();
+  readonly #scopes = new UseOrderMap<string, RememberedRows>();
   #size = 0;
 
   constructor(
@@ -42,17 +43,15 @@ export class KnownRows {
       rows.delete(row);
       rows.add(row);
     }
-    for (const oldest of rows) {
-      if (rows.size <= this.mostOfScope) break;
-      rows.delete(oldest);
-    }
+    if (rows.size > this.mostOfScope)
+      for (const oldest of rows) {
+        if (rows.size <= this.mostOfScope) break;
+        rows.delete(oldest);
+      }
     if (rows.size === 0) return;
     this.#scopes.set(name, { version: next, rows });
     this.#size += rows.size;
-    for (const oldest of this.#scopes.keys()) {
-      if (this.#size <= this.mostRows) break;
-      this.#drop(oldest);
-    }
+    while (this.#size > this.mostRows || this.#scopes.size > MOST_SCOPES) this.#drop(this.#scopes.oldest ?? name);
   }
 
   #at(name: string, version: StoredVersion | null): RememberedRows | undefined {
