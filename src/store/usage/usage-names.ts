@@ -1,5 +1,6 @@
 import type Database from "better-sqlite3";
 import { type NewUsage, OTHER_MODELS, type UsageBounds, type UsageGroup, type UsageKey } from "../api/usage-log.js";
+import { KeptStatements } from "./kept-statements.js";
 
 /** Longest name of a model. */
 const MAX_MODEL = 200;
@@ -9,12 +10,14 @@ export class UsageNames {
   readonly #groups = new Map<string, number>();
   /** Of tenants, users, conversations and shapes. */
   readonly #ids = new Map<string, number>();
-  readonly #statements = new Map<string, Database.Statement>();
+  readonly #statements: KeptStatements;
 
   constructor(
-    private readonly sqlite: Database.Database,
+    sqlite: Database.Database,
     private readonly bounds: Pick<UsageBounds, "groups">,
-  ) {}
+  ) {
+    this.#statements = new KeptStatements(sqlite);
+  }
 
   /** At the begin of a transaction. */
   forget(): void {
@@ -41,7 +44,7 @@ export class UsageNames {
     return this.#remembered(`conversation ${user} ${name}`, () => {
       const known = this.#get<{ id: number }>("select id from conversations where user = ? and name = ?", [user, name]);
       if (known !== undefined) return known.id;
-      this.#statement("update users set conversations = conversations + 1 where id = ?").run(user);
+      this.#statements.of("update users set conversations = conversations + 1 where id = ?").run(user);
       return this.#insert("insert into conversations (tenant, user, name) values (?, ?, ?)", [tenant, user, name]);
     });
   }
@@ -90,19 +93,11 @@ export class UsageNames {
     return this.#get<{ id: number }>(sql, key)?.id;
   }
 
-  #statement(sql: string): Database.Statement {
-    const known = this.#statements.get(sql);
-    if (known !== undefined) return known;
-    const made = this.sqlite.prepare(sql);
-    this.#statements.set(sql, made);
-    return made;
-  }
-
   #get<T>(sql: string, values: readonly unknown[]): T | undefined {
-    return this.#statement(sql).get(values) as T | undefined;
+    return this.#statements.get<T>(sql, values);
   }
 
   #insert(sql: string, values: readonly unknown[]): number {
-    return Number(this.#statement(sql).run(values).lastInsertRowid);
+    return Number(this.#statements.run(sql, values).lastInsertRowid);
   }
 }

@@ -12,6 +12,7 @@ import type {
   WindowMisses,
   WindowSums,
 } from "../api/usage-log.js";
+import { KeptStatements } from "./kept-statements.js";
 import { StepTotals } from "./step-totals.js";
 import { keptRow, type NoteRow, noteOf, PROMPT_ROWS, type PromptRow } from "./usage-rows.js";
 import { spanOf } from "./usage-span.js";
@@ -28,9 +29,11 @@ interface GroupRow extends UsageGroup {
 
 /** Reads sums and prompts of one tenant. */
 export class UsageReading {
-  readonly #statements = new Map<string, Database.Statement>();
+  readonly #statements: KeptStatements;
 
-  constructor(private readonly sqlite: Database.Database) {}
+  constructor(sqlite: Database.Database) {
+    this.#statements = new KeptStatements(sqlite);
+  }
 
   summary(view: UsageView): WindowSums {
     const span = spanOf(view);
@@ -171,20 +174,12 @@ export class UsageReading {
     return [...own, ...shared].sort((a, b) => a.at - b.at || a.number - b.number).slice(-MAX_NOTES);
   }
 
-  #statement(sql: string): Database.Statement {
-    const known = this.#statements.get(sql);
-    if (known !== undefined) return known;
-    const made = this.sqlite.prepare(sql);
-    this.#statements.set(sql, made);
-    return made;
-  }
-
   #get<T>(sql: string, values: readonly unknown[]): T | undefined {
-    return this.#statement(sql).get(values) as T | undefined;
+    return this.#statements.get<T>(sql, values);
   }
 
   #all<T>(sql: string, values: readonly unknown[] | object): T[] {
-    return this.#statement(sql).all(values) as T[];
+    return this.#statements.all<T>(sql, values);
   }
 }
 

@@ -3,6 +3,7 @@ import type Database from "better-sqlite3";
 import { type EngineModel, type PromptUsage, reportedUsage, type UserId } from "../../core/index.js";
 import type { NewUsage, UsageBounds, UsageEntry, UsageKey, UsageReport } from "../api/usage-log.js";
 import type { ChangedPrompts } from "./changed-prompts.js";
+import { KeptStatements } from "./kept-statements.js";
 import { UsageNames } from "./usage-names.js";
 import {
   INSERT_PROMPT,
@@ -38,7 +39,7 @@ export class UsageWriting {
   readonly #names: UsageNames;
   /** The numbers of tenants' last prompts, within a transaction, which stores them at its end. */
   readonly #lastNumbers = new Map<number, number>();
-  readonly #statements = new Map<string, Database.Statement>();
+  readonly #statements: KeptStatements;
   /** Of the running transaction. */
   #sums: TotalsBatch;
   /** When sums past the bounds were last removed. */
@@ -49,6 +50,7 @@ export class UsageWriting {
     private readonly bounds: UsageBounds,
     changes: ChangedPrompts,
   ) {
+    this.#statements = new KeptStatements(sqlite);
     this.#changes = changes;
     this.#names = new UsageNames(sqlite, bounds);
     this.#totals = new UsageTotals(sqlite);
@@ -165,7 +167,7 @@ export class UsageWriting {
 
   /** Null where there is one of this request already. */
   #insertPrompt(row: readonly unknown[]): number | null {
-    const { changes, lastInsertRowid } = this.#statement(INSERT_PROMPT).run(row);
+    const { changes, lastInsertRowid } = this.#statements.of(INSERT_PROMPT).run(row);
     return changes === 0 ? null : Number(lastInsertRowid);
   }
 
@@ -249,24 +251,16 @@ export class UsageWriting {
     return new Map(rows.map(({ user, at }) => [user, at]));
   }
 
-  #statement(sql: string): Database.Statement {
-    const known = this.#statements.get(sql);
-    if (known !== undefined) return known;
-    const made = this.sqlite.prepare(sql);
-    this.#statements.set(sql, made);
-    return made;
-  }
-
   #get<T>(sql: string, values: readonly unknown[]): T | undefined {
-    return this.#statement(sql).get(values) as T | undefined;
+    return this.#statements.get<T>(sql, values);
   }
 
   #all<T>(sql: string, values: readonly unknown[]): T[] {
-    return this.#statement(sql).all(values) as T[];
+    return this.#statements.all<T>(sql, values);
   }
 
   #run(sql: string, values: readonly unknown[] | object): void {
-    this.#statement(sql).run(values);
+    this.#statements.run(sql, values);
   }
 }
 
