@@ -108,6 +108,10 @@ function isNestedDeeper(value: unknown, levels: number): boolean {
 export const cutAt = (most: number) => (list: unknown) =>
   Array.isArray(list) && list.length > most ? list.slice(0, most + 1) : list;
 
+/** Roles of chat messages, and those of the last one: what is to be answered. */
+export const MESSAGE_ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
+export const LAST_ROLES: readonly string[] = ["user", "tool", "function"];
+
 const contentPart = z.looseObject({ type: z.string() });
 const isPart = (part: unknown) => typeof (part as { type?: unknown } | null)?.type === "string";
 /** Truncates a message's parts behind the first invalid one, for the same reason. */
@@ -117,7 +121,7 @@ const upToFirstWrong = (content: unknown) => {
 };
 const message = z
   .looseObject({
-    role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),
+    role: z.enum(MESSAGE_ROLES),
     content: z.preprocess(
       upToFirstWrong,
       z.union([z.string(), z.array(contentPart), z.null()], "must be a text, an array of parts, or null").optional(),
@@ -132,7 +136,7 @@ const messageList = z
   .max(MAX_MESSAGES, `must have at most ${MAX_MESSAGES} messages`)
   .superRefine((list, context) => {
     const last = list.at(-1)?.role;
-    if (last !== undefined && !["user", "tool", "function"].includes(last)) {
+    if (last !== undefined && !LAST_ROLES.includes(last)) {
       context.addIssue({ code: "custom", message: "must end with the user's question or a tool's result" });
     }
   });

@@ -1,7 +1,7 @@
 import { type ChatMessage, unstorable } from "../../core/index.js";
+import { LAST_ROLES, MESSAGE_ROLES } from "./fields.js";
 
-const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant", "tool", "function"]);
-const LAST_ROLES: ReadonlySet<unknown> = new Set(["user", "tool", "function"]);
+const ROLES: ReadonlySet<unknown> = new Set(MESSAGE_ROLES);
 
 /**
  * Chat messages that have a role and a text each and nothing else, as most have, accepted by their shape: a history of hundreds is sent with
@@ -12,7 +12,7 @@ const LAST_ROLES: ReadonlySet<unknown> = new Set(["user", "tool", "function"]);
 export function plainMessages(given: readonly unknown[], most: number): readonly ChatMessage[] | null {
   if (given.length === 0 || given.length > most || !given.every(isPlain)) return null;
   // Copies, as the schema's are: the caller may change its own.
-  return LAST_ROLES.has(given.at(-1)?.role) ? given.map(({ role, content }) => ({ role, content })) : null;
+  return LAST_ROLES.includes(given.at(-1)?.role ?? "") ? given.map(({ role, content }) => ({ role, content })) : null;
 }
 
 function isPlain(message: unknown): message is ChatMessage & { readonly content: string } {
