@@ -1,6 +1,7 @@
-import { type ChatMessage, type ConversationId, type Scope, type Turn, UseOrderMap } from "../../core/index.js";
+import { type ChatMessage, type ConversationId, type Scope, UseOrderMap } from "../../core/index.js";
 import { isSameVersion, type StoredVersion } from "../api/store.js";
 import { scopeName } from "./known-sections.js";
+import type { GivenTurn } from "./sharing.js";
 
 /** Characters of messages that are remembered, of all scopes … */
 const MOST_CHARACTERS = 16_000_000;
@@ -10,12 +11,6 @@ const MOST_OF_CONVERSATION = 2_000_000;
 const MOST_TURNS = 2_000;
 /** Scopes. */
 const MOST_SCOPES = 10_000;
-
-/** A turn with the messages that it added. */
-interface GivenTurn {
-  readonly turn: Turn;
-  readonly given: readonly ChatMessage[];
-}
 
 /** What was said in a conversation from its epoch's first turn to its newest one; nothing of it was erased. */
 export interface SaidPath {
@@ -134,14 +129,12 @@ export class KnownHistories {
   #bound(remembered: RememberedScope, id: ConversationId): void {
     const { turns = [], characters = 0 } = remembered.paths.get(id) ?? {};
     if (characters > MOST_OF_CONVERSATION || turns.length > MOST_TURNS) this.#dropPath(remembered, id);
-    for (let name = this.#scopes.oldest; name !== undefined; name = this.#scopes.oldest) {
+    const isOver = () => this.#characters > this.mostCharacters || this.#scopes.size > MOST_SCOPES;
+    for (let name = this.#scopes.oldest; name !== undefined && isOver(); name = this.#scopes.oldest) {
       const oldest = this.#scopes.get(name);
-      for (const one of [...(oldest?.paths.keys() ?? [])]) {
-        if (this.#characters <= this.mostCharacters && this.#scopes.size <= MOST_SCOPES) return;
-        if (oldest !== undefined) this.#dropPath(oldest, one);
-      }
-      if (this.#characters <= this.mostCharacters && this.#scopes.size <= MOST_SCOPES) return;
-      this.#drop(name);
+      const [path] = oldest?.paths.keys() ?? [];
+      if (oldest === undefined || path === undefined) this.#drop(name);
+      else this.#dropPath(oldest, path);
     }
   }
 

@@ -15,7 +15,7 @@ const LONG = 8_000;
 const MOST_NEW = 8;
 
 /** A turn with the messages that it added. */
-interface GivenTurn {
+export interface GivenTurn {
   readonly turn: Turn;
   readonly given: readonly ChatMessage[];
 }
