@@ -1,12 +1,21 @@
 import type { Label, MemoryId } from "../text/ids.js";
 import { type MemoryVersion, ownWords, type RenderedWords } from "./context-block.js";
 
+/** The versions of one memory. Most memories have one, for which a table would take ten times its room. */
+interface Versions {
+  /** Label of the current text. */
+  current: Label;
+  /** Where the words stand in the only version; meaningless where there is a table. */
+  rendered: RenderedWords | undefined;
+  /** All versions, in the order in which they came; null while there is one. */
+  table: Map<Label, RenderedWords | undefined> | null;
+}
+
 /** The versions of a scope's memories: which blocks' texts each memory has or had, and which is its current one. */
 export class MemoryVersions {
-  /** All versions of each memory, with where its words stand in each; `current` is the label of its current text. */
-  readonly #versions = new Map<MemoryId, { current: Label; readonly all: Map<Label, RenderedWords | undefined> }>();
-  /** Memories that have or had each block's text. */
-  readonly #holders = new Map<Label, Set<MemoryId>>();
+  readonly #versions = new Map<MemoryId, Versions>();
+  /** Memories that have or had each block's text; of most blocks it is one. */
+  readonly #holders = new Map<Label, MemoryId | Set<MemoryId>>();
   readonly #dirty = new Set<MemoryId>();
 
   constructor(stored: readonly MemoryVersion[]) {
@@ -20,17 +29,22 @@ export class MemoryVersions {
 
   /** Whether a block is the current text of some memory. */
   isCurrent(label: Label): boolean {
-    return [...(this.#holders.get(label) ?? [])].some((id) => this.currentOf(id) === label);
+    const holders = this.#holders.get(label);
+    if (typeof holders === "string") return this.currentOf(holders) === label;
+    return [...(holders ?? [])].some((id) => this.currentOf(id) === label);
   }
 
   /** The labels of all versions of a memory; empty for an unknown memory. */
   labelsOf(id: MemoryId): readonly Label[] {
-    return [...(this.#versions.get(id)?.all.keys() ?? [])];
+    const versions = this.#versions.get(id);
+    return versions === undefined ? [] : labelsIn(versions);
   }
 
   /** Where a memory's own words stand in a block's text; undefined: they are all of it. */
   renderedOf(id: MemoryId, label: Label): RenderedWords | undefined {
-    return this.#versions.get(id)?.all.get(label);
+    const versions = this.#versions.get(id);
+    if (versions?.table != null) return versions.table.get(label);
+    return versions?.current === label ? versions.rendered : undefined;
   }
 
   /** Whether a memory's own words stand there in a block's text. */
@@ -43,15 +57,15 @@ export class MemoryVersions {
 
   /** Whether two texts of a memory have the same words, and only their block templates differ. */
   areSameWords(id: MemoryId, a: Label, b: Label, textOf: (label: Label) => string): boolean {
-    const all = this.#versions.get(id)?.all;
-    if (all === undefined || !all.has(a) || !all.has(b)) return false;
-    const [inA, inB] = [all.get(a), all.get(b)];
+    const versions = this.#versions.get(id);
+    if (versions === undefined || !isIn(versions, a) || !isIn(versions, b)) return false;
+    const [inA, inB] = [this.renderedOf(id, a), this.renderedOf(id, b)];
     return inA?.template !== inB?.template && ownWords(textOf(a), inA) === ownWords(textOf(b), inB);
   }
 
   /** Memories that have or had a block's text, in an order that survives a reload. */
   holdersOf(label: Label): MemoryId[] {
-    return [...(this.#holders.get(label) ?? [])].sort();
+    return this.#allHoldersOf(label).sort();
   }
 
   /** The current text of a memory that had this block's text; null if there is no such memory. Of several the first by id. */
@@ -69,8 +83,8 @@ export class MemoryVersions {
     const memories = [...this.#versions.values()];
     for (let size = -1; size !== labels.size; ) {
       size = labels.size;
-      for (const { current, all } of memories)
-        if ([...all.keys()].some((label) => labels.has(label))) labels.add(current);
+      for (const versions of memories)
+        if (labelsIn(versions).some((label) => labels.has(label))) labels.add(versions.current);
     }
     return labels;
   }
@@ -86,8 +100,9 @@ export class MemoryVersions {
     const gone = new Set<Label>();
     for (const label of this.labelsOf(id)) {
       const holders = this.#holders.get(label);
-      holders?.delete(id);
-      if (holders?.size === 0) gone.add(label);
+      if (holders instanceof Set) holders.delete(id);
+      else if (holders === id) this.#holders.delete(label);
+      if (this.#allHoldersOf(label).length === 0) gone.add(label);
     }
     this.#remove(id);
     return gone;
@@ -95,10 +110,10 @@ export class MemoryVersions {
 
   /** Removes a block from every memory, and memories that are left without a version. */
   drop(label: Label): void {
-    for (const id of this.#holders.get(label) ?? []) {
+    for (const id of this.#allHoldersOf(label)) {
       const versions = this.#versions.get(id);
-      versions?.all.delete(label);
-      if (versions?.all.size === 0) this.#remove(id);
+      versions?.table?.delete(label);
+      if ((versions?.table?.size ?? 0) === 0) this.#remove(id);
     }
     this.#holders.delete(label);
   }
@@ -116,27 +131,45 @@ export class MemoryVersions {
   }
 
   #rowsOf(memoryId: MemoryId): MemoryVersion[] {
-    const { current, all } = this.#versions.get(memoryId) ?? { current: undefined, all: new Map<Label, undefined>() };
-    const rows: MemoryVersion[] = [];
-    for (const [label, rendered] of all)
-      rows.push({ memoryId, label, current: label === current, ...(rendered === undefined ? {} : { rendered }) });
-    return rows;
+    const versions = this.#versions.get(memoryId);
+    if (versions === undefined) return [];
+    return labelsIn(versions).map((label) => {
+      const row = { memoryId, label, current: label === versions.current };
+      const rendered = this.renderedOf(memoryId, label);
+      return rendered === undefined ? row : { ...row, rendered };
+    });
+  }
+
+  #allHoldersOf(label: Label): MemoryId[] {
+    const holders = this.#holders.get(label);
+    return typeof holders === "string" ? [holders] : [...(holders ?? [])];
   }
 
   #hold(id: MemoryId, label: Label, current: boolean, rendered: RenderedWords | undefined): void {
     const versions = this.#versions.get(id);
-    if (versions === undefined) this.#versions.set(id, { current: label, all: new Map([[label, rendered]]) });
+    if (versions === undefined) this.#versions.set(id, { current: label, rendered, table: null });
+    else if (versions.table === null && versions.current === label) versions.rendered = rendered;
     else {
-      versions.all.set(label, rendered);
+      versions.table ??= new Map([[versions.current, versions.rendered]]);
+      versions.table.set(label, rendered);
       if (current) versions.current = label;
     }
     const holders = this.#holders.get(label);
-    if (holders === undefined) this.#holders.set(label, new Set([id]));
-    else holders.add(id);
+    if (holders instanceof Set) holders.add(id);
+    else if (holders !== id) this.#holders.set(label, holders === undefined ? id : new Set([holders, id]));
   }
 
   #remove(id: MemoryId): void {
     this.#versions.delete(id);
     this.#dirty.delete(id);
   }
+}
+
+/** The labels of all versions, in the order in which they came. */
+function labelsIn({ current, table }: Versions): readonly Label[] {
+  return table === null ? [current] : [...table.keys()];
+}
+
+function isIn({ current, table }: Versions, label: Label): boolean {
+  return table === null ? label === current : table.has(label);
 }

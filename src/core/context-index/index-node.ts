@@ -142,11 +142,36 @@ export interface Place {
   staler: Place | null;
   mark: number;
   /** By the first block of their run, so that a search need not visit all children. */
-  readonly children: Map<Label, Place>;
+  children: ReadonlyMap<Label, Place>;
   /** Anchors' roots whose prefix is a whole prompt that ended here. */
-  readonly continuations: Set<Place>;
+  continuations: ReadonlySet<Place>;
   /** Tokens of its run's blocks. */
   runTokens: number;
+}
+
+/** Of a node that has none, as most: tables of their own would be half of an index's memory. Never written. */
+export const NO_CHILDREN: ReadonlyMap<Label, Place> = new Map();
+export const NO_CONTINUATIONS: ReadonlySet<Place> = new Set();
+
+export function addChild(parent: Place, child: Place): void {
+  const { children } = parent;
+  const first = child.row.run[0] as Label;
+  if (children !== NO_CHILDREN && children instanceof Map) children.set(first, child);
+  else parent.children = new Map([[first, child]]);
+}
+
+export function removeChild({ children }: Place, child: Place): void {
+  if (children !== NO_CHILDREN && children instanceof Map) children.delete(child.row.run[0]);
+}
+
+export function addContinuation(end: Place, root: Place): void {
+  const { continuations } = end;
+  if (continuations !== NO_CONTINUATIONS && continuations instanceof Set) continuations.add(root);
+  else end.continuations = new Set([root]);
+}
+
+export function removeContinuation({ continuations }: Place, root: Place): void {
+  if (continuations !== NO_CONTINUATIONS && continuations instanceof Set) continuations.delete(root);
 }
 
 /** Whether nothing that is served extends this node's prefix. */

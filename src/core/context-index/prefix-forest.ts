@@ -1,14 +1,20 @@
 import type { Digest, Label, NodeId } from "../text/ids.js";
 import {
+  addChild,
+  addContinuation,
   branchOf,
   type IndexChanges,
   type IndexNode,
   inOrderOfUse,
   isLeaf,
   listByUse,
+  NO_CHILDREN,
+  NO_CONTINUATIONS,
   ownTokens,
   type Place,
   placeBehind,
+  removeChild,
+  removeContinuation,
   takeOut,
 } from "./index-node.js";
 
@@ -75,8 +81,21 @@ export class PrefixForest {
 
   add(above: Place | null, anchor: Digest | null, run: readonly Label[], position: number, tokens = 0): Place {
     const id = this.#nextId++ as NodeId;
-    const counts = { position, nextPosition: 0, uses: 0, live: 0, lastUsed: 0, usedAt: 0, tokens };
-    const place = this.#placeOf({ id, parent: above?.row.id ?? null, anchor, run, ...counts }, above);
+    const parent = above?.row.id ?? null;
+    const row = {
+      id,
+      parent,
+      anchor,
+      run,
+      position,
+      nextPosition: 0,
+      uses: 0,
+      live: 0,
+      lastUsed: 0,
+      usedAt: 0,
+      tokens,
+    };
+    const place = this.#placeOf(row, above);
     this.places.set(id, place);
     this.#reweigh(above, () => this.#link(place));
     this.#tokens += ownTokens(place);
@@ -212,7 +231,7 @@ export class PrefixForest {
     const { above } = root;
     if (above === null) return;
     this.#tokens -= ownTokens(root);
-    this.#reweigh(above, () => above.continuations.delete(root));
+    this.#reweigh(above, () => removeContinuation(above, root));
     root.above = null;
     root.row.parent = null;
     this.#tokens += ownTokens(root);
@@ -239,8 +258,17 @@ export class PrefixForest {
 
   #placeOf(row: IndexNode, above: Place | null): Place {
     for (const label of row.run) if (label >= this.#labelBound) this.#labelBound = label + 1;
-    const links = { above, parent: null, fresher: null, staler: null, mark: 0 };
-    return { row, ...links, children: new Map(), continuations: new Set(), runTokens: this.#tokensOf(row.run) };
+    return {
+      row,
+      above,
+      parent: null,
+      fresher: null,
+      staler: null,
+      mark: 0,
+      children: NO_CHILDREN,
+      continuations: NO_CONTINUATIONS,
+      runTokens: this.#tokensOf(row.run),
+    };
   }
 
   #tokensOf(run: readonly Label[]): number {
@@ -257,10 +285,10 @@ export class PrefixForest {
     const { row, above } = place;
     if (row.anchor === null) {
       place.parent = above;
-      above?.children.set(row.run[0] as Label, place);
+      if (above !== null) addChild(above, place);
     } else {
       this.anchors.set(row.anchor, place);
-      above?.continuations.add(place);
+      if (above !== null) addContinuation(above, place);
     }
   }
 
@@ -288,11 +316,9 @@ export class PrefixForest {
   #remove(place: Place): void {
     const { row, above } = place;
     this.#tokens -= ownTokens(place);
-    if (row.anchor === null) above?.children.delete(row.run[0] as Label);
-    else {
-      this.anchors.delete(row.anchor);
-      this.#reweigh(above, () => above?.continuations.delete(place));
-    }
+    if (row.anchor !== null) this.anchors.delete(row.anchor);
+    if (above !== null && row.anchor === null) removeChild(above, place);
+    else this.#reweigh(above, () => above !== null && removeContinuation(above, place));
     takeOut(place);
     this.places.delete(row.id);
     this.#forgetRow(row.id, above);
