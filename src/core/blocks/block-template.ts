@@ -109,7 +109,7 @@ export interface TemplatedMemory {
  */
 export function renderMemory(template: BlockTemplate, memory: RetrievedMemory, max: number): TemplatedMemory {
   const { id, fields = {} } = memory;
-  const own = canonicalText(memory.text);
+  const own = template.id === null ? "" : canonicalText(memory.text);
   const before = textOf(template, template.before, fields).trimStart();
   const after = textOf(template, template.after, fields).trimEnd();
   const added = before.length + after.length;

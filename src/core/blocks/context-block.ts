@@ -15,6 +15,8 @@ export interface ContextBlock {
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: vertical tab and form feed are line breaks to some readers of a prompt
+const LINE_BREAK = /[\r\u000b\u000c\u0085\u2028\u2029]/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the same
 const LINE_BREAKS = /\r\n|[\r\u000b\u000c\u0085\u2028\u2029]/g;
 
 /**
@@ -22,7 +24,8 @@ const LINE_BREAKS = /\r\n|[\r\u000b\u000c\u0085\u2028\u2029]/g;
  * become U+FFFD, and white space at the ends is removed. Nothing else changes.
  */
 export function canonicalText(text: string): string {
-  return text.replace(LINE_BREAKS, "\n").toWellFormed().trim();
+  const broken = LINE_BREAK.test(text) ? text.replace(LINE_BREAKS, "\n") : text;
+  return broken.toWellFormed().trim();
 }
 
 /** A block as stored. */

@@ -34,6 +34,7 @@ export const BY_LIST: Escaping = { by: "list", markers: [] };
 /** Escapes a canonical text for a section. Linear time. */
 export function escapeText(text: string, { by, markers }: Escaping = BY_LINES): string {
   if (by === "list") return escapeListed(text);
+  if (markers.length === 0 && !MAY_CHANGE.test(text)) return text;
   let escaped = text.replace(CANDIDATES, (opener, at: number) => (isMarkerAt(text, at) ? `${opener}\\` : opener));
   for (const marker of markers) escaped = new ConfiguredMarker(marker).escape(escaped);
   if (by === "lines") escaped = escapeNumberedLines(escaped);
@@ -78,6 +79,8 @@ const OWN_STRUCTURE = /[[［﹇]\\\s*\p{N}+\s*[\]］﹈]|[<＜﹤]\\\s*[/／]?\s
 const ESCAPED_OPENERS = new RegExp(String.raw`(${OPENER_CLASS})\\`, "g");
 
 const LINE_BREAKS = new RegExp(BREAK, "g");
+/** What a text has if anything but a configured marker is escaped in it: one look, where escaping takes three. */
+const MAY_CHANGE = new RegExp(`${OPENER_CLASS}|${BREAK}`);
 /** Anything that two escapings may render differently; all of them indent after a line feed. */
 const ESCAPABLE = new RegExp(`${CANDIDATES.source}|(?!\\n)${BREAK}`);
 const INDENTED = new RegExp(`(${BREAK})  `, "g");

@@ -65,10 +65,12 @@ export function renderAnnotation(annotation: Annotation): string {
 /** The whole section, byte-stable: the same injection and texts give the same bytes. Empty for an empty injection. */
 export function renderSection(injection: Injection, textOf: TextOf): string {
   if (isEmptyInjection(injection)) return "";
-  let section = OPEN;
-  for (const block of injection.blocks) section += renderBlock(block, textOf(block.label));
-  for (const annotation of injection.annotations) section += `${renderAnnotation(annotation)}\n`;
-  return section + CLOSE;
+  // Joined, as V8 keeps a sum of strings in its parts, and sections are kept.
+  const parts = [OPEN];
+  for (const block of injection.blocks) parts.push(renderBlock(block, textOf(block.label)));
+  for (const annotation of injection.annotations) parts.push(renderAnnotation(annotation), "\n");
+  parts.push(CLOSE);
+  return parts.join("");
 }
 
 /** The message with the section before its own content. */

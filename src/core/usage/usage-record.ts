@@ -62,7 +62,8 @@ export function composedUsage(
   // What a continued prompt's estimate is off by is no miss.
   const isNoise = cause === "unknown" && missed <= promptTokens * PLAN_TOLERANCE;
   const planned = missed > 0 && !isNoise ? { cause, tokens: missed } : null;
-  return { ...tokens, planned, unserved: null, report: null, firstTokenMs: null };
+  const { carriedTokens } = tokens;
+  return { promptTokens, expectedTokens, carriedTokens, planned, unserved: null, report: null, firstTokenMs: null };
 }
 
 const PLAN_TOLERANCE = 0.02;
