@@ -56,8 +56,13 @@ export async function readBody(
   const { maxBytes, rate } = limits;
   const length = c.req.header("content-length");
   if (length !== undefined && Number(length) > maxBytes) return tooLarge(c, limits);
-  const parts: Uint8Array[] = [];
-  let received = 0;
+  // Node has called us with the head; a body that came in the same packet is there once it has parsed the rest.
+  if (!incoming.complete) await Promise.resolve();
+  const whole = incoming.complete && !incoming.destroyed ? (incoming.read() as Uint8Array | null) : null;
+  if (Buffer.isBuffer(whole) && incoming.readableLength === 0)
+    return whole.length > maxBytes ? tooLarge(c, limits) : whole;
+  const parts: Uint8Array[] = whole === null ? [] : [whole];
+  let received = whole?.length ?? 0;
   for await (const chunk of bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) })) {
     received += chunk.length;
     if (received > maxBytes) return tooLarge(c, limits);

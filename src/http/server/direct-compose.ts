@@ -5,6 +5,7 @@ import type { CallerSignal } from "../../service/base/linked-signal.js";
 import { fieldIssues } from "../../service/fields/read-options.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { composeBodyWithNulls, readCompose, writeCompose } from "../contracts/compose-contract.js";
+import { plainComposeBody } from "../contracts/plain-compose.js";
 import { type BodyLimits, readBody, safeText } from "../guards/body.js";
 import type { Guard } from "../guards/guard.js";
 import { SECURITY_HEADERS } from "../guards/security-headers.js";
@@ -150,8 +151,10 @@ function jsonOf(bytes: Buffer): { readonly value: unknown } | null {
  * asynchronous one's time; but names other fields in some errors, so those are the app's.
  */
 async function validated(value: unknown): Promise<z.output<typeof composeBodyWithNulls>> {
-  const plain = composeBodyWithNulls.safeParse(value);
-  if (plain.success) return plain.data;
+  const plain = plainComposeBody(value);
+  if (plain !== null) return plain;
+  const parsed = composeBodyWithNulls.safeParse(value);
+  if (parsed.success) return parsed.data;
   const { data, error } = await composeBodyWithNulls.safeParseAsync(value);
   if (error !== undefined) throw new InvalidRequestError(fieldIssues(error));
   return data;

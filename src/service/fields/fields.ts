@@ -42,7 +42,9 @@ const MAX_MEMORIES = 1_000;
 /** Most messages in one request. */
 export const MAX_MESSAGES = 10_000;
 /** Most characters of a query or of one message's text. */
-const MAX_TEXT_CHARACTERS = 1_000_000;
+export const MAX_TEXT_CHARACTERS = 1_000_000;
+/** Most characters of a user's, an agent's, a conversation's or a request's id. */
+export const MAX_ID_CHARACTERS = 256;
 /** Deepest nesting of values that are passed through: deeper ones overflow the stack of recursive code. */
 const MAX_NESTING = 100;
 /** Most request ids in one eviction. */
@@ -56,7 +58,7 @@ const storable = (problemOf: (value: never) => string | null) => (value: unknown
 const identifier = z
   .string()
   .min(1, "must not be empty")
-  .max(256, "must have at most 256 characters")
+  .max(MAX_ID_CHARACTERS, `must have at most ${MAX_ID_CHARACTERS} characters`)
   .superRefine(storable(unstorable))
   .refine((id) => id === "" || id.trim() !== "", "must contain something other than white space");
 
@@ -143,17 +145,22 @@ const messageList = z
 
 export const messages = z.preprocess(cutAt(MAX_MESSAGES), messageList);
 
-/** Memories in any of Mem0's result shapes. The reader names the full path of an invalid field. */
-export const memories = z.unknown().transform((value, context): readonly RetrievedMemory[] => {
+/** Memories in any of Mem0's result shapes; or what is wrong with them, with the full path of each invalid field. */
+export function memoriesIn(
+  value: unknown,
+): { readonly memories: readonly RetrievedMemory[] } | readonly { readonly path?: string; readonly message: string }[] {
   const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
-  if (Array.isArray(list) && list.length > MAX_MEMORIES) {
-    context.addIssue({ code: "custom", message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` });
-    return z.NEVER;
-  }
+  if (Array.isArray(list) && list.length > MAX_MEMORIES)
+    return [{ message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` }];
   const read = readMem0Answer(value, { root: "memories" });
-  if (read.ok) return read.memories;
-  for (const issue of read.issues)
-    context.addIssue({ code: "custom", message: issue.message, params: { field: issue.path } });
+  return read.ok ? { memories: read.memories } : read.issues;
+}
+
+export const memories = z.unknown().transform((value, context): readonly RetrievedMemory[] => {
+  const read = memoriesIn(value);
+  if ("memories" in read) return read.memories;
+  for (const { path, message } of read)
+    context.addIssue({ code: "custom", message, ...(path === undefined ? {} : { params: { field: path } }) });
   return z.NEVER;
 });
 
