@@ -31,11 +31,11 @@ export interface AdapterPrompt {
   /** Indexes of messages whose ends are expected to end prefixes of later prompts, most useful first. */
   readonly reusableMessages: readonly number[];
   /** Index of the message whose injected memories later prompts are expected to repeat, whatever follows them there. */
-  readonly reusableMemories?: number;
+  readonly reusableMemories?: number | undefined;
   /** Index of the last message shared with an earlier prompt: a cached prefix can reach its end. */
-  readonly cachedMessage?: number;
+  readonly cachedMessage?: number | undefined;
   /** Breakpoints that the caller set outside the messages, on tools say; they count against the limit. Default 0. */
-  readonly marksElsewhere?: number;
+  readonly marksElsewhere?: number | undefined;
   /** The model, where it is known: limits differ between models. */
   readonly model?: string;
   /** Tokens of the prefix up to each message's end, tools included, where known: too short a prefix gets no breakpoint. */

@@ -85,22 +85,28 @@ export function composeAnswer(
   { memories, plan, warnings, worker }: StoredAnswer,
   form: AnswerForm,
 ): ComposeAnswer {
-  const { requestId, messages, annotations } = composed;
-  const served = { ...composed, head: composed.head.length, plan, cacheSecret: form.cacheSecret };
+  const { requestId, scope, messages, injection, annotations } = composed;
+  const { cacheSecret } = form;
+  const served = { requestId, scope, messages, head: composed.head.length, plan, injection, cacheSecret };
   const emitted = form.engine.emit(enginePrompt(served, form.marksElsewhere));
   const prompt = restored(form.given, emitted.messages);
-  return {
+  const answer: { -readonly [Field in keyof ComposeAnswer]: ComposeAnswer[Field] } = {
     requestId,
-    ...prompt,
-    ...(form.prompt ? { prompt: promptText(messages) } : {}),
+    messages: prompt.messages,
     blocks: memories,
     annotations,
     plan:
       form.given === null ? plan : { ...plan, stableMessages: stableOf(form, emitted.messages, prompt.messages, plan) },
-    engine: { fields: emitted.fields, headers: { ...emitted.headers, ...routingHeaders(worker) } },
-    ...(worker === undefined ? {} : { worker }),
+    engine: {
+      fields: emitted.fields,
+      headers: worker === undefined ? emitted.headers : { ...emitted.headers, ...routingHeaders(worker) },
+    },
     warnings,
   };
+  if (prompt.system !== undefined) answer.system = prompt.system;
+  if (form.prompt) answer.prompt = promptText(messages);
+  if (worker !== undefined) answer.worker = worker;
+  return answer;
 }
 
 /** How many leading messages, in the format of the given ones, are made of those that an earlier prompt had. */
@@ -188,9 +194,9 @@ export function enginePrompt(served: PromptForEngine, marksElsewhere = 0): Adapt
     },
     messages,
     marksElsewhere,
-    reusableMessages: [...new Set(ends)],
-    ...reusableMemories(served, section),
-    ...(cachedMessage < 0 ? {} : { cachedMessage }),
+    reusableMessages: ends[0] === ends[1] ? ends.slice(1) : ends,
+    reusableMemories: reusableMemories(served, section),
+    cachedMessage: cachedMessage < 0 ? undefined : cachedMessage,
   };
 }
 
@@ -224,12 +230,9 @@ function lastSharedMessage({ messages, plan, injection }: PromptForEngine, secti
 }
 
 /** The message whose memories a later prompt may have too: the head of an epoch, else this turn's. */
-function reusableMemories(
-  { plan, head }: PromptForEngine,
-  section: number | null,
-): Pick<AdapterPrompt, "reusableMemories"> {
-  if ((plan.epoch?.headTokens ?? 0) > 0) return { reusableMemories: head };
-  return section !== null && repeatsMemories(plan) ? { reusableMemories: section } : {};
+function reusableMemories({ plan, head }: PromptForEngine, section: number | null): number | undefined {
+  if ((plan.epoch?.headTokens ?? 0) > 0) return head;
+  return section !== null && repeatsMemories(plan) ? section : undefined;
 }
 
 /** A single prompt's memories may return with another question; a conversation's stay, or are retrieved again. */

@@ -172,7 +172,7 @@ export class PromptComposer {
    */
   async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<ComposeAnswer> {
     const { request, named } = this.#limits.limited(task.request);
-    const limited = { ...task, request };
+    const limited = request === task.request ? task : { ...task, request };
     for (let lookup = waiting; ; lookup = null) {
       try {
         return await this.#composeOnce(limited, lookup);

@@ -40,7 +40,8 @@ export class PromptLimits {
     }
     const limits = [request.acceptedTokens, mapped(this.#ofEngine(request), counted)];
     const acceptedTokens = limits.reduce<number | null>((least, limit) => leastOf(least, limit ?? null), null);
-    return { request: { ...request, acceptedTokens }, named: (error) => error };
+    const isSame = acceptedTokens === (request.acceptedTokens ?? null);
+    return { request: isSame ? request : { ...request, acceptedTokens }, named: (error) => error };
   }
 
   /** Most tokens of a prompt by its engine's own count; null where it is not known. */

@@ -111,8 +111,8 @@ export class PromptPlanner {
     const past = await this.#past(working, request);
     const firstNew = state.register.nextLabel;
     const { memories, warnings } = settleLookup(retrieved.lookup, state.register, this.#topKOf(request));
-    const { warnings: ofHistory, ...said } = this.#saidIn(request, past);
-    const input = { ...this.#input(state, { ...request, ...said }, past, retrieved, at), memories };
+    const said = this.#saidIn(request, past);
+    const input = this.#input(state, request, said, past, { ...retrieved, memories }, at);
     const before = input.conversation?.turns.newest ?? null;
     const newest = before?.id ?? null;
     const composition = bounded(() => compose(state, input));
@@ -125,7 +125,7 @@ export class PromptPlanner {
       warnings: [
         ...movedWarnings(request),
         ...warnings,
-        ...ofHistory,
+        ...said.warnings,
         ...composition.warnings,
         ...(isBudgetUnused ? [BUDGET_UNUSED] : []),
         ...(retrieved.depth?.warnings ?? []),
@@ -134,9 +134,14 @@ export class PromptPlanner {
       worker: await this.routing.route(scope, state, request, routable(composition, newest), at),
     };
     if (answer.worker !== undefined) this.routing.record(state, request, answer.worker, composition.memories);
-    const { injection } = composition.turn;
+    const { messages, head, annotations, turn } = composition;
+    const { injection } = turn;
     return {
-      answer: composeAnswer({ ...composition, injection, requestId, scope }, answer, this.#formOf(request)),
+      answer: composeAnswer(
+        { requestId, scope, messages, head, injection, annotations },
+        answer,
+        this.#formOf(request),
+      ),
       isRepeated: false,
       observed: {
         scope,
@@ -159,7 +164,7 @@ export class PromptPlanner {
         const record = { composition, delta: deltaOf(state), request: stored, at };
         await working.commit((base) => store.commitCompose(scope, base, record));
         working.requests.composed(requestId, at);
-        if (request.conversationId === null) working.newestHead = composition.turn.head;
+        if (request.conversationId === null) working.newestHead = turn.head;
         if (answer.worker !== undefined) this.routing.assigned(answer.worker, answer.plan, at);
       },
     };
@@ -175,11 +180,9 @@ export class PromptPlanner {
     const stored = await this.#past(working, request, true);
     const { scope, state } = working;
     const { memories } = settleLookup(retrieved.lookup, state.register, this.#topKOf(request));
-    const { warnings: _, ...said } = this.#saidIn(request, stored);
-    const input = this.#input(state, { ...request, ...said }, stored, retrieved, this.parts.now());
-    const { prompt, past, choice, replay, selection, section } = bounded(() =>
-      draftPrompt(state, { ...input, memories, depth: depth ?? undefined }),
-    );
+    const said = this.#saidIn(request, stored);
+    const input = this.#input(state, request, said, stored, { ...retrieved, depth, memories }, this.parts.now());
+    const { prompt, past, choice, replay, selection, section } = bounded(() => draftPrompt(state, input));
     const adapter = this.#engineOf(request);
     const emitted = adapter.emit({
       ...enginePrompt({
@@ -274,26 +277,48 @@ export class PromptPlanner {
   }
 
   #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
+    const { conversationId, messages } = request;
     const toolMemories = this.#toolMemoriesOf(request);
-    return readPast(this.parts.store, working, { ...request, history: this.#historyOf(request), toolMemories });
+    return readPast(this.parts.store, working, {
+      conversationId,
+      messages,
+      history: this.#historyOf(request),
+      toolMemories,
+    });
   }
 
-  /** The core's input for the request, without its memories. */
+  /** The core's input for the request. */
   #input(
     state: ScopeState,
-    request: ComposeRequest & Pick<SaidMessages, "historyTerms">,
-    past: StoredPast,
-    { front, depth }: Retrieved,
+    request: ComposeRequest,
+    { messages, historyTerms }: Pick<SaidMessages, "messages" | "historyTerms">,
+    { conversation, isOurs, recalled }: StoredPast,
+    { memories, front, depth }: Pick<ComposeInput, "memories"> & { front: readonly Digest[]; depth: Depth | null },
     now: number,
-  ): Omit<ComposeInput, "memories"> {
+  ): ComposeInput {
+    // Field by field: a copy of the request would take longer than all else here.
+    const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
     return {
-      ...request,
-      ...this.#context(request, past, now),
+      memories,
+      conversation,
+      messages,
+      historyTerms,
+      isOurs,
+      recalled,
+      now,
+      countTokens,
+      residency,
       policy: this.#policyFor(request, front, state),
       engine: this.law.model,
       depth: depth ?? undefined,
+      retention: request.retention ?? defaults.retention,
+      annotations: request.annotations,
+      toolMemories: this.#toolMemoriesOf(request),
+      dedupe: request.dedupe ?? defaults.dedupe,
+      memoryBudgetTokens: request.memoryBudgetTokens,
+      memoryBudgetRatio: request.memoryBudgetRatio,
       maxPromptTokens: this.#maxTokensOf(request),
-      dedupe: request.dedupe ?? this.parts.defaults.dedupe,
+      acceptedTokens: request.acceptedTokens,
     };
   }
 

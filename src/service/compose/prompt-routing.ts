@@ -41,7 +41,7 @@ export class PromptRouting {
   /** The worker of a prompt, or undefined where no workers are named. Changes nothing. */
   async route(
     scope: Scope,
-    { register, workers }: Pick<ScopeState, "register" | "workers">,
+    state: Pick<ScopeState, "register" | "workers">,
     request: ComposeRequest,
     prompt: RoutablePrompt,
     now: number,
@@ -53,10 +53,10 @@ export class PromptRouting {
     const before = previous === null ? null : await this.store.findWorker(scope, previous);
     const routed: RoutedPrompt = {
       tokens: plan.totalTokens,
-      blocks: [...newLabels(memories)].map((label) => ({ label, tokens: register.get(label)?.tokens ?? 0 })),
+      blocks: [...newLabels(memories)].map((label) => ({ label, tokens: state.register.get(label)?.tokens ?? 0 })),
       history: before === null ? null : { worker: before, tokens: plan.expectedCachedTokens },
     };
-    return routePrompt(routed, names, workers, this.#loads, now);
+    return routePrompt(routed, names, state.workers, this.#loads, now);
   }
 
   /** The worker of a repeated answer: the same, as long as it is named. */

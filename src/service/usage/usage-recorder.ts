@@ -79,15 +79,21 @@ export class UsageRecorder implements MemstemObserver {
   composed(prompt: ObservedCompose): void {
     const { scope, plan, reuse, conversationId, requestId, at, model, engine } = prompt;
     const { costs, residency: { limits } = KEEPS_ALL } = this.parts;
-    const { reusableTokens, carriedTokens, ...facts } = reuse;
-    const known = this.#earlier.take(prompt);
+    const { reusableTokens, carriedTokens } = reuse;
+    const { ageMs, isEvicted } = this.#earlier.take(prompt);
     const tokens = { promptTokens: plan.totalTokens, expectedTokens: plan.expectedCachedTokens, carriedTokens };
-    const before = reusableTokens === null ? null : { reusableTokens, ...known };
+    const before = reusableTokens === null ? null : { reusableTokens, ageMs, isEvicted };
     const ttlMs = limits !== undefined && "ttlMs" in limits ? limits.ttlMs : null;
     const isBounded = limits !== undefined && ("tokens" in limits || "slots" in limits);
+    const { tenant, userId, agentId } = scope;
+    const { hasOtherInstructions, beganEpoch, isRewritten, isDropped, movedTokens, hasNewInFront } = reuse;
+    const facts = { before, hasOtherInstructions, beganEpoch, isRewritten, isDropped, movedTokens, hasNewInFront };
     this.#add({
       kind: "composed",
-      ...keyOf(scope, requestId),
+      tenant,
+      userId,
+      agentId,
+      requestId,
       conversationId,
       at,
       model: model ?? NO_MODEL,
@@ -96,11 +102,7 @@ export class UsageRecorder implements MemstemObserver {
       policy: plan.policy,
       retention: plan.retention,
       epoch: plan.epoch === undefined ? null : { began: plan.epoch.began, prompts: plan.epoch.prompts },
-      usage: composedUsage(
-        tokens,
-        { ...facts, before },
-        { minimumPrefixTokens: costs.minimumPrefixTokens, ttlMs, isBounded },
-      ),
+      usage: composedUsage(tokens, facts, { minimumPrefixTokens: costs.minimumPrefixTokens, ttlMs, isBounded }),
       costs,
     });
   }
