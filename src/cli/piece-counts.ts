@@ -1,8 +1,10 @@
 import { endOfAsciiPiece } from "./ascii-pieces.js";
 
 /** Most characters of a piece whose count is kept; hardly a word has more. */
-const LONGEST_KEPT = 16;
-/** Pieces that are kept, at most; a power of two. With their characters 2 MB, of which those in use are touched. */
+const LONGEST_KEPT = 15;
+/** Of a slot: a head, and the piece's characters. So 32 bytes, half a line of the processor's cache. */
+const SLOT_UNITS = 1 + LONGEST_KEPT;
+/** Pieces that are kept, at most; a power of two. 2 MB, of which those in use are touched. */
 const SLOTS = 65_536;
 /** Bits of a hash above those of a slot's number. */
 const SHIFT = 32 - Math.log2(SLOTS);
@@ -15,11 +17,8 @@ const SPREAD = 0x9e3779b1;
  * of the piece before: nothing grows, and nothing is allocated to look a piece up.
  */
 export class PieceCounts {
-  readonly #characters = new Uint16Array(SLOTS * LONGEST_KEPT);
-  /** 0: the slot is free. */
-  readonly #lengths = new Uint8Array(SLOTS);
-  /** At most three for a character. */
-  readonly #tokens = new Uint8Array(SLOTS);
+  /** A slot's head: the piece's length, and in the lower byte its tokens, at most three for a character. 0: the slot is free. */
+  readonly #slots = new Uint16Array(SLOTS * SLOT_UNITS);
 
   /**
    * @param split matches each piece of a text; global. Of o200k_base, as {@link endOfAsciiPiece} is
@@ -54,19 +53,17 @@ export class PieceCounts {
     if (length > LONGEST_KEPT) return this.countTokens(text.slice(from, end));
     let hash = length;
     for (let at = from; at < end; at++) hash = Math.imul(hash, 31) + text.charCodeAt(at);
-    const slot = Math.imul(hash, SPREAD) >>> SHIFT;
-    if (this.#holds(slot, text, from, length)) return this.#tokens[slot] as number;
+    const slot = (Math.imul(hash, SPREAD) >>> SHIFT) * SLOT_UNITS;
+    if (this.#holds(slot, text, from, length)) return (this.#slots[slot] as number) & 0xff;
     const tokens = this.countTokens(text.slice(from, end));
-    for (let at = 0; at < length; at++) this.#characters[slot * LONGEST_KEPT + at] = text.charCodeAt(from + at);
-    this.#lengths[slot] = length;
-    this.#tokens[slot] = tokens;
+    for (let at = 0; at < length; at++) this.#slots[slot + 1 + at] = text.charCodeAt(from + at);
+    this.#slots[slot] = (length << 8) | tokens;
     return tokens;
   }
 
   #holds(slot: number, text: string, from: number, length: number): boolean {
-    if (this.#lengths[slot] !== length) return false;
-    for (let at = 0; at < length; at++)
-      if (this.#characters[slot * LONGEST_KEPT + at] !== text.charCodeAt(from + at)) return false;
+    if ((this.#slots[slot] as number) >> 8 !== length) return false;
+    for (let at = 0; at < length; at++) if (this.#slots[slot + 1 + at] !== text.charCodeAt(from + at)) return false;
     return true;
   }
 }

@@ -61,6 +61,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor } = section;
   const { rest } = history;
+  const { retention, freshStart } = choice;
   const ownSection = { anchor, blocks: injection.blocks, before: section.tokensBefore, end: totalTokens, sentBy: null };
   const { sections, known } = promptSections(
     replay,
@@ -77,9 +78,10 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   };
   const { parent, restated } = exactPath(turns, history.turns, replay, newTurnId);
   for (const { turn: again } of restated) turns.add(again);
-  const { leaf, cachedTokens, ...served } = serve(index, input.residency, sections, known, state.tick(), input.now);
+  const served = serve(index, input.residency, sections, known, state.tick(), input.now);
+  const { leaf } = served;
   const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
-  const expectedCachedTokens = Math.min(cachedTokens, totalTokens);
+  const expectedCachedTokens = Math.min(served.cachedTokens, totalTokens);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   if (input.memoryBudgetRatio !== null) {
@@ -96,7 +98,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     meant: rest.meant,
     placement,
     injection,
-    ...choice,
+    retention,
+    freshStart,
     requested: conversation === null ? [] : asked,
     head: replay.head,
     prompt: prompt.digest,
@@ -122,7 +125,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
         .filter((label) => !ordering.carried.has(label))
         .some((label, rank) => request.retrieved[rank]?.label !== label),
       stableMessages: replay.stableMessages,
-      ...choice,
+      retention,
+      freshStart,
       ...(draft.added === 0 ? {} : { addedMessages: draft.added }),
       ...(epoch === null ? {} : { epoch: planEpoch(epoch, draft.head, register) }),
       ...(depth === undefined
@@ -154,6 +158,8 @@ function planEpoch(
   return { began, prompts, leftOut, headTokens, carriedTokens };
 }
 
+const NOTHING_REPLACED: readonly Label[] = [];
+
 function placeMemories(
   register: BlockRegister,
   resolution: Resolution,
@@ -173,7 +179,7 @@ function placeMemories(
     memoryId,
     placement,
     rank,
-    replaces: replaces.get(label) ?? [],
+    replaces: replaces.get(label) ?? NOTHING_REPLACED,
   });
   const inThisTurn = ordering.labels.flatMap((label, at) =>
     ordering.carried.has(label)

@@ -37,15 +37,17 @@ export function serve(
   const insert = ({ anchor, labels, before, behind }: SectionTokens, follows: NodeId | null) =>
     index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
   const last = sections.at(-1) as SectionTokens;
-  if (foresee === undefined && sections.length === 1) return { ...foreseen, leaf: insert(last, known.end) };
+  const { cachedTokens, cachedBlocks, replaces } = foreseen;
+  if (foresee === undefined && sections.length === 1)
+    return { cachedTokens, cachedBlocks, replaces, leaf: insert(last, known.end) };
   // A slot model compares whole prompts, so the earlier turns have to be in the index too. Restated turns are in no other prompt.
   const passed: NodeId[] = [];
   for (const section of sections.slice(known.sections, -1)) passed.push(insert(section, passed.at(-1) ?? known.end));
   const leaf = insert(last, passed.at(-1) ?? known.end);
   for (const turn of passed) index.evict(turn);
   // Only now: the prefix that both share keeps its nodes.
-  if (foreseen.replaces !== null) index.evict(foreseen.replaces);
-  return { ...foreseen, leaf };
+  if (replaces !== null) index.evict(replaces);
+  return { cachedTokens, cachedBlocks, replaces, leaf };
 }
 
 /** What a prompt with these sections should hit. */

@@ -27,7 +27,7 @@ const REASONING_PARTS = new Set(["reasoning", "reasoning-file"]);
 /** Fields of a tool call that repeat its position in the list, or only control caching. */
 const NOT_MEANT_IN_CALLS = new Set(["index", "cache_control"]);
 
-/** A message's meaning is read for its history, for its window and for its prompt. */
+/** A message's meaning is read for its history, for its window and for its prompt. Of those that mean what they are, none is kept. */
 const MEANINGS = new WeakMap<ChatMessage, Digest>();
 
 /** Digest of a message's meaning. Returns `exact`, the digest of the unmodified message, without hashing if the message is canonical. */
@@ -35,7 +35,8 @@ export function meaningDigest(message: ChatMessage, exact: Digest): Digest {
   const known = MEANINGS.get(message);
   if (known !== undefined) return known;
   const canonical = canonicalMessage(message);
-  const meaning = canonical === message ? exact : messageDigest(canonical);
+  if (canonical === message) return exact;
+  const meaning = messageDigest(canonical);
   MEANINGS.set(message, meaning);
   return meaning;
 }

@@ -37,11 +37,15 @@ export function messageDigest(message: ChatMessage): Digest {
   return digest;
 }
 
+/** Whether a message is a role and a text, and nothing else: most messages of a history are. */
+function isPlain(message: ChatMessage): message is ChatMessage & { readonly content: string } {
+  return typeof message.content === "string" && Object.keys(message).length === 2;
+}
+
 function digestMessage(message: ChatMessage): Digest {
-  const { role, content } = message;
-  if (typeof content === "string" && Object.keys(message).length === 2) {
-    // The same text as canonicalJson gives, without its recursion: most messages of a history are plain.
-    return digestOf(`{"content":${JSON.stringify(content)},"role":${JSON.stringify(role)}}`);
+  if (isPlain(message)) {
+    // The same text as canonicalJson gives, without its recursion.
+    return digestOf(`{"content":${JSON.stringify(message.content)},"role":${JSON.stringify(message.role)}}`);
   }
   return digestOf(canonicalJson({ ...message, content: message.content ?? null }));
 }
@@ -59,6 +63,7 @@ export function messageText(message: ChatMessage): string {
 
 /** Everything in a message that costs tokens, as one text: its content and any other fields. */
 export function countedText(message: ChatMessage): string {
+  if (isPlain(message)) return message.content;
   const { role: _role, content: _content, [ITEM_FORM]: _form, providerOptions: _options, ...rest } = message;
   const text = [messageText(message), ...callsIn(message)].join("\n");
   return Object.keys(rest).length === 0 ? text : `${text}\n${canonicalJson(rest)}`;

@@ -30,7 +30,10 @@ export function sentencesOf(text: string): readonly string[] {
   let from = 0;
   let depth = 0;
   let isQuoted = false;
-  for (const { 0: character, index: at } of plain.matchAll(NOTED)) {
+  // By itself: an iterator takes a copy of the pattern for every text.
+  NOTED.lastIndex = 0;
+  for (let noted = NOTED.exec(plain); noted !== null; noted = NOTED.exec(plain)) {
+    const { 0: character, index: at } = noted;
     if (character === '"') isQuoted = !isQuoted;
     else if (OPENING.includes(character)) depth++;
     else if (CLOSING.includes(character)) depth--;

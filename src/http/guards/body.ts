@@ -54,15 +54,17 @@ export async function readBody(
   limits: BodyLimits,
 ): Promise<Buffer | Response> {
   const { maxBytes, rate } = limits;
-  const length = c.req.header("content-length");
-  if (length !== undefined && Number(length) > maxBytes) return tooLarge(c, limits);
-  // Node has called us with the head; a body that came in the same packet is there once it has parsed the rest.
-  if (!incoming.complete) await Promise.resolve();
-  const whole = incoming.complete && !incoming.destroyed ? (incoming.read() as Uint8Array | null) : null;
-  if (Buffer.isBuffer(whole) && incoming.readableLength === 0)
-    return whole.length > maxBytes ? tooLarge(c, limits) : whole;
-  const parts: Uint8Array[] = whole === null ? [] : [whole];
-  let received = whole?.length ?? 0;
+  const header = c.req.header("content-length");
+  const length = header === undefined ? null : Number(header);
+  if (length !== null && length > maxBytes) return tooLarge(c, limits);
+  // Node calls with the head; a body that came in the same packet is there as soon as it has parsed the rest.
+  if (incoming.readableLength === 0) await Promise.resolve();
+  if (length !== null && length > 0 && incoming.readableLength === length && !incoming.destroyed) {
+    const whole: unknown = incoming.read();
+    if (Buffer.isBuffer(whole)) return whole;
+  }
+  const parts: Uint8Array[] = [];
+  let received = 0;
   for await (const chunk of bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) })) {
     received += chunk.length;
     if (received > maxBytes) return tooLarge(c, limits);

@@ -87,8 +87,10 @@ export class DirectCompose {
     answered({ method: "POST", route, status, ms: clock() - start, ...composed });
     if (isStopping()) request.headers.push(["connection", "close"]);
     if (typeof body === "string") {
-      const length = String(Buffer.byteLength(body));
-      outgoing.writeHead(200, [...OK_HEADERS, ...request.headers.flat(), "Content-Length", length]).end(body);
+      const length = Buffer.byteLength(body);
+      const headers = [...OK_HEADERS, ...request.headers.flat(), "Content-Length", String(length)];
+      // Of ASCII both encodings are the same, and one is copied where the other is converted.
+      outgoing.writeHead(200, headers).end(body, length === body.length ? "latin1" : "utf8");
       return;
     }
     for (const [name, value] of SECURITY_HEADERS) outgoing.setHeader(name, value);

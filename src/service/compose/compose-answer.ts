@@ -4,6 +4,7 @@ import {
   digestOf,
   type Injection,
   isEmptyInjection,
+  LruMap,
   messageText,
   NOTHING_INJECTED,
   type PlacedMemory,
@@ -185,13 +186,8 @@ export function enginePrompt(served: PromptForEngine, marksElsewhere = 0): Adapt
   const ends = [lastSharedMessage(served, section), head - 1].filter((at) => at >= 0);
   return {
     requestId,
-    // Not every engine family has them sent.
-    get tenantKey() {
-      return tenantKeyOf(cacheSecret);
-    },
-    get scopeKey() {
-      return scopeKeyOf(scope, cacheSecret);
-    },
+    tenantKey: tenantKeyOf(cacheSecret),
+    scopeKey: scopeKeyOf(scope, cacheSecret),
     messages,
     marksElsewhere,
     reusableMessages: ends[0] === ends[1] ? ends.slice(1) : ends,
@@ -212,12 +208,25 @@ export function sessionKeyOf(scope: Scope, conversationId: ConversationId | null
   return digestOf(JSON.stringify(["memstem session", cacheSecret, userId, agentId, conversationId]));
 }
 
+/** By cache secret: every prompt of a tenant has the same key, … */
+const TENANT_KEYS = new LruMap<string, string>(1_000);
+/** … and every prompt of a scope in memory, which has its object. */
+const SCOPE_KEYS = new WeakMap<Scope, { readonly cacheSecret: string; readonly key: string }>();
+
 function tenantKeyOf(cacheSecret: string): string {
-  return digestOf(JSON.stringify(["memstem tenant", cacheSecret]));
+  const known = TENANT_KEYS.get(cacheSecret);
+  if (known !== undefined) return known;
+  const key = digestOf(JSON.stringify(["memstem tenant", cacheSecret]));
+  TENANT_KEYS.set(cacheSecret, key);
+  return key;
 }
 
-function scopeKeyOf({ userId, agentId }: Scope, cacheSecret: string): string {
-  return digestOf(JSON.stringify(["memstem scope", cacheSecret, userId, agentId]));
+function scopeKeyOf(scope: Scope, cacheSecret: string): string {
+  const known = SCOPE_KEYS.get(scope);
+  if (known?.cacheSecret === cacheSecret) return known.key;
+  const key = digestOf(JSON.stringify(["memstem scope", cacheSecret, scope.userId, scope.agentId]));
+  SCOPE_KEYS.set(scope, { cacheSecret, key });
+  return key;
 }
 
 /** Index of the last message that the next prompt shares. */
