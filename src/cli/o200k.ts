@@ -1,7 +1,7 @@
 import { clearMergeCache, countTokens, encode, setMergeCacheSize } from "gpt-tokenizer/encoding/o200k_base";
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants";
 import type { TokenCounter } from "../core/index.js";
-import { PieceCounts } from "./piece-counts.js";
+import { MOST_UNITS, PieceCounts } from "./piece-counts.js";
 
 /** Text that looks like a special token is text: memories may hold any. */
 const AS_TEXT = { disallowedSpecial: new Set<string>() };
@@ -21,7 +21,7 @@ const LONG_RUNS = new RegExp(`\\S{${LONGEST_RUN + 1},}|\\s{${LONGEST_RUN + 1},}`
 const CUTS = new RegExp(`[^]{1,${LONGEST_RUN}}`, "gu");
 
 /** Characters of a text whose words may stay: they are slices of it, and each would keep all of a longer one in memory. */
-const LONGEST_KEPT = 1_024;
+const LONGEST_KEPT = MOST_UNITS;
 
 const pieces = new PieceCounts(O200K_TOKEN_SPLIT_REGEX, (piece) => countTokens(piece, AS_TEXT));
 
