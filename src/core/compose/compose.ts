@@ -142,7 +142,9 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     head: past.head.messages,
     given: rest.messages,
     restated,
-    sections: [...new Set([section.text, section.kept])].filter((sent) => sent !== "").map(digestOf),
+    sections: (section.kept === section.text ? [section.text] : [section.text, section.kept])
+      .filter((sent) => sent !== "")
+      .map(digestOf),
     leaf,
     headTokens: replay.headTokens,
   };
@@ -169,7 +171,9 @@ function placeMemories(
   heldBack: ReadonlySet<Label>,
 ): PlacedMemory[] {
   const restored = injection.annotations.filter((annotation) => annotation.kind === "restored");
-  const replaces = new Map([...injection.blocks, ...restored].map(({ label, replaces: old }) => [label, old]));
+  const replaces = new Map<Label, readonly Label[]>();
+  for (const { label, replaces: old } of [...injection.blocks, ...restored])
+    if (old.length > 0) replaces.set(label, old);
   const byLabel = groupBy(resolution.memories, ({ label }) => label);
   const placeAs = (
     { label, memoryId, rank }: Omit<PlacedMemory, "placement" | "replaces">,

@@ -108,7 +108,7 @@ class LikeRequests {
       for (let bits = low; bits !== 0; bits &= bits - 1) this.#count(lowestBit(bits));
       for (let bits = high; bits !== 0; bits &= bits - 1) this.#count(WORD + lowestBit(bits));
     }
-    for (const [bit, common] of this.#weights.entries()) this.#weights[bit] = common ** 2;
+    for (let bit = 0; bit < RECENT_REQUESTS; bit++) this.#weights[bit] = (this.#weights[bit] as number) ** 2;
   }
 
   /** Total weight of those of these requests that are in the mask. */

@@ -1,4 +1,4 @@
-import { type Digest, digestOf, messageDigest } from "../../core/index.js";
+import { type Digest, digestOf, messageDigest, type RetrievedMemory } from "../../core/index.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 
 /**
@@ -15,7 +15,7 @@ function askedFor(request: ComposeRequest): DigestedFields {
     query: request.query,
     // Their digests are made anyway: of a long history the texts take longer than all else here.
     messages: request.messages.map(messageDigest),
-    memories: memoriesAskedFor(request),
+    memories: hasPlainMemories(request) ? request.memories.length : request.memories,
     topK: request.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: request.memoryBudgetTokens,
     memoryBudgetRatio: request.memoryBudgetRatio ?? undefined,
@@ -30,10 +30,21 @@ function askedFor(request: ComposeRequest): DigestedFields {
   };
 }
 
-/** Fields other than the text count only where the request says that its blocks give them: earlier versions read none. */
-function memoriesAskedFor({ memories, blockTemplate }: ComposeRequest): readonly object[] | null {
-  if (memories === null || (blockTemplate ?? null) !== null) return memories;
-  return memories.map(({ id, text }) => ({ id, text }));
+/**
+ * Whether of a request's memories the ids and texts count alone: other fields do only where the request says that its blocks give them, as
+ * earlier versions read none.
+ */
+function hasPlainMemories(
+  request: ComposeRequest,
+): request is ComposeRequest & { memories: readonly RetrievedMemory[] } {
+  return request.memories !== null && (request.blockTemplate ?? null) === null;
+}
+
+/** Ids and texts, each with its length: the same for no other memories. JSON would look at each of their characters for what it escapes. */
+function plainMemories(memories: readonly RetrievedMemory[]): string {
+  let plain = "";
+  for (const { id, text } of memories) plain += `${id.length}:${id}${text.length}:${text}`;
+  return plain;
 }
 
 /** In the form of earlier versions, which had two annotations of ten labels by default. */
@@ -60,7 +71,8 @@ type NotAskedFor =
 
 /** Digest of what a request asks for, to detect a reused request id. */
 export function requestDigest(request: ComposeRequest): Digest {
-  return digestOf(JSON.stringify(askedFor(request)));
+  const asked = JSON.stringify(askedFor(request));
+  return digestOf(hasPlainMemories(request) ? `${asked}\n${plainMemories(request.memories)}` : asked);
 }
 
 /** Whether a stored digest is the request's, in the form of any version. */
@@ -71,11 +83,17 @@ export function isDigestOf(request: ComposeRequest, stored: Digest): boolean {
 }
 
 /**
- * The forms of earlier versions: with the messages themselves, of annotations without a ranking, and before there was a retention and a choice
- * of policy.
+ * The forms of earlier versions: with the memories themselves, with the messages themselves, of annotations without a ranking, and before
+ * there was a retention and a choice of policy.
  */
 function earlierForms(request: ComposeRequest): object[] {
-  const asked = { ...askedFor(request), messages: request.messages };
+  const withMemories = hasPlainMemories(request)
+    ? { ...askedFor(request), memories: request.memories.map(({ id, text }) => ({ id, text })) }
+    : askedFor(request);
+  return [withMemories, ...formsWithMessages(request, { ...withMemories, messages: request.messages })];
+}
+
+function formsWithMessages(request: ComposeRequest, asked: DigestedFields): object[] {
   const { annotations } = request;
   const withReferences = { ...asked, annotations: { ...annotationsAskedFor(annotations), location: true } };
   const forms = annotations.order ? [asked] : [asked, withReferences];

@@ -32,6 +32,7 @@ describe("a request's digest", () => {
       maxPromptTokens: 900,
     };
     expect(isDigestOf(whole, "efUNN__ifU_50CjgyfGchMAnvCxNSNy9kIv57bDNWbo" as Digest)).toBe(true);
+    expect(isDigestOf(whole, "w6QNy4fgr-vqr3IzjpzbAHaIKRXhB7gRSokJ0uGwzcM" as Digest)).toBe(true);
   });
 
   it("is the same wherever the prompt goes, and another for another question, number of memories or policy", () => {
