@@ -155,27 +155,27 @@ export class BlockRegister {
     const blocks = new Map<Label, StoredBlock>();
     const requested: RequestedMemory[] = [];
     const seen = new Map<MemoryId, Label>();
-    const repeated = new Set<MemoryId>();
-    const sharing = new Set<MemoryId>();
-    const conflicting = new Set<MemoryId>();
-    const forgotten = new Set<MemoryId>();
+    const repeated: MemoryId[] = [];
+    const sharing: MemoryId[] = [];
+    const conflicting: MemoryId[] = [];
+    const forgotten: MemoryId[] = [];
     for (const [rank, { id, text, rendered }] of memories.entries()) {
       if (this.#forgotten.has(id)) {
-        forgotten.add(id);
+        forgotten.push(id);
         continue;
       }
       const block = this.#blockFor(id, canonicalText(text));
       const before = seen.get(id);
       if (before === block.label) {
-        repeated.add(id);
+        repeated.push(id);
         continue;
       }
       if (before === undefined) {
         seen.set(id, block.label);
         this.#setCurrent(id, block.label, rendered);
-        if (blocks.has(block.label)) sharing.add(id);
+        if (blocks.has(block.label)) sharing.push(id);
       } else {
-        conflicting.add(id);
+        conflicting.push(id);
         this.#memories.add(id, block.label, false, rendered);
         this.#settle(block, before);
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
@@ -186,12 +186,12 @@ export class BlockRegister {
     return {
       blocks: [...blocks.values()],
       memories: requested,
-      repeated: [...repeated],
-      sharing: [...sharing],
+      repeated: distinct(repeated),
+      sharing,
       contained: [],
       said: [],
-      conflicting: [...conflicting],
-      forgotten: [...forgotten],
+      conflicting: distinct(conflicting),
+      forgotten: distinct(forgotten),
     };
   }
 
@@ -328,4 +328,9 @@ export class BlockRegister {
     block.supersededBy = supersededBy;
     this.#dirtyBlocks.add(block.label);
   }
+}
+
+/** Each once. Mostly there is none. */
+function distinct(ids: readonly MemoryId[]): readonly MemoryId[] {
+  return ids.length < 2 ? ids : [...new Set(ids)];
 }

@@ -9,7 +9,8 @@ const FULL_STOPPED = new Set(
 );
 /** What may end a sentence, or have a closing form: no other character is looked at. */
 const NOTED = /["([{“„«‹「『（［)\]}”»›」』）］.!?…。！？]/g;
-const BULLET = /^[-–—*•·]\s+/;
+const BULLETS = "-–—*•·";
+const BULLET = new RegExp(`^[${BULLETS}]\\s+`);
 /** What may stand behind a sentence's words; white space is one blank here. */
 const BEHIND = " .!…。！";
 /** The same where nothing is asked. */
@@ -24,7 +25,8 @@ const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
  * quotation marks and brackets, before a small letter. All words of the text are in the sentences, in their order. Linear time.
  */
 export function sentencesOf(text: string): readonly string[] {
-  const isSpaced = PRINTABLE_ASCII.test(text) && !text.includes("  ");
+  const isAscii = PRINTABLE_ASCII.test(text);
+  const isSpaced = isAscii && !text.includes("  ");
   const plain = (isSpaced ? text : text.normalize("NFC").replace(/\s+/gu, " ")).trim();
   const sentences: string[] = [];
   let from = 0;
@@ -43,7 +45,7 @@ export function sentencesOf(text: string): readonly string[] {
     }
   }
   sentences.push(plain.slice(from));
-  return sentences.map(comparable).filter((sentence) => sentence !== "");
+  return sentences.map(isAscii ? comparableAscii : comparable).filter((sentence) => sentence !== "");
 }
 
 /** Whether a sentence that begins at `from` ends with the character at `at`. */
@@ -59,9 +61,18 @@ function endsSentence(text: string, at: number, from: number): boolean {
 }
 
 function comparable(sentence: string): string {
-  const said = sentence.trim().replace(BULLET, "");
-  const bare = withoutEnd(said);
+  const bare = withoutEnd(withoutBullet(sentence.trim()));
   return /[\p{L}\p{N}\p{S}]/u.test(bare) ? bare.toLowerCase().normalize("NFC") : "";
+}
+
+/** The same for printable ASCII, where it takes a third of the time. */
+function comparableAscii(sentence: string): string {
+  const bare = withoutEnd(withoutBullet(sentence.trim()));
+  return /[a-z0-9$+<=>^`|~]/i.test(bare) ? bare.toLowerCase() : "";
+}
+
+function withoutBullet(sentence: string): string {
+  return BULLETS.includes(sentence.charAt(0)) ? sentence.replace(BULLET, "") : sentence;
 }
 
 /** A sentence without the punctuation at its end; a question has one mark. By characters: a pattern would try every position. */
