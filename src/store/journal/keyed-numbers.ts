@@ -26,7 +26,8 @@ export function memoryHashes(ids: Iterable<MemoryId>, digests: DigestSeal): numb
 function keyedBlocks(names: readonly string[], digests: DigestSeal): Buffer {
   const blocks = Buffer.allocUnsafe(names.length * DigestSeal.BLOCK_BYTES);
   for (const [at, name] of names.entries()) {
-    hash("sha256", name, "buffer").copy(blocks, at * DigestSeal.BLOCK_BYTES, 0, DigestSeal.BLOCK_BYTES);
+    // A digest as a string of bytes takes a third of the time of one as a buffer.
+    blocks.write(hash("sha256", name, "binary"), at * DigestSeal.BLOCK_BYTES, DigestSeal.BLOCK_BYTES, "latin1");
   }
   return digests.sealBlocks(blocks);
 }
