@@ -146,6 +146,7 @@ export class BlockRegister {
 
   /** The memory's other blocks with the same words, which only another block template renders differently; newest first. */
   sameWordsAs(id: MemoryId, label: Label): readonly Label[] {
+    if (!this.#memories.hasSeveral(id)) return [];
     const others = this.#memories.labelsOf(id).filter((other) => other !== label);
     return others.filter((other) => this.#memories.areSameWords(id, other, label, this.textOf)).sort((a, b) => b - a);
   }
@@ -159,8 +160,9 @@ export class BlockRegister {
     const sharing: MemoryId[] = [];
     const conflicting: MemoryId[] = [];
     const forgotten: MemoryId[] = [];
-    for (const [rank, { id, text, rendered }] of memories.entries()) {
-      if (this.#forgotten.has(id)) {
+    for (let rank = 0; rank < memories.length; rank++) {
+      const { id, text, rendered } = memories[rank] as RenderedMemory;
+      if (this.#forgotten.size > 0 && this.#forgotten.has(id)) {
         forgotten.push(id);
         continue;
       }
@@ -279,7 +281,8 @@ export class BlockRegister {
   }
 
   #escapingOf(label: Label): Escaping {
-    return this.#escapings.get(label) ?? BY_LINES;
+    // Mostly there are none, and every line of a prompt asks.
+    return this.#escapings.size === 0 ? BY_LINES : (this.#escapings.get(label) ?? BY_LINES);
   }
 
   #escape(label: Label, text: string): void {
@@ -310,8 +313,8 @@ export class BlockRegister {
 
   /** Makes the block's text the memory's current one. The memory's old block is superseded if no other memory has it. */
   #setCurrent(id: MemoryId, label: Label, rendered: RenderedWords | undefined): void {
+    if (this.#memories.isCurrentAs(id, label, rendered)) return;
     const before = this.#memories.currentOf(id);
-    if (before === label && this.#memories.isRenderedAs(id, label, rendered)) return;
     this.#memories.add(id, label, true, rendered);
     if (before === label) return;
     this.#settle(this.#blocks.get(label) as StoredBlock, null);

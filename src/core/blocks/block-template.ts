@@ -108,19 +108,22 @@ export interface TemplatedMemory {
  * alone takes more than half of them, the block is the memory's text without it. Pure, and the same on every machine.
  */
 export function renderMemory(template: BlockTemplate, memory: RetrievedMemory, max: number): TemplatedMemory {
+  if (template.id === null) return asItIs(memory, max);
   const { id, fields = {} } = memory;
-  const own = template.id === null ? "" : canonicalText(memory.text);
+  const own = canonicalText(memory.text);
   const before = textOf(template, template.before, fields).trimStart();
   const after = textOf(template, template.after, fields).trimEnd();
   const added = before.length + after.length;
-  if (template.id === null || own === "" || added > max / 2) {
-    const isCut = memory.text.length > max;
-    return { memory: { id, text: isCut ? cutText(memory.text, max) : memory.text }, isCut };
-  }
+  if (own === "" || added > max / 2) return asItIs(memory, max);
   const isCut = own.length + added > max;
   const words = isCut ? cutText(own, max - added) : own;
   const rendered = { template: template.id, start: before.length, length: words.length };
   return { memory: { id, text: before + words + after, rendered }, isCut };
+}
+
+function asItIs({ id, text }: RetrievedMemory, max: number): TemplatedMemory {
+  const isCut = text.length > max;
+  return { memory: { id, text: isCut ? cutText(text, max) : text }, isCut };
 }
 
 function textOf({ writeTime }: BlockTemplate, groups: readonly Group[], fields: MemoryFields): string {

@@ -15,7 +15,7 @@ export interface PromptTexts {
   /** Blocks that it has already and that are current. */
   readonly standing: readonly Label[];
   /** Blocks that are to be given in any case, because they supersede one that it has. */
-  readonly due: ReadonlySet<Label>;
+  readonly due: Pick<ReadonlySet<Label>, "has">;
   /** The user's question; null: a tool's result. */
   readonly question: string | null;
   /** Exchanges of its messages, as they are written back. */

@@ -40,6 +40,11 @@ export class MemoryVersions {
     return versions === undefined ? [] : labelsIn(versions);
   }
 
+  /** Whether a memory has or had more than one text. */
+  hasSeveral(id: MemoryId): boolean {
+    return (this.#versions.get(id)?.table?.size ?? 1) > 1;
+  }
+
   /** Where a memory's own words stand in a block's text; undefined: they are all of it. */
   renderedOf(id: MemoryId, label: Label): RenderedWords | undefined {
     const versions = this.#versions.get(id);
@@ -47,9 +52,11 @@ export class MemoryVersions {
     return versions?.current === label ? versions.rendered : undefined;
   }
 
-  /** Whether a memory's own words stand there in a block's text. */
-  isRenderedAs(id: MemoryId, label: Label, rendered: RenderedWords | undefined): boolean {
-    const known = this.renderedOf(id, label);
+  /** Whether a block is a memory's current text, in which its own words stand there. */
+  isCurrentAs(id: MemoryId, label: Label, rendered: RenderedWords | undefined): boolean {
+    const versions = this.#versions.get(id);
+    if (versions?.current !== label) return false;
+    const known = versions.table === null ? versions.rendered : versions.table.get(label);
     return (
       known?.template === rendered?.template && known?.start === rendered?.start && known?.length === rendered?.length
     );

@@ -174,23 +174,21 @@ function placeMemories(
   const replaces = new Map<Label, readonly Label[]>();
   for (const { label, replaces: old } of [...injection.blocks, ...restored])
     if (old.length > 0) replaces.set(label, old);
+  const placed: PlacedMemory[] = [];
+  const place = (label: Label, memoryId: MemoryId, rank: number | null, placement: Placement) => {
+    placed.push({ label, memoryId, placement, rank, replaces: replaces.get(label) ?? NOTHING_REPLACED });
+  };
   const byLabel = groupBy(resolution.memories, ({ label }) => label);
-  const placeAs = (
-    { label, memoryId, rank }: Omit<PlacedMemory, "placement" | "replaces">,
-    placement: Placement,
-  ): PlacedMemory => ({
-    label,
-    memoryId,
-    placement,
-    rank,
-    replaces: replaces.get(label) ?? NOTHING_REPLACED,
-  });
-  const inThisTurn = ordering.labels.flatMap((label, at) =>
-    ordering.carried.has(label)
-      ? [placeAs({ label, memoryId: register.memoryOf(label) as MemoryId, rank: null }, "carried_over")]
-      : (byLabel.get(label) ?? []).map((memory) => placeAs(memory, at < cachedBlocks ? "cached_prefix" : "new")),
-  );
-  const placed = new Set(ordering.labels);
-  const earlier = resolution.memories.filter(({ label }) => !placed.has(label) && !heldBack.has(label));
-  return [...inThisTurn, ...earlier.map((memory) => placeAs(memory, "earlier_turn"))];
+  for (const [at, label] of ordering.labels.entries()) {
+    if (ordering.carried.has(label)) place(label, register.memoryOf(label) as MemoryId, null, "carried_over");
+    else {
+      const placement = at < cachedBlocks ? "cached_prefix" : "new";
+      for (const { memoryId, rank } of byLabel.get(label) ?? []) place(label, memoryId, rank, placement);
+    }
+    byLabel.delete(label);
+  }
+  if (byLabel.size === 0) return placed;
+  for (const { label, memoryId, rank } of resolution.memories)
+    if (byLabel.has(label) && !heldBack.has(label)) place(label, memoryId, rank, "earlier_turn");
+  return placed;
 }

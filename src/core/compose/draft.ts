@@ -7,7 +7,7 @@ import type { ResidencyModel } from "../context-index/residency.js";
 import { chooseRetention, type RetainableTurn } from "../conversation/choose-retention.js";
 import { NOTHING_STANDING, type RecalledHistory, type Standing, standingOf } from "../conversation/conversation.js";
 import type { HistoryTerms } from "../conversation/epoch.js";
-import { injectionTokens, planInjection, supersedesStanding } from "../conversation/injecting.js";
+import { injectionTokens, planInjection, type SupersededLabels, supersededIn } from "../conversation/injecting.js";
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/retention.js";
 import type { AnnotationSettings } from "../prompt/annotations.js";
@@ -138,7 +138,7 @@ export function draftWith(
           state,
           { ...input, carried: start.carried },
           recalled,
-          withoutRepeats(register, retrieved, NOTHING_STANDING, input),
+          withoutRepeats(register, retrieved, NOTHING_STANDING, new Map(), input),
         );
   const past = begun === null ? recalled : { ...recalled, history: begun.history };
   const head = begun?.head ?? null;
@@ -151,14 +151,16 @@ export function draftWith(
   const going = replayed(false);
   const asGivenIn = ({ turns: replayedTurns }: Replay) => {
     const standing = standingOf(replayedTurns.map(({ injection }) => injection));
-    return { standing, resolution: withoutRepeats(register, asGiven(register, retrieved, standing), standing, input) };
+    const superseded = supersededIn(register, standing);
+    const given = asGiven(register, retrieved, standing);
+    return { standing, superseded, resolution: withoutRepeats(register, given, standing, superseded, input) };
   };
   const continued = asGivenIn(going);
   const turn = { resolution: continued.resolution, answer, question, placement };
   const chosen = chosenRetention(state, input, past, going, turn, head !== null);
   const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0 };
   const replay = choice.freshStart ? replayed(true) : going;
-  const { standing, resolution } = replay === going ? continued : asGivenIn(replay);
+  const { standing, superseded, resolution } = replay === going ? continued : asGivenIn(replay);
   const { prompt } = replay;
   prompt.push(answer);
 
@@ -170,6 +172,7 @@ export function draftWith(
     selectBlocks(state, resolution, input, {
       anchor: prompt.anchorFor(placement),
       standing,
+      superseded,
       before: before(true) + countTokens(SECTION_OPENING),
       after: questionTokens,
       room: room === null ? null : room - before(true) - questionTokens,
@@ -178,6 +181,7 @@ export function draftWith(
   const injection = planInjection(register, {
     requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
     standing,
+    superseded,
     placed: head === null ? ordering.labels : [],
     carried: ordering.carried,
     placement,
@@ -207,15 +211,15 @@ function withoutRepeats(
   register: BlockRegister,
   resolution: Resolution,
   standing: Standing,
+  superseded: SupersededLabels,
   { dedupe = DEFAULT_DEDUPE, messages }: ComposeInput,
 ): Resolution {
   if (dedupe === "exact") return resolution;
   const asked = messages.at(-1);
+  const outdated = new Set([...standing.replaced.keys(), ...[...superseded.values()].flat()]);
   return withoutContained(register, resolution, {
-    standing: [...standing.given].filter(
-      (label) => !standing.replaced.has(label) && register.successor(label) === null,
-    ),
-    due: supersedesStanding(register, standing),
+    standing: outdated.size === 0 ? [...standing.given] : [...standing.given].filter((label) => !outdated.has(label)),
+    due: superseded,
     question: asked?.role === "user" ? messageText(asked) : null,
     exchanges: () => new Set(exchangesIn(messages).map(canonicalText)),
   });

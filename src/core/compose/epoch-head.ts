@@ -76,6 +76,7 @@ export function beginEpoch(
     {
       anchor,
       standing: NOTHING_STANDING,
+      superseded: new Map(),
       before: messagesTokens(head.messages, countTokens) + countTokens(SECTION_OPENING),
       after: messagesTokens(rest.messages, countTokens),
       room: null,

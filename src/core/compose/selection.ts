@@ -1,7 +1,7 @@
 import type { StoredBlock } from "../blocks/context-block.js";
 import type { Resolution } from "../blocks/resolution.js";
 import type { Standing } from "../conversation/conversation.js";
-import { supersedesStanding } from "../conversation/injecting.js";
+import type { SupersededLabels } from "../conversation/injecting.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
 import { orderAfter } from "../ordering/order-after.js";
 import type { CarryAllowance, Ordering, OrderingRequest } from "../ordering/ordering.js";
@@ -45,6 +45,8 @@ export interface BlockPlace {
   readonly anchor: Digest;
   /** What earlier turns of this prompt injected. */
   readonly standing: Standing;
+  /** What of that is superseded. */
+  readonly superseded: SupersededLabels;
   /** Tokens before and after the blocks. */
   readonly before: number;
   readonly after: number;
@@ -57,12 +59,11 @@ export function selectBlocks(
   state: ScopeState,
   resolution: Resolution,
   input: SelectionInput,
-  { anchor, standing, before, after, room }: BlockPlace,
+  { anchor, standing, superseded, before, after, room }: BlockPlace,
 ): Selection {
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
-  const superseding = supersedesStanding(state.register, standing);
   const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
-  const wanted = mostRelevant(fresh, superseding, input.depth?.blocks ?? fresh.length);
+  const wanted = mostRelevant(fresh, superseded, input.depth?.blocks ?? fresh.length);
   const request: OrderingRequest = {
     anchor,
     retrieved: room === null ? wanted : fitting(wanted, room),
@@ -77,7 +78,7 @@ export function selectBlocks(
     resolution,
     fresh,
     freshTokens,
-    due: fresh.filter(({ label }) => superseding.has(label)).length,
+    due: fresh.filter(({ label }) => superseded.has(label)).length,
     heldBack: new Set(fresh.map(({ label }) => label).filter((label) => !placed.has(label))),
     request,
     ordering,
@@ -88,7 +89,7 @@ export function selectBlocks(
  * The most relevant blocks. Blocks that supersede a text in the prompt always count among them, else the outdated text would count as
  * current.
  */
-function mostRelevant(fresh: readonly StoredBlock[], due: ReadonlySet<Label>, count: number): readonly StoredBlock[] {
+function mostRelevant(fresh: readonly StoredBlock[], due: SupersededLabels, count: number): readonly StoredBlock[] {
   if (count >= fresh.length) return fresh;
   const others = fresh.filter(({ label }) => !due.has(label));
   const left = new Set(others.slice(Math.max(0, count - (fresh.length - others.length))).map(({ label }) => label));

@@ -9,7 +9,7 @@ import type { Label } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import { autoRetention, type SectionSize } from "./auto-retention.js";
 import { NOTHING_STANDING, type Standing, standingOf } from "./conversation.js";
-import { injectionTokens, planInjection } from "./injecting.js";
+import { injectionTokens, planInjection, supersededIn } from "./injecting.js";
 import type { Replay } from "./replay.js";
 import type { RetentionChoice } from "./retention.js";
 import type { Turn } from "./turn.js";
@@ -35,6 +35,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const answered = messagesTokens(turn.answer.messages, countTokens);
   const section = (standing: Standing): SectionSize => {
     const injection = planInjection(register, {
+      superseded: supersededIn(register, standing),
       requested,
       standing,
       // In relevance order: a possible order annotation is not counted.

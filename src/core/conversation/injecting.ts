@@ -12,8 +12,9 @@ import type { Turn } from "./turn.js";
 export interface InjectionRequest {
   /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];
-  /** What the prompt contains already. */
+  /** What the prompt contains already, and what of that is superseded. */
   readonly standing: Standing;
+  readonly superseded: SupersededLabels;
   /** The blocks that are not in the prompt yet, in prompt order. */
   readonly placed: readonly Label[];
   /** Those of them that were not retrieved; no annotation names them. */
@@ -28,8 +29,7 @@ export interface InjectionRequest {
  * current.
  */
 export function planInjection(register: BlockRegister, request: InjectionRequest): Injection {
-  const { requested, standing, placed, settings } = request;
-  const replacing = replacedBySuccessor(register, standing);
+  const { requested, standing, superseded: replacing, placed, settings } = request;
   const blocks = placed.map((label) => register.injected(label, replacing.get(label) ?? []));
   const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
   const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
@@ -54,13 +54,11 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
   return { blocks, annotations };
 }
 
-/** Labels of current blocks that supersede a block in the prompt. */
-export function supersedesStanding(register: BlockRegister, standing: Standing): ReadonlySet<Label> {
-  return new Set(replacedBySuccessor(register, standing).keys());
-}
+/** Labels in a prompt whose text is superseded, by the label of the current block that supersedes it. */
+export type SupersededLabels = ReadonlyMap<Label, readonly Label[]>;
 
-/** Labels in the prompt whose text is superseded, by the label of the successor. */
-function replacedBySuccessor(register: BlockRegister, standing: Standing): ReadonlyMap<Label, readonly Label[]> {
+/** What of a prompt is superseded. Looks at every block in it, so a prompt asks once. */
+export function supersededIn(register: BlockRegister, standing: Standing): SupersededLabels {
   const replacing = new Map<Label, Label[]>();
   for (const old of standing.given) {
     const successor = register.successor(old);

@@ -296,7 +296,7 @@ export function writeCompose(answer: ComposeAnswer): z.input<typeof composeResul
       memory_id: block.memoryId,
       placement: block.placement,
       rank: block.rank,
-      replaces: [...block.replaces],
+      replaces: block.replaces.slice(),
     })),
     annotations: [...answer.annotations],
     plan: {

@@ -84,6 +84,9 @@ function newestTurn({ counters }: ScopeChanges): number {
 
 /** Memories that may be new: of one that a further text came to, another version is listed, with a label from before. */
 function newMemories({ register: { blocks, versions } }: ScopeChanges): ReadonlySet<MemoryId> {
+  const all = new Set(versions.map(({ memoryId }) => memoryId));
+  // One version each, and so the first: of others all are listed.
+  if (all.size === versions.length) return all;
   const newLabels = new Set(blocks.map(({ label }) => label));
   const counts = new Map<MemoryId, number>();
   for (const { memoryId } of versions) counts.set(memoryId, (counts.get(memoryId) ?? 0) + 1);
