@@ -164,8 +164,12 @@ export function draftWith(
   const { prompt } = replay;
   prompt.push(answer);
 
-  const before = (hasSection: boolean) =>
-    replay.tokens + tokensBeforeSection(answer.messages, placement, hasSection, countTokens);
+  const beforeText = replay.tokens + tokensBeforeSection(answer.messages, placement, false, countTokens);
+  const beforeSection =
+    placement === "in-tool-result"
+      ? replay.tokens + tokensBeforeSection(answer.messages, placement, true, countTokens)
+      : beforeText;
+  const before = (hasSection: boolean) => (hasSection ? beforeSection : beforeText);
   const questionTokens = messagesTokens(question.messages, countTokens);
   const selection =
     head?.selection ??
