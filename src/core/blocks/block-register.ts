@@ -172,10 +172,12 @@ export class BlockRegister {
         repeated.push(id);
         continue;
       }
+      const distinctBlocks = blocks.size;
+      blocks.set(block.label, block);
       if (before === undefined) {
         seen.set(id, block.label);
         this.#setCurrent(id, block.label, rendered);
-        if (blocks.has(block.label)) sharing.push(id);
+        if (blocks.size === distinctBlocks) sharing.push(id);
       } else {
         conflicting.push(id);
         this.#memories.add(id, block.label, false, rendered);
@@ -183,7 +185,6 @@ export class BlockRegister {
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
       requested.push({ memoryId: id, label: block.label, rank });
-      blocks.set(block.label, block);
     }
     return {
       blocks: [...blocks.values()],

@@ -121,9 +121,9 @@ export function renderMemory(template: BlockTemplate, memory: RetrievedMemory, m
   return { memory: { id, text: before + words + after, rendered }, isCut };
 }
 
-function asItIs({ id, text }: RetrievedMemory, max: number): TemplatedMemory {
-  const isCut = text.length > max;
-  return { memory: { id, text: isCut ? cutText(text, max) : text }, isCut };
+function asItIs(memory: RetrievedMemory, max: number): TemplatedMemory {
+  const { id, text } = memory;
+  return text.length > max ? { memory: { id, text: cutText(text, max) }, isCut: true } : { memory, isCut: false };
 }
 
 function textOf({ writeTime }: BlockTemplate, groups: readonly Group[], fields: MemoryFields): string {

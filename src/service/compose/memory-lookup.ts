@@ -88,9 +88,13 @@ export function settleLookup(
 function asBlocks(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[]): MemoryLookup {
   const source = request.blockTemplate ?? parts.blockTemplate ?? DEFAULT_BLOCK_TEMPLATE;
   const template = parts.templates.get(source, request.timeZone ?? parts.timeZone ?? DEFAULT_TIME_ZONE);
-  const rendered = found.map((memory) => renderMemory(template, memory, parts.maxMemoryCharacters));
-  const cut = rendered.filter(({ isCut }) => isCut).map(({ memory }) => memory.id);
-  return { found: rendered.map(({ memory }) => memory), ...(cut.length === 0 ? {} : { cut }) };
+  const cut: MemoryId[] = [];
+  const rendered = found.map((given) => {
+    const { memory, isCut } = renderMemory(template, given, parts.maxMemoryCharacters);
+    if (isCut) cut.push(memory.id);
+    return memory;
+  });
+  return cut.length === 0 ? { found: rendered } : { found: rendered, cut };
 }
 
 function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {
