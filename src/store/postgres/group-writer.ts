@@ -1,3 +1,4 @@
+import { setTimeout as setTimer } from "node:timers";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { StaleScopeError, StoreUnavailableError } from "../api/store.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
@@ -8,6 +9,8 @@ import { faultOfPostgres, isConnectionLost, isDuplicate, isUndoneForAnother } fr
 
 /** Most units per transaction: bounds the wait of the first. */
 const MOST_UNITS = 32;
+/** Milliseconds for which the next group waits for the one under way: one after the other they are larger, and fewer. */
+const PATIENCE_MS = 20;
 /** How often a transaction is run that the server undid for another's sake. */
 const MOST_ATTEMPTS = 4;
 /** Milliseconds for which commits wait for a server that went away, before they and all later ones fail at once. */
@@ -26,14 +29,16 @@ interface Job {
 }
 
 /**
- * Group commit: the units that came while others were under way share a transaction. A few groups are under way at once; one scope's units
- * are in one of them at most, so they are applied in order.
+ * Group commit: the units that came while others were under way share a transaction. Another group starts beside one that takes long, as it
+ * may wait for a lock; one scope's units are in one of them at most, so they are applied in order.
  */
 export class GroupWriter {
   readonly #waiting: Job[] = [];
   readonly #scopes = new Set<string>();
   readonly #settling = new Set<Promise<void>>();
   #isScheduled = false;
+  /** Runs while the newest group is waited for. */
+  #patience: NodeJS.Timeout | null = null;
   /** When the server was first found away; null: it answers. */
   #awaySince: number | null = null;
 
@@ -66,7 +71,7 @@ export class GroupWriter {
 
   /** Waits for the other commits of this iteration of the event loop. */
   #schedule(): void {
-    if (this.#isScheduled || this.#settling.size >= WRITERS) return;
+    if (this.#isScheduled || !this.#mayStart()) return;
     this.#isScheduled = true;
     void setImmediate().then(() => {
       this.#isScheduled = false;
@@ -74,12 +79,27 @@ export class GroupWriter {
     });
   }
 
+  #mayStart(): boolean {
+    return this.#settling.size === 0 || (this.#patience === null && this.#settling.size < WRITERS);
+  }
+
+  #endPatience(): void {
+    if (this.#patience !== null) clearTimeout(this.#patience);
+    this.#patience = null;
+  }
+
   #start(): void {
-    while (this.#settling.size < WRITERS) {
+    while (this.#mayStart()) {
       const group = this.#takeGroup();
       if (group.length === 0) return;
+      this.#endPatience();
+      this.#patience = setTimer(() => {
+        this.#patience = null;
+        this.#start();
+      }, PATIENCE_MS);
       const settling: Promise<void> = this.#commit(group).finally(() => {
         this.#settling.delete(settling);
+        if (this.#settling.size === 0) this.#endPatience();
         for (const { units } of group) for (const { lock } of units) this.#scopes.delete(lock);
         this.#start();
       });
