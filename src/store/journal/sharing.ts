@@ -11,6 +11,9 @@ import { SharedMessage, sharedKey } from "./shared-message.js";
 const SHORT = 100;
 /** JSON of a message for which a row more is little: it may come again, whatever it is in. */
 const LONG = 8_000;
+/** Most characters of JSON for one of a text, and for what is around a plain message's. */
+const MOST_ESCAPED = 6;
+const FRAME = 40;
 /** The last messages of a turn that may be new: an answer and a question, a tool's calls and results. */
 const MOST_NEW = 8;
 
@@ -55,7 +58,11 @@ export function shareMessages(restated: readonly GivenTurn[], composed: GivenTur
 export function isWorthARow(message: ChatMessage, isNew: boolean): boolean {
   const { content } = message;
   const most = isNew ? LONG : SHORT;
-  return (typeof content === "string" && content.length > most) || JSON.stringify(message).length > most;
+  if (typeof content === "string") {
+    if (content.length > most) return true;
+    if (Object.keys(message).length === 2 && content.length * MOST_ESCAPED + FRAME <= most) return false;
+  }
+  return JSON.stringify(message).length > most;
 }
 
 /**
