@@ -52,6 +52,14 @@ export interface Retrieved {
   readonly freeAt?: CommitBase | undefined;
 }
 
+/** What of it, and of the memories found, is input of the core. */
+interface FoundMemories extends Pick<Retrieved, "front"> {
+  readonly memories: ComposeInput["memories"];
+  readonly depth: Depth | null;
+}
+
+const NOTHING_FOUND: FoundMemories = { memories: [], front: [], depth: null };
+
 /** An answer, and whether it is a stored one that is repeated. */
 export interface PlannedPrompt {
   readonly answer: ComposeAnswer;
@@ -212,10 +220,10 @@ export class PromptPlanner {
     if (this.routing.namesFor(request).length > 0) return null;
     const past = await this.#past(working, request, true);
     const { scope, state } = working;
-    const { messages: said, historyTerms } = this.#saidIn(request, past);
+    const said = this.#saidIn(request, past);
     // What a window's prompt begins with depends on its memories.
-    if (historyTerms?.window != null) return null;
-    const head = promptHead(state, this.#context({ ...request, messages: said }, past, this.parts.now()));
+    if (said.historyTerms?.window != null) return null;
+    const head = promptHead(state, this.#input(state, request, said, past, NOTHING_FOUND, this.parts.now()));
     if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
     const { messages, fields, headers } = this.#engineOf(request).emit(
@@ -244,8 +252,9 @@ export class PromptPlanner {
     texts: readonly (readonly Digest[])[],
   ): Promise<KnownTexts> {
     const past = await this.#readPast(working, request);
-    const { messages } = this.#saidIn(request, past);
-    return knownTexts(working.state, this.#context({ ...request, messages }, past, this.parts.now()), texts);
+    const { state } = working;
+    const said = this.#saidIn(request, past);
+    return knownTexts(state, this.#input(state, request, said, past, NOTHING_FOUND, this.parts.now()), texts);
   }
 
   /** The stored answer of a request's id; null for none. */
@@ -293,7 +302,7 @@ export class PromptPlanner {
     request: ComposeRequest,
     { messages, historyTerms }: Pick<SaidMessages, "messages" | "historyTerms">,
     { conversation, isOurs, recalled }: StoredPast,
-    { memories, front, depth }: Pick<ComposeInput, "memories"> & { front: readonly Digest[]; depth: Depth | null },
+    { memories, front, depth }: FoundMemories,
     now: number,
   ): ComposeInput {
     // Field by field: a copy of the request would take longer than all else here.
@@ -328,22 +337,6 @@ export class PromptPlanner {
     if (conversationId === null) return { messages, warnings: [] };
     const ratio = historyRatio ?? DEFAULT_HISTORY_RATIO;
     return readHistory(stored, { messages, history: this.#historyOf(request), ratio });
-  }
-
-  /** The part of the input that is known before the memory search. */
-  #context(request: ComposeRequest, { conversation, isOurs, recalled }: StoredPast, now: number) {
-    const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
-    return {
-      conversation,
-      messages: request.messages,
-      residency,
-      retention: request.retention ?? defaults.retention,
-      now,
-      toolMemories: this.#toolMemoriesOf(request),
-      countTokens,
-      isOurs,
-      recalled,
-    };
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {
