@@ -41,11 +41,11 @@ export async function readPast(
 ): Promise<StoredPast> {
   const known = new Set<Digest>();
   const isOurs = (section: Digest) => known.has(section);
-  const learn = async (asked: readonly Digest[]) => {
-    for (const section of await store.knownSections(scope, asked)) known.add(section);
+  const learn = async (said: readonly ChatMessage[]) => {
+    const asked = possibleSections(said);
+    if (asked.length > 0) for (const section of await store.knownSections(scope, asked)) known.add(section);
   };
-  const asked = possibleSections(messages);
-  if (asked.length > 0) await learn(asked);
+  await learn(messages);
   if (id === null) return { conversation: null, history: null, isOurs, recalled: null, isRead: known.size > 0 };
   const loaded = state.loadedConversation(id);
   // Of a scope that was never stored there is nothing to read.
@@ -56,10 +56,7 @@ export async function readPast(
   const isCut = turns.newest !== undefined && recalled.history.turns.at(-1)?.turn !== turns.newest;
   const history = name === "stored" || isCut ? await store.findHistory(scope, id) : null;
   // A client may have said it in a section's form.
-  if (history !== null) {
-    const said = possibleSections(history.messages);
-    if (said.length > 0) await learn(said);
-  }
+  if (history !== null) await learn(history.messages);
   const isRead = known.size > 0 || history !== null || (loaded === undefined && turns.newest !== undefined);
   // With more sections known the same messages may say less.
   return { conversation, history, isOurs, recalled: history === null ? recalled : null, isRead };
