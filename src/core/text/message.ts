@@ -38,12 +38,12 @@ export function messageDigest(message: ChatMessage): Digest {
 }
 
 /** Whether a message is a role and a text, and nothing else: most messages of a history are. */
-function isPlain(message: ChatMessage): message is ChatMessage & { readonly content: string } {
+export function isPlainMessage(message: ChatMessage): message is ChatMessage & { readonly content: string } {
   return typeof message.content === "string" && Object.keys(message).length === 2;
 }
 
 function digestMessage(message: ChatMessage): Digest {
-  if (isPlain(message)) {
+  if (isPlainMessage(message)) {
     // The same text as canonicalJson gives, without its recursion.
     return digestOf(`{"content":${JSON.stringify(message.content)},"role":${JSON.stringify(message.role)}}`);
   }
@@ -63,7 +63,7 @@ export function messageText(message: ChatMessage): string {
 
 /** Everything in a message that costs tokens, as one text: its content and any other fields. */
 export function countedText(message: ChatMessage): string {
-  if (isPlain(message)) return message.content;
+  if (isPlainMessage(message)) return message.content;
   const { role: _role, content: _content, [ITEM_FORM]: _form, providerOptions: _options, ...rest } = message;
   const text = [messageText(message), ...callsIn(message)].join("\n");
   return Object.keys(rest).length === 0 ? text : `${text}\n${canonicalJson(rest)}`;

@@ -1,4 +1,4 @@
-import { type ChatMessage, type Digest, messageDigest, type Turn } from "../../core/index.js";
+import { type ChatMessage, type Digest, isPlainMessage, messageDigest, type Turn } from "../../core/index.js";
 import type { SaidTurn } from "./packed-turn.js";
 import { SharedMessage, sharedKey } from "./shared-message.js";
 
@@ -58,10 +58,8 @@ export function shareMessages(restated: readonly GivenTurn[], composed: GivenTur
 export function isWorthARow(message: ChatMessage, isNew: boolean): boolean {
   const { content } = message;
   const most = isNew ? LONG : SHORT;
-  if (typeof content === "string") {
-    if (content.length > most) return true;
-    if (Object.keys(message).length === 2 && content.length * MOST_ESCAPED + FRAME <= most) return false;
-  }
+  if (typeof content === "string" && content.length > most) return true;
+  if (isPlainMessage(message) && message.content.length * MOST_ESCAPED + FRAME <= most) return false;
   return JSON.stringify(message).length > most;
 }
 
