@@ -16,8 +16,7 @@ export interface ContextBlock {
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: vertical tab and form feed are line breaks to some readers of a prompt
 const LINE_BREAK = /[\r\u000b\u000c\u0085\u2028\u2029]/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the same
-const LINE_BREAKS = /\r\n|[\r\u000b\u000c\u0085\u2028\u2029]/g;
+const LINE_BREAKS = new RegExp(`\\r\\n|${LINE_BREAK.source}`, "g");
 
 /**
  * The canonical form of a memory's text, which is compared, stored and rendered: every kind of line break becomes `\n`, unpaired surrogates

@@ -9,13 +9,16 @@ const FULL_STOPPED = new Set(
 );
 /** What may end a sentence, or have a closing form: no other character is looked at. */
 const NOTED = /["([{“„«‹「『（［)\]}”»›」』）］.!?…。！？]/g;
-const BULLETS = "-–—*•·";
-const BULLET = new RegExp(`^[${BULLETS}]\\s+`);
+const BULLET = /^[-–—*•·]\s+/;
 /** What may stand behind a sentence's words; white space is one blank here. */
 const BEHIND = " .!…。！";
 /** The same where nothing is asked. */
 const BEHIND_STATED = `${BEHIND},;:`;
 const ASKS = "?？";
+/** What a sentence has at least one of. */
+const SAID = /[\p{L}\p{N}\p{S}]/u;
+/** The same characters, as far as they are ASCII. */
+const SAID_IN_ASCII = /[A-Za-z0-9$+<=>^`|~]/;
 /** Text of which every Unicode normal form is itself, and whose only white space is the blank. */
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
@@ -45,7 +48,7 @@ export function sentencesOf(text: string): readonly string[] {
     }
   }
   sentences.push(plain.slice(from));
-  return sentences.map(isAscii ? comparableAscii : comparable).filter((sentence) => sentence !== "");
+  return sentences.map((sentence) => comparable(sentence, isAscii)).filter((sentence) => sentence !== "");
 }
 
 /** Whether a sentence that begins at `from` ends with the character at `at`. */
@@ -60,19 +63,11 @@ function endsSentence(text: string, at: number, from: number): boolean {
   return word.length > 1 && !word.includes(".") && !/^\p{N}+$/u.test(word) && !FULL_STOPPED.has(word.toLowerCase());
 }
 
-function comparable(sentence: string): string {
-  const bare = withoutEnd(withoutBullet(sentence.trim()));
-  return /[\p{L}\p{N}\p{S}]/u.test(bare) ? bare.toLowerCase().normalize("NFC") : "";
-}
-
-/** The same for printable ASCII, where it takes a third of the time. */
-function comparableAscii(sentence: string): string {
-  const bare = withoutEnd(withoutBullet(sentence.trim()));
-  return /[a-z0-9$+<=>^`|~]/i.test(bare) ? bare.toLowerCase() : "";
-}
-
-function withoutBullet(sentence: string): string {
-  return BULLETS.includes(sentence.charAt(0)) ? sentence.replace(BULLET, "") : sentence;
+/** ASCII needs neither Unicode's classes nor its normal forms, which take most of the time. */
+function comparable(sentence: string, isAscii: boolean): string {
+  const bare = withoutEnd(sentence.trim().replace(BULLET, ""));
+  if (!(isAscii ? SAID_IN_ASCII : SAID).test(bare)) return "";
+  return isAscii ? bare.toLowerCase() : bare.toLowerCase().normalize("NFC");
 }
 
 /** A sentence without the punctuation at its end; a question has one mark. By characters: a pattern would try every position. */
