@@ -117,16 +117,15 @@ function listOf(value: unknown): { readonly items: unknown; readonly path: strin
 function rankedMemory(parsed: z.infer<typeof item>): RankedMemory {
   const score = parsed.rerankScore ?? parsed.rerank_score;
   const fields = mem0Fields(parsed);
-  const [id, text] = [parsed.id as MemoryId, parsed.memory];
+  const memory = { id: parsed.id as MemoryId, text: parsed.memory };
   return {
-    memory: fields === undefined ? { id, text } : { id, text, fields },
+    memory: fields === undefined ? memory : { ...memory, fields },
     rerankScore: typeof score === "number" && Number.isFinite(score) ? score : null,
   };
 }
 
 /** `score` is left alone on purpose: Mem0 has already sorted by it, and its rounding must not reorder what it calls equal. */
 function byRerankScore(ranked: readonly RankedMemory[]): readonly RetrievedMemory[] {
-  if (ranked.every(({ rerankScore }) => rerankScore === null)) return ranked.map(({ memory }) => memory);
   const order = ranked.toSorted((a, b) => {
     if (a.rerankScore === null || b.rerankScore === null)
       return Number(a.rerankScore === null) - Number(b.rerankScore === null);

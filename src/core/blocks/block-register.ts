@@ -160,9 +160,8 @@ export class BlockRegister {
     const sharing: MemoryId[] = [];
     const conflicting: MemoryId[] = [];
     const forgotten: MemoryId[] = [];
-    for (let rank = 0; rank < memories.length; rank++) {
-      const { id, text, rendered } = memories[rank] as RenderedMemory;
-      if (this.#forgotten.size > 0 && this.#forgotten.has(id)) {
+    for (const [rank, { id, text, rendered }] of memories.entries()) {
+      if (this.#forgotten.has(id)) {
         forgotten.push(id);
         continue;
       }
@@ -172,12 +171,10 @@ export class BlockRegister {
         repeated.push(id);
         continue;
       }
-      const distinctBlocks = blocks.size;
-      blocks.set(block.label, block);
       if (before === undefined) {
         seen.set(id, block.label);
         this.#setCurrent(id, block.label, rendered);
-        if (blocks.size === distinctBlocks) sharing.push(id);
+        if (blocks.has(block.label)) sharing.push(id);
       } else {
         conflicting.push(id);
         this.#memories.add(id, block.label, false, rendered);
@@ -185,6 +182,7 @@ export class BlockRegister {
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
       requested.push({ memoryId: id, label: block.label, rank });
+      blocks.set(block.label, block);
     }
     return {
       blocks: [...blocks.values()],
@@ -282,8 +280,7 @@ export class BlockRegister {
   }
 
   #escapingOf(label: Label): Escaping {
-    // Mostly there are none, and every line of a prompt asks.
-    return this.#escapings.size === 0 ? BY_LINES : (this.#escapings.get(label) ?? BY_LINES);
+    return this.#escapings.get(label) ?? BY_LINES;
   }
 
   #escape(label: Label, text: string): void {
