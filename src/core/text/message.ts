@@ -28,11 +28,11 @@ export const ITEM_FORM = "responses_item";
 /** A message is digested for its history, for its window and for its prompt. */
 const DIGESTS = new WeakMap<ChatMessage, Digest>();
 
-/** Digest of everything that the engine sees of a message; independent of the order of its JSON fields. */
+/** Digest of everything that the engine sees of a message; independent of the order of its JSON fields. Remembered with the message. */
 export function messageDigest(message: ChatMessage): Digest {
   const known = DIGESTS.get(message);
   if (known !== undefined) return known;
-  const digest = digestMessage(message);
+  const digest = digestOfMessage(message);
   DIGESTS.set(message, digest);
   return digest;
 }
@@ -42,7 +42,8 @@ export function isPlainMessage(message: ChatMessage): message is ChatMessage & {
   return typeof message.content === "string" && Object.keys(message).length === 2;
 }
 
-function digestMessage(message: ChatMessage): Digest {
+/** {@link messageDigest} of a message that is digested once: to remember it takes as long as the digest. */
+export function digestOfMessage(message: ChatMessage): Digest {
   if (isPlainMessage(message)) {
     // The same text as canonicalJson gives, without its recursion.
     return digestOf(`{"content":${JSON.stringify(message.content)},"role":${JSON.stringify(message.role)}}`);

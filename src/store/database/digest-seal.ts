@@ -1,6 +1,5 @@
 import { type Cipher, createCipheriv, createDecipheriv, type Decipher } from "node:crypto";
 import type Database from "better-sqlite3";
-import { z } from "zod";
 import type { Digest } from "../../core/index.js";
 
 /** A digest as it is stored: encrypted. */
@@ -9,8 +8,13 @@ export type SealedDigest = string & { readonly __sealed: never };
 /** Bytes of SHA-256. */
 const DIGEST_BYTES = 32;
 
-/** The shape of a sealed digest in stored JSON. The last of 43 characters has four bits. */
-export const sealedDigest = z.string().regex(/^[\w-]{42}[AEIMQUYcgkosw048]$/) as unknown as z.ZodType<SealedDigest>;
+/** The last of 43 characters has four bits. */
+const SEALED = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
+
+/** Whether a value of stored JSON is a sealed digest. */
+export function isSealed(value: unknown): value is SealedDigest {
+  return typeof value === "string" && SEALED.test(value);
+}
 
 /**
  * Encrypts digests for storage, and decrypts them. A short text can be guessed from its SHA-256, so stored digests are encrypted with a

@@ -1,15 +1,10 @@
-import { z } from "zod";
-
 /** Names that bodies hold by number. Numbers are for good: a new name gets a new one. */
 export class NumberedNames<Name extends string> {
   readonly #names: ReadonlyMap<number, Name>;
-  /** The shape of a known number. */
-  readonly shape: z.ZodType<number>;
 
   constructor(private readonly numbers: Readonly<Record<Name, number>>) {
     const entries = Object.entries(numbers) as [Name, number][];
     this.#names = new Map(entries.map(([name, number]) => [number, name]));
-    this.shape = z.custom<number>(this.isNumber, "expected the number of a name");
   }
 
   numberOf(name: Name): number {

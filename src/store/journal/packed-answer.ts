@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Label, MemoryId, PlacedMemory, Plan, Warning } from "../../core/index.js";
 import type { StoredAnswer } from "../api/store.js";
 import { NumberedNames } from "./numbered-names.js";
-import { isArrayOf, isEither, isInt, isInts, isOneOf, isText, rowsOf } from "./row-shapes.js";
+import { isArrayOf, isInt, isInts, isText, orNull, rowsOf } from "./row-shapes.js";
 
 const PLACEMENTS = new NumberedNames({ cached_prefix: 0, new: 1, earlier_turn: 2, carried_over: 3 });
 
@@ -47,7 +47,7 @@ const warning = z.object({ code: z.string(), message: z.string(), memoryIds: z.a
 /** Label, id, placement, rank, and where it replaces some, their labels. */
 type PackedMemory = readonly [number, string, number, number | null, (readonly Label[])?];
 const isMemory = isArrayOf({
-  first: [isInt, isText, PLACEMENTS.isNumber, isEither(isOneOf(null), isInt)],
+  first: [isInt, isText, PLACEMENTS.isNumber, orNull(isInt)],
   optional: [isInts],
 });
 

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import {
   type Annotation,
   BY_LINES,
@@ -8,41 +7,52 @@ import {
   type Injection,
   type Label,
 } from "../../core/index.js";
-import { isArrayOf, isEither, isInt, isInts, isOneOf, isText, rowsOf } from "./row-shapes.js";
+import {
+  isArrayOf,
+  isEither,
+  isInt,
+  isInts,
+  isListOf,
+  isObjectOf,
+  isOneOf,
+  isText,
+  named,
+  orNull,
+  shaped,
+} from "./row-shapes.js";
 
 /** How texts are escaped, by its number; absent in those from before the first of them: by the list. */
 const ESCAPED_BY = { shapes: 2, lines: 3 } as const;
 
-const labels = z.array(z.int());
-const between = z.string().optional();
-const annotation = z.union([
-  z.strictObject({ kind: z.enum(["order", "location"]), template: z.string(), labels, between }),
-  z.strictObject({ kind: z.literal("restored"), label: z.int(), replaces: labels, between }),
-]) as unknown as z.ZodType<Annotation>;
+const isAnnotation = isEither(
+  isObjectOf({ kind: isOneOf("order", "location"), template: isText, labels: isInts }, { between: isText }),
+  isObjectOf({ kind: isOneOf("restored"), label: isInt, replaces: isInts }, { between: isText }),
+);
 
 /**
  * A label; or a label, the labels that it replaces, the separator between them where it is not today's, and the configured markers that are
  * escaped in its text.
  */
 type PackedBlock = number | readonly [number, readonly Label[], (string | null)?, (readonly string[])?];
-const isBlock = isEither(
-  isInt,
-  isArrayOf({
-    first: [isInt, isInts],
-    optional: [isEither(isText, isOneOf(null)), isArrayOf({ first: [], rest: isText })],
-  }),
-);
+const isBlock = isEither(isInt, isArrayOf({ first: [isInt, isInts], optional: [orNull(isText), isListOf(isText)] }));
 
-/** The shape of an injection as it is stored: short arrays, as at k = 100 it is much of what a compose writes. */
-export const packedInjection = z.strictObject({
-  b: rowsOf<PackedBlock>("an injected block", isBlock),
-  a: z.array(annotation).readonly(),
+/** An injection as it is stored: short arrays, as at k = 100 it is much of what a compose writes. */
+export interface PackedInjection {
+  readonly b: readonly PackedBlock[];
+  readonly a: readonly Annotation[];
   /** The separator between labels, in those from before there was none. */
-  s: z.string().optional(),
-  e: z.literal(Object.values(ESCAPED_BY)).optional(),
-});
+  readonly s?: string;
+  readonly e?: (typeof ESCAPED_BY)[keyof typeof ESCAPED_BY];
+}
 
-export type PackedInjection = z.output<typeof packedInjection>;
+export const isInjection = named(
+  "an injection",
+  isObjectOf(
+    { b: isListOf(named("an injected block", isBlock)), a: isListOf(named("an annotation", isAnnotation)) },
+    { s: isText, e: isOneOf(...Object.values(ESCAPED_BY)) },
+  ),
+);
+export const packedInjection = shaped<PackedInjection>("an injection", isInjection);
 
 const NO_LABELS: readonly Label[] = [];
 

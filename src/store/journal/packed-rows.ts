@@ -1,4 +1,3 @@
-import { z } from "zod";
 import {
   type Access,
   type ClusterNode,
@@ -17,71 +16,77 @@ import {
   withEarlierForm,
 } from "../../core/index.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
-import { isArrayOf, isEither, isInt, isInts, isNumber, isOneOf, isText, matches, rowsOf } from "./row-shapes.js";
+import {
+  isArrayOf,
+  isEither,
+  isInt,
+  isInts,
+  isListOf,
+  isNumber,
+  isOneOf,
+  isText,
+  matches,
+  named,
+  orNull,
+} from "./row-shapes.js";
 
 /*
  * Rows of a scope's state as short arrays, each with the shape that is checked when it is read.
  */
 
 /** Label, text, tokens; where it was superseded, the label of the block that superseded it. */
-type PackedBlock = readonly [number, string, number, number?];
-export const packedBlocks = rowsOf<PackedBlock>(
-  "a block",
-  isArrayOf({ first: [isInt, isText, isNumber], optional: [isInt] }),
-);
+export type PackedBlock = readonly [number, string, number, number?];
+export const isBlocks = isListOf(named("a block", isArrayOf({ first: [isInt, isText, isNumber], optional: [isInt] })));
 
 /** Memory, label, whether it is current; where the text has more than the memory's own words: block template, start and length of them. */
-type PackedVersion = readonly [string, number, 0 | 1] | readonly [string, number, 0 | 1, string, number, number];
+export type PackedVersion = readonly [string, number, 0 | 1] | readonly [string, number, 0 | 1, string, number, number];
 const versionStart = [isText, isInt, isOneOf(0, 1)];
-export const packedVersions = rowsOf<PackedVersion>(
-  "a version of a memory",
-  isEither(isArrayOf({ first: versionStart }), isArrayOf({ first: [...versionStart, isText, isInt, isInt] })),
+export const isVersions = isListOf(
+  named(
+    "a version of a memory",
+    isEither(isArrayOf({ first: versionStart }), isArrayOf({ first: [...versionStart, isText, isInt, isInt] })),
+  ),
 );
 
 /**
  * Id, parent, anchor (0: none; in the form of earlier versions `[` in front of the sealed digest of today's), run, position, next position,
  * uses, live, last use on the logical clock, milliseconds before the latest use of the list, tokens.
  */
-type PackedNode = readonly [
+export type PackedNode = readonly [
   ...[number, number | null, 0 | SealedDigest | `[${string}`, readonly Label[], number, number],
   ...[number, number, number, number, number],
 ];
 const isNode = isArrayOf({
   first: [
-    ...[
-      isInt,
-      isEither(isOneOf(null), isInt),
-      isEither(isOneOf(0), matches(/^\[?[\w-]{42}[AEIMQUYcgkosw048]$/)),
-      isInts,
-    ],
+    ...[isInt, orNull(isInt), isEither(isOneOf(0), matches(/^\[?[\w-]{42}[AEIMQUYcgkosw048]$/)), isInts],
     ...[isInt, isInt, isInt, isInt, isInt, isNumber, isNumber],
   ],
 });
 /** The latest use among some nodes in milliseconds since the epoch, and the nodes: times from the latest have fewer digits. */
-export const packedNodes = z.tuple([z.number(), rowsOf<PackedNode>("a node", isNode)]);
-type PackedNodes = z.output<typeof packedNodes>;
+export type PackedNodes = readonly [number, readonly PackedNode[]];
+export const isNodes = isArrayOf({ first: [isNumber, isListOf(named("a node", isNode))] });
 
 /** Turn, then its labels. */
-type PackedRecent = readonly [number, ...number[]];
-export const packedRecent = rowsOf<PackedRecent>("a retrieval", isArrayOf({ first: [isInt], rest: isInt }));
+export type PackedRecent = readonly [number, ...number[]];
+export const isRecent = isListOf(named("a retrieval", isArrayOf({ first: [isInt], rest: isInt })));
 
 /** Id, name, labels. */
-type PackedWorker = readonly [number, string, readonly Label[]];
-export const packedWorkers = rowsOf<PackedWorker>("a worker", isArrayOf({ first: [isInt, isText, isInts] }));
+export type PackedWorker = readonly [number, string, readonly Label[]];
+export const isWorkers = isListOf(named("a worker", isArrayOf({ first: [isInt, isText, isInts] })));
 
 /** Id, parent, blocks, position, next position, distance, uses, last use on the logical clock, tickets. */
-type PackedCluster = readonly [
+export type PackedCluster = readonly [
   ...[number, number | null, readonly Label[], number, number, number, number, number],
   readonly TurnId[],
 ];
 const isCluster = isArrayOf({
-  first: [isInt, isEither(isOneOf(null), isInt), isInts, isInt, isInt, isNumber, isInt, isInt, isInts],
+  first: [isInt, orNull(isInt), isInts, isInt, isInt, isNumber, isInt, isInt, isInts],
 });
-export const packedClusters = rowsOf<PackedCluster>("a node of the cluster tree", isCluster);
+export const isClusters = isListOf(named("a node of the cluster tree", isCluster));
 
 /** Turn, how many blocks it promoted, then its labels. */
-type PackedAccess = readonly [number, number, ...number[]];
-export const packedAccesses = rowsOf<PackedAccess>("an access", isArrayOf({ first: [isInt, isInt], rest: isInt }));
+export type PackedAccess = readonly [number, number, ...number[]];
+export const isAccesses = isListOf(named("an access", isArrayOf({ first: [isInt, isInt], rest: isInt })));
 
 export function packBlock({ label, text, tokens, supersededBy }: StoredBlock): PackedBlock {
   return supersededBy === null ? [label, text, tokens] : [label, text, tokens, supersededBy];

@@ -1,8 +1,8 @@
-import { z } from "zod";
 import {
   type ChatMessage,
   type ConversationId,
   type Digest,
+  digestOfMessage,
   type FixedRetention,
   type Label,
   meaningDigest,
@@ -11,10 +11,22 @@ import {
   type Turn,
   type TurnId,
 } from "../../core/index.js";
-import { type DigestSeal, sealedDigest } from "../database/digest-seal.js";
+import { type DigestSeal, isSealed, type SealedDigest } from "../database/digest-seal.js";
 import { NumberedNames } from "./numbered-names.js";
-import { packedInjection, packInjection, unpackInjection } from "./packed-injection.js";
-import { wholeNumbers } from "./row-shapes.js";
+import { isInjection, type PackedInjection, packInjection, unpackInjection } from "./packed-injection.js";
+import {
+  isArrayOf,
+  isEither,
+  isInt,
+  isInts,
+  isListOf,
+  isNumber,
+  isObject,
+  isOneOf,
+  isText,
+  named,
+  orNull,
+} from "./row-shapes.js";
 import { type RecordedMessage, SharedMessage } from "./shared-message.js";
 
 /** A turn with the plain messages that it added. */
@@ -32,49 +44,54 @@ const PLACEMENTS = new NumberedNames<SectionPlacement>({
 });
 const RETENTIONS = new NumberedNames<FixedRetention>({ keep: 0, volatile: 1, ephemeral: 2 });
 
-const id = z.int();
-const tokens = z.number();
-const message = z.object({ role: z.string() }) as unknown as z.ZodType<ChatMessage>;
-const orSame = z.union([z.literal(0), sealedDigest]);
+const isMessage = (value: unknown) => isObject(value) && isText(value["role"]);
+const isOrSame = isEither(isOneOf(0), isSealed);
 /**
  * - A message.
  * - Its digests and it, where they cannot be computed from it: an erased one is null. 0: it means what it is.
  * - The digest of a shared one, which is also its row's key, and of its meaning.
  * - The key of a shared one, its digest, and that of its meaning; 0 for each that is the one before.
  */
-const packedMessage = z.union([
-  message,
-  z.tuple([message.nullable(), sealedDigest, orSame]),
-  sealedDigest,
-  z.tuple([sealedDigest, orSame, orSame]),
-]);
-type PackedMessage = z.output<typeof packedMessage>;
+type PackedMessage =
+  | ChatMessage
+  | readonly [ChatMessage | null, SealedDigest, 0 | SealedDigest]
+  | SealedDigest
+  | readonly [SealedDigest, 0 | SealedDigest, 0 | SealedDigest];
+const isPackedMessage = named(
+  "a message",
+  isEither(
+    isMessage,
+    isArrayOf({ first: [orNull(isMessage), isSealed, isOrSame] }),
+    isSealed,
+    isArrayOf({ first: [isSealed, isOrSame, isOrSame] }),
+  ),
+);
 
-/** The shape of a turn as it is stored. */
-export const packedTurn = z.tuple([
-  // Its id, its parent's, and its epoch's.
-  id,
-  id.nullable(),
-  id,
-  z.string().nullable(),
-  PLACEMENTS.shape,
-  RETENTIONS.shape,
-  // Whether it is a fresh start.
-  z.literal([0, 1]),
-  // Tokens of the prompt, and those that were computed.
-  tokens,
-  tokens,
-  // Digests: head, prompt, anchor, and what was left out before its messages.
-  sealedDigest,
-  sealedDigest,
-  sealedDigest,
-  sealedDigest.nullable(),
-  packedInjection,
-  // Labels of the retrieved blocks.
-  wholeNumbers,
-  z.array(packedMessage),
-]);
-export type PackedTurn = z.output<typeof packedTurn>;
+/** A turn as it is stored: */
+export type PackedTurn = readonly [
+  // its id, its parent's, its epoch's; its conversation;
+  ...[number, number | null, number, string | null],
+  // numbers of its placement and its retention; whether it is a fresh start;
+  ...[number, number, 0 | 1],
+  // tokens of the prompt, and those that were computed;
+  ...[number, number],
+  // digests: head, prompt, anchor, and what was left out before its messages;
+  ...[SealedDigest, SealedDigest, SealedDigest, SealedDigest | null],
+  // what it injected; labels of the retrieved blocks; what it was given.
+  ...[PackedInjection, readonly Label[], readonly PackedMessage[]],
+];
+export const isTurn = named(
+  "a turn",
+  isArrayOf({
+    first: [
+      ...[isInt, orNull(isInt), isInt, orNull(isText)],
+      ...[PLACEMENTS.isNumber, RETENTIONS.isNumber, isOneOf(0, 1)],
+      ...[isNumber, isNumber],
+      ...[isSealed, isSealed, isSealed, orNull(isSealed)],
+      ...[isInjection, isInts, isListOf(isPackedMessage)],
+    ],
+  }),
+);
 
 export function packTurn({ turn, given }: SaidTurn, digests: DigestSeal): PackedTurn {
   if (given.length !== turn.given.length || given.length !== turn.meant.length)
@@ -150,7 +167,7 @@ function unpackMessage(packed: PackedMessage, digests: DigestSeal): UnpackedMess
     return { message: new SharedMessage(key), given: key, meant: key };
   }
   if (!isWithDigests(packed)) {
-    const given = messageDigest(packed);
+    const given = digestOfMessage(packed);
     return { message: packed, given, meant: meaningDigest(packed, given) };
   }
   const [first, sealed, sealedMeaning] = packed;

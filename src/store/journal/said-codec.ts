@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { Digest } from "../../core/index.js";
 import type { EngineReport, StoredAnswer } from "../api/store.js";
-import { type DigestSeal, type SealedDigest, sealedDigest } from "../database/digest-seal.js";
+import { type DigestSeal, isSealed, type SealedDigest } from "../database/digest-seal.js";
 import { parsedBody } from "./damaged-record.js";
 import { type PackedAnswer, packAnswer, packedAnswer, unpackAnswer } from "./packed-answer.js";
 import { packedReport } from "./packed-report.js";
-import { type PackedTurn, packedTurn, packTurn, type SaidTurn, unpackTurn } from "./packed-turn.js";
+import { isTurn, type PackedTurn, packTurn, type SaidTurn, unpackTurn } from "./packed-turn.js";
+import { isArrayOf, rowsOf, shaped } from "./row-shapes.js";
 
 export type { SaidTurn } from "./packed-turn.js";
 
@@ -28,18 +29,20 @@ export interface AnsweredBody {
 const FORMAT = 1;
 
 const format = z.literal(FORMAT);
-const composed = (turns: z.ZodType<PackedTurn[]>, request: z.ZodType<PackedRequest>) =>
-  z.tuple([format, turns, z.array(sealedDigest), request]);
+const turns = shaped<readonly PackedTurn[]>("a turn", isArrayOf({ first: [isTurn], rest: isTurn }));
+const sealedDigests = rowsOf<SealedDigest>("a digest", isSealed);
+const composed = (ofTurns: z.ZodType<readonly PackedTurn[]>, request: z.ZodType<PackedRequest>) =>
+  z.tuple([format, ofTurns, sealedDigests, request]);
 /** Digest of the request's body, and the answer; 0: no request. */
-type PackedRequest = 0 | [z.output<typeof sealedDigest>, PackedAnswer];
-const packedRequest = z.union([z.literal(0), z.tuple([sealedDigest, packedAnswer])]);
+type PackedRequest = 0 | [SealedDigest, PackedAnswer];
+const packedRequest = z.union([z.literal(0), z.tuple([shaped<SealedDigest>("a digest", isSealed), packedAnswer])]);
 
-const whole = composed(z.array(packedTurn).min(1), packedRequest);
-const turnsOnly = composed(z.array(packedTurn).min(1), z.any());
+const whole = composed(turns, packedRequest);
+const turnsOnly = composed(turns, z.any());
 const requestOnly = composed(z.any(), packedRequest);
-const sectionsOnly = z.tuple([format, z.any(), z.array(sealedDigest), z.any()]);
+const sectionsOnly = composed(z.any(), z.any());
 const reported = z.tuple([format, packedReport]);
-const forgotten = z.tuple([format, z.array(sealedDigest)]);
+const forgotten = z.tuple([format, sealedDigests]);
 
 /**
  * What records say, as text. Digests are sealed; a message's are computed again from it, unless it was erased. Text that this did not write

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import type {
   Label,
   MemoryId,
@@ -13,16 +12,23 @@ import type {
 import type { DigestSeal } from "../database/digest-seal.js";
 import { parsedBody } from "./damaged-record.js";
 import {
+  isAccesses,
+  isBlocks,
+  isClusters,
+  isNodes,
+  isRecent,
+  isVersions,
+  isWorkers,
+  type PackedAccess,
+  type PackedBlock,
+  type PackedCluster,
+  type PackedNodes,
+  type PackedRecent,
+  type PackedVersion,
+  type PackedWorker,
   packAccess,
   packBlock,
   packCluster,
-  packedAccesses,
-  packedBlocks,
-  packedClusters,
-  packedNodes,
-  packedRecent,
-  packedVersions,
-  packedWorkers,
   packNodes,
   packRecent,
   packVersion,
@@ -35,40 +41,73 @@ import {
   unpackVersion,
   unpackWorker,
 } from "./packed-rows.js";
-import { wholeNumbers } from "./row-shapes.js";
+import {
+  isArrayOf,
+  isEither,
+  isInt,
+  isInts,
+  isListOf,
+  isNumber,
+  isOneOf,
+  isText,
+  named,
+  shaped,
+} from "./row-shapes.js";
 
 /** The format of snapshots and changes; the first element of each. A new one is another number, and this one stays readable. */
 const FORMAT = 1;
 
-const format = z.literal(FORMAT);
 /** Next label, next node, next turn, requests. */
-const counters = z.tuple([z.int(), z.int(), z.int(), z.int()]);
-const names = z.array(z.string());
+type PackedCounters = readonly [number, number, number, number];
 
-const state = z.tuple([
-  format,
-  counters,
-  z.number(),
-  z.tuple([packedBlocks, packedVersions, names]),
-  packedNodes,
-  packedRecent,
-  packedWorkers,
-  z.tuple([packedClusters, packedAccesses]),
-]);
-type PackedState = z.output<typeof state>;
+type PackedState = readonly [
+  ...[typeof FORMAT, PackedCounters, number],
+  readonly [readonly PackedBlock[], readonly PackedVersion[], readonly string[]],
+  PackedNodes,
+  readonly PackedRecent[],
+  readonly PackedWorker[],
+  readonly [readonly PackedCluster[], readonly PackedAccess[]],
+];
 
 /** Of each kind what was removed, then what was written. 0: nothing, or (published) not used. */
-const changes = z.tuple([
-  format,
-  counters,
-  z.number(),
-  z.tuple([wholeNumbers, names, packedBlocks, packedVersions]),
-  z.tuple([wholeNumbers, packedNodes]),
-  z.tuple([wholeNumbers, packedRecent]),
-  z.union([z.literal(0), z.tuple([wholeNumbers, packedWorkers])]),
-  z.union([z.literal(0), z.tuple([wholeNumbers, packedClusters, wholeNumbers, packedAccesses])]),
-]);
-type PackedChanges = z.output<typeof changes>;
+type PackedChanges = readonly [
+  ...[typeof FORMAT, PackedCounters, number],
+  readonly [readonly number[], readonly string[], readonly PackedBlock[], readonly PackedVersion[]],
+  readonly [readonly number[], PackedNodes],
+  readonly [readonly number[], readonly PackedRecent[]],
+  0 | readonly [readonly number[], readonly PackedWorker[]],
+  0 | readonly [readonly number[], readonly PackedCluster[], readonly number[], readonly PackedAccess[]],
+];
+
+const isFormat = named(`format ${FORMAT}`, isOneOf(FORMAT));
+const isCounters = named("a counter", isArrayOf({ first: [isInt, isInt, isInt, isInt] }));
+const isNames = isListOf(isText);
+const start = [isFormat, isCounters, isNumber];
+
+const state = shaped<PackedState>(
+  "a state",
+  isArrayOf({
+    first: [
+      ...start,
+      isArrayOf({ first: [isBlocks, isVersions, isNames] }),
+      ...[isNodes, isRecent, isWorkers],
+      isArrayOf({ first: [isClusters, isAccesses] }),
+    ],
+  }),
+);
+const changes = shaped<PackedChanges>(
+  "changes",
+  isArrayOf({
+    first: [
+      ...start,
+      isArrayOf({ first: [isInts, isNames, isBlocks, isVersions] }),
+      isArrayOf({ first: [isInts, isNodes] }),
+      isArrayOf({ first: [isInts, isRecent] }),
+      isEither(isOneOf(0), isArrayOf({ first: [isInts, isWorkers] })),
+      isEither(isOneOf(0), isArrayOf({ first: [isInts, isClusters, isInts, isAccesses] })),
+    ],
+  }),
+);
 
 /**
  * A scope's state and its changes as text. Digests of what a user wrote are sealed; a block's is computed again from its text. Text that
@@ -160,11 +199,11 @@ export class ScopeCodec {
 
 const NO_ROWS: WorkerChanges = { upserted: [], removed: [] };
 
-function packCounters({ nextLabel, nextNode, nextTurn, requests }: ScopeCounters): PackedState[1] {
+function packCounters({ nextLabel, nextNode, nextTurn, requests }: ScopeCounters): PackedCounters {
   return [nextLabel, nextNode, nextTurn, requests];
 }
 
-function unpackCounters([nextLabel, nextNode, nextTurn, requests]: PackedState[1]): ScopeCounters {
+function unpackCounters([nextLabel, nextNode, nextTurn, requests]: PackedCounters): ScopeCounters {
   return { nextLabel, nextNode, nextTurn, requests };
 }
 

@@ -73,7 +73,7 @@ describe("a composed request as text", () => {
   });
 
   it.each([
-    ["no turns", "[1,[],[],0]", /a composed request: .*>=1 items, at \[1\]/],
+    ["no turns", "[1,[],[],0]", /a composed request: expected a turn, at \[1\]/],
     ["a turn that is none", "[1,[[1]],[],0]", /a composed request: .*at \[1\]\[0\]/],
     ["a section that is none", '[1,[],["secret"],0]', /a composed request: .*at /],
     ["another format", "[0,[],[],0]", /expected 1, at \[0\]/],

@@ -44,14 +44,14 @@ describe("a scope's state as text", () => {
   const empty = codec.encodeState(EMPTY_SCOPE);
 
   it.each([
-    ["another format", empty.replace("[1,", "[2,"), /state: Invalid input: expected 1, at \[0\]/],
+    ["another format", empty.replace("[1,", "[2,"), /state: expected format 1, at \[0\]/],
     ["no counters", empty.replace("[1,1,1,0]", "[1,1,1]"), /state: .*at \[1\]/],
-    ["a counter that is none", empty.replace("[1,1,1,0]", '[1,1,"1",0]'), /expected number, .*at \[1\]\[2\]/],
-    ["half of a number", empty.replace("[1,1,1,0]", "[1,1,1.5,0]"), /expected int, .*at \[1\]\[2\]/],
+    ["a counter that is none", empty.replace("[1,1,1,0]", '[1,1,"1",0]'), /expected a counter, at \[1\]\[2\]/],
+    ["half of a number", empty.replace("[1,1,1,0]", "[1,1,1.5,0]"), /expected a counter, at \[1\]\[2\]/],
     [
       "a digest that is none",
       empty.replace("[0,[]]", '[0,[[1,null,"secret",[],0,0,0,0,0,0,0]]]'),
-      /expected a node, at \[4\]\[1\]\[0\]/,
+      /expected a node, at \[4\]\[1\]\[0\]\[2\]/,
     ],
     ["an element too many", empty.replace(/\]$/, ",0]"), /state: .*, at its top/],
     ["nothing", "", /state: not valid JSON/],
