@@ -187,7 +187,7 @@ export class PromptComposer {
     const { scope, request, front, signal, hooks } = task;
     if (signal?.aborted) throw new AbandonedRequestError();
     const { scopes, parts } = this.on;
-    const base = await retryWhileLocked(() => scopes.baseOf(scope));
+    const base = await retryWhileLocked(() => scopes.baseOf(scope, request.conversationId));
     // Where another process has stored the scope since, the commit finds out.
     const isKnown = base.version !== null && (await this.#isAnswered(scope, request));
     if (isKnown) {
@@ -250,30 +250,34 @@ export class PromptComposer {
     const { answer, observed } = await retryWhileLocked(() => {
       // Checked in every retry: another process may lock the database for longer than the caller waits.
       if (signal?.aborted) throw new AbandonedRequestError();
-      return this.on.scopes.use(scope, async (working) => {
-        const planned = await this.#planner.plan(working, request, retrieved);
-        const { deletions } = working.base;
-        onPlanned?.(working.watch());
-        if (planned.isRepeated) return planned;
-        rejectOutdated(task, working);
-        if (task.isAnnounced && deletions.users !== watch.since.users) throw new DeletedWhileSentError();
-        // The commit finds out whether these are still the stored ones.
-        if (!watch.covers(deletions)) throw new DeletedMeanwhileError();
-        if (beforeStored !== undefined && this.#storesWell) {
-          // An outdated answer must not be announced.
-          await working.check();
-          task.isAnnounced = true;
-          beforeStored(planned.answer);
-          // Lets the socket send what `beforeStored` wrote before the store's work blocks the event loop.
-          await new Promise<void>((written) => process.nextTick(written));
-        }
-        await planned.commit().catch((error: unknown) => {
-          // Not announced again by the next attempt either.
-          if (error instanceof StoreUnavailableError) this.#storesWell = false;
-          throw error;
-        });
-        return planned;
-      });
+      return this.on.scopes.use(
+        scope,
+        async (working) => {
+          const planned = await this.#planner.plan(working, request, retrieved);
+          const { deletions } = working.base;
+          onPlanned?.(working.watch());
+          if (planned.isRepeated) return planned;
+          rejectOutdated(task, working);
+          if (task.isAnnounced && deletions.users !== watch.since.users) throw new DeletedWhileSentError();
+          // The commit finds out whether these are still the stored ones.
+          if (!watch.covers(deletions)) throw new DeletedMeanwhileError();
+          if (beforeStored !== undefined && this.#storesWell) {
+            // An outdated answer must not be announced.
+            await working.check();
+            task.isAnnounced = true;
+            beforeStored(planned.answer);
+            // Lets the socket send what `beforeStored` wrote before the store's work blocks the event loop.
+            await new Promise<void>((written) => process.nextTick(written));
+          }
+          await planned.commit().catch((error: unknown) => {
+            // Not announced again by the next attempt either.
+            if (error instanceof StoreUnavailableError) this.#storesWell = false;
+            throw error;
+          });
+          return planned;
+        },
+        request.conversationId,
+      );
     });
     if (observed !== null) this.on.observer.composed(observed);
     return answer;

@@ -23,14 +23,12 @@ export class OpenRequests {
   /** When the oldest open request from before the first of those was composed; null: none. Undefined: to be read. */
   #before: number | null | undefined;
 
-  /** @param isNew whether the scope was never stored */
+  /** @param loadedAt when the newest request was composed that was stored before the scope was loaded; 0: none was */
   constructor(
     private readonly store: Pick<Store, "underWaySince">,
     private readonly scope: Scope,
-    isNew: boolean,
-  ) {
-    if (isNew) this.#before = null;
-  }
+    private readonly loadedAt: number,
+  ) {}
 
   /** A request was composed and stored. */
   composed(id: RequestId, at: number): void {
@@ -55,7 +53,8 @@ export class OpenRequests {
     const own = later.find(({ isOpen }) => isOpen)?.at ?? null;
     // What is older than the first of them is before `since`, too.
     if (later.length < this.#composed.length) return own;
-    if (this.#before === undefined || (this.#before !== null && this.#before <= since)) {
+    if (this.loadedAt <= since) this.#before = null;
+    else if (this.#before === undefined || (this.#before !== null && this.#before <= since)) {
       const oldest = await this.store.underWaySince(this.scope, since);
       this.#before = oldest === own ? null : oldest;
     }

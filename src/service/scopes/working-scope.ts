@@ -2,6 +2,7 @@ import type { Digest, Scope, ScopeState } from "../../core/index.js";
 import {
   type CommitBase,
   isSameVersion,
+  type LoadedScope,
   type ScopeDelta,
   StaleScopeError,
   type Store,
@@ -24,11 +25,11 @@ export class WorkingScope {
   constructor(
     readonly scope: Scope,
     readonly state: ScopeState,
-    base: CommitBase,
+    { version, deletions, newestAt }: Pick<LoadedScope, "version" | "deletions" | "newestAt">,
     private readonly store: Store,
   ) {
-    this.#base = base;
-    this.requests = new OpenRequests(store, scope, base.version === null);
+    this.#base = { version, deletions };
+    this.requests = new OpenRequests(store, scope, newestAt);
   }
 
   /** Another object after each commit. */

@@ -5,6 +5,8 @@
  */
 
 import {
+  Conversation,
+  type ConversationId,
   type Scope,
   type ScopeBounds,
   ScopeState,
@@ -58,11 +60,17 @@ export class WorkingScopes {
    * Runs `work`, which may change a scope and commit it. Call it from the user's queue, so that nothing else changes the scope meanwhile. If
    * `work` rejects, the scope is dropped, since memory may be ahead of the database; if another process was first ({@link StaleScopeError}),
    * `work` is repeated on the scope as it is then; others that are first again and again are reported as a lock of theirs, to be waited for.
+   *
+   * @param conversationId a conversation that `work` is about, which is read with a scope that is loaded
    */
-  async use<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
+  async use<T>(
+    scope: Scope,
+    work: (working: WorkingScope) => T | Promise<T>,
+    conversationId: ConversationId | null = null,
+  ): Promise<T> {
     const key = keyOf(scope);
     for (let attempt = 1; ; attempt++) {
-      const working = this.#inMemory(key) ?? (await this.#load(scope, key));
+      const working = this.#inMemory(key) ?? (await this.#load(scope, key, conversationId));
       try {
         const result = await work(working);
         this.#settle(key, working);
@@ -99,11 +107,11 @@ export class WorkingScopes {
   }
 
   /** What the next commit of a scope builds on: as it was when the scope was loaded, which is now where it is not in memory. */
-  async baseOf(scope: Scope): Promise<CommitBase> {
+  async baseOf(scope: Scope, conversationId: ConversationId | null = null): Promise<CommitBase> {
     const key = keyOf(scope);
     const known = this.#inMemory(key);
     if (known !== undefined) return known.base;
-    const working = await this.#loaded(scope);
+    const working = await this.#loaded(scope, conversationId);
     // A job may have loaded it meanwhile.
     if (!this.#entries.has(key)) {
       this.#entries.set(key, { working, weight: 0 });
@@ -128,17 +136,20 @@ export class WorkingScopes {
     return this.#entries.use(key)?.working;
   }
 
-  async #load(scope: Scope, key: string): Promise<WorkingScope> {
-    const working = await this.#loaded(scope);
+  async #load(scope: Scope, key: string, conversationId: ConversationId | null): Promise<WorkingScope> {
+    const working = await this.#loaded(scope, conversationId);
     this.#remove(key);
     this.#entries.set(key, { working, weight: 0 });
     return working;
   }
 
-  async #loaded(scope: Scope): Promise<WorkingScope> {
-    const { scope: stored, version, deletions } = await this.store.loadScope(scope);
-    const state = new ScopeState(stored, this.countTokens, this.scopeBounds, this.markers);
-    return new WorkingScope(scope, state, { version, deletions }, this.store);
+  async #loaded(scope: Scope, conversationId: ConversationId | null = null): Promise<WorkingScope> {
+    const loaded = await this.store.loadScope(scope, conversationId);
+    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds, this.markers);
+    const { conversation } = loaded;
+    if (conversationId !== null && conversation !== null)
+      state.conversation(conversationId, () => new Conversation(conversation));
+    return new WorkingScope(scope, state, loaded, this.store);
   }
 
   #settle(key: string, working: WorkingScope): void {

@@ -67,6 +67,10 @@ export interface LoadedScope {
   readonly version: StoredVersion | null;
   /** Deletions at the time of reading. A scope that was never stored has no version that a later deletion would change. */
   readonly deletions: DeletionCounts;
+  /** When its newest request was composed, milliseconds since the epoch; 0: none was, or it is not known. */
+  readonly newestAt: number;
+  /** {@link Store.loadConversation} of the one that was asked for, at this version; null: none was, or it was not read. */
+  readonly conversation: readonly Turn[] | null;
 }
 
 /** What a commit builds on: it is rejected with {@link StaleScopeError} where another process has changed either since. */
@@ -224,7 +228,8 @@ export interface Store {
   versionOf(scope: Scope): Promise<StoredVersion | null>;
   /** See {@link DeletionCounts}. */
   deletionsOf(tenant: string, userId: UserId): Promise<DeletionCounts>;
-  loadScope(scope: Scope): Promise<LoadedScope>;
+  /** @param conversationId a conversation whose turns are wanted too, which takes no question more */
+  loadScope(scope: Scope, conversationId?: ConversationId | null): Promise<LoadedScope>;
   /** The last thousand turns of a conversation and those of its newest epoch, oldest first. */
   loadConversation(scope: Scope, id: ConversationId): Promise<Turn[]>;
   /** What was said in a conversation up to its newest turn; null where it has none. */

@@ -25,6 +25,9 @@ export const RECORD_KINDS = [
 
 export type RecordKind = (typeof RECORD_KINDS)[number];
 
+/** Kinds of records that have turns. */
+export const WITH_TURNS: readonly RecordKind[] = ["said", "composed"];
+
 /** What a record is found by. */
 export interface RecordKey {
   /** Grows with the time of writing; never reused. Rows that are rewritten keep it. */
@@ -76,6 +79,9 @@ export interface RecordFilter {
   readonly most: number;
 }
 
+/** Records of a conversation that are read together. */
+export const CONVERSATION_PAGE = 64;
+
 /** A scope as it is stored, read in one transaction. */
 export interface JournalScope {
   readonly version: StoredVersion | null;
@@ -85,6 +91,10 @@ export interface JournalScope {
   readonly deletions: DeletionCounts;
   /** Ids of memories that the user has forgotten, with any agent. */
   readonly forgotten: readonly MemoryId[];
+  /** When its newest request was composed, milliseconds since the epoch; 0: none was, or it is not known. */
+  readonly newestAt: number;
+  /** The newest records with turns of the conversation that was asked for, newest first, {@link CONVERSATION_PAGE} at most. */
+  readonly conversation: readonly JournalRecord[];
 }
 
 /** A scope's state after its `n`th record. */
@@ -192,7 +202,8 @@ export interface JournalDatabase {
   /** Several units in one transaction: all are applied, or none. */
   writeTogether(units: readonly JournalUnit[]): Promise<readonly WrittenUnit[]>;
 
-  load(scope: Scope): Promise<JournalScope>;
+  /** @param conversation the number of a conversation whose records are wanted too */
+  load(scope: Scope, conversation?: number): Promise<JournalScope>;
   versionOf(scope: Scope): Promise<StoredVersion | null>;
   deletionsOf(tenant: string, userId: UserId): Promise<DeletionCounts>;
   scopesOf(tenant: string, userId: UserId): Promise<readonly ScopeRow[]>;

@@ -62,8 +62,8 @@ export class JournalStore implements Store {
     return this.database.deletionsOf(tenant, userId);
   }
 
-  loadScope(scope: Scope) {
-    return loadScope(this.#parts, scope);
+  loadScope(scope: Scope, conversationId: ConversationId | null = null) {
+    return loadScope(this.#parts, scope, conversationId);
   }
 
   loadConversation(scope: Scope, id: ConversationId) {

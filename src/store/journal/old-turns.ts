@@ -2,11 +2,11 @@ import type { NodeId, TurnId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import type { ExpiredTurns, MessageId, NamingTurn, ScannedTurns, ScopesFound } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
-import type { RecordKey } from "./journal-database.js";
+import { type RecordKey, WITH_TURNS } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
 import { requestsNamed } from "./named-requests.js";
 import { SharedMessage } from "./shared-message.js";
-import { TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
+import { TurnReading, type TurnRecord } from "./turn-reading.js";
 
 /** Records of a scan that are read at once. */
 const SCANNED_AT_ONCE = 200;

@@ -1,10 +1,10 @@
 import type { ChatMessage, Digest, RequestId, SpokenTurn, StoredPrompt, TurnId } from "../../core/index.js";
 import type { PromptHistory, ServedRequest } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
-import type { RecordKey } from "./journal-database.js";
+import { type RecordKey, WITH_TURNS } from "./journal-database.js";
 import { type JournalParts, reportIn } from "./journal-parts.js";
 import { type NamedRequest, requestsNamed } from "./named-requests.js";
-import { type FoundTurn, type TurnReading, type TurnRecord, WITH_TURNS, wholeOf } from "./turn-reading.js";
+import { type FoundTurn, type TurnReading, type TurnRecord, wholeOf } from "./turn-reading.js";
 
 /** Newest prompts of a scope that are compared … */
 const NEWEST_OF_SCOPE = 200;

@@ -4,13 +4,13 @@ import type { CommitBase, ExpiryRecord, ScopeDelta, StoredVersion } from "../api
 import { listInPages, readInPieces } from "./body-reading.js";
 import { writeUnit } from "./commits.js";
 import { appending, encodeAnew, encodeChange, plainRecord } from "./encoded-change.js";
-import type { JournalChange, RecordKey, RewrittenRecord } from "./journal-database.js";
+import { type JournalChange, type RecordKey, type RewrittenRecord, WITH_TURNS } from "./journal-database.js";
 import { type JournalParts, turnsIn } from "./journal-parts.js";
 import { requestsIn } from "./named-requests.js";
 import type { SaidTurn } from "./said-codec.js";
 import { SharedMessage } from "./shared-message.js";
 import { withoutChanges } from "./superseded-changes.js";
-import { hasTurns, TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
+import { hasTurns, TurnReading, type TurnRecord } from "./turn-reading.js";
 
 /** What a record becomes that belongs to nothing any more, but whose changes are still folded. */
 const CHANGES_ONLY: RewrittenRecord = {

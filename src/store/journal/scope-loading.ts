@@ -1,14 +1,30 @@
-import { EMPTY_SCOPE, type Scope, ScopeFolding, type StoredScope } from "../../core/index.js";
-import type { LoadedScope } from "../api/store.js";
-import type { JournalScope } from "./journal-database.js";
+import {
+  type ConversationId,
+  EMPTY_SCOPE,
+  type Scope,
+  ScopeFolding,
+  type StoredScope,
+  type Turn,
+} from "../../core/index.js";
+import { isSameVersion, type LoadedScope, type StoredVersion } from "../api/store.js";
+import { readConversation } from "./conversation-reading.js";
+import { CONVERSATION_PAGE, type JournalScope } from "./journal-database.js";
 import { decodedOf, type JournalParts } from "./journal-parts.js";
 import { JournalVersion } from "./journal-version.js";
+import { conversationNumber } from "./keyed-numbers.js";
+import { TurnReading } from "./turn-reading.js";
 
 /** See `Store.loadScope`. */
-export async function loadScope(parts: JournalParts, scope: Scope): Promise<LoadedScope> {
-  const stored = await parts.database.load(scope);
-  const { version, deletions } = stored;
-  if (version === null) return { scope: withForgotten(EMPTY_SCOPE, stored), version, deletions };
+export async function loadScope(
+  parts: JournalParts,
+  scope: Scope,
+  conversationId: ConversationId | null = null,
+): Promise<LoadedScope> {
+  const number = conversationId === null ? undefined : conversationNumber(conversationId, parts.digests);
+  const stored = await parts.database.load(scope, number);
+  const { version, deletions, newestAt } = stored;
+  if (version === null)
+    return { scope: withForgotten(EMPTY_SCOPE, stored), version, deletions, newestAt, conversation: [] };
   const state = withForgotten(stateOf(parts, version.scopeId, stored), stored);
   const { snapshot, behind } = stored;
   const book = {
@@ -18,7 +34,25 @@ export async function loadScope(parts: JournalParts, scope: Scope): Promise<Load
       snapshotLength: snapshot?.data.length ?? 0,
     },
   };
-  return { scope: state, version: new JournalVersion(version, book), deletions };
+  const conversation =
+    conversationId === null ? null : await conversationOf(parts, scope, version, conversationId, stored.conversation);
+  return { scope: state, version: new JournalVersion(version, book), deletions, newestAt, conversation };
+}
+
+/** Null where a long one, which is read in several transactions, has changed meanwhile. */
+async function conversationOf(
+  parts: JournalParts,
+  scope: Scope,
+  version: StoredVersion,
+  id: ConversationId,
+  newest: JournalScope["conversation"],
+): Promise<readonly Turn[] | null> {
+  const reading = new TurnReading(parts, version.scopeId);
+  reading.begin(newest);
+  const turns = await readConversation(reading, id);
+  const isOfVersion =
+    newest.length < CONVERSATION_PAGE || isSameVersion(await parts.database.versionOf(scope), version);
+  return isOfVersion ? turns : null;
 }
 
 /** A scope's state: its snapshot, and the changes behind it. Forgotten memories are not in it. */

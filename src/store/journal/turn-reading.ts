@@ -1,22 +1,16 @@
 import type { ChatMessage, ConversationId, Digest, Turn, TurnId } from "../../core/index.js";
 import { readInPieces } from "./body-reading.js";
-import type { JournalRecord, RecordKey, RecordKind } from "./journal-database.js";
+import { CONVERSATION_PAGE, type JournalRecord, type RecordKey, WITH_TURNS } from "./journal-database.js";
 import { composedIn, type JournalParts, turnsIn } from "./journal-parts.js";
 import { conversationNumber } from "./keyed-numbers.js";
 import type { ComposedRecord } from "./said-codec.js";
 import { messagesInRow, type RecordedMessage } from "./shared-message.js";
 import { decodedRow, type ReadMessages, SharedTexts } from "./shared-texts.js";
 
-/** Kinds of records that have turns. */
-export const WITH_TURNS: readonly RecordKind[] = ["said", "composed"];
-
 /** Whether a record that was read has turns; they may have been taken out since it was listed. */
 export function hasTurns({ kind }: Pick<RecordKey, "kind">): boolean {
   return WITH_TURNS.includes(kind);
 }
-
-/** Records of a conversation that are read together. */
-const CONVERSATION_PAGE = 64;
 
 /** A record with turns, decoded; what it has besides them on first use, as a conversation's turns are read without. */
 export class TurnRecord implements ComposedRecord {
@@ -64,6 +58,7 @@ export class TurnReading {
   readonly #turns = new Map<TurnId, FoundTurn>();
   readonly #readBack = new Map<number, ReadBack>();
   readonly #texts: SharedTexts;
+  #newest: readonly JournalRecord[] | null = null;
 
   constructor(
     private readonly parts: JournalParts,
@@ -72,15 +67,16 @@ export class TurnReading {
     this.#texts = new SharedTexts(parts, scopeId);
   }
 
+  /** Takes the newest records of a conversation, which were read with its scope, as {@link newestOf} lists them. */
+  begin(newest: readonly JournalRecord[]): void {
+    for (const record of newest) this.#take(record);
+    this.#newest = newest;
+  }
+
   /** Records by their keys, in that order; those that are gone are left out. */
   async recordsOf(keys: readonly RecordKey[]): Promise<readonly TurnRecord[]> {
     const missing = keys.filter(({ seq }) => !this.#records.has(seq)).map(({ seq }) => seq);
-    await readInPieces(this.parts.database, missing, (record) => {
-      if (!hasTurns(record)) return;
-      const found = new TurnRecord(this.parts, record);
-      this.#records.set(record.seq, found);
-      for (const { turn, given } of found.turns) this.#turns.set(turn.id, { record: found, turn, said: given });
-    });
+    await readInPieces(this.parts.database, missing, (record) => this.#take(record));
     return keys.flatMap(({ seq }) => this.#records.get(seq) ?? []);
   }
 
@@ -111,7 +107,7 @@ export class TurnReading {
   async *newestOf(id: ConversationId, most = CONVERSATION_PAGE): AsyncGenerator<readonly FoundTurn[], void, undefined> {
     const conversation = conversationNumber(id, this.parts.digests);
     for (let before: number | undefined; ; ) {
-      const keys = await this.#page(conversation, before, most);
+      const keys = (before === undefined && this.#newest) || (await this.#page(conversation, before, most));
       const records = await this.recordsOf(keys);
       // Another conversation may have this number too.
       const turns = records.flatMap(({ turns: own }) => own.map(({ turn }) => turn)).sort((a, b) => b.id - a.id);
@@ -130,6 +126,13 @@ export class TurnReading {
   async head(digest: Digest): Promise<readonly ChatMessage[] | null> {
     const [row] = await this.parts.database.shared(this.scopeId, [this.parts.digests.seal(digest)]);
     return row === undefined ? null : wholeOf(decodedRow(this.scopeId, () => messagesInRow(row.messages)));
+  }
+
+  #take(record: JournalRecord): void {
+    if (!hasTurns(record)) return;
+    const found = new TurnRecord(this.parts, record);
+    this.#records.set(record.seq, found);
+    for (const { turn, given } of found.turns) this.#turns.set(turn.id, { record: found, turn, said: given });
   }
 
   #known(id: TurnId): FoundTurn {

@@ -2,13 +2,13 @@ import { type UserId, withEarlierForm } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import type { ExportedRow, ExportedScope, ExportedUser, LoadedScope } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
-import type { ScopeRow } from "./journal-database.js";
+import { type ScopeRow, WITH_TURNS } from "./journal-database.js";
 import { type JournalParts, reportIn } from "./journal-parts.js";
 import { requestsNamed } from "./named-requests.js";
 import { loadScope } from "./scope-loading.js";
 import { isInstructions, messagesInRow } from "./shared-message.js";
 import { decodedRow, sharedKeys, sharedRows } from "./shared-texts.js";
-import { TurnReading, type TurnRecord, WITH_TURNS } from "./turn-reading.js";
+import { TurnReading, type TurnRecord } from "./turn-reading.js";
 
 /** Records of a page; other work runs in between. */
 const RECORDS_AT_ONCE = 64;

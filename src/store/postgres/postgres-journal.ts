@@ -69,8 +69,8 @@ export class PostgresJournal implements JournalDatabase {
     this.#vacuum.request();
   }
 
-  load(scope: Scope) {
-    return this.#records.load(scope, this.#keys.bucketOf(scope));
+  load(scope: Scope, conversation?: number) {
+    return this.#records.load(scope, this.#keys.bucketOf(scope), conversation);
   }
 
   versionOf(scope: Scope) {

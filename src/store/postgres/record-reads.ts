@@ -1,6 +1,14 @@
 import type { MemoryId, Scope } from "../../core/index.js";
 import type { DeletionCounts, StoredVersion } from "../api/store.js";
-import type { JournalRecord, JournalScope, RecordFilter, RecordKey, Snapshot } from "../journal/journal-database.js";
+import {
+  CONVERSATION_PAGE,
+  type JournalRecord,
+  type JournalScope,
+  type RecordFilter,
+  type RecordKey,
+  type Snapshot,
+  WITH_TURNS,
+} from "../journal/journal-database.js";
 import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
 import { ask, type NamedStatement, type ServerReader } from "./connections.js";
 import {
@@ -22,9 +30,12 @@ const VERSION_OF = `select s.scope_id as "scopeId", coalesce(l.n, 0) as commits,
 
 const STATE: NamedStatement = {
   name: "state",
-  text: `select v."scopeId", v.commits, v.sum, t.n, t.sum as "snapshotSum", t.data, coalesce(d.users, 0) as users, coalesce(d.memories, 0) as memories
+  text: `select v."scopeId", v.commits, v.sum, t.n, t.sum as "snapshotSum", t.data, coalesce(d.users, 0) as users, coalesce(d.memories, 0) as memories,
+      coalesce(newest.at, 0) as "newestAt"
     from (select $4::integer as bucket) u left join (${VERSION_OF}) v on true
-    left join ${SCHEMA}.snapshots t on t.scope_id = v."scopeId" left join ${SCHEMA}.deletions d on d.bucket = u.bucket`,
+    left join ${SCHEMA}.snapshots t on t.scope_id = v."scopeId" left join ${SCHEMA}.deletions d on d.bucket = u.bucket
+    left join lateral (select at from ${SCHEMA}.journal where scope_id = v."scopeId" and kind = ${numberOf("composed")}
+      order by n desc limit 1) newest on true`,
 };
 
 interface StateRow extends DeletionCounts {
@@ -32,6 +43,7 @@ interface StateRow extends DeletionCounts {
   readonly commits: number;
   /** Of the newest record. */
   readonly sum: number;
+  readonly newestAt: number;
   readonly n: number | null;
   readonly snapshotSum: number;
   readonly data: string;
@@ -46,6 +58,15 @@ const BEHIND: NamedStatement = {
     order by j.n`,
 };
 
+/** By the scope's name, too. */
+const CONVERSATION: NamedStatement = {
+  name: "conversation",
+  text: `select ${ROW_COLUMNS} from ${SCHEMA}.scopes s join ${SCHEMA}.journal j on j.scope_id = s.scope_id
+    where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 and j.conversation = $4
+      and j.kind in (${WITH_TURNS.map(numberOf).join(", ")})
+    order by j.n desc limit ${CONVERSATION_PAGE}`,
+};
+
 const READ: NamedStatement = {
   name: "read",
   text: `select ${ROW_COLUMNS} from ${SCHEMA}.journal j where j.seq = any($1::bigint[])`,
@@ -55,7 +76,7 @@ const READ: NamedStatement = {
  * `turn` never falls from one record to the next, so this halves the range of numbers for each turn, and needs no index of its own that
  * every compose would write to. Before each step, records below `low` have smaller turns, and the first one from `high` on does not.
  */
-const WITH_TURNS: NamedStatement = {
+const OF_TURNS: NamedStatement = {
   name: "with_turns",
   text: `with recursive
     bounds as materialized (select
@@ -100,16 +121,17 @@ const COUNTS: NamedStatement = {
 export class RecordReads {
   constructor(private readonly connections: ServerReader) {}
 
-  async load(scope: Scope, bucket: number): Promise<JournalScope> {
+  async load(scope: Scope, bucket: number, conversation?: number): Promise<JournalScope> {
     const name = nameOf(scope);
-    const [[state], rows, forgotten] = await this.connections.readTogether((client) =>
+    const [[state], rows, forgotten, newest] = await this.connections.readTogether((client) =>
       Promise.all([
         ask<StateRow & object>(client, STATE, [...name, bucket]),
         ask<StoredRecordRow>(client, BEHIND, name),
         ask<{ memoryId: MemoryId }>(client, FORGOTTEN, [scope.tenant, scope.userId]),
+        conversation === undefined ? [] : ask<StoredRecordRow>(client, CONVERSATION, [...name, conversation]),
       ]),
     );
-    const { scopeId = null, commits = 0, sum = 0, users = 0, memories = 0 } = state ?? {};
+    const { scopeId = null, commits = 0, sum = 0, users = 0, memories = 0, newestAt = 0 } = state ?? {};
     return {
       version: scopeId === null ? null : { scopeId, commits, sum },
       snapshot: state === undefined ? null : readSnapshot(state),
@@ -119,6 +141,8 @@ export class RecordReads {
       }),
       deletions: { users, memories },
       forgotten: forgotten.map(({ memoryId }) => memoryId),
+      newestAt,
+      conversation: newest.map(readRecord),
     };
   }
 
@@ -159,7 +183,7 @@ export class RecordReads {
 
   async withTurns(scopeId: number, turns: readonly number[]): Promise<RecordKey[]> {
     if (turns.length === 0) return [];
-    const rows = await this.connections.read<StoredKeyRow>(WITH_TURNS, [scopeId, [...new Set(turns)]]);
+    const rows = await this.connections.read<StoredKeyRow>(OF_TURNS, [scopeId, [...new Set(turns)]]);
     return rows.map(readKey);
   }
 

@@ -69,7 +69,7 @@ export abstract class JournalCalls implements JournalDatabase {
     this.tell("keepFirstTokenTime", engine, time, most);
   emptyLog = () => this.tell("emptyLog");
 
-  load = (scope: Scope) => this.ask("load", scope);
+  load = (scope: Scope, conversation?: number) => this.ask("load", scope, conversation);
   versionOf = (scope: Scope) => this.ask("versionOf", scope);
   deletionsOf = (tenant: string, userId: UserId) => this.ask("deletionsOf", tenant, userId);
   scopesOf = (tenant: string, userId: UserId) => this.ask("scopesOf", tenant, userId);

@@ -30,18 +30,18 @@ export class JournalReads {
   readonly #statements: ReturnType<typeof prepareReads>;
   /** Lists by their SQL: one for each combination of filters. */
   readonly #lists = new Map<string, Database.Statement<[object], KeyRow>>();
-  readonly #load: Database.Transaction<(scope: Scope) => JournalScope>;
+  readonly #load: Database.Transaction<(scope: Scope, conversation?: number) => JournalScope>;
 
   constructor(private readonly database: DatabaseConnection) {
     const { sqlite } = database;
     this.#deletions = new Deletions(database);
     this.#times = new FirstTokenTimes(sqlite);
     this.#statements = prepareReads(sqlite);
-    this.#load = sqlite.transaction((scope: Scope) => this.#read(scope));
+    this.#load = sqlite.transaction((scope: Scope, conversation?: number) => this.#read(scope, conversation));
   }
 
-  load(scope: Scope): JournalScope {
-    return this.#load(scope);
+  load(scope: Scope, conversation?: number): JournalScope {
+    return this.#load(scope, conversation);
   }
 
   versionOf(scope: Scope): StoredVersion | null {
@@ -161,13 +161,25 @@ export class JournalReads {
     this.database.sqlite.prepare("select 1").get();
   }
 
-  #read(scope: Scope): JournalScope {
+  #read(scope: Scope, conversation: number | undefined): JournalScope {
     const { tenant, userId } = scope;
+    const user = { deletions: this.deletionsOf(tenant, userId), forgotten: this.forgottenOf(tenant, userId) };
     const version = this.versionOf(scope);
-    const snapshot = version === null ? null : this.#snapshotOf(version.scopeId);
-    const behind = version === null ? [] : this.#changesAfter(version.scopeId, snapshot?.n ?? 0);
-    const deletions = this.deletionsOf(tenant, userId);
-    return { version, snapshot, behind, deletions, forgotten: this.forgottenOf(tenant, userId) };
+    if (version === null) return { version, snapshot: null, behind: [], newestAt: 0, conversation: [], ...user };
+    const { scopeId } = version;
+    const snapshot = this.#snapshotOf(scopeId);
+    return {
+      version,
+      snapshot,
+      behind: this.#changesAfter(scopeId, snapshot?.n ?? 0),
+      newestAt: this.#statements.newestAt.get(scopeId) ?? 0,
+      conversation: conversation === undefined ? [] : this.#newestOf(scopeId, conversation),
+      ...user,
+    };
+  }
+
+  #newestOf(scopeId: number, conversation: number): JournalRecord[] {
+    return this.#statements.conversation.all({ scopeId, conversation }).map(readRecord);
   }
 
   #snapshotOf(scopeId: number): Snapshot | null {

@@ -4,7 +4,13 @@ import type { SealedDigest } from "../database/digest-seal.js";
 import type { responses } from "../database/schema.js";
 import { readScope, type ScopeKey } from "../database/scope-key.js";
 import { prepare, prepareValue, type SqliteRow } from "../database/statements.js";
-import type { ScopeRow, SharedRow, Snapshot } from "../journal/journal-database.js";
+import {
+  CONVERSATION_PAGE,
+  type ScopeRow,
+  type SharedRow,
+  type Snapshot,
+  WITH_TURNS,
+} from "../journal/journal-database.js";
 import { type JournalRow, KEY_COLUMNS, type KeyRow, numberOf, ROW_COLUMNS } from "./journal-rows.js";
 
 /** A row of `users` in which a scope is stored. */
@@ -56,6 +62,15 @@ export function prepareReads(sqlite: Database.Database) {
     behind: prepare<OfNumber, JournalRow>(
       sqlite,
       `select ${ROW_COLUMNS} from journal where scope_id = @scopeId and n > @n and changes is not null order by n`,
+    ),
+    newestAt: prepareValue<number, number>(
+      sqlite,
+      `select at from journal where scope_id = ? and kind = ${composed} order by n desc limit 1`,
+    ),
+    conversation: prepare<{ readonly scopeId: number; readonly conversation: number }, JournalRow>(
+      sqlite,
+      `select ${ROW_COLUMNS} from journal where scope_id = @scopeId and conversation = @conversation
+         and kind in (${WITH_TURNS.map(numberOf).join(", ")}) order by n desc limit ${CONVERSATION_PAGE}`,
     ),
     bounds: prepare<{ readonly scopeId: number }, { readonly first: number | null; readonly last: number | null }>(
       sqlite,

@@ -30,7 +30,7 @@ export function readTableState(
   statements: StateStatements,
   digests: DigestSeal,
   scope: Scope,
-): Omit<LoadedScope, "deletions"> {
+): Pick<LoadedScope, "scope" | "version"> {
   const stored = statements.scope.get(keyOf(scope));
   const forgotten = statements.forgotten.all(keyOf(scope)).map((row) => row.memoryId as MemoryId);
   if (stored === undefined) {

@@ -138,6 +138,40 @@ describe("working scopes", () => {
     await store.close();
   });
 
+  it("that are not in memory are asked for once, with the conversation", async () => {
+    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
+    const asked: string[] = [];
+    const counted = new Proxy(store, {
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== "function") return value;
+        return (...args: unknown[]) => {
+          asked.push(String(name));
+          return Reflect.apply(value, target, args);
+        };
+      },
+    });
+    let now = NOON;
+    const service = openService({ store: counted, maxWorkingBytes: 1, now: () => now });
+    const history: { role: string; content: string }[] = [];
+    for (let turn = 0; turn < 3; turn++) {
+      const messages = [...history, { role: "user", content: `Question ${turn}` }];
+      const options = { memories: memories({ m1: "Ana likes tea.", m2: `Fact ${turn}` }), messages };
+      for (const conversationId of ["c", null]) {
+        // Nothing is under way any more.
+        now += 3_600_000;
+        await composeWith(service, { ...options, userId: "ana", conversationId });
+        // Another user takes its place.
+        await composeWith(service, { ...options, userId: "bo", conversationId: null });
+      }
+      history.push(...messages.slice(-1), { role: "assistant", content: "I see." });
+    }
+    // What first tokens take is asked for by time, and belongs to no user.
+    const ofScopes = asked.filter((name) => name !== "countFirstTokenTimes");
+    expect(ofScopes).toEqual(Array.from({ length: 12 }, () => ["loadScope", "commitCompose"]).flat());
+    await service.close();
+  });
+
   it("change no byte of an answer: a service that keeps none in memory answers as one that keeps all", async () => {
     const [keeps, drops] = [openService({}), openService({ maxWorkingBytes: 1 })];
     const history: { role: string; content: string }[] = [];

@@ -36,7 +36,7 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
 
     it("knows nothing of a scope that was never committed", async () => {
       const deletions = { users: 0, memories: 0 };
-      expect(await store.loadScope(ana)).toEqual({ scope: EMPTY_SCOPE, version: null, deletions });
+      expect(await store.loadScope(ana)).toMatchObject({ scope: EMPTY_SCOPE, version: null, deletions });
       expect(await store.findRequest(ana, id("r1"))).toBeNull();
       expect(await store.loadConversation(ana, "c" as ConversationId)).toEqual([]);
       expect(await store.counts(ana)).toEqual({ conversations: 0, turns: 0, requests: 0 });

@@ -2,14 +2,16 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type AgentId, digestOf, type MemoryId, type Scope, type UserId } from "../../../src/core/index.js";
 import { StaleScopeError, type StoredVersion } from "../../../src/store/api/store.js";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
-import type {
-  JournalChange,
-  JournalDatabase,
-  JournalUnit,
-  NewRecord,
-  RecordKey,
-  ResponseRow,
-  RewrittenRecord,
+import {
+  CONVERSATION_PAGE,
+  type JournalChange,
+  type JournalDatabase,
+  type JournalUnit,
+  type NewRecord,
+  type RecordKey,
+  type ResponseRow,
+  type RewrittenRecord,
+  WITH_TURNS,
 } from "../../../src/store/journal/journal-database.js";
 
 /** Two handles of one database, as two processes have them, and what damages it. */
@@ -268,6 +270,8 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
           behind: [],
           deletions: NONE,
           forgotten: [],
+          newestAt: 0,
+          conversation: [],
         });
         const { version } = await one.write(
           unitOf(ana, null, [composed(1), composed(2)], { changes: [{ kind: "snapshot", data: "[1]" }] }),
@@ -283,9 +287,30 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
           ],
           deletions: NONE,
           forgotten: [],
+          newestAt: composed(4).at,
+          conversation: [],
         });
         await one.write(unitOf(ana, next, [composed(5)], { changes: [{ kind: "snapshot", data: "[2]" }] }));
         expect(await two.load(ana)).toMatchObject({ snapshot: { n: 7, data: "[2]" }, behind: [] });
+      });
+
+      it("is loaded with the newest records of a conversation, and when it composed last", async () => {
+        const said = (turn: number, conversation: number | null) => composed(turn, { conversation });
+        const others = [said(1, 7), said(2, 8), said(3, null), composed(4, { kind: "said", at: 0, requestId: null })];
+        const { version } = await one.write(
+          unitOf(ana, null, [...others, composed(5), composed(5, { kind: "reported", turns: 0, at: 0 })]),
+        );
+        const { scopeId } = version as StoredVersion;
+        const numbers = async (conversation: number) =>
+          (await two.load(ana, conversation)).conversation.map(({ n }) => n);
+        expect([await numbers(7), await numbers(8), await numbers(9)]).toEqual([[5, 4, 1], [2], []]);
+        const listed = await two.list(scopeId, { kinds: WITH_TURNS, conversation: 7, newestFirst: true, most: 10 });
+        const { conversation, newestAt } = await two.load(ana, 7);
+        expect(conversation).toEqual(await two.read(listed.map(({ seq }) => seq)));
+        expect(newestAt).toBe(composed(5).at);
+        const many = Array.from({ length: CONVERSATION_PAGE }, (_, at) => composed(6 + at));
+        await one.write(unitOf(ana, version, many));
+        expect(await numbers(7)).toEqual(many.map((_, at) => 6 + CONVERSATION_PAGE - at));
       });
 
       it("with a damaged snapshot is not loaded", async () => {

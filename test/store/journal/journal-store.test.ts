@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { type ConversationId, type MemoryId, QuoteSearch, type Scope } from "../../../src/core/index.js";
 import { StaleScopeError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
-import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
+import { CONVERSATION_PAGE, RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import type { ReadArguments, ReadName } from "../../../src/store/sqlite/journal-calls.js";
@@ -135,6 +135,32 @@ describe("a journal as a store", () => {
     expect((await store.counts(ana)).turns).toBe(2);
     await store.close();
     await other.store.close();
+  });
+
+  it("loads a scope with a conversation of several pages, or without where it changes meanwhile", async () => {
+    const file = newFile();
+    const [store, other] = [openStore(file), new DrivenStore(openStore(file))];
+    const conversationId = "c" as ConversationId;
+    for (let n = 0; n <= CONVERSATION_PAGE; n++)
+      await composeInto(store, ana, { ...TEA, requestId: `r${n}`, conversationId, question: `Tea ${n}?` });
+    const turns = await store.loadConversation(ana, conversationId);
+    expect(turns).toHaveLength(CONVERSATION_PAGE + 1);
+    expect((await store.loadScope(ana, conversationId)).conversation).toEqual(turns);
+    expect((await store.loadScope(ana)).conversation).toBeNull();
+    let meanwhile: (() => Promise<void>) | null = () => other.withdraw(ana, `r${CONVERSATION_PAGE}`);
+    class SlowJournal extends InlineJournal {
+      protected override async ask<Name extends ReadName>(name: Name, ...args: ReadArguments<Name>) {
+        const work = name === "list" ? meanwhile : null;
+        if (work !== null) meanwhile = null;
+        await work?.();
+        return super.ask(name, ...args);
+      }
+    }
+    const slow = new JournalStore(new SlowJournal(openDatabase(file)));
+    const loaded = await slow.loadScope(ana, conversationId);
+    expect(loaded.conversation).toBeNull();
+    expect(loaded.version?.commits).toBe(CONVERSATION_PAGE + 1);
+    await Promise.all([store.close(), slow.close(), other.store.close()]);
   });
 
   it("has a block's text in no row once the block expired, whatever changed it", async () => {

@@ -1,3 +1,4 @@
+import { expect } from "vitest";
 import {
   type ConversationId,
   type Digest,
@@ -51,8 +52,11 @@ async function toldOf(
   scope: Scope,
   { conversations, requests, sections, until, isTimed, areIdsReused }: Questions,
 ) {
+  const loaded = await store.loadScope(scope);
   // A node's times of use are stored as they are, or as loading derives them from what extends it.
-  const state = new ScopeState((await store.loadScope(scope)).scope, countTokens).stored();
+  const state = new ScopeState(loaded.scope, countTokens).stored();
+  // Whoever loads it takes from this that nothing is under way.
+  expect(await store.underWaySince(scope, loaded.newestAt)).toBeNull();
   const { published, register, nodes, recent, workers, ...counted } = state;
   const turns = turnsUpTo(counted.counters.nextTurn - 1);
   const ids = requests as readonly RequestId[];
@@ -90,10 +94,12 @@ async function toldOf(
     open: await Promise.all([0, until / 2, until - 1_000].map((time) => store.underWaySince(scope, time))),
     newest: [await store.liveRequests(scope, 3), await store.liveRequests(scope, 1_000)],
     said: await Promise.all(
-      (conversations as readonly ConversationId[]).map(async (id) => [
-        await store.loadConversation(scope, id),
-        await store.findHistory(scope, id),
-      ]),
+      (conversations as readonly ConversationId[]).map(async (id) => {
+        const turns = await store.loadConversation(scope, id);
+        const { conversation } = await store.loadScope(scope, id);
+        if (conversation !== null) expect(conversation).toEqual(turns);
+        return [turns, await store.findHistory(scope, id)];
+      }),
     ),
     // The journal counts each time that something was composed, tables each id once.
     counts: { ...(await store.counts(scope)), ...(areIdsReused ? { requests: null } : {}) },

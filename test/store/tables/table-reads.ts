@@ -79,6 +79,9 @@ export class TableReads {
     return this.database.sqlite.transaction(() => ({
       ...readTableState(this.statements, this.database.digests, scope),
       deletions: this.deletions.countsOf(scope),
+      // Whoever wants either asks for it.
+      newestAt: Number.POSITIVE_INFINITY,
+      conversation: null,
     }))();
   }
 
