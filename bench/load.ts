@@ -9,9 +9,11 @@
  * servers that only compute for `CONTROL_MS`, as far as those can; `NODE_FLAGS` in place of those of `npm start`, `MAIN` for another build's
  * `cli/main.js`. Takes `--data FOLDER` (`recorded-data.ts`).
  *
+ * The most that all cores could do: with nothing else to do and nothing to wait for, at the CPU time measured.
  * KB written: what the processes that write files handed to the kernel, less the answers.
  * Floor per compose: the body parsed, a plan, one transaction; the rows of a new user's memories written once.
  */
+import { availableParallelism } from "node:os";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { LoadConnection } from "./load-client.js";
 import { LoadDatabase } from "./load-database.js";
@@ -56,9 +58,9 @@ const open = Array.from({ length: connections }, (_, at) => {
 console.log(
   `${composes} composes of ${users} users, ${active} at a time, ${connections} connections, k = ${k}, services: ${lanes.length}, ${database === null ? "SQLite" : "PostgreSQL"}${sharesFile ? " in one directory" : ""}${hasAffinity ? "" : ", without affinity"}`,
 );
-const columns = ["composes", "per s", "CPU ms each", "database server's", "KB written each", "p50, ms"];
-console.log(`| ${[...columns, "p99, ms", "RSS, MiB", "database, MB"].join(" | ")} |`);
-console.log("| --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+const columns = ["composes", "per s", "CPU ms each", "database server's", "the client's", "all cores' at most, per s"];
+console.log(`| ${[...columns, "KB written each", "p50, ms", "p99, ms", "RSS, MiB", "database, MB"].join(" | ")} |`);
+console.log("| --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
 let done = 0;
 let waits: number[] = [];
 const statuses = new Map<number, number>();
@@ -68,7 +70,8 @@ const rates: number[] = [];
 let answered = 0;
 const used = () => {
   const { cpuMs, databaseCpuMs, writtenBytes } = services;
-  return { at: performance.now(), cpuMs, databaseCpuMs, writtenBytes, answered };
+  const { user, system } = process.cpuUsage();
+  return { at: performance.now(), cpuMs, databaseCpuMs, clientCpuMs: (user + system) / 1_000, writtenBytes, answered };
 };
 let last = used();
 async function printStep(): Promise<void> {
@@ -82,11 +85,16 @@ async function printStep(): Promise<void> {
   rates.push(rate);
   const answers = database === null ? now.answered - before.answered : 0;
   const handed = now.writtenBytes - before.writtenBytes - answers;
+  const cpu = each(now.cpuMs - before.cpuMs);
+  const databaseCpu = each(now.databaseCpuMs - before.databaseCpuMs);
+  const clientCpu = each(now.clientCpuMs - before.clientCpuMs);
   const cells = [
     String(done),
     rate.toFixed(0),
-    each(now.cpuMs - before.cpuMs).toFixed(2),
-    database === null ? "–" : each(now.databaseCpuMs - before.databaseCpuMs).toFixed(2),
+    cpu.toFixed(2),
+    database === null ? "–" : databaseCpu.toFixed(2),
+    clientCpu.toFixed(2),
+    ((1_000 * availableParallelism()) / (cpu + databaseCpu + clientCpu)).toFixed(0),
     each(handed / 1e3).toFixed(1),
     quantile(served, 0.5).toFixed(1),
     quantile(served, 0.99).toFixed(1),
