@@ -1,9 +1,12 @@
 import type pg from "pg";
 import { type DeletionCounts, isSameVersion } from "../api/store.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
+import { lockBuckets, lockScopes } from "./advisory-locks.js";
+import { assumedCurrent, commitAtOnce } from "./commit-at-once.js";
 import { ask } from "./connections.js";
 import { agentColumn, newestRecord, numberOf, ROW_COLUMNS, type StoredRecordRow } from "./rows.js";
 import { SCHEMA } from "./schema.js";
+import type { ScopeNumbers } from "./scope-numbers.js";
 import { applyUnits, type ClaimedUnit, isEnd, numberedRecords, readRewritten, sumBehind } from "./unit-changes.js";
 
 /** A unit with what it is locked by; see `LockKeys`. */
@@ -23,24 +26,6 @@ interface Claim extends DeletionCounts {
   readonly commits: number;
   readonly sum: number;
 }
-
-/** Names the locks of buckets among other advisory locks of the database. */
-const BUCKET_LOCKS = 0x6d656d73;
-
-/**
- * Locks of buckets are shared, but for units that count a deletion. All transactions take them in one order, buckets first: no two wait for
- * each other. An advisory lock writes nothing, unlike a row's.
- */
-const LOCK_BUCKETS = {
-  name: "lock_buckets",
-  text: `select case when is_deleting then pg_advisory_xact_lock(${BUCKET_LOCKS}, bucket)::text
-      else pg_advisory_xact_lock_shared(${BUCKET_LOCKS}, bucket)::text end
-    from unnest($1::integer[], $2::boolean[]) as locked (bucket, is_deleting)`,
-};
-const LOCK_SCOPES = {
-  name: "lock_scopes",
-  text: "select pg_advisory_xact_lock(k) from unnest($1::bigint[]) as locked (k)",
-};
 
 /** A statement of its own behind the locks, so that it sees all that was committed before they were granted. */
 const CLAIM = {
@@ -67,17 +52,6 @@ const RECORD = {
   text: `select ${ROW_COLUMNS} from ${SCHEMA}.journal j where j.scope_id = $1 and j.n = $2`,
 };
 
-/** Locks buckets in the transaction that is under way. */
-export function lockBuckets(
-  client: pg.ClientBase,
-  buckets: readonly { readonly bucket: number; readonly isDeleting: boolean }[],
-): Promise<unknown> {
-  const isDeleting = new Map<number, boolean>();
-  for (const one of buckets) isDeleting.set(one.bucket, one.isDeleting || isDeleting.get(one.bucket) === true);
-  const sorted = [...isDeleting].sort(([a], [b]) => a - b);
-  return ask(client, LOCK_BUCKETS, [sorted.map(([bucket]) => bucket), sorted.map(([, deleting]) => deleting)]);
-}
-
 /**
  * Commits units of different scopes in one transaction; those that are stale are left out, or (`isTogether`) all are. Two round trips where
  * no scope is new and nothing is rewritten. Rejects with the driver's error, and then nothing is stored, unless `onSending` was called and
@@ -87,8 +61,16 @@ export async function commitGroup(
   client: pg.ClientBase,
   units: readonly LockedUnit[],
   isTogether: boolean,
+  numbers: ScopeNumbers,
   onSending: () => void,
 ): Promise<UnitOutcome[]> {
+  const assumed = isTogether ? null : assumedCurrent(units, numbers);
+  if (assumed !== null) {
+    onSending();
+    const outcomes = await commitAtOnce(client, assumed);
+    if (assumed.some(({ unit }, at) => unit.version === null && outcomes[at] === "stale")) numbers.drop();
+    return outcomes;
+  }
   const claims = await claim(client, units);
   const isStored = await Promise.all(units.map((unit, at) => isStoredAlready(client, unit, claims[at])));
   const outcomes = units.map((unit, at): UnitOutcome | "applied" =>
@@ -114,14 +96,16 @@ export async function commitGroup(
 
 /** Begins the transaction and locks; gives what is stored of each unit's scope. */
 async function claim(client: pg.ClientBase, units: readonly LockedUnit[]): Promise<Claim[]> {
-  const locks = units.map(({ lock }) => BigInt(lock)).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const [, , , claims] = await Promise.all([
     client.query("begin"),
     lockBuckets(
       client,
       units.map(({ bucket, unit }) => ({ bucket, isDeleting: unit.deletion !== undefined })),
     ),
-    ask(client, LOCK_SCOPES, [locks.map(String)]),
+    lockScopes(
+      client,
+      units.map(({ lock }) => lock),
+    ),
     ask<Claim>(client, CLAIM, [
       units.map(({ unit }) => unit.scope.tenant),
       units.map(({ unit }) => unit.scope.userId),

@@ -6,6 +6,7 @@ import { type Connections, WRITERS } from "./connections.js";
 import { commitGroup, type LockedUnit, type UnitOutcome } from "./group-commit.js";
 import type { LockKeys } from "./lock-keys.js";
 import { faultOfPostgres, isConnectionLost, isDuplicate, isUndoneForAnother } from "./postgres-faults.js";
+import { ScopeNumbers } from "./scope-numbers.js";
 
 /** Most units per transaction: bounds the wait of the first. */
 const MOST_UNITS = 32;
@@ -42,10 +43,14 @@ export class GroupWriter {
   /** When the server was first found away; null: it answers. */
   #awaySince: number | null = null;
 
+  readonly #numbers: ScopeNumbers;
+
   constructor(
     private readonly connections: Connections,
     private readonly keys: LockKeys,
-  ) {}
+  ) {
+    this.#numbers = new ScopeNumbers(connections);
+  }
 
   /** Applies units, all or none. Rejects as `JournalDatabase.write` does. */
   write(units: readonly JournalUnit[]): Promise<readonly WrittenUnit[]> {
@@ -101,7 +106,7 @@ export class GroupWriter {
         this.#settling.delete(settling);
         if (this.#settling.size === 0) this.#endPatience();
         for (const { units } of group) for (const { lock } of units) this.#scopes.delete(lock);
-        this.#start();
+        this.#schedule();
       });
       this.#settling.add(settling);
     }
@@ -160,7 +165,7 @@ export class GroupWriter {
       let isSent = false;
       try {
         const outcomes = await this.connections.write((client) =>
-          commitGroup(client, units, isTogether, () => {
+          commitGroup(client, units, isTogether, this.#numbers, () => {
             isSent = true;
           }),
         );

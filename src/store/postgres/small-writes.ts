@@ -2,8 +2,8 @@ import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.j
 import type { DeletionCounts } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import type { CountedDeletion, ResponseRow } from "../journal/journal-database.js";
+import { lockBuckets } from "./advisory-locks.js";
 import { ask, type Connections, type NamedStatement } from "./connections.js";
-import { lockBuckets } from "./group-commit.js";
 import type { LockKeys } from "./lock-keys.js";
 import { agentColumn, numberOf } from "./rows.js";
 import { SCHEMA } from "./schema.js";

@@ -28,7 +28,7 @@ export interface NumberedRecord {
 export const EVERYTHING = "";
 
 /** Rows per statement. The statement for each number of rows is prepared once per connection. */
-const ROWS_AT_ONCE = 32;
+export const ROWS_AT_ONCE = 32;
 
 /** How many records a unit appends. */
 function appendedBy({ changes }: JournalUnit): number {
@@ -127,14 +127,16 @@ const JOURNAL_COLUMNS: Columns = {
 };
 const MEMORY_COLUMNS: Columns = { table: "known_memories", names: ["scope_id", "hashes"] };
 
-function journalRows({ scopeId, records }: ClaimedUnit): unknown[][] {
+/** Rows of `journal` as their columns are listed. */
+export function journalRows({ scopeId, records }: Pick<ClaimedUnit, "scopeId" | "records">): unknown[][] {
   return records.map(({ record, n, sum }) => {
     const { kind, turn, turns, conversation, requestId, leaf, at, changes, said } = record;
     return [scopeId, n, numberOf(kind), turn, turns, conversation, requestId, leaf, at, sum, changes, said];
   });
 }
 
-function memoryRows({ unit, scopeId }: ClaimedUnit): unknown[][] {
+/** Rows of `known_memories`. */
+export function memoryRows({ unit, scopeId }: Pick<ClaimedUnit, "unit" | "scopeId">): unknown[][] {
   return unit.changes.flatMap((change) =>
     // The column is of signed numbers.
     change.kind === "memories" && change.hashes.length > 0 ? [[scopeId, change.hashes.map((hash) => hash | 0)]] : [],

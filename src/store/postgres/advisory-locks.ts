@@ -1,0 +1,37 @@
+import type pg from "pg";
+import { ask } from "./connections.js";
+
+/** Names the locks of buckets among other advisory locks of the database. */
+const BUCKET_LOCKS = 0x6d656d73;
+
+/**
+ * Locks of buckets are shared, but for units that count a deletion. All transactions take them in one order, buckets first: no two wait for
+ * each other. An advisory lock writes nothing, unlike a row's.
+ */
+const LOCK_BUCKETS = {
+  name: "lock_buckets",
+  text: `select case when is_deleting then pg_advisory_xact_lock(${BUCKET_LOCKS}, bucket)::text
+      else pg_advisory_xact_lock_shared(${BUCKET_LOCKS}, bucket)::text end
+    from unnest($1::integer[], $2::boolean[]) as locked (bucket, is_deleting)`,
+};
+const LOCK_SCOPES = {
+  name: "lock_scopes",
+  text: "select pg_advisory_xact_lock(k) from unnest($1::bigint[]) as locked (k)",
+};
+
+/** Locks buckets in the transaction that is under way. */
+export function lockBuckets(
+  client: pg.ClientBase,
+  buckets: readonly { readonly bucket: number; readonly isDeleting: boolean }[],
+): Promise<unknown> {
+  const isDeleting = new Map<number, boolean>();
+  for (const one of buckets) isDeleting.set(one.bucket, one.isDeleting || isDeleting.get(one.bucket) === true);
+  const sorted = [...isDeleting].sort(([a], [b]) => a - b);
+  return ask(client, LOCK_BUCKETS, [sorted.map(([bucket]) => bucket), sorted.map(([, deleting]) => deleting)]);
+}
+
+/** Locks scopes by the keys of `LockKeys`. */
+export function lockScopes(client: pg.ClientBase, locks: readonly string[]): Promise<unknown> {
+  const sorted = locks.map(BigInt).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  return ask(client, LOCK_SCOPES, [sorted.map(String)]);
+}
