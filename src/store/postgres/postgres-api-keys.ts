@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { FoundApiKey, StoredApiKey } from "../sqlite/api-keys.js";
 import type { Connections, NamedStatement } from "./connections.js";
 import { ask } from "./connections.js";
@@ -31,17 +32,22 @@ const REVOKE: NamedStatement = {
   text: `update ${SCHEMA}.api_keys set revoked_at = $2 where id = $1 and revoked_at is null returning id`,
 };
 
+/** Milliseconds for which requests share an answer, from when it was asked for. */
+const SHARED_MS = 50;
+/** Answers that are kept for them. */
+const MOST_SHARED = 1_000;
+
 /**
- * The API keys of a PostgreSQL database. Every call reads the database, so another instance's changes apply at once; what requests ask for
- * while an answer is under way is asked in one question after it.
+ * The API keys of a PostgreSQL database. What requests ask for is read every 50 ms at most. Whoever adds or revokes a key waits for longer than
+ * that: when the call returns, every instance knows.
  */
 export class PostgresApiKeys {
-  readonly #found: SharedQuestion<FoundApiKey & { readonly id: string }>;
-  readonly #any: SharedQuestion<{ readonly any: boolean }>;
+  readonly #found: SharedAnswers<FoundApiKey & { readonly id: string }>;
+  readonly #any: SharedAnswers<{ readonly any: boolean }>;
 
   constructor(private readonly connections: Connections) {
-    this.#found = new SharedQuestion((ids) => connections.read(FOUND, [ids]));
-    this.#any = new SharedQuestion(() => connections.read(ANY));
+    this.#found = new SharedAnswers((ids) => connections.read(FOUND, [ids]));
+    this.#any = new SharedAnswers(() => connections.read(ANY));
   }
 
   /** A key by its id, revoked or not; null where there is none. */
@@ -80,6 +86,7 @@ export class PostgresApiKeys {
         client.query("commit"),
       ]),
     );
+    await knownEverywhere();
   }
 
   /** What a tenant's cache salts are made of. `newCacheSecret`: the tenant's from now on, where it has none yet. */
@@ -98,7 +105,35 @@ export class PostgresApiKeys {
   /** Revokes a key. False where there is none with this id, or it was revoked before. */
   async revoke(id: string, at: number): Promise<boolean> {
     const rows = await this.connections.change((client) => ask(client, REVOKE, [id, at]));
+    await knownEverywhere();
     return rows.length > 0;
+  }
+}
+
+/** Resolves when no instance uses an answer of before any more: each counts by its own clock. */
+function knownEverywhere(): Promise<void> {
+  return setTimeout(2 * SHARED_MS);
+}
+
+/** Answers by what was asked, each for {@link SHARED_MS}. */
+class SharedAnswers<R> {
+  readonly #question: SharedQuestion<R>;
+  readonly #answers = new Map<string, { readonly askedAt: number; readonly answer: Promise<R[]> }>();
+
+  constructor(read: (names: readonly string[]) => Promise<R[]>) {
+    this.#question = new SharedQuestion(read);
+  }
+
+  ask(name: string): Promise<R[]> {
+    const askedAt = performance.now();
+    const known = this.#answers.get(name);
+    if (known !== undefined && askedAt - known.askedAt < SHARED_MS) return known.answer;
+    if (this.#answers.size >= MOST_SHARED) this.#answers.clear();
+    const answer = this.#question.ask(name);
+    this.#answers.set(name, { askedAt, answer });
+    // A server that is back is asked again at once.
+    answer.catch(() => this.#answers.delete(name));
+    return answer;
   }
 }
 

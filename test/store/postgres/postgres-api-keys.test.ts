@@ -1,6 +1,10 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { newApiKey } from "../../../src/service/base/api-key.js";
+import { StoreUnavailableError } from "../../../src/store/api/store.js";
+import type { Connections } from "../../../src/store/postgres/connections.js";
 import { type OpenPostgres, openPostgres } from "../../../src/store/postgres/open-postgres.js";
+import { PostgresApiKeys } from "../../../src/store/postgres/postgres-api-keys.js";
 import { newDatabase, testServer } from "../../postgres/test-server.js";
 
 const server = await testServer();
@@ -76,5 +80,28 @@ describe.skipIf(server.url === null)("API keys in PostgreSQL", () => {
       two.keys.cacheSecretOf("acme", "theirs", 1),
     ]);
     expect(new Set(secrets).size).toBe(1);
+  });
+});
+
+describe("questions for API keys", () => {
+  it("are asked once for all requests of some milliseconds, and again where one failed", async () => {
+    let asked = 0;
+    let isAway = false;
+    const read = async () => {
+      asked++;
+      if (isAway) throw new StoreUnavailableError("unreachable");
+      return [{ any: asked > 1 }];
+    };
+    const keys = new PostgresApiKeys({ read } as unknown as Connections);
+    for (let nth = 0; nth < 20; nth++) expect(await keys.any()).toBe(false);
+    expect(asked).toBe(1);
+    await pause(60);
+    expect(await keys.any()).toBe(true);
+    await pause(60);
+    isAway = true;
+    await expect(keys.any()).rejects.toThrow(StoreUnavailableError);
+    isAway = false;
+    expect(await keys.any()).toBe(true);
+    expect(asked).toBe(4);
   });
 });
