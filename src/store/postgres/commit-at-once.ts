@@ -104,6 +104,9 @@ const CURRENT = `join ${SCHEMA}.scopes s on s.scope_id = r.scope_id
 const WITH_RECORD = `where exists
   (select from ${SCHEMA}.journal j where j.scope_id = r.scope_id and j.n = r.behind and j.${OURS})`;
 const BEHIND = [["behind", "integer"]] as const;
+const AS_SNAPSHOT = `${WITH_RECORD}
+  on conflict (scope_id) do update set n = excluded.n, sum = excluded.sum, data = excluded.data`;
+const AS_SHARED = `${WITH_RECORD} on conflict (scope_id, digest) do nothing`;
 
 /** The group as units that are taken for current; null where one has to be looked at first, and where no number is left for a new scope. */
 export function assumedCurrent(units: readonly LockedUnit[], numbers: ScopeNumbers): readonly AssumedUnit[] | null {
@@ -160,16 +163,13 @@ export async function commitAtOnce(client: pg.ClientBase, units: readonly Assume
     insert(client, SCOPES, ASSUMED, units.filter(({ unit }) => unit.version === null).map(scopeRow), CREATED),
     insert<{ scopeId: number }>(client, JOURNAL, [...NAME, ...ASSUMED], units.flatMap(recordRows), CURRENT),
     insert(client, MEMORIES, BEHIND, units.flatMap(memoriesOf), WITH_RECORD),
-    insert(client, SNAPSHOTS, BEHIND, units.flatMap(snapshotsOf), ON_SNAPSHOT),
-    insert(client, SHARED, BEHIND, units.flatMap(sharedOf), `${WITH_RECORD} on conflict (scope_id, digest) do nothing`),
+    insert(client, SNAPSHOTS, BEHIND, units.flatMap(snapshotsOf), AS_SNAPSHOT),
+    insert(client, SHARED, BEHIND, units.flatMap(sharedOf), AS_SHARED),
     client.query("commit"),
   ]);
   const stored = new Set(applied.map(({ scopeId }) => scopeId));
   return units.map((one) => (stored.has(one.scopeId) ? written(one) : "stale"));
 }
-
-const ON_SNAPSHOT = `${WITH_RECORD}
-  on conflict (scope_id) do update set n = excluded.n, sum = excluded.sum, data = excluded.data`;
 
 /** Inserts rows that have what their condition reads behind the columns of their table. Sends without waiting for what was sent before. */
 async function insert<Row extends pg.QueryResultRow>(

@@ -53,9 +53,12 @@ const RECORD = {
 };
 
 /**
- * Commits units of different scopes in one transaction; those that are stale are left out, or (`isTogether`) all are. Two round trips where
- * no scope is new and nothing is rewritten. Rejects with the driver's error, and then nothing is stored, unless `onSending` was called and
- * the connection lost: it is called when the transaction's end is sent.
+ * Commits units of different scopes in one transaction; those that are stale are left out, or (`isTogether`) all are. One round trip where
+ * nothing has to be looked at first (`commit-at-once.ts`); else two, and one more where a scope is new or something is rewritten. Rejects
+ * with the driver's error, and then nothing is stored, unless `onSending` was called and the connection lost: it is called when the
+ * transaction's end is sent.
+ *
+ * @param numbers for new scopes
  */
 export async function commitGroup(
   client: pg.ClientBase,
