@@ -35,7 +35,7 @@ interface PastRequest {
 
 /** Reads what is stored of a request's past, and not in memory. Mostly nothing is asked of the store. Changes nothing. */
 export async function readPast(
-  store: Pick<Store, "loadConversation" | "findHistory" | "knownSections">,
+  store: Pick<Store, "loadConversation" | "knownHistory" | "findHistory" | "knownSections">,
   { scope, state, base }: Pick<WorkingScope, "scope" | "state" | "base">,
   { conversationId: id, messages, history: name, toolMemories }: PastRequest,
 ): Promise<StoredPast> {
@@ -54,10 +54,12 @@ export async function readPast(
   const conversation = { id, turns };
   const recalled = recallPast({ conversation, messages, isOurs, toolMemories });
   const isCut = turns.newest !== undefined && recalled.history.turns.at(-1)?.turn !== turns.newest;
-  const history = name === "stored" || isCut ? await store.findHistory(scope, id) : null;
+  const isWanted = base.version !== null && (name === "stored" || isCut);
+  const remembered = isWanted ? store.knownHistory(scope, id, base.version) : null;
+  const history = remembered ?? (isWanted ? await store.findHistory(scope, id, base.version) : null);
   // A client may have said it in a section's form.
   if (history !== null) await learn(history.messages);
-  const isRead = known.size > 0 || history !== null || (loaded === undefined && turns.newest !== undefined);
+  const isRead = known.size > 0 || history !== remembered || (loaded === undefined && turns.newest !== undefined);
   // With more sections known the same messages may say less.
   return { conversation, history, isOurs, recalled: history === null ? recalled : null, isRead };
 }

@@ -232,8 +232,14 @@ export interface Store {
   loadScope(scope: Scope, conversationId?: ConversationId | null): Promise<LoadedScope>;
   /** The last thousand turns of a conversation and those of its newest epoch, oldest first. */
   loadConversation(scope: Scope, id: ConversationId): Promise<Turn[]>;
-  /** What was said in a conversation up to its newest turn; null where it has none. */
-  findHistory(scope: Scope, id: ConversationId): Promise<StoredHistory | null>;
+  /** What this process knows of a conversation's history, at a version of its scope; null: nothing. */
+  knownHistory(scope: Scope, id: ConversationId, version: StoredVersion): StoredHistory | null;
+  /**
+   * What was said in a conversation up to its newest turn; null where it has none.
+   *
+   * @param at a version of which the scope was just loaded: what was read with it is not read again
+   */
+  findHistory(scope: Scope, id: ConversationId, at?: StoredVersion | null): Promise<StoredHistory | null>;
   commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord): Promise<StoredVersion>;
   commitEviction(
     scope: Scope,

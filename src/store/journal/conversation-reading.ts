@@ -41,8 +41,9 @@ export async function readHistory(reading: TurnReading, id: ConversationId): Pro
     if (one === null || !isWhole) break;
     found.push(one);
   }
+  const [all, head] = await Promise.all([reading.givenOf(found), reading.head(newest.turn.head)]);
   const turns: SaidPath["turns"][number][] = [];
-  for (const [at, read] of (await reading.givenOf(found)).entries()) {
+  for (const [at, read] of all.entries()) {
     const given = wholeOf(read);
     const turn = found[at]?.turn;
     isWhole &&= given !== null;
@@ -50,7 +51,6 @@ export async function readHistory(reading: TurnReading, id: ConversationId): Pro
     turns.push({ turn, given });
   }
   turns.reverse();
-  const head = await reading.head(newest.turn.head);
   const history = historyOf({ head, turns }, isWhole);
   return { history, path: isWhole && head !== null ? { head, turns } : null };
 }

@@ -63,21 +63,24 @@ export class JournalStore implements Store {
   }
 
   loadScope(scope: Scope, conversationId: ConversationId | null = null) {
-    return loadScope(this.#parts, scope, conversationId);
+    return loadScope(this.#parts, scope, conversationId, this.#known.loaded);
   }
 
   loadConversation(scope: Scope, id: ConversationId) {
     return this.#within(scope, [], (scopeId) => readConversation(new TurnReading(this.#parts, scopeId), id));
   }
 
-  findHistory(scope: Scope, id: ConversationId) {
+  knownHistory(scope: Scope, id: ConversationId, version: StoredVersion) {
+    const known = this.#known.histories.at(scope, version, id);
+    return known === null ? null : historyOf(known);
+  }
+
+  async findHistory(scope: Scope, id: ConversationId, at: StoredVersion | null = null) {
+    const loaded = at === null ? null : this.#known.loaded.at(scope, at, id);
+    if (at !== null && loaded !== null) return this.#readHistory(scope, at, id, loaded);
     return this.#within(scope, null, async (scopeId, version) => {
-      const known = this.#known.histories.at(scope, version, id);
-      if (known !== null) return historyOf(known);
-      const read = await readHistory(new TurnReading(this.#parts, scopeId), id);
-      // Where other processes have committed meanwhile, this is not the stored version any more.
-      if (read?.path != null) this.#known.histories.read(scope, version, id, read.path);
-      return read?.history ?? null;
+      const known = this.knownHistory(scope, id, version);
+      return known ?? this.#readHistory(scope, version, id, new TurnReading(this.#parts, scopeId));
     });
   }
 
@@ -282,6 +285,13 @@ export class JournalStore implements Store {
 
   close() {
     return this.database.close();
+  }
+
+  async #readHistory(scope: Scope, version: StoredVersion, id: ConversationId, reading: TurnReading) {
+    const read = await readHistory(reading, id);
+    // Where other processes have committed meanwhile, this is not the stored version any more.
+    if (read?.path != null) this.#known.histories.read(scope, version, id, read.path);
+    return read?.history ?? null;
   }
 
   #requests(scopeId: number): RequestReading {

@@ -4,6 +4,7 @@ import type { JournalParts } from "./journal-parts.js";
 import { KnownHistories } from "./known-histories.js";
 import { KnownRows } from "./known-rows.js";
 import { KnownSections } from "./known-sections.js";
+import { LoadedConversations } from "./loaded-conversations.js";
 
 /**
  * What this process knows of scopes as they are stored, so that it is neither read nor written again. All of it is of a version, and goes on
@@ -13,6 +14,7 @@ export class KnownScopes {
   readonly sections: KnownSections;
   readonly rows = new KnownRows();
   readonly histories = new KnownHistories();
+  readonly loaded = new LoadedConversations();
 
   constructor(parts: JournalParts) {
     this.sections = new KnownSections(parts);
@@ -25,6 +27,7 @@ export class KnownScopes {
     { sections, restated, turn, given, head }: ComposeRecord["composition"],
     committed: Promise<StoredVersion>,
   ): Promise<StoredVersion> {
+    this.loaded.ended(scope);
     const next = await committed;
     this.sections.committed(scope, version, next, sections);
     this.histories.composed(scope, version, next, { head, turns: [...restated, { turn, given }] });
@@ -33,6 +36,7 @@ export class KnownScopes {
 
   /** A commit that takes nothing away, and adds nothing but to the state. */
   async kept(scope: Scope, { version }: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
+    this.loaded.ended(scope);
     const next = await committed;
     this.sections.committed(scope, version, next, []);
     this.rows.committed(scope, version, next);
@@ -43,6 +47,7 @@ export class KnownScopes {
   /** A commit that takes something away: its texts do not stay in memory either. */
   async ended<T>(scope: Scope, committed: Promise<T>): Promise<T> {
     this.histories.ended(scope);
+    this.loaded.ended(scope);
     return committed;
   }
 }

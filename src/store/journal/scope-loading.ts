@@ -6,12 +6,13 @@ import {
   type StoredScope,
   type Turn,
 } from "../../core/index.js";
-import { isSameVersion, type LoadedScope, type StoredVersion } from "../api/store.js";
+import { isSameVersion, type LoadedScope } from "../api/store.js";
 import { readConversation } from "./conversation-reading.js";
 import { CONVERSATION_PAGE, type JournalScope } from "./journal-database.js";
 import { decodedOf, type JournalParts } from "./journal-parts.js";
 import { JournalVersion } from "./journal-version.js";
 import { conversationNumber } from "./keyed-numbers.js";
+import type { LoadedConversations } from "./loaded-conversations.js";
 import { TurnReading } from "./turn-reading.js";
 
 /** See `Store.loadScope`. */
@@ -19,6 +20,7 @@ export async function loadScope(
   parts: JournalParts,
   scope: Scope,
   conversationId: ConversationId | null = null,
+  known: LoadedConversations | null = null,
 ): Promise<LoadedScope> {
   const number = conversationId === null ? undefined : conversationNumber(conversationId, parts.digests);
   const stored = await parts.database.load(scope, number);
@@ -34,8 +36,12 @@ export async function loadScope(
       snapshotLength: snapshot?.data.length ?? 0,
     },
   };
-  const conversation =
-    conversationId === null ? null : await conversationOf(parts, scope, version, conversationId, stored.conversation);
+  if (conversationId === null)
+    return { scope: state, version: new JournalVersion(version, book), deletions, newestAt, conversation: null };
+  const reading = new TurnReading(parts, version.scopeId);
+  reading.begin(stored.conversation);
+  known?.loaded(scope, { version, id: conversationId, reading }, stored.conversation);
+  const conversation = await conversationOf(parts, scope, stored, reading, conversationId);
   return { scope: state, version: new JournalVersion(version, book), deletions, newestAt, conversation };
 }
 
@@ -43,12 +49,10 @@ export async function loadScope(
 async function conversationOf(
   parts: JournalParts,
   scope: Scope,
-  version: StoredVersion,
+  { version, conversation: newest }: JournalScope,
+  reading: TurnReading,
   id: ConversationId,
-  newest: JournalScope["conversation"],
 ): Promise<readonly Turn[] | null> {
-  const reading = new TurnReading(parts, version.scopeId);
-  reading.begin(newest);
   const turns = await readConversation(reading, id);
   const isOfVersion =
     newest.length < CONVERSATION_PAGE || isSameVersion(await parts.database.versionOf(scope), version);

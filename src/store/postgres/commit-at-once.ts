@@ -3,7 +3,7 @@ import type { JournalChange, WrittenUnit } from "../journal/journal-database.js"
 import { sumOfSnapshot } from "../journal/record-sum.js";
 import { lockBuckets, lockScopes } from "./advisory-locks.js";
 import { ask } from "./connections.js";
-import type { LockedUnit, UnitOutcome } from "./group-commit.js";
+import type { LockedUnit, UnitOutcome } from "./locked-unit.js";
 import { agentColumn, newestRecord } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import type { ScopeNumbers } from "./scope-numbers.js";

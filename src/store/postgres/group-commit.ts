@@ -4,22 +4,11 @@ import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
 import { lockBuckets, lockScopes } from "./advisory-locks.js";
 import { assumedCurrent, commitAtOnce } from "./commit-at-once.js";
 import { ask } from "./connections.js";
+import type { LockedUnit, UnitOutcome } from "./locked-unit.js";
 import { agentColumn, newestRecord, numberOf, ROW_COLUMNS, type StoredRecordRow } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import type { ScopeNumbers } from "./scope-numbers.js";
 import { applyUnits, type ClaimedUnit, isEnd, numberedRecords, readRewritten, sumBehind } from "./unit-changes.js";
-
-/** A unit with what it is locked by; see `LockKeys`. */
-export interface LockedUnit {
-  readonly unit: JournalUnit;
-  readonly bucket: number;
-  readonly lock: string;
-  /** Whether it may be stored already: the connection was lost when its outcome was under way. */
-  isUncertain: boolean;
-}
-
-/** The outcome of a unit; `stale`: it does not build on what is stored, and changed nothing. */
-export type UnitOutcome = WrittenUnit | "stale";
 
 interface Claim extends DeletionCounts {
   readonly scopeId: number | null;

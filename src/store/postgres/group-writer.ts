@@ -3,8 +3,9 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { StaleScopeError, StoreUnavailableError } from "../api/store.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
 import { type Connections, WRITERS } from "./connections.js";
-import { commitGroup, type LockedUnit, type UnitOutcome } from "./group-commit.js";
+import { commitGroup } from "./group-commit.js";
 import type { LockKeys } from "./lock-keys.js";
+import type { LockedUnit, UnitOutcome } from "./locked-unit.js";
 import { faultOfPostgres, isConnectionLost, isDuplicate, isUndoneForAnother } from "./postgres-faults.js";
 import { ScopeNumbers } from "./scope-numbers.js";
 

@@ -23,6 +23,20 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const scopeOf = (n: number): Scope => ({ tenant: "default", userId: `user-${n}` as UserId, agentId: null });
 
+/** An object that tells of each call of a method. */
+function countingCalls<T extends object>(of: T, called: (name: string) => void): T {
+  return new Proxy(of, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        called(String(name));
+        return Reflect.apply(value, target, args);
+      };
+    },
+  });
+}
+
 describe("working scopes", () => {
   it("weigh no more than their bound, whoever asks, and drop the least recently used first", async () => {
     const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
@@ -141,16 +155,7 @@ describe("working scopes", () => {
   it("that are not in memory are asked for once, with the conversation", async () => {
     const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
     const asked: string[] = [];
-    const counted = new Proxy(store, {
-      get(target, name) {
-        const value: unknown = Reflect.get(target, name, target);
-        if (typeof value !== "function") return value;
-        return (...args: unknown[]) => {
-          asked.push(String(name));
-          return Reflect.apply(value, target, args);
-        };
-      },
-    });
+    const counted = countingCalls(store, (name) => asked.push(name));
     let now = NOON;
     const service = openService({ store: counted, maxWorkingBytes: 1, now: () => now });
     const history: { role: string; content: string }[] = [];
@@ -170,6 +175,32 @@ describe("working scopes", () => {
     const ofScopes = asked.filter((name) => name !== "countFirstTokenTimes");
     expect(ofScopes).toEqual(Array.from({ length: 12 }, () => ["loadScope", "commitCompose"]).flat());
     await service.close();
+  });
+
+  it("of a client that sends windows are asked what was said once, and of the database nothing twice", async () => {
+    const asked: string[] = [];
+    const database = journalIn(openJournalDatabase(":memory:"));
+    const serviceOn = () =>
+      openService({ store: new JournalStore(countingCalls(database, (name) => asked.push(name))), now: () => now });
+    let now = NOON;
+    const [one, two] = [serviceOn(), serviceOn()];
+    const say = async (service: Memstem, turn: number) => {
+      now += 3_600_000;
+      asked.length = 0;
+      const said = turn === 0 ? ["Question 0"] : [`Question ${turn - 1}`, "I see.", `Question ${turn}`];
+      const messages = said.map((content, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content }));
+      const options = { userId: "ana", conversationId: "c", memories: memories({ m1: "Ana likes tea." }), messages };
+      await composeWith(service, options);
+      return asked.filter((name) => name !== "countFirstTokenTimes");
+    };
+    expect(await say(one, 0)).toEqual(["load", "write"]);
+    // The whole history.
+    expect(await say(one, 1)).toEqual(["write"]);
+    await say(one, 2);
+    expect(await say(one, 3)).toEqual(["write"]);
+    expect((await say(two, 4)).sort()).toEqual(["deletionsOf", "load", "shared", "versionOf", "write"]);
+    expect(await say(two, 5)).toEqual(["write"]);
+    await one.close();
   });
 
   it("change no byte of an answer: a service that keeps none in memory answers as one that keeps all", async () => {

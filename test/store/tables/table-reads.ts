@@ -98,6 +98,10 @@ export class TableReads {
       .map((row) => readTurn(row, this.messages.saidIn(row.given), this.database.digests));
   }
 
+  knownHistory(): null {
+    return null;
+  }
+
   async findHistory(scope: Scope, id: ConversationId): Promise<StoredHistory | null> {
     const scopeId = this.#idOf(scope);
     const parts = { statements: this.statements, messages: this.messages, digests: this.database.digests };

@@ -1,0 +1,45 @@
+import { type ConversationId, type Scope, UseOrderMap } from "../../core/index.js";
+import { isSameVersion, type StoredVersion } from "../api/store.js";
+import type { JournalRecord } from "./journal-database.js";
+import { scopeName } from "./known-sections.js";
+import type { TurnReading } from "./turn-reading.js";
+
+/** Conversations that are kept … */
+const MOST_LOADED = 32;
+/** … and the characters of one's records. */
+const MOST_CHARACTERS = 1_000_000;
+
+interface Loaded {
+  readonly version: StoredVersion;
+  readonly id: ConversationId;
+  readonly reading: TurnReading;
+}
+
+/**
+ * The records of conversations that were read with their scopes, until the request that they were read for has committed: it may ask for
+ * what was said in them.
+ */
+export class LoadedConversations {
+  readonly #scopes = new UseOrderMap<string, Loaded>();
+
+  /** A scope was loaded with a conversation's records. */
+  loaded(scope: Scope, of: Loaded, records: readonly Pick<JournalRecord, "said">[]): void {
+    const name = scopeName(scope);
+    this.#scopes.delete(name);
+    if (records.reduce((sum, { said }) => sum + (said?.length ?? 0), 0) > MOST_CHARACTERS) return;
+    this.#scopes.set(name, of);
+    const { oldest } = this.#scopes;
+    if (this.#scopes.size > MOST_LOADED && oldest !== undefined) this.#scopes.delete(oldest);
+  }
+
+  /** Null: not at hand. */
+  at(scope: Scope, version: StoredVersion, id: ConversationId): TurnReading | null {
+    const loaded = this.#scopes.get(scopeName(scope));
+    return loaded?.id === id && isSameVersion(loaded.version, version) ? loaded.reading : null;
+  }
+
+  /** Something of a scope was committed. */
+  ended(scope: Scope): void {
+    this.#scopes.delete(scopeName(scope));
+  }
+}
