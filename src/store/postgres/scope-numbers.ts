@@ -36,7 +36,8 @@ export class ScopeNumbers {
     this.#isAsking = true;
     try {
       const rows = await this.connections.change((client) => ask<{ number: number }>(client, NEXT));
-      this.#reserved.unshift(...rows.map(({ number }) => number).reverse());
+      // The lowest is taken first.
+      this.#reserved = [...rows.map(({ number }) => number).reverse(), ...this.#reserved];
     } catch {
       this.#notBefore = performance.now() + AGAIN_MS;
     }
