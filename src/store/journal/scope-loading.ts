@@ -15,7 +15,11 @@ import { conversationNumber } from "./keyed-numbers.js";
 import type { LoadedConversations } from "./loaded-conversations.js";
 import { TurnReading } from "./turn-reading.js";
 
-/** See `Store.loadScope`. */
+/**
+ * See `Store.loadScope`.
+ *
+ * @param known is told of the conversation's records
+ */
 export async function loadScope(
   parts: JournalParts,
   scope: Scope,
@@ -36,13 +40,15 @@ export async function loadScope(
       snapshotLength: snapshot?.data.length ?? 0,
     },
   };
-  if (conversationId === null)
-    return { scope: state, version: new JournalVersion(version, book), deletions, newestAt, conversation: null };
+  const loaded = { scope: state, version: new JournalVersion(version, book), deletions, newestAt };
+  if (conversationId === null) return { ...loaded, conversation: null };
   const reading = new TurnReading(parts, version.scopeId);
   reading.begin(stored.conversation);
-  known?.loaded(scope, { version, id: conversationId, reading }, stored.conversation);
+  // A longer one is read on, and would stay whole.
+  if (stored.conversation.length < CONVERSATION_PAGE)
+    known?.loaded(scope, { version, id: conversationId, reading }, stored.conversation);
   const conversation = await conversationOf(parts, scope, stored, reading, conversationId);
-  return { scope: state, version: new JournalVersion(version, book), deletions, newestAt, conversation };
+  return { ...loaded, conversation };
 }
 
 /** Null where a long one, which is read in several transactions, has changed meanwhile. */
