@@ -7,7 +7,7 @@ import type { TurnReading } from "./turn-reading.js";
 /** Conversations that are kept … */
 const MOST_LOADED = 32;
 /** … and the characters of one's records. */
-const MOST_CHARACTERS = 1_000_000;
+const MOST_CHARACTERS = 300_000;
 
 interface Loaded {
   readonly version: StoredVersion;
