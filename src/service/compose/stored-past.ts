@@ -55,7 +55,7 @@ export async function readPast(
   const recalled = recallPast({ conversation, messages, isOurs, toolMemories });
   const isCut = turns.newest !== undefined && recalled.history.turns.at(-1)?.turn !== turns.newest;
   const isWanted = base.version !== null && (name === "stored" || isCut);
-  const remembered = isWanted ? store.knownHistory(scope, id, base.version) : null;
+  const remembered = isWanted ? await store.knownHistory(scope, id, base.version) : null;
   const history = remembered ?? (isWanted ? await store.findHistory(scope, id, base.version) : null);
   // A client may have said it in a section's form.
   if (history !== null) await learn(history.messages);

@@ -233,7 +233,7 @@ export interface Store {
   /** The last thousand turns of a conversation and those of its newest epoch, oldest first. */
   loadConversation(scope: Scope, id: ConversationId): Promise<Turn[]>;
   /** What this process knows of a conversation's history, at a version of its scope; null: nothing. */
-  knownHistory(scope: Scope, id: ConversationId, version: StoredVersion): StoredHistory | null;
+  knownHistory(scope: Scope, id: ConversationId, version: StoredVersion): Promise<StoredHistory | null>;
   /**
    * What was said in a conversation up to its newest turn; null where it has none.
    *

@@ -70,7 +70,7 @@ export class JournalStore implements Store {
     return this.#within(scope, [], (scopeId) => readConversation(new TurnReading(this.#parts, scopeId), id));
   }
 
-  knownHistory(scope: Scope, id: ConversationId, version: StoredVersion) {
+  async knownHistory(scope: Scope, id: ConversationId, version: StoredVersion) {
     const known = this.#known.histories.at(scope, version, id);
     return known === null ? null : historyOf(known);
   }
@@ -79,7 +79,7 @@ export class JournalStore implements Store {
     const loaded = at === null ? null : this.#known.loaded.at(scope, at, id);
     if (at !== null && loaded !== null) return this.#readHistory(scope, at, id, loaded);
     return this.#within(scope, null, async (scopeId, version) => {
-      const known = this.knownHistory(scope, id, version);
+      const known = await this.knownHistory(scope, id, version);
       return known ?? this.#readHistory(scope, version, id, new TurnReading(this.#parts, scopeId));
     });
   }

@@ -98,7 +98,7 @@ export class TableReads {
       .map((row) => readTurn(row, this.messages.saidIn(row.given), this.database.digests));
   }
 
-  knownHistory(): null {
+  async knownHistory(): Promise<null> {
     return null;
   }
 
