@@ -7,7 +7,16 @@ import type { LockedUnit, UnitOutcome } from "./locked-unit.js";
 import { agentColumn, newestRecord } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import type { ScopeNumbers } from "./scope-numbers.js";
-import { type ClaimedUnit, journalRows, memoryRows, numberedRecords, ROWS_AT_ONCE } from "./unit-changes.js";
+import {
+  type ClaimedUnit,
+  JOURNAL,
+  journalRows,
+  MEMORIES,
+  memoryRows,
+  numberedRecords,
+  ROWS_AT_ONCE,
+  type Table,
+} from "./unit-changes.js";
 
 /*
  * A group in one round trip: every statement itself finds out whether a unit is current, and nothing is read before. For units that append
@@ -22,12 +31,6 @@ type PlainChange = Exclude<
   { readonly kind: "rewrite" | "remove" | "remove-shared" | "forget" | "remove-responses" | "end" }
 >;
 
-/** A table, with the types of the columns that are written. */
-interface Table {
-  readonly name: string;
-  readonly columns: readonly (readonly [name: string, type: string])[];
-}
-
 /** What finds a scope by name. */
 const NAME: Table["columns"] = [
   ["tenant", "text"],
@@ -35,30 +38,6 @@ const NAME: Table["columns"] = [
   ["agent_id", "text"],
 ];
 const SCOPES: Table = { name: "scopes", columns: [["scope_id", "bigint"], ...NAME, ["created_at", "bigint"]] };
-const JOURNAL: Table = {
-  name: "journal",
-  columns: [
-    ["scope_id", "bigint"],
-    ["n", "integer"],
-    ["kind", "smallint"],
-    ["turn", "integer"],
-    ["turns", "integer"],
-    ["conversation", "bigint"],
-    ["request_id", "text"],
-    ["leaf", "bigint"],
-    ["at", "bigint"],
-    ["sum", "bigint"],
-    ["changes", "text"],
-    ["said", "text"],
-  ],
-};
-const MEMORIES: Table = {
-  name: "known_memories",
-  columns: [
-    ["scope_id", "bigint"],
-    ["hashes", "integer[]"],
-  ],
-};
 const SNAPSHOTS: Table = {
   name: "snapshots",
   columns: [

@@ -109,23 +109,43 @@ export function applyUnits(
   rewritten: ReadonlyMap<number, StoredRecordRow>,
 ): Promise<unknown>[] {
   return [
-    ...insertRows(client, JOURNAL_COLUMNS, units.flatMap(journalRows)),
-    ...insertRows(client, MEMORY_COLUMNS, units.flatMap(memoryRows)),
+    ...insertRows(client, JOURNAL, units.flatMap(journalRows)),
+    ...insertRows(client, MEMORIES, units.flatMap(memoryRows)),
     ...units.flatMap((claimed) => applyChanges(client, claimed, rewritten)),
     ...units.flatMap((claimed) => countDeletion(client, claimed)),
   ];
 }
 
-interface Columns {
-  readonly table: string;
-  readonly names: readonly string[];
+/** A table, with the types of the columns that are written. */
+export interface Table {
+  readonly name: string;
+  readonly columns: readonly (readonly [name: string, type: string])[];
 }
 
-const JOURNAL_COLUMNS: Columns = {
-  table: "journal",
-  names: "scope_id n kind turn turns conversation request_id leaf at sum changes said".split(" "),
+export const JOURNAL: Table = {
+  name: "journal",
+  columns: [
+    ["scope_id", "bigint"],
+    ["n", "integer"],
+    ["kind", "smallint"],
+    ["turn", "integer"],
+    ["turns", "integer"],
+    ["conversation", "bigint"],
+    ["request_id", "text"],
+    ["leaf", "bigint"],
+    ["at", "bigint"],
+    ["sum", "bigint"],
+    ["changes", "text"],
+    ["said", "text"],
+  ],
 };
-const MEMORY_COLUMNS: Columns = { table: "known_memories", names: ["scope_id", "hashes"] };
+export const MEMORIES: Table = {
+  name: "known_memories",
+  columns: [
+    ["scope_id", "bigint"],
+    ["hashes", "integer[]"],
+  ],
+};
 
 /** Rows of `journal` as their columns are listed. */
 export function journalRows({ scopeId, records }: Pick<ClaimedUnit, "scopeId" | "records">): unknown[][] {
@@ -143,13 +163,13 @@ export function memoryRows({ unit, scopeId }: Pick<ClaimedUnit, "unit" | "scopeI
   );
 }
 
-function insertRows(client: pg.ClientBase, { table, names }: Columns, rows: readonly unknown[][]): Promise<unknown>[] {
+function insertRows(client: pg.ClientBase, { name, columns }: Table, rows: readonly unknown[][]): Promise<unknown>[] {
   const sent: Promise<unknown>[] = [];
   for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) {
     const some = rows.slice(from, from + ROWS_AT_ONCE);
-    const places = some.map((_, row) => `(${names.map((__, at) => `$${row * names.length + at + 1}`).join(", ")})`);
-    const text = `insert into ${SCHEMA}.${table} (${names.join(", ")}) values ${places.join(", ")}`;
-    sent.push(ask(client, { name: `${table}_${some.length}`, text }, some.flat()));
+    const places = some.map((_, row) => `(${columns.map((__, at) => `$${row * columns.length + at + 1}`).join(", ")})`);
+    const text = `insert into ${SCHEMA}.${name} (${columns.map(([column]) => column).join(", ")}) values ${places.join(", ")}`;
+    sent.push(ask(client, { name: `${name}_${some.length}`, text }, some.flat()));
   }
   return sent;
 }
