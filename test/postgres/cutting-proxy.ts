@@ -14,8 +14,10 @@ export interface CuttingProxy {
   stop(): Promise<void>;
 }
 
-/** A `Query` message: its type, four bytes of length, the text. */
+/** A message of the protocol begins with its type and four bytes of length. `Query`: then the text. */
 const QUERY = "Q".charCodeAt(0);
+/** `Bind`: then the portal's name, empty here, and the statement's. */
+const BIND = "B".charCodeAt(0);
 const HEADER_BYTES = 5;
 
 /** Milliseconds in which the server certainly ends a transaction. */
@@ -77,9 +79,12 @@ export async function startCuttingProxy(serverUrl: string): Promise<CuttingProxy
   };
 }
 
+/** Whether the client commits, or sends a statement that is a transaction of its own. */
 function endsTransaction(data: Buffer): boolean {
-  for (let at = data.indexOf("commit\0"); at >= HEADER_BYTES; at = data.indexOf("commit\0", at + 1)) {
-    if (data[at - HEADER_BYTES] === QUERY) return true;
-  }
-  return false;
+  const hasAt = (text: string, header: number, type: number) => {
+    for (let at = data.indexOf(text); at !== -1; at = data.indexOf(text, at + 1))
+      if (data[at - header] === type) return true;
+    return false;
+  };
+  return hasAt("commit\0", HEADER_BYTES, QUERY) || hasAt("commit_units_", HEADER_BYTES + 1, BIND);
 }

@@ -2,7 +2,7 @@ import type pg from "pg";
 import { ask } from "./connections.js";
 
 /** Names the locks of buckets among other advisory locks of the database. */
-const BUCKET_LOCKS = 0x6d656d73;
+export const BUCKET_LOCKS = 0x6d656d73;
 
 /**
  * Locks of buckets are shared, but for units that count a deletion. All transactions take them in one order, buckets first: no two wait for
@@ -32,6 +32,19 @@ export function lockBuckets(
 
 /** Locks scopes by the keys of `LockKeys`. */
 export function lockScopes(client: pg.ClientBase, locks: readonly string[]): Promise<unknown> {
+  return ask(client, LOCK_SCOPES, [sortedScopes(locks)]);
+}
+
+/** What units that delete nothing lock, in the order in which all transactions do. */
+export function sortedLocks(units: readonly { readonly bucket: number; readonly lock: string }[]): {
+  readonly buckets: readonly number[];
+  readonly locks: readonly string[];
+} {
+  const buckets = [...new Set(units.map(({ bucket }) => bucket))].sort((a, b) => a - b);
+  return { buckets, locks: sortedScopes(units.map(({ lock }) => lock)) };
+}
+
+function sortedScopes(locks: readonly string[]): string[] {
   const sorted = locks.map(BigInt).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  return ask(client, LOCK_SCOPES, [sorted.map(String)]);
+  return sorted.map(String);
 }

@@ -28,7 +28,7 @@ export interface NumberedRecord {
 export const EVERYTHING = "";
 
 /** Rows per statement. The statement for each number of rows is prepared once per connection. */
-export const ROWS_AT_ONCE = 32;
+const ROWS_AT_ONCE = 32;
 
 /** How many records a unit appends. */
 function appendedBy({ changes }: JournalUnit): number {
@@ -110,66 +110,49 @@ export function applyUnits(
 ): Promise<unknown>[] {
   return [
     ...insertRows(client, JOURNAL, units.flatMap(journalRows)),
-    ...insertRows(client, MEMORIES, units.flatMap(memoryRows)),
+    ...insertRows(
+      client,
+      MEMORIES,
+      units.flatMap(({ unit, scopeId }) => knownMemories(unit).map((hashes) => [scopeId, hashes])),
+    ),
     ...units.flatMap((claimed) => applyChanges(client, claimed, rewritten)),
     ...units.flatMap((claimed) => countDeletion(client, claimed)),
   ];
 }
 
-/** A table, with the types of the columns that are written. */
-export interface Table {
-  readonly name: string;
-  readonly columns: readonly (readonly [name: string, type: string])[];
+interface Columns {
+  readonly table: string;
+  readonly names: readonly string[];
 }
 
-export const JOURNAL: Table = {
-  name: "journal",
-  columns: [
-    ["scope_id", "bigint"],
-    ["n", "integer"],
-    ["kind", "smallint"],
-    ["turn", "integer"],
-    ["turns", "integer"],
-    ["conversation", "bigint"],
-    ["request_id", "text"],
-    ["leaf", "bigint"],
-    ["at", "bigint"],
-    ["sum", "bigint"],
-    ["changes", "text"],
-    ["said", "text"],
-  ],
+const JOURNAL: Columns = {
+  table: "journal",
+  names: "scope_id n kind turn turns conversation request_id leaf at sum changes said".split(" "),
 };
-export const MEMORIES: Table = {
-  name: "known_memories",
-  columns: [
-    ["scope_id", "bigint"],
-    ["hashes", "integer[]"],
-  ],
-};
+const MEMORIES: Columns = { table: "known_memories", names: ["scope_id", "hashes"] };
 
 /** Rows of `journal` as their columns are listed. */
-export function journalRows({ scopeId, records }: Pick<ClaimedUnit, "scopeId" | "records">): unknown[][] {
+function journalRows({ scopeId, records }: ClaimedUnit): unknown[][] {
   return records.map(({ record, n, sum }) => {
     const { kind, turn, turns, conversation, requestId, leaf, at, changes, said } = record;
     return [scopeId, n, numberOf(kind), turn, turns, conversation, requestId, leaf, at, sum, changes, said];
   });
 }
 
-/** Rows of `known_memories`. */
-export function memoryRows({ unit, scopeId }: Pick<ClaimedUnit, "unit" | "scopeId">): unknown[][] {
-  return unit.changes.flatMap((change) =>
-    // The column is of signed numbers.
-    change.kind === "memories" && change.hashes.length > 0 ? [[scopeId, change.hashes.map((hash) => hash | 0)]] : [],
+/** What a unit adds to `known_memories`: the hashes of each row, as the column's signed numbers. */
+export function knownMemories({ changes }: JournalUnit): number[][] {
+  return changes.flatMap((change) =>
+    change.kind === "memories" && change.hashes.length > 0 ? [change.hashes.map((hash) => hash | 0)] : [],
   );
 }
 
-function insertRows(client: pg.ClientBase, { name, columns }: Table, rows: readonly unknown[][]): Promise<unknown>[] {
+function insertRows(client: pg.ClientBase, { table, names }: Columns, rows: readonly unknown[][]): Promise<unknown>[] {
   const sent: Promise<unknown>[] = [];
   for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) {
     const some = rows.slice(from, from + ROWS_AT_ONCE);
-    const places = some.map((_, row) => `(${columns.map((__, at) => `$${row * columns.length + at + 1}`).join(", ")})`);
-    const text = `insert into ${SCHEMA}.${name} (${columns.map(([column]) => column).join(", ")}) values ${places.join(", ")}`;
-    sent.push(ask(client, { name: `${name}_${some.length}`, text }, some.flat()));
+    const places = some.map((_, row) => `(${names.map((__, at) => `$${row * names.length + at + 1}`).join(", ")})`);
+    const text = `insert into ${SCHEMA}.${table} (${names.join(", ")}) values ${places.join(", ")}`;
+    sent.push(ask(client, { name: `${table}_${some.length}`, text }, some.flat()));
   }
   return sent;
 }

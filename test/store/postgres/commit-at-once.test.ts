@@ -49,6 +49,20 @@ describe.skipIf(server.url === null)("a group that is committed at once", () => 
     expect(new Set((await scopeRows()).map(({ id }) => id)).size).toBe(7);
   });
 
+  it("stores all of a unit that has more than one call takes", async () => {
+    const version = await one.journal.versionOf(ana);
+    const turns = Array.from({ length: 200 }, (_, at) => at + 2);
+    await one.journal.write(
+      unitOf(
+        ana,
+        version,
+        turns.map((turn) => composed(turn)),
+      ),
+    );
+    const keys = await one.journal.list(version?.scopeId ?? 0, { most: 1_000 });
+    expect(keys.map(({ requestId }) => requestId)).toEqual([1, ...turns].map((turn) => `r${turn}`));
+  });
+
   it("begins no scope of a user who was deleted since", async () => {
     const { deletions } = await one.journal.load(bob);
     await one.journal.deleteUser("default", "bob" as UserId, { memoryId: null, isInSource: false });
