@@ -2,12 +2,9 @@ import { crc32 } from "node:zlib";
 import { StoreUnavailableError } from "../api/store.js";
 import type { JournalRecord, NewRecord, Snapshot } from "./journal-database.js";
 
-/** What a record's checksum covers: all of it but `seq`. */
-export type SummedRecord = NewRecord & Pick<JournalRecord, "scopeId" | "n">;
-
-/** CRC-32 of a record. The lengths stand in it so that no body's end can be taken for the next one's beginning. */
-export function sumOfRecord(record: SummedRecord): number {
-  const { scopeId, n, kind, at, turn, turns, conversation, requestId, leaf, changes, said } = record;
+/** CRC-32 of a record, but for its `seq`. The lengths stand in it so that no body's end can be taken for the next one's beginning. */
+export function sumOfRecord(record: NewRecord, { scopeId, n }: Pick<JournalRecord, "scopeId" | "n">): number {
+  const { kind, at, turn, turns, conversation, requestId, leaf, changes, said } = record;
   const lengths = [changes?.length ?? null, said?.length ?? null];
   const key = crc32(JSON.stringify([scopeId, n, kind, at, turn, turns, conversation, requestId, leaf, ...lengths]));
   return crc32(said ?? "", crc32(changes ?? "", key));

@@ -7,7 +7,7 @@ import type { LockedUnit, UnitOutcome } from "./locked-unit.js";
 import { agentColumn, numberOf } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import type { ScopeNumbers } from "./scope-numbers.js";
-import { type ClaimedUnit, knownMemories, numberedRecords } from "./unit-changes.js";
+import { knownMemories, type NumberedRecord, numberedRecords } from "./unit-changes.js";
 
 /*
  * A group in one round trip: a function of the database (migration 0003) locks, finds out which units are current, and stores those. For
@@ -15,7 +15,12 @@ import { type ClaimedUnit, knownMemories, numberedRecords } from "./unit-changes
  */
 
 /** A unit whose scope and version are taken for what is stored. */
-interface AssumedUnit extends LockedUnit, Omit<ClaimedUnit, "unit" | "bucket"> {}
+interface AssumedUnit {
+  readonly locked: LockedUnit;
+  readonly scopeId: number;
+  /** What it appends; there is one at least. */
+  readonly records: readonly NumberedRecord[];
+}
 
 type PlainChange = Exclude<
   JournalChange,
@@ -38,11 +43,10 @@ export function assumedCurrent(units: readonly LockedUnit[], numbers: ScopeNumbe
     const { version } = one.unit;
     const scopeId = version?.scopeId ?? numbers.take();
     if (scopeId === null) return null;
-    const commits = version?.commits ?? 0;
-    const records = numberedRecords(one.unit, scopeId, commits);
+    const records = numberedRecords(one.unit, scopeId, version?.commits ?? 0);
     // Which of them is stored is told by the scope's number.
     if (records.length === 0 || assumed.some((other) => other.scopeId === scopeId)) return null;
-    assumed.push({ ...one, scopeId, commits, sum: version?.sum ?? 0, records });
+    assumed.push({ locked: one, scopeId, records });
   }
   return assumed;
 }
@@ -82,11 +86,11 @@ function isPlainChange(change: JournalChange): change is PlainChange {
  * sent at once, so the outcome of a lost connection is not known.
  */
 export async function commitAtOnce(client: pg.ClientBase, units: readonly AssumedUnit[]): Promise<UnitOutcome[]> {
-  const { buckets, locks } = sortedLocks(units);
+  const { buckets, locks } = sortedLocks(units.map(({ locked }) => locked));
   const bodies = new Bodies();
   const rows = [
-    units.flatMap(currentRow),
-    units.flatMap(newScopeRow),
+    units.filter(({ locked }) => locked.unit.version !== null).map(scopeRow),
+    units.filter(({ locked }) => locked.unit.version === null).map(scopeRow),
     units.flatMap((one) => recordRows(one, bodies)),
     units.flatMap(memoryRows),
     units.flatMap((one) => snapshotRows(one, bodies)),
@@ -129,23 +133,21 @@ class Bodies {
   }
 }
 
-function nameOf({ unit: { scope } }: AssumedUnit) {
-  return { tenant: scope.tenant, user_id: scope.userId, agent_id: agentColumn(scope) };
-}
-
-function deletionsOf({ unit: { deletions }, bucket }: AssumedUnit) {
-  return { bucket, users: deletions?.users, memories: deletions?.memories };
-}
-
-function currentRow(one: AssumedUnit): readonly object[] {
-  if (one.unit.version === null) return [];
-  const { scopeId, commits, sum } = one;
-  return [{ scope_id: scopeId, ...nameOf(one), base_n: commits, base_sum: sum, ...deletionsOf(one) }];
-}
-
-function newScopeRow(one: AssumedUnit): readonly object[] {
-  if (one.unit.version !== null) return [];
-  return [{ scope_id: one.scopeId, ...nameOf(one), created_at: one.unit.at, ...deletionsOf(one) }];
+/** Rows of the function's parameters `units` and `scopes`: with the same columns, of which each has some. */
+function scopeRow({ locked: { unit, bucket }, scopeId }: AssumedUnit): object {
+  const { scope, version, deletions } = unit;
+  return {
+    scope_id: scopeId,
+    tenant: scope.tenant,
+    user_id: scope.userId,
+    agent_id: agentColumn(scope),
+    created_at: unit.at,
+    base_n: version?.commits,
+    base_sum: version?.sum,
+    bucket,
+    users: deletions?.users,
+    memories: deletions?.memories,
+  };
 }
 
 function recordRows({ scopeId, records }: AssumedUnit, bodies: Bodies): readonly object[] {
@@ -168,33 +170,33 @@ function recordRows({ scopeId, records }: AssumedUnit, bodies: Bodies): readonly
   });
 }
 
-function memoryRows({ unit, scopeId }: AssumedUnit): readonly object[] {
-  return knownMemories(unit).map((hashes) => ({ scope_id: scopeId, hashes }));
+function memoryRows({ locked, scopeId }: AssumedUnit): readonly object[] {
+  return knownMemories(locked.unit).map((hashes) => ({ scope_id: scopeId, hashes }));
 }
 
-function snapshotRows({ unit, scopeId, ...one }: AssumedUnit, bodies: Bodies): readonly object[] {
-  const { n } = lastOf(one);
-  return unit.changes.flatMap((change) => {
+function snapshotRows({ locked, scopeId, records }: AssumedUnit, bodies: Bodies): readonly object[] {
+  const { n } = lastOf(records);
+  return locked.unit.changes.flatMap((change) => {
     if (change.kind !== "snapshot") return [];
     const { data } = change;
     return [{ scope_id: scopeId, n, sum: sumOfSnapshot(scopeId, { n, data }), data: bodies.add(data) }];
   });
 }
 
-function sharedRows({ unit, scopeId }: AssumedUnit, bodies: Bodies): readonly object[] {
-  return unit.changes.flatMap((change) =>
+function sharedRows({ locked, scopeId }: AssumedUnit, bodies: Bodies): readonly object[] {
+  return locked.unit.changes.flatMap((change) =>
     change.kind === "keep-shared"
       ? change.rows.map(({ digest, messages }) => ({ scope_id: scopeId, digest, messages: bodies.add(messages) }))
       : [],
   );
 }
 
-function written(one: AssumedUnit): WrittenUnit {
-  const { n, sum } = lastOf(one);
-  return { version: { scopeId: one.scopeId, commits: n, sum } };
+function written({ scopeId, records }: AssumedUnit): WrittenUnit {
+  const { n, sum } = lastOf(records);
+  return { version: { scopeId, commits: n, sum } };
 }
 
-function lastOf({ records }: Pick<AssumedUnit, "records">): AssumedUnit["records"][number] {
+function lastOf(records: readonly NumberedRecord[]): NumberedRecord {
   const last = records.at(-1);
   if (last === undefined) throw new Error("a unit that is committed at once has records");
   return last;

@@ -60,7 +60,7 @@ export async function commitGroup(
   if (assumed !== null) {
     onSending();
     const outcomes = await commitAtOnce(client, assumed);
-    if (assumed.some(({ unit }, at) => unit.version === null && outcomes[at] === "stale")) numbers.drop();
+    if (units.some(({ unit }, at) => unit.version === null && outcomes[at] === "stale")) numbers.drop();
     return outcomes;
   }
   const claims = await claim(client, units);

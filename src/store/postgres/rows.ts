@@ -58,7 +58,7 @@ export function readKey(row: StoredKeyRow): RecordKey {
 /** Throws for a row that is not what was written. */
 export function readRecord({ sum, changes, said, ...key }: StoredRecordRow): JournalRecord {
   const record: JournalRecord = { ...readKey(key), changes, said };
-  if (sumOfRecord(record) !== sum) throw damagedRecord(key, "its checksum is another's");
+  if (sumOfRecord(record, record) !== sum) throw damagedRecord(key, "its checksum is another's");
   return record;
 }
 

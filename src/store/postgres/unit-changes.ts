@@ -45,7 +45,7 @@ export function numberedRecords({ changes }: JournalUnit, scopeId: number, commi
   const records = changes.flatMap((change) => (change.kind === "append" ? change.records : []));
   return records.map((record, at) => {
     const n = commits + 1 + at;
-    return { record, n, sum: sumOfRecord({ ...record, scopeId, n }) };
+    return { record, n, sum: sumOfRecord(record, { scopeId, n }) };
   });
 }
 
@@ -58,7 +58,7 @@ export function sumBehind(
   if (last !== undefined) return last.sum;
   for (const change of unit.changes) {
     const row = change.kind === "rewrite" ? rewritten.get(change.seq) : undefined;
-    if (change.kind === "rewrite" && row?.n === commits) return sumOfRecord({ ...readRecord(row), ...change.to });
+    if (change.kind === "rewrite" && row?.n === commits) return sumOfRecord({ ...readRecord(row), ...change.to }, row);
   }
   return sum;
 }
@@ -231,7 +231,17 @@ export function deleteScopes(client: pg.ClientBase, scopeIds: readonly number[])
 function rewriteRecord(client: pg.ClientBase, row: StoredRecordRow, to: RewrittenRecord): Promise<unknown>[] {
   const record = { ...readRecord(row), ...to };
   const { seq, scopeId, kind, turns, conversation, requestId, leaf, changes, said } = record;
-  const values = [seq, numberOf(kind), turns, conversation, requestId, leaf, changes, said, sumOfRecord(record)];
+  const values = [
+    seq,
+    numberOf(kind),
+    turns,
+    conversation,
+    requestId,
+    leaf,
+    changes,
+    said,
+    sumOfRecord(record, record),
+  ];
   const rewritten = ask(client, REWRITE, values);
   if (row.requestId === null || row.requestId === requestId) return [rewritten];
   return [rewritten, ask(client, REMOVE_RESPONSES_OF, [scopeId, row.requestId])];

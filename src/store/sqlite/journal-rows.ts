@@ -29,6 +29,6 @@ export function readKey(row: KeyRow): RecordKey {
 /** Throws for a row that is not what was written. */
 export function readRecord({ sum, changes, said, ...key }: JournalRow): JournalRecord {
   const record: JournalRecord = { ...readKey(key), changes, said };
-  if (sumOfRecord(record) !== sum) throw damagedRecord(key, "its checksum is another's");
+  if (sumOfRecord(record, record) !== sum) throw damagedRecord(key, "its checksum is another's");
   return record;
 }

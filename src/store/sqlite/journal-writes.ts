@@ -206,7 +206,7 @@ export class JournalWrites {
   #append(scope: Applied, record: NewRecord): void {
     const { scopeId } = scope;
     const n = scope.n + 1;
-    const sum = sumOfRecord({ ...record, scopeId, n });
+    const sum = sumOfRecord(record, { scopeId, n });
     const { lastInsertRowid } = this.#statements.append.run({
       ...record,
       kind: numberOf(record.kind),
@@ -233,7 +233,7 @@ export class JournalWrites {
     if (row === undefined || row.scopeId !== scopeId) throw new Error("a rewritten record is not there");
     const before = readRecord(row);
     const after = { ...before, ...to };
-    const sum = sumOfRecord(after);
+    const sum = sumOfRecord(after, after);
     s.rewrite.run({ ...after, kind: numberOf(after.kind), sum });
     if (seq === scope.seq) scope.sum = sum;
     if (before.requestId !== null && after.requestId !== before.requestId)

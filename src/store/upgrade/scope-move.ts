@@ -81,7 +81,7 @@ class AppendedRecords {
   append({ record, seq }: TableRecord): void {
     const { scopeId } = this;
     const n = this.n + 1;
-    const row = { ...record, scopeId, n, kind: numberOf(record.kind), sum: sumOfRecord({ ...record, scopeId, n }) };
+    const row = { ...record, scopeId, n, kind: numberOf(record.kind), sum: sumOfRecord(record, { scopeId, n }) };
     const isAdded = seq !== null && this.addAt.run({ ...row, seq }).changes === 1;
     this.seq = isAdded ? seq : Number(this.add.run(row).lastInsertRowid);
     this.n = n;

@@ -130,7 +130,7 @@ describe("a prompt that is being stored", () => {
         .prepare(
           "insert into journal (scope_id, n, kind, at, turn, turns, request_id, sum) values (?, ?, ?, ?, ?, ?, ?, ?)",
         )
-        .run(1, n, RECORD_KINDS.indexOf("evicted"), NOON, 1, 0, record.requestId, sumOfRecord(record));
+        .run(1, n, RECORD_KINDS.indexOf("evicted"), NOON, 1, 0, record.requestId, sumOfRecord(record, record));
     });
     await textOf((await chat.complete(service.chats, asking("Which tea?"), new AbortController().signal)).body);
     const { body, composed } = await chat.complete(service.chats, asking("Which cup?"), new AbortController().signal);

@@ -55,7 +55,7 @@ function rewritten(sqlite: Database.Database, where: string, change: (said: stri
   const record = readRecord(row);
   const changed = { ...record, said: change(record.said ?? "") };
   expect(changed.said).not.toBe(record.said);
-  writes.rewrite.run({ ...changed, kind: row.kind, sum: sumOfRecord(changed) });
+  writes.rewrite.run({ ...changed, kind: row.kind, sum: sumOfRecord(changed, changed) });
 }
 
 describe("a check of the journal", () => {
