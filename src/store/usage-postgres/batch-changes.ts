@@ -9,7 +9,7 @@ import {
   type UsageKey,
   type UsageReport,
 } from "../api/usage-log.js";
-import { addSums, type GrowingSums, noSums, sumsOf, valued } from "../usage/usage-sums.js";
+import { addSums, type GrowingSums, type KeptRow, noSums, sumsOf, valued } from "../usage/usage-sums.js";
 import type { UsagePrompt } from "./prompt-rows.js";
 import { StepSums } from "./step-sums.js";
 
@@ -134,8 +134,7 @@ export class BatchChanges {
 
   #compose(entry: NewUsage): void {
     const { tenant, userId, agentId, requestId, conversationId, at } = entry;
-    const deletedAt = this.known.deleted.get(digestOf(tenant, userId));
-    if (deletedAt !== undefined && at <= deletedAt) return;
+    if (this.#isDeleted(tenant, userId, at)) return;
     const user = { tenant, name: userId, agent: agentId ?? "" };
     const id = this.#userId(user);
     // The id of a request that was withdrawn or evicted may be used again.
@@ -147,9 +146,34 @@ export class BatchChanges {
     this.tenants.set(tenant, number);
     const { policy, retention, epoch } = entry;
     const { model, engine, layout } = group;
-    const ofPrompt = { number, tenant, userId, agentId, requestId, conversationId, at, policy, retention, epoch };
-    const kept = { ...ofPrompt, model, engine, layout, ...valued(entry.usage, entry.costs) };
+    const { usage, apart, savedMoney, missedMoney } = valued(entry.usage, entry.costs);
+    const kept: KeptRow = {
+      number,
+      tenant,
+      userId,
+      agentId,
+      requestId,
+      conversationId,
+      model,
+      engine,
+      layout,
+      at,
+      policy,
+      retention,
+      epoch,
+      usage,
+      apart,
+      savedMoney,
+      missedMoney,
+    };
     this.#write({ id: ++this.lastId, userId: id, conversationId: conversation, groupId: group.id, kept });
+  }
+
+  /** Whether the user was deleted after that. */
+  #isDeleted(tenant: string, userId: string, at: number): boolean {
+    const { deleted } = this.known;
+    const deletedAt = deleted.size === 0 ? undefined : deleted.get(digestOf(tenant, userId));
+    return deletedAt !== undefined && at <= deletedAt;
   }
 
   #report(entry: UsageReport): void {

@@ -63,7 +63,6 @@ export async function readKnown(
   const users = new Map<string, UserName>();
   const conversations = new Map<string, object>();
   const requests = new Map<string, object>();
-  const composed = batch.filter((entry) => entry.kind === "composed");
   for (const entry of batch) {
     const user = userOf(entry);
     const name = nameOf(user);
@@ -73,7 +72,8 @@ export async function readKnown(
       conversations.set(`${name} ${entry.conversationId}`, { ...user, conversation: entry.conversationId });
   }
   const tenants = [...new Set(batch.map(({ tenant }) => tenant))];
-  const digests = [...new Set(composed.map(({ tenant, userId }) => digestOf(tenant, userId)))];
+  const composed = batch.reduce((count, { kind }) => count + (kind === "composed" ? 1 : 0), 0);
+  const digests = [...new Set([...users.values()].map(({ tenant, name }) => digestOf(tenant, name)))];
   const json = (rows: ReadonlyMap<string, object>) => [JSON.stringify([...rows.values()])];
   const [[state], ofTenants, groups, ofUsers, ofConversations, prompts, oldest, deleted] = await Promise.all([
     ask<{ lastId: number; kept: number }>(client, STATE),
@@ -82,7 +82,7 @@ export async function readKnown(
     ask<UserName & { id: number }>(client, USERS, json(users)),
     ask<{ id: number; userId: number; name: string }>(client, CONVERSATIONS, json(conversations)),
     ask<NamedPrompt & object>(client, PROMPTS, json(requests)),
-    ask<NamedPrompt & object>(client, OLDEST, [composed.length, bounds.prompts, isSweepDue ? REMOVED_AT_ONCE : 0]),
+    ask<NamedPrompt & object>(client, OLDEST, [composed, bounds.prompts, isSweepDue ? REMOVED_AT_ONCE : 0]),
     ask<{ digest: string; at: number }>(client, DELETED, [digests]),
   ]);
   const { lastId = 0, kept = 0 } = state ?? {};

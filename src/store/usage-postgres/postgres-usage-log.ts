@@ -35,7 +35,7 @@ import { readMisses, readSummary } from "./window-reads.js";
 const USAGE_CONNECTIONS = { writers: 1, readers: 2 } as const;
 
 /** Entries of one transaction: bounds for how long the lock is held, and for how long this process computes. */
-const MOST_ENTRIES = 500;
+const MOST_ENTRIES = 2_000;
 
 /** The advisory lock of those that write. */
 const LOCK: NamedStatement = { name: "usage_lock", text: "select pg_advisory_xact_lock(7883957431812027)" };
