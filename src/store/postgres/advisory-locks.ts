@@ -24,10 +24,9 @@ export function lockBuckets(
   client: pg.ClientBase,
   buckets: readonly { readonly bucket: number; readonly isDeleting: boolean }[],
 ): Promise<unknown> {
-  const isDeleting = new Map<number, boolean>();
-  for (const one of buckets) isDeleting.set(one.bucket, one.isDeleting || isDeleting.get(one.bucket) === true);
-  const sorted = [...isDeleting].sort(([a], [b]) => a - b);
-  return ask(client, LOCK_BUCKETS, [sorted.map(([bucket]) => bucket), sorted.map(([, deleting]) => deleting)]);
+  const sorted = sortedBuckets(buckets);
+  const deleting = new Set(buckets.filter(({ isDeleting }) => isDeleting).map(({ bucket }) => bucket));
+  return ask(client, LOCK_BUCKETS, [sorted, sorted.map((bucket) => deleting.has(bucket))]);
 }
 
 /** Locks scopes by the keys of `LockKeys`. */
@@ -40,8 +39,11 @@ export function sortedLocks(units: readonly { readonly bucket: number; readonly 
   readonly buckets: readonly number[];
   readonly locks: readonly string[];
 } {
-  const buckets = [...new Set(units.map(({ bucket }) => bucket))].sort((a, b) => a - b);
-  return { buckets, locks: sortedScopes(units.map(({ lock }) => lock)) };
+  return { buckets: sortedBuckets(units), locks: sortedScopes(units.map(({ lock }) => lock)) };
+}
+
+function sortedBuckets(of: readonly { readonly bucket: number }[]): number[] {
+  return [...new Set(of.map(({ bucket }) => bucket))].sort((a, b) => a - b);
 }
 
 function sortedScopes(locks: readonly string[]): string[] {

@@ -22,11 +22,6 @@ interface AssumedUnit {
   readonly records: readonly NumberedRecord[];
 }
 
-type PlainChange = Exclude<
-  JournalChange,
-  { readonly kind: "rewrite" | "remove" | "remove-shared" | "forget" | "remove-responses" | "end" }
->;
-
 /** Texts are handed over apart from the rows, as they are; the statement for each number of them is prepared once per connection. */
 const BODIES_STEP = 8;
 /** Most texts of one call, so that there are few such statements. */
@@ -68,7 +63,7 @@ function bodiesOf({ changes }: JournalUnit): number {
   return bodies;
 }
 
-function isPlainChange(change: JournalChange): change is PlainChange {
+function isPlainChange(change: JournalChange): boolean {
   switch (change.kind) {
     case "append":
     case "memories":
