@@ -21,6 +21,10 @@ export class LruMap<K, V> {
     if (this.#values.size > this.max && oldest !== undefined) this.#values.delete(oldest);
   }
 
+  delete(key: K): void {
+    this.#values.delete(key);
+  }
+
   /** Values, least recently used first. */
   values(): IterableIterator<V> {
     return this.#values.values();

@@ -1,4 +1,4 @@
-import { type ConversationId, type Scope, UseOrderMap } from "../../core/index.js";
+import { type ConversationId, LruMap, type Scope } from "../../core/index.js";
 import { isSameVersion, type StoredVersion } from "../api/store.js";
 import type { JournalRecord } from "./journal-database.js";
 import { scopeName } from "./known-sections.js";
@@ -20,7 +20,7 @@ interface Loaded {
  * what was said in them.
  */
 export class LoadedConversations {
-  readonly #scopes = new UseOrderMap<string, Loaded>();
+  readonly #scopes = new LruMap<string, Loaded>(MOST_LOADED);
 
   /** A scope was loaded with a conversation's records. */
   loaded(scope: Scope, of: Loaded, records: readonly Pick<JournalRecord, "said">[]): void {
@@ -28,8 +28,6 @@ export class LoadedConversations {
     this.#scopes.delete(name);
     if (records.reduce((sum, { said }) => sum + (said?.length ?? 0), 0) > MOST_CHARACTERS) return;
     this.#scopes.set(name, of);
-    const { oldest } = this.#scopes;
-    if (this.#scopes.size > MOST_LOADED && oldest !== undefined) this.#scopes.delete(oldest);
   }
 
   /** Null: not at hand. */

@@ -5,6 +5,7 @@ import { LruMap } from "../../../src/core/text/lru-map.js";
 const use = fc.oneof(
   fc.record({ kind: fc.constant("set" as const), key: fc.nat({ max: 12 }), value: fc.nat() }),
   fc.record({ kind: fc.constant("get" as const), key: fc.nat({ max: 12 }) }),
+  fc.record({ kind: fc.constant("delete" as const), key: fc.nat({ max: 12 }) }),
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("clear" as const) }) },
 );
 
@@ -18,6 +19,11 @@ describe("a map of the most recently used", () => {
         if (one.kind === "clear") {
           map.clear();
           kept = [];
+          continue;
+        }
+        if (one.kind === "delete") {
+          map.delete(one.key);
+          kept = kept.filter(([key]) => key !== one.key);
           continue;
         }
         const before = kept.find(([key]) => key === one.key);
