@@ -73,8 +73,6 @@ export function clientConfig(url: string): pg.ClientConfig {
 export interface ServerReader {
   /** Asks one question. Rejects with the store's faults. */
   read<R extends pg.QueryResultRow>(statement: NamedStatement, values?: readonly unknown[]): Promise<R[]>;
-  /** Asks several questions of one state of the database, in one round trip. */
-  readTogether<T>(questions: (client: pg.ClientBase) => Promise<T>): Promise<T>;
 }
 
 /** The connections of one process to its server. */
@@ -94,6 +92,7 @@ export class Connections implements ServerReader {
     return this.#look((client) => ask<R>(client, statement, values));
   }
 
+  /** Asks several questions of one state of the database, in one round trip. Rejects as `read` does. */
   readTogether<T>(questions: (client: pg.ClientBase) => Promise<T>): Promise<T> {
     return this.#look(async (client) => {
       const [, answers] = await Promise.all([

@@ -79,10 +79,7 @@ export class JournalSnapshots {
 
   #snapshot(row: ScopeRow): ScopeSnapshot {
     const { client } = this;
-    const reader: ServerReader = {
-      read: (statement, values) => ask(client, statement, values),
-      readTogether: (questions) => questions(client),
-    };
+    const reader: ServerReader = { read: (statement, values) => ask(client, statement, values) };
     const records = new RecordReads(reader);
     const users = new UserReads(reader);
     const of = [row.scopeId];

@@ -1,71 +1,19 @@
-import type { MemoryId, Scope } from "../../core/index.js";
-import type { DeletionCounts, StoredVersion } from "../api/store.js";
+import type { Scope } from "../../core/index.js";
+import type { StoredVersion } from "../api/store.js";
+import type { JournalRecord, JournalScope, RecordFilter, RecordKey } from "../journal/journal-database.js";
+import type { NamedStatement, ServerReader } from "./connections.js";
 import {
-  CONVERSATION_PAGE,
-  type JournalRecord,
-  type JournalScope,
-  type RecordFilter,
-  type RecordKey,
-  type Snapshot,
-  WITH_TURNS,
-} from "../journal/journal-database.js";
-import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
-import { ask, type NamedStatement, type ServerReader } from "./connections.js";
-import {
-  agentColumn,
   KEY_COLUMNS,
-  newestRecord,
   numberOf,
   ROW_COLUMNS,
   readKey,
   readRecord,
   type StoredKeyRow,
   type StoredRecordRow,
+  scopeKey,
 } from "./rows.js";
 import { SCHEMA } from "./schema.js";
-import { FORGOTTEN } from "./user-reads.js";
-
-const VERSION_OF = `select s.scope_id as "scopeId", coalesce(l.n, 0) as commits, coalesce(l.sum, 0) as sum
-  from ${SCHEMA}.scopes s left join ${newestRecord("s.scope_id")} l on true where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3`;
-
-const STATE: NamedStatement = {
-  name: "state",
-  text: `select v."scopeId", v.commits, v.sum, t.n, t.sum as "snapshotSum", t.data, coalesce(d.users, 0) as users, coalesce(d.memories, 0) as memories,
-      coalesce(newest.at, 0) as "newestAt"
-    from (select $4::integer as bucket) u left join (${VERSION_OF}) v on true
-    left join ${SCHEMA}.snapshots t on t.scope_id = v."scopeId" left join ${SCHEMA}.deletions d on d.bucket = u.bucket
-    left join lateral (select at from ${SCHEMA}.journal where scope_id = v."scopeId" and kind = ${numberOf("composed")}
-      order by n desc limit 1) newest on true`,
-};
-
-interface StateRow extends DeletionCounts {
-  readonly scopeId: number | null;
-  readonly commits: number;
-  /** Of the newest record. */
-  readonly sum: number;
-  readonly newestAt: number;
-  readonly n: number | null;
-  readonly snapshotSum: number;
-  readonly data: string;
-}
-
-/** By the scope's name, so that it is asked together with `STATE`. Whole records, as their checksums are of all of them. */
-const BEHIND: NamedStatement = {
-  name: "behind",
-  text: `select ${ROW_COLUMNS} from ${SCHEMA}.scopes s join ${SCHEMA}.journal j on j.scope_id = s.scope_id
-    where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 and j.changes is not null
-      and j.n > coalesce((select t.n from ${SCHEMA}.snapshots t where t.scope_id = s.scope_id), 0)
-    order by j.n`,
-};
-
-/** By the scope's name, too. */
-const CONVERSATION: NamedStatement = {
-  name: "conversation",
-  text: `select ${ROW_COLUMNS} from ${SCHEMA}.scopes s join ${SCHEMA}.journal j on j.scope_id = s.scope_id
-    where s.tenant = $1 and s.user_id = $2 and s.agent_id = $3 and j.conversation = $4
-      and j.kind in (${WITH_TURNS.map(numberOf).join(", ")})
-    order by j.n desc limit ${CONVERSATION_PAGE}`,
-};
+import { readScope, VERSION_OF } from "./scope-load.js";
 
 const READ: NamedStatement = {
   name: "read",
@@ -121,34 +69,13 @@ const COUNTS: NamedStatement = {
 export class RecordReads {
   constructor(private readonly connections: ServerReader) {}
 
-  async load(scope: Scope, bucket: number, conversation?: number): Promise<JournalScope> {
-    const name = nameOf(scope);
-    const [[state], rows, forgotten, newest] = await this.connections.readTogether((client) =>
-      Promise.all([
-        ask<StateRow & object>(client, STATE, [...name, bucket]),
-        ask<StoredRecordRow>(client, BEHIND, name),
-        ask<{ memoryId: MemoryId }>(client, FORGOTTEN, [scope.tenant, scope.userId]),
-        conversation === undefined ? [] : ask<StoredRecordRow>(client, CONVERSATION, [...name, conversation]),
-      ]),
-    );
-    const { scopeId = null, commits = 0, sum = 0, users = 0, memories = 0, newestAt = 0 } = state ?? {};
-    return {
-      version: scopeId === null ? null : { scopeId, commits, sum },
-      snapshot: state === undefined ? null : readSnapshot(state),
-      behind: rows.map((row) => {
-        const { n, kind, changes } = readRecord(row);
-        return { n, kind, changes };
-      }),
-      deletions: { users, memories },
-      forgotten: forgotten.map(({ memoryId }) => memoryId),
-      newestAt,
-      conversation: newest.map(readRecord),
-    };
+  load(scope: Scope, bucket: number, conversation?: number): Promise<JournalScope> {
+    return readScope(this.connections, scope, bucket, conversation ?? null);
   }
 
   async versionOf(scope: Scope): Promise<StoredVersion | null> {
     const statement = { name: "version", text: VERSION_OF };
-    const [version] = await this.connections.read<StoredVersion & object>(statement, nameOf(scope));
+    const [version] = await this.connections.read<StoredVersion & object>(statement, scopeKey(scope));
     return version ?? null;
   }
 
@@ -205,17 +132,4 @@ export class RecordReads {
     ]);
     return rows[0] ?? { requests: 0, turns: 0, conversations: 0 };
   }
-}
-
-/** Throws for a snapshot that is not what was written. */
-function readSnapshot({ scopeId, n, snapshotSum, data }: StateRow): Snapshot | null {
-  if (scopeId === null || n === null) return null;
-  if (sumOfSnapshot(scopeId, { n, data }) !== snapshotSum)
-    throw damagedRecord({ scopeId, n }, "its snapshot is damaged");
-  return { n, data };
-}
-
-/** The values that find a scope by name. */
-function nameOf(scope: Scope): [tenant: string, userId: string, agentId: string] {
-  return [scope.tenant, scope.userId, agentColumn(scope)];
 }

@@ -67,6 +67,11 @@ export function agentColumn({ agentId }: Pick<Scope, "agentId">): string {
   return agentId ?? "";
 }
 
+/** The values that find a scope by its name. */
+export function scopeKey(scope: Scope): readonly [tenant: string, userId: string, agentId: string] {
+  return [scope.tenant, scope.userId, agentColumn(scope)];
+}
+
 export function readScopeRow({ scopeId, createdAt, tenant, userId, agentId }: NamedScopeRow): ScopeRow {
   const scope = { tenant, userId: userId as UserId, agentId: agentId === "" ? null : (agentId as AgentId) };
   return { scopeId, scope, createdAt };

@@ -21,7 +21,7 @@ const SCOPES_BY_ID: NamedStatement = {
   text: `select ${SCOPE_COLUMNS} from unnest($1::bigint[]) with ordinality as u (scope_id, at)
     join ${SCHEMA}.scopes s on s.scope_id = u.scope_id order by u.at`,
 };
-export const FORGOTTEN: NamedStatement = {
+const FORGOTTEN: NamedStatement = {
   name: "forgotten",
   text: `select memory_id as "memoryId" from ${SCHEMA}.forgotten_memories where tenant = $1 and user_id = $2`,
 };
