@@ -9,6 +9,9 @@ declare module "vitest" {
   }
 }
 
+/** A server to test on in place of the embedded one, as its superuser: another version, say. */
+const given = process.env["TEST_POSTGRES_URL"];
+
 /**
  * One PostgreSQL server for a run, started when the first test asks for it: most runs need none. It belongs to this process, as those of
  * test files come and go.
@@ -16,8 +19,8 @@ declare module "vitest" {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   let server: Promise<EmbeddedServer> | null = null;
   const desk = createServer((_, response) => {
-    server ??= startServer();
-    server.then(
+    if (given === undefined) server ??= startServer();
+    (server ?? Promise.resolve({ url: given })).then(
       ({ url }) => response.end(JSON.stringify({ url })),
       (error: unknown) => response.end(JSON.stringify({ missing: String(error) })),
     );
