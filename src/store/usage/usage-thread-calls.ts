@@ -1,6 +1,7 @@
 import { parentPort } from "node:worker_threads";
 import { type StoreFault, StoreUnavailableError } from "../api/store.js";
 import type { UsageLog } from "../api/usage-log.js";
+import { stayInBackground } from "../threads/background-thread.js";
 import { STORE_THREAD, WorkerCalls } from "../threads/worker-calls.js";
 
 /** A call of a usage log's method. */
@@ -72,11 +73,12 @@ export abstract class UsageLogOfThread implements UsageLog {
   }
 }
 
-/** Answers the calls of a {@link UsageLogOfThread} in its thread. `faultOf`: what an error says of the store; null: nothing. */
+/** Answers the calls of a {@link UsageLogOfThread} in its thread, behind composes. `faultOf`: what an error says of the store; null: nothing. */
 export function answerUsageCalls(
   work: (method: keyof UsageLog, args: readonly unknown[]) => unknown,
   faultOf: (error: unknown) => StoreFault | null,
 ): void {
+  stayInBackground();
   parentPort?.on("message", async ({ id, method, args }: UsageCall) => {
     let outcome: UsageOutcome;
     try {

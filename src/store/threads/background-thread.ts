@@ -1,0 +1,17 @@
+import { getPriority, setPriority } from "node:os";
+
+/** Where both want a core, a background thread gets a tenth of what a compose's gets (sched(7)). */
+const NICE = 10;
+
+/**
+ * Puts the calling thread behind those that composes wait for. On Linux a nice value is a thread's own (setpriority(2)); elsewhere it is the
+ * whole process's, so there nothing changes.
+ */
+export function stayInBackground(): void {
+  if (process.platform !== "linux") return;
+  try {
+    setPriority(0, Math.max(getPriority(0), NICE));
+  } catch {
+    // A sandbox may forbid it; the work is the same.
+  }
+}
