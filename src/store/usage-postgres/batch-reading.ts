@@ -8,6 +8,13 @@ import { type NamedPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, usagePrompt
 /** Most prompts that one batch removes; more than are recorded in it, so that the bound is reached. */
 const REMOVED_AT_ONCE = 4_000;
 
+/** A user, and what a batch names of it. */
+interface NamedUser {
+  readonly user: UserName;
+  readonly requests: Set<string>;
+  readonly conversations: Set<string>;
+}
+
 const USER_TYPES = "tenant text, name text, agent text";
 const OF_USER = "u.tenant = k.tenant and u.name = k.name and u.agent = k.agent";
 
@@ -28,17 +35,18 @@ const USERS: NamedStatement = {
   text: `select u.id, u.tenant, u.name, u.agent from json_to_recordset($1::json) as k (${USER_TYPES})
     join ${SCHEMA}.usage_users u on ${OF_USER}`,
 };
+/** Here and for prompts, a user is looked for once, and then what stands behind its number. */
 const CONVERSATIONS: NamedStatement = {
   name: "usage_conversations",
-  text: `select c.id, c.user_id as "userId", c.name from json_to_recordset($1::json) as k (${USER_TYPES}, conversation text)
-    join ${SCHEMA}.usage_users u on ${OF_USER}
-    join ${SCHEMA}.usage_conversations c on c.user_id = u.id and c.name = k.conversation`,
+  text: `select c.id, c.user_id as "userId", c.name from json_to_recordset($1::json) as k (${USER_TYPES}, conversations text[])
+    join ${SCHEMA}.usage_users u on ${OF_USER} cross join unnest(k.conversations) as named (name)
+    join ${SCHEMA}.usage_conversations c on c.user_id = u.id and c.name = named.name`,
 };
 const PROMPTS: NamedStatement = {
   name: "usage_prompts",
-  text: `select ${PROMPT_COLUMNS} from json_to_recordset($1::json) as k (${USER_TYPES}, request text)
-    join ${SCHEMA}.usage_users u on ${OF_USER}
-    join ${SCHEMA}.usage_prompts p on ${PROMPT_KEY} = u.id::text || ' ' || k.request ${PROMPT_NAMES}`,
+  text: `select ${PROMPT_COLUMNS} from json_to_recordset($1::json) as k (${USER_TYPES}, requests text[])
+    join ${SCHEMA}.usage_users u on ${OF_USER} cross join unnest(k.requests) as named (request)
+    join ${SCHEMA}.usage_prompts p on ${PROMPT_KEY} = u.id::text || ' ' || named.request ${PROMPT_NAMES}`,
 };
 /** `$1`: prompts that the batch may add; `$3`: those that are looked at for their age alone. */
 const OLDEST: NamedStatement = {
@@ -60,28 +68,39 @@ export async function readKnown(
   bounds: UsageBounds,
   isSweepDue: boolean,
 ): Promise<KnownUsage> {
-  const users = new Map<string, UserName>();
-  const conversations = new Map<string, object>();
-  const requests = new Map<string, object>();
+  const users = new Map<string, NamedUser>();
   for (const entry of batch) {
     const user = userOf(entry);
     const name = nameOf(user);
-    users.set(name, user);
-    requests.set(`${name} ${entry.requestId}`, { ...user, request: entry.requestId });
-    if (entry.kind === "composed" && entry.conversationId !== null)
-      conversations.set(`${name} ${entry.conversationId}`, { ...user, conversation: entry.conversationId });
+    const named = users.get(name) ?? { user, requests: new Set(), conversations: new Set() };
+    users.set(name, named);
+    named.requests.add(entry.requestId);
+    if (entry.kind === "composed" && entry.conversationId !== null) named.conversations.add(entry.conversationId);
   }
+  const named = [...users.values()];
   const tenants = [...new Set(batch.map(({ tenant }) => tenant))];
   const composed = batch.reduce((count, { kind }) => count + (kind === "composed" ? 1 : 0), 0);
-  const digests = [...new Set([...users.values()].map(({ tenant, name }) => digestOf(tenant, name)))];
-  const json = (rows: ReadonlyMap<string, object>) => [JSON.stringify([...rows.values()])];
+  const digests = [...new Set(named.map(({ user: { tenant, name } }) => digestOf(tenant, name)))];
+  const json = (rowOf: (one: NamedUser) => object) => [JSON.stringify(named.map(rowOf))];
   const [[state], ofTenants, groups, ofUsers, ofConversations, prompts, oldest, deleted] = await Promise.all([
     ask<{ lastId: number; kept: number }>(client, STATE),
     ask<{ tenant: string; prompts: number }>(client, TENANTS, [tenants]),
     ask<GroupRow & object>(client, GROUPS, [tenants]),
-    ask<UserName & { id: number }>(client, USERS, json(users)),
-    ask<{ id: number; userId: number; name: string }>(client, CONVERSATIONS, json(conversations)),
-    ask<NamedPrompt & object>(client, PROMPTS, json(requests)),
+    ask<UserName & { id: number }>(
+      client,
+      USERS,
+      json(({ user }) => user),
+    ),
+    ask<{ id: number; userId: number; name: string }>(
+      client,
+      CONVERSATIONS,
+      json(({ user, conversations }) => ({ ...user, conversations: [...conversations] })),
+    ),
+    ask<NamedPrompt & object>(
+      client,
+      PROMPTS,
+      json(({ user, requests }) => ({ ...user, requests: [...requests] })),
+    ),
     ask<NamedPrompt & object>(client, OLDEST, [composed, bounds.prompts, isSweepDue ? REMOVED_AT_ONCE : 0]),
     ask<{ digest: string; at: number }>(client, DELETED, [digests]),
   ]);
