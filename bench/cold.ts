@@ -15,6 +15,7 @@ import type { ConversationId, Scope } from "../src/core/index.js";
 import type { JournalDatabase } from "../src/store/journal/journal-database.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { startServer } from "../test/postgres/embedded-server.js";
+import { Collections } from "./collections.js";
 import { quantile } from "./load-figures.js";
 import { neededData } from "./recorded-data.js";
 
@@ -42,7 +43,8 @@ const { openPostgres } = (await load(
 
 const USERS = Number(process.env["USERS"] ?? 8);
 const REQUESTS = Number(process.env["REQUESTS"] ?? 1_000);
-const LOADS = Number(process.env["LOADS"] ?? 50);
+const LOADS = Number(process.env["LOADS"] ?? 100);
+const COMPILED_AFTER_LOADS = 10;
 const K = 20;
 const CONVERSATION = "one" as ConversationId;
 const data = neededData();
@@ -74,15 +76,19 @@ async function ask(environment: Readonly<Record<string, string>>): Promise<void>
   await memstem.close();
 }
 
+/** Moments of one load, as `performance.now()` has them. */
+interface LoadTimes {
+  readonly start: number;
+  readonly loaded: number;
+  readonly planned: number;
+  readonly end: number;
+}
+
 async function measure(name: string, database: JournalDatabase): Promise<void> {
   const store = new JournalStore(database);
   for (const talking of [false, true]) {
-    const times: {
-      readonly state: number;
-      readonly planning: number;
-      readonly conversation: number;
-      readonly all: number;
-    }[] = [];
+    const times: LoadTimes[] = [];
+    const collections = new Collections();
     const read: { readonly snapshot: number; readonly records: number; readonly changes: number }[] = [];
     for (let round = 0; round < LOADS; round++) {
       for (const user of users.filter((one) => isTalking(one) === talking)) {
@@ -95,19 +101,15 @@ async function measure(name: string, database: JournalDatabase): Promise<void> {
         const turns = talking ? await store.loadConversation(scope, CONVERSATION) : [];
         const end = performance.now();
         if (state.weight === 0 || (talking && turns.length < REQUESTS)) throw new Error("the user is not there");
-        times.push({
-          state: loaded - start,
-          planning: planned - loaded,
-          conversation: end - planned,
-          all: end - start,
-        });
+        if (round >= COMPILED_AFTER_LOADS) times.push({ start, loaded, planned, end });
         if (round > 0) continue;
         const { snapshot, behind } = await database.load(scope);
         const changes = behind.reduce((length, record) => length + (record.changes?.length ?? 0), 0);
         read.push({ snapshot: snapshot?.data.length ?? 0, records: behind.length, changes });
       }
     }
-    const ms = (of: (time: (typeof times)[0]) => number) =>
+    await collections.end();
+    const ms = (of: (time: LoadTimes) => number) =>
       [0.5, 0.99].map((q) => quantile(times.map(of), q).toFixed(1)).join(" / ");
     const most = (of: (one: (typeof read)[0]) => number) => Math.max(...read.map(of));
     const cells = [
@@ -115,10 +117,11 @@ async function measure(name: string, database: JournalDatabase): Promise<void> {
       (most(({ snapshot }) => snapshot) / 1e3).toFixed(0),
       String(most(({ records }) => records)),
       (most(({ changes }) => changes) / 1e3).toFixed(0),
-      ms(({ state }) => state),
-      ms(({ planning }) => planning),
-      ms(({ conversation }) => conversation),
-      ms(({ all }) => all),
+      ms(({ start, loaded }) => loaded - start),
+      ms(({ start, loaded }) => loaded - start - collections.within(start, loaded)),
+      ms(({ loaded, planned }) => planned - loaded),
+      ms(({ planned, end }) => end - planned),
+      ms(({ start, end }) => end - start),
     ];
     console.log(`| ${cells.join(" | ")} |`);
   }
@@ -127,9 +130,9 @@ async function measure(name: string, database: JournalDatabase): Promise<void> {
 
 console.log(`${USERS} users of ${REQUESTS} requests, k = ${K}, each loaded ${LOADS} times; ms as median / p99`);
 console.log(
-  "| | snapshot, KB, at most | records behind, at most | their changes, KB | state | for planning | conversation | all |",
+  "| | snapshot, KB, at most | records behind, at most | their changes, KB | state | less collections | for planning | conversation | all |",
 );
-console.log("| -- | --: | --: | --: | --: | --: | --: | --: |");
+console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: |");
 const folder = mkdtempSync(join(tmpdir(), "memstem-cold-"));
 await ask({ MEMSTEM_DATA_DIR: folder });
 await measure("SQLite", journalIn(openJournalDatabase(join(folder, "memstem.db"))));

@@ -140,10 +140,14 @@ export function packNodes(nodes: readonly IndexNode[], digests: DigestSeal): Pac
 }
 
 export function unpackNodes([latest, nodes]: PackedNodes, digests: DigestSeal): IndexNode[] {
-  return nodes.map(([id, parent, anchor, run, position, nextPosition, uses, live, lastUsed, before, tokens]) => ({
+  const anchors = unpackAnchors(
+    nodes.map(([, , anchor]) => anchor),
+    digests,
+  );
+  return nodes.map(([id, parent, , run, position, nextPosition, uses, live, lastUsed, before, tokens], at) => ({
     id: id as NodeId,
     parent: parent as NodeId | null,
-    anchor: unpackAnchor(anchor, digests),
+    anchor: anchors[at] as Digest | null,
     run: run,
     position,
     nextPosition,
@@ -161,9 +165,17 @@ function packAnchor(anchor: Digest | null, digests: DigestSeal): PackedNode[2] {
   return before === null ? digests.seal(anchor) : `[${digests.seal(before)}`;
 }
 
-function unpackAnchor(anchor: PackedNode[2], digests: DigestSeal): Digest | null {
-  if (anchor === 0) return null;
-  return isEarlierForm(anchor) ? earlierForm(digests.open(anchor.slice(1) as SealedDigest)) : digests.open(anchor);
+function unpackAnchors(anchors: readonly PackedNode[2][], digests: DigestSeal): (Digest | null)[] {
+  const named = anchors.filter((anchor) => anchor !== 0);
+  const opened = digests.openAll(
+    named.map((anchor) => (isEarlierForm(anchor) ? anchor.slice(1) : anchor) as SealedDigest),
+  );
+  let next = 0;
+  return anchors.map((anchor) => {
+    if (anchor === 0) return null;
+    const digest = opened[next++] as Digest;
+    return isEarlierForm(anchor) ? earlierForm(digest) : digest;
+  });
 }
 
 function isEarlierForm(anchor: string): anchor is `[${string}` {
