@@ -12,7 +12,7 @@ import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-head
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeHooks } from "../compose/compose-hooks.js";
-import type { ColdHead } from "../compose/prompt-planner.js";
+import type { ColdHead } from "../compose/prompt-drafts.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import { CacheDiagnostics, type Comparison } from "./cache-diagnostics.js";

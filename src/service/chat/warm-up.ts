@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
-import type { ColdHead } from "../compose/prompt-planner.js";
+import type { ColdHead } from "../compose/prompt-drafts.js";
 import { RefusedModels } from "../learning/refused-models.js";
 import { type ChatFormat, formatOf } from "./chat-format.js";
 

@@ -1,7 +1,7 @@
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { ChooseDepth } from "./chosen-depth.js";
 import type { ComposeAnswer } from "./compose-answer.js";
-import type { ColdHead } from "./prompt-planner.js";
+import type { ColdHead } from "./prompt-drafts.js";
 
 /** Callbacks during a compose, within the user's queue. */
 export interface ComposeHooks {

@@ -39,8 +39,10 @@ import type { ComposeHooks } from "./compose-hooks.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import type { KnownTexts } from "./known-texts.js";
 import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
+import { PlanningInput, type Retrieved } from "./planning-input.js";
+import { PromptDrafts } from "./prompt-drafts.js";
 import { PromptLimits } from "./prompt-limits.js";
-import { PromptPlanner, type Retrieved } from "./prompt-planner.js";
+import { PromptPlanner } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
 
 /** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
@@ -79,6 +81,7 @@ export interface ComposerParts {
 export class PromptComposer {
   readonly #lookup: LookupParts;
   readonly #planner: PromptPlanner;
+  readonly #drafts: PromptDrafts;
   readonly #limits: PromptLimits;
   /** Whether the last prompt could be stored: if not, the next answer is announced only after it is stored. */
   #storesWell = true;
@@ -87,7 +90,9 @@ export class PromptComposer {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
     const { blockTemplate, timeZone, topK } = defaults;
     this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone, templates: new BlockTemplates(), topK };
-    this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, on.law);
+    const input = new PlanningInput(on.parts, on.law);
+    this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, input);
+    this.#drafts = new PromptDrafts(on.parts, on.tenant, on.routing, input);
     this.#limits = new PromptLimits(on.parts, on.ratios);
   }
 
@@ -141,7 +146,7 @@ export class PromptComposer {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
     try {
       return await retryWhileLocked(() =>
-        this.on.scopes.read(scope, (working) => this.#planner.known(working, request, texts)),
+        this.on.scopes.read(scope, (working) => this.#drafts.known(working, request, texts)),
       );
     } catch (error) {
       if (error instanceof StoreUnavailableError) return null;
@@ -218,7 +223,7 @@ export class PromptComposer {
       isSearched && hooks.whileSearching !== undefined
         ? await scopes.use(scope, (working) => {
             rejectOutdated(task, working);
-            return this.#planner.coldHead(working, request);
+            return this.#drafts.coldHead(working, request);
           })
         : null;
     const ended = head === null ? undefined : hooks.whileSearching?.(head);
@@ -297,7 +302,7 @@ export class PromptComposer {
         scopes.use(scope, (working) => {
           rejectOutdated(task, working);
           if (!watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
-          return this.#planner.draft(working, request, retrieved, depth);
+          return this.#drafts.draft(working, request, retrieved, depth);
         }),
       );
     try {
