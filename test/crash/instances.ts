@@ -6,6 +6,10 @@ import { checkKilled } from "./promises.js";
 
 /** What a service says that cannot start, or rejects a request, as its database is away. */
 const UNREACHABLE = "server cannot be reached";
+/** What it says that waited for a lock for longer than it may. */
+const LOCKED = "holds the database locked";
+/** Milliseconds for which a busy server may not have ended the session of a killed instance, and with it its locks. */
+const HELD_MS = 10_000;
 /** Milliseconds until an instance that found no database is started again. */
 const AGAIN_MS = 200;
 
@@ -18,12 +22,13 @@ interface Instance {
 
 /** Instances of the built service on one database; every request goes to any of them, also to one that was just killed. */
 export class Instances implements Services {
-  /** Requests that were rejected as the database was away. */
+  /** Requests that were rejected as the database was away, or locked by an instance that was killed. */
   rejections = 0;
   kills = 0;
   /** Instances that were started while the database was away, and said so. */
   vainStarts = 0;
   #isAsked = false;
+  #killedAt = Number.NEGATIVE_INFINITY;
   readonly #instances: Instance[] = [];
   #failure: unknown = null;
 
@@ -50,9 +55,10 @@ export class Instances implements Services {
   }
 
   rejected(since: number, what: string): void {
+    this.rejections++;
+    if (what.includes(LOCKED) && since - this.#killedAt < HELD_MS) return;
     if (!what.includes(UNREACHABLE)) throw new Error(`rejected for another reason than its database's: ${what}`);
     if (!this.server.wasAway(since)) throw new Error(`rejected though the database was there: ${what}`);
-    this.rejections++;
   }
 
   /** Throws where an instance ended that was not killed. */
@@ -76,6 +82,7 @@ export class Instances implements Services {
     const instance = this.#instances[at];
     if (instance === undefined) return;
     instance.isKilled = true;
+    this.#killedAt = performance.now();
     instance.service.child.kill("SIGKILL");
     checkKilled(await instance.service.ended, isOfServer);
   }
