@@ -7,6 +7,7 @@ import type { LoadDatabase } from "./load-database.js";
 import { addDelays, type DelayBuckets, readDelays } from "./load-figures.js";
 import { cpuMsOf, WrittenSoFar } from "./process-figures.js";
 
+/** The command line of the build that is measured. */
 const MAIN = process.env["MAIN"] ?? fileURLToPath(new URL("../dist/cli/main.js", import.meta.url));
 const CONTROL = fileURLToPath(new URL("control-server.ts", import.meta.url));
 /** Node's flags; by default those of `npm start`. */
@@ -82,16 +83,18 @@ export class LoadServices extends LoadProcesses {
   /**
    * @param database null: SQLite files
    * @param sharesFile whether all use one data directory
+   * @param main of another build
    */
   constructor(
     count: number,
     readonly database: LoadDatabase | null,
     sharesFile = false,
+    main = MAIN,
   ) {
     const made = Array.from({ length: sharesFile ? 1 : count }, () => mkdtempSync(join(tmpdir(), "memstem-load-")));
     super(
       Array.from({ length: count }, (_, at) => made[at % made.length] as string).map((directory) => ({
-        args: [MAIN, "serve"],
+        args: [main, "serve"],
         env: {
           MEMSTEM_PORT: "0",
           MEMSTEM_SOURCE: "none",

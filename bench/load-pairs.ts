@@ -1,0 +1,131 @@
+/**
+ * `npm run bench:load-pairs -- VARIANT VARIANT…`: what `bench:load` measures at full load, of several services in one run, in turn. All of them
+ * run, and one at a time is sent composes for about a second; so a machine whose speed changes from minute to minute changes it for all.
+ * A variant is `sqlite` or `postgres` (a server of its own), and `sqlite:FILE` or `postgres:FILE` with the `cli/main.js` of another build.
+ * In the environment: `WARM_UP` composes first, `ROUNDS` of `COMPOSES` each, `ACTIVE`, `CONNECTIONS`, `K`, and `POSTGRES_FLAGS`.
+ * Takes `--data FOLDER` (`recorded-data.ts`).
+ *
+ * Ratios are medians of the rounds' own: each round against the first variant's of the same turn.
+ */
+import { setTimeout } from "node:timers/promises";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { LoadConnection } from "./load-client.js";
+import { LoadDatabase } from "./load-database.js";
+import { quantile } from "./load-figures.js";
+import { loadRequests } from "./load-requests.js";
+import { LoadServices } from "./load-services.js";
+import { median } from "./median.js";
+import { neededData } from "./recorded-data.js";
+
+const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
+const warmUp = number("WARM_UP", 6_000);
+const rounds = number("ROUNDS", 12);
+const composes = number("COMPOSES", 3_000);
+const active = number("ACTIVE", 300);
+const connections = number("CONNECTIONS", 16);
+const k = number("K", 20);
+/** Composes of each user. */
+const EACH = 10;
+/** Milliseconds between two turns: what is recorded once a second is written meanwhile, and the next service is alone. */
+const PAUSE_MS = 1_500;
+/** Composes at the beginning of a turn that are not measured: memory that a service did not use meanwhile is read again. */
+const LEAD = 300;
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+
+/** What one round of a variant gave. */
+interface Round {
+  readonly perSecond: number;
+  readonly cpuMs: number;
+  readonly databaseCpuMs: number;
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** A service under load, with its own users. */
+class Variant {
+  readonly rounds: Round[] = [];
+  readonly #bodies = loadRequests(traces, { each: EACH, k, active, part: 0, parts: 1 });
+
+  private constructor(
+    readonly name: string,
+    private readonly services: LoadServices,
+  ) {}
+
+  static async start(name: string): Promise<Variant> {
+    const [kind, ...file] = name.split(":");
+    if (kind !== "sqlite" && kind !== "postgres") throw new Error(`${name}: begin with sqlite or postgres`);
+    const flags = (process.env["POSTGRES_FLAGS"] ?? "").split(" ").filter(Boolean);
+    const database = kind === "postgres" ? await LoadDatabase.start(flags) : null;
+    const services = new LoadServices(1, database, false, file.length === 0 ? undefined : file.join(":"));
+    await services.start();
+    return new Variant(name, services);
+  }
+
+  /** Sends so many composes, one at a time on each of new connections: idle ones are closed between turns. */
+  async send(count: number): Promise<Round> {
+    const [port] = this.services.ports as [number];
+    const open = Array.from({ length: connections }, () => new LoadConnection(port, "/compose"));
+    const { cpuMs, databaseCpuMs } = this.services;
+    const started = performance.now();
+    const waits: number[] = [];
+    let asked = 0;
+    await Promise.all(
+      open.map(async (connection) => {
+        while (asked++ < count) {
+          const { status, ms } = await connection.send(this.#bodies.next().value);
+          // An overloaded service rejects.
+          if (status === 200) waits.push(ms);
+        }
+        connection.close();
+      }),
+    );
+    return {
+      perSecond: waits.length / ((performance.now() - started) / 1_000),
+      cpuMs: (this.services.cpuMs - cpuMs) / count,
+      databaseCpuMs: (this.services.databaseCpuMs - databaseCpuMs) / count,
+      p50: quantile(waits, 0.5),
+      p99: quantile(waits, 0.99),
+    };
+  }
+
+  async stop(): Promise<void> {
+    await this.services.stop();
+    await this.services.remove();
+  }
+}
+
+const names = process.argv.slice(2).filter((word, at, all) => word !== "--data" && all[at - 1] !== "--data");
+if (names.length < 2) throw new Error("name two variants, such as: sqlite postgres");
+const variants: Variant[] = [];
+for (const name of names) variants.push(await Variant.start(name));
+for (const variant of variants) await variant.send(warmUp);
+for (let round = 0; round < rounds; round++) {
+  // Whoever was first is last in the next turn.
+  for (const variant of round % 2 === 0 ? variants : variants.toReversed()) {
+    await setTimeout(PAUSE_MS);
+    await variant.send(LEAD);
+    variant.rounds.push(await variant.send(composes));
+  }
+}
+const [first] = variants as [Variant, ...Variant[]];
+console.log(`k = ${k}, ${connections} connections, ${rounds} rounds of ${composes} composes each, in turn`);
+console.log("| | composes per s | of the first | CPU ms each | database server's | p50, ms | p99, ms | of the first |");
+console.log("| -- | --: | --: | --: | --: | --: | --: | --: |");
+for (const { name, rounds: own } of variants) {
+  const of = (figure: keyof Round) => median(own.map((round) => round[figure]));
+  const ratio = (figure: keyof Round) =>
+    median(own.map((round, at) => round[figure] / (first.rounds[at] as Round)[figure]));
+  const cells = [
+    name,
+    of("perSecond").toFixed(0),
+    ratio("perSecond").toFixed(3),
+    of("cpuMs").toFixed(2),
+    of("databaseCpuMs").toFixed(2),
+    of("p50").toFixed(1),
+    of("p99").toFixed(1),
+    ratio("p99").toFixed(2),
+  ];
+  console.log(`| ${cells.join(" | ")} |`);
+}
+for (const variant of variants) await variant.stop();
