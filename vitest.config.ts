@@ -1,25 +1,16 @@
 import { configDefaults, defineConfig } from "vitest/config";
 
-/** Tests of other processes, sockets, engines and models, and of long histories: each file has a process of its own. */
-export const ALONE = [
-  "test/{bench,cli,clients,crash,dashboard,hostile,http,integrations,memory,package,postgres}/**/*.test.ts",
-  "test/engines/{embedded,random-model}/**/*.test.ts",
-  "test/eval/{engine,locomo,run}/**/*.test.ts",
-  "test/store/{database,erasure,postgres,usage-postgres}/**/*.test.ts",
-  "test/{ending-children,library,readme}.test.ts",
-  // Replayed or written to disk: seconds each.
-  "test/engines/adapters/predicted-cache.test.ts",
-  "test/eval/replay/**/*.test.ts",
-  "test/service/compose/{concurrency,explain-properties,policies-reload,residency-life}.test.ts",
-  "test/service/records/expiring*.test.ts",
+/** Tests of processes, of packages and in a browser: each file has a process of its own. */
+const ALONE = [
+  "test/{bench,cli,clients,crash,dashboard,package,postgres}/**/*.test.ts",
+  "test/{ending-children,library}.test.ts",
 ];
 
-/** All others share threads: for each file by itself, a third of the time would go into loading the same modules. */
 export const TOGETHER = {
   include: ["test/**/*.test.ts"],
   exclude: [...configDefaults.exclude, ...ALONE],
+  /** For each file by itself, a third of the time would go into loading the same modules. */
   isolate: false,
-  pool: "threads" as const,
 };
 
 export const EVERYWHERE = {
