@@ -1,13 +1,16 @@
 /**
  * `npm run bench:load-pairs -- VARIANT VARIANT…`: what `bench:load` measures at full load, of several services in one run, in turn. All of them
- * run, and one at a time is sent composes for about a second; so a machine whose speed changes from minute to minute changes it for all.
- * A variant is `sqlite` or `postgres` (a server of its own), and `sqlite:FILE` or `postgres:FILE` with the `cli/main.js` of another build.
+ * run, and one at a time is sent composes, for some seconds; so a machine whose speed changes from minute to minute changes it for all.
+ * A variant is `sqlite` or `postgres` (a server of its own), and `sqlite:FILE` or `postgres:FILE` with the `cli/main.js` of another build; `bare`
+ * is a floor: PostgreSQL with commits that are one insert each (`bare-postgres.ts`). With `+unrecorded` behind the first word no usage is
+ * recorded.
  * In the environment: `WARM_UP` composes first, `ROUNDS` of `COMPOSES` each, `ACTIVE`, `CONNECTIONS`, `K`, and `POSTGRES_FLAGS`.
  * Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * Ratios are medians of the rounds' own: each round against the first variant's of the same turn.
  */
 import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { LoadConnection } from "./load-client.js";
 import { LoadDatabase } from "./load-database.js";
@@ -33,6 +36,8 @@ const LEAD = 300;
 const data = neededData();
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 
+const BARE = fileURLToPath(new URL("bare-postgres.ts", import.meta.url));
+
 /** What one round of a variant gave. */
 interface Round {
   readonly perSecond: number;
@@ -53,11 +58,13 @@ class Variant {
   ) {}
 
   static async start(name: string): Promise<Variant> {
-    const [kind, ...file] = name.split(":");
-    if (kind !== "sqlite" && kind !== "postgres") throw new Error(`${name}: begin with sqlite or postgres`);
+    const [, kind, more, file] = /^(sqlite|postgres|bare)(\+unrecorded)?(?::(.+))?$/.exec(name) ?? [];
+    if (kind === undefined) throw new Error(`${name}: begin with sqlite, postgres or bare`);
     const flags = (process.env["POSTGRES_FLAGS"] ?? "").split(" ").filter(Boolean);
-    const database = kind === "postgres" ? await LoadDatabase.start(flags) : null;
-    const services = new LoadServices(1, database, false, file.length === 0 ? undefined : file.join(":"));
+    const database = kind === "sqlite" ? null : await LoadDatabase.start(flags);
+    const program = kind === "bare" ? ["--import", "tsx", BARE] : file === undefined ? undefined : [file];
+    const env: Record<string, string> = more === undefined ? {} : { MEMSTEM_USAGE_PROMPTS: "0" };
+    const services = new LoadServices(1, database, false, program, env);
     await services.start();
     return new Variant(name, services);
   }

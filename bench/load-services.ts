@@ -83,19 +83,22 @@ export class LoadServices extends LoadProcesses {
   /**
    * @param database null: SQLite files
    * @param sharesFile whether all use one data directory
-   * @param main of another build
+   * @param program what Node runs in place of the command line that is measured
+   * @param env more of it
    */
   constructor(
     count: number,
     readonly database: LoadDatabase | null,
     sharesFile = false,
-    main = MAIN,
+    program: readonly string[] = [MAIN],
+    env: Readonly<Record<string, string>> = {},
   ) {
     const made = Array.from({ length: sharesFile ? 1 : count }, () => mkdtempSync(join(tmpdir(), "memstem-load-")));
     super(
       Array.from({ length: count }, (_, at) => made[at % made.length] as string).map((directory) => ({
-        args: [main, "serve"],
+        args: [...program, "serve"],
         env: {
+          ...env,
           MEMSTEM_PORT: "0",
           MEMSTEM_SOURCE: "none",
           MEMSTEM_LOG_LEVEL: "silent",
