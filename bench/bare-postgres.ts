@@ -10,6 +10,9 @@ const load = (path: string) => import(new URL(`../dist/${path}`, import.meta.url
 const { GroupWriter } = (await load(
   "store/postgres/group-writer.js",
 )) as typeof import("../src/store/postgres/group-writer.js");
+const { Gathering } = (await load(
+  "store/postgres/gathering.js",
+)) as typeof import("../src/store/postgres/gathering.js");
 const { ScopeNumbers } = (await load(
   "store/postgres/scope-numbers.js",
 )) as typeof import("../src/store/postgres/scope-numbers.js");
@@ -40,9 +43,10 @@ interface Waiting {
   readonly done: (written: WrittenUnit) => void;
 }
 
-/** Inserts what came while the insert before was under way. */
+/** Inserts what came while the insert before was under way, in groups as large as the service's. */
 class BareWriter {
   readonly #waiting: Waiting[] = [];
+  readonly #gathering = new Gathering(() => this.#begin());
   readonly #numbers;
   #isUnderWay = false;
 
@@ -52,34 +56,37 @@ class BareWriter {
 
   write(units: readonly JournalUnit[]): Promise<readonly WrittenUnit[]> {
     const written = units.map((unit) => new Promise<WrittenUnit>((done) => this.#waiting.push({ unit, done })));
-    if (!this.#isUnderWay) {
-      this.#isUnderWay = true;
-      setImmediate(() => void this.#insertAll());
-    }
+    this.#begin();
     return Promise.all(written);
   }
 
-  async #insertAll(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const group = this.#waiting.splice(0, MOST_UNITS).map((one) => ({ ...one, ...this.#numbered(one.unit) }));
-      const values = group.flatMap(({ scopeId, records }) =>
-        records.flatMap(({ record, n, sum }) => {
-          const { kind, turn, turns, conversation, requestId, leaf, at, changes, said } = record;
-          return [scopeId, n, numberOf(kind), turn, turns, conversation, requestId, leaf, at, sum, changes, said];
-        }),
-      );
-      const rows = Array.from({ length: values.length / COLUMNS.length }, (_, row) => {
-        const places = COLUMNS.map((_column, at) => `$${row * COLUMNS.length + at + 1}`);
-        return `(${places.join()})`;
-      });
-      const text = `insert into memstem.journal (${COLUMNS.join()}) values ${rows.join()}`;
-      await this.connections.write((client) => client.query({ name: `bare_${rows.length}`, text, values }));
-      for (const { done, scopeId, records } of group) {
-        const last = records.at(-1);
-        done({ version: { scopeId, commits: last?.n ?? 0, sum: last?.sum } });
-      }
+  #begin(): void {
+    if (this.#isUnderWay || this.#waiting.length === 0 || this.#gathering.isOn(this.#waiting.length)) return;
+    this.#isUnderWay = true;
+    setImmediate(() => void this.#insertGroup());
+  }
+
+  async #insertGroup(): Promise<void> {
+    const group = this.#waiting.splice(0, MOST_UNITS).map((one) => ({ ...one, ...this.#numbered(one.unit) }));
+    const values = group.flatMap(({ scopeId, records }) =>
+      records.flatMap(({ record, n, sum }) => {
+        const { kind, turn, turns, conversation, requestId, leaf, at, changes, said } = record;
+        return [scopeId, n, numberOf(kind), turn, turns, conversation, requestId, leaf, at, sum, changes, said];
+      }),
+    );
+    const rows = Array.from({ length: values.length / COLUMNS.length }, (_, row) => {
+      const places = COLUMNS.map((_column, at) => `$${row * COLUMNS.length + at + 1}`);
+      return `(${places.join()})`;
+    });
+    const text = `insert into memstem.journal (${COLUMNS.join()}) values ${rows.join()}`;
+    await this.connections.write((client) => client.query({ name: `bare_${rows.length}`, text, values }));
+    for (const { done, scopeId, records } of group) {
+      const last = records.at(-1);
+      done({ version: { scopeId, commits: last?.n ?? 0, sum: last?.sum } });
     }
     this.#isUnderWay = false;
+    this.#gathering.begin(group.length, this.#waiting.length);
+    this.#begin();
   }
 
   #numbered(unit: JournalUnit) {

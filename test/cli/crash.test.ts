@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { surviveKills } from "../crash/survive-kills.js";
 
-const KILLS = 6;
-const KILLS_OF_TWO = 6;
+const KILLS = 4;
+const KILLS_OF_TWO = 3;
 const SEED = 20_260_101;
 
 describe("memstem serve, killed at any moment", () => {

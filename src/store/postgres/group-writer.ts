@@ -3,6 +3,7 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { StaleScopeError, StoreUnavailableError } from "../api/store.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
 import { type Connections, WRITERS } from "./connections.js";
+import { Gathering } from "./gathering.js";
 import { commitGroup } from "./group-commit.js";
 import type { LockKeys } from "./lock-keys.js";
 import type { LockedUnit, UnitOutcome } from "./locked-unit.js";
@@ -44,6 +45,7 @@ export class GroupWriter {
   /** When the server was first found away; null: it answers. */
   #awaySince: number | null = null;
 
+  readonly #gathering = new Gathering(() => this.#schedule());
   readonly #numbers: ScopeNumbers;
 
   constructor(
@@ -71,13 +73,16 @@ export class GroupWriter {
   /** Resolves when everything handed over so far is stored, or has failed. */
   async idle(): Promise<void> {
     while (this.#waiting.length > 0 || this.#settling.size > 0) {
+      this.#gathering.end();
+      this.#schedule();
       await (this.#settling.size > 0 ? Promise.race(this.#settling) : setImmediate());
     }
   }
 
-  /** Waits for the other commits of this iteration of the event loop. */
+  /** Waits for the other commits of this iteration of the event loop, and of later ones where the thread is busy. */
   #schedule(): void {
     if (this.#isScheduled || !this.#mayStart()) return;
+    if (this.#settling.size === 0 && this.#gathering.isOn(this.#waiting.length)) return;
     this.#isScheduled = true;
     void setImmediate().then(() => {
       this.#isScheduled = false;
@@ -105,7 +110,10 @@ export class GroupWriter {
       }, PATIENCE_MS);
       const settling: Promise<void> = this.#commit(group).finally(() => {
         this.#settling.delete(settling);
-        if (this.#settling.size === 0) this.#endPatience();
+        if (this.#settling.size === 0) {
+          this.#endPatience();
+          this.#gathering.begin(group.length, this.#waiting.length);
+        }
         for (const { units } of group) for (const { lock } of units) this.#scopes.delete(lock);
         this.#schedule();
       });
