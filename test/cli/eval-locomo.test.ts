@@ -15,7 +15,7 @@ import { commands } from "./memstem-process.js";
 import { seededNumbers } from "./seeded-numbers.js";
 
 const SEED = 20_261_121;
-const ROUNDS = 6;
+const ROUNDS = 4;
 const tokens = { encode: encodeO200k, countTokens: countO200k };
 
 /** One arm's records, all of them answered. */
