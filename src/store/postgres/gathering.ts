@@ -31,16 +31,15 @@ export class Gathering {
     this.end();
     const before = this.#atEnd;
     this.#atEnd = this.utilization();
-    const half = (ended + waiting) / 2;
-    if (waiting >= half || this.utilization(this.#atEnd, before).utilization < BUSY) return;
-    this.#wanted = half;
+    if (waiting >= ended || this.utilization(this.#atEnd, before).utilization < BUSY) return;
+    this.#wanted = (ended + waiting) / 2;
     this.#timer = setTimeout(() => {
       this.end();
       this.over();
     }, GATHER_MS);
   }
 
-  /** Whether so many still wait for others. */
+  /** Whether so many still wait for others; where they are enough, nobody does until the next group has ended. */
   isOn(waiting: number): boolean {
     if (waiting >= this.#wanted) this.end();
     return waiting < this.#wanted;
