@@ -17,36 +17,37 @@ describe("commits that wait for each other", () => {
   };
   afterEach(() => gathering?.end());
 
-  it("are half of those under way, on a busy thread", () => {
+  it("are half of those under way, on a busy thread, and start with the last of them", () => {
     const busy = busyFor(0.9);
     busy.begin(12, 2);
-    expect([2, 6, 7].map((waiting) => busy.isOn(waiting))).toEqual([true, true, false]);
+    expect([2, 6, 7].map((waiting) => busy.startOf(waiting))).toEqual(["later", "later", "now"]);
     // Until the next group has ended whoever comes goes at once.
-    expect(busy.isOn(1)).toBe(false);
+    expect(busy.startOf(1)).toBe("now");
   });
 
   it("are all that there are where these are half", () => {
     const busy = busyFor(0.9);
     busy.begin(8, 8);
-    expect(busy.isOn(8)).toBe(false);
+    expect(busy.startOf(8)).toBe("now");
     busy.begin(1, 0);
-    expect(busy.isOn(1)).toBe(false);
+    expect(busy.startOf(1)).toBe("now");
   });
 
-  it("are none on a thread that has time", () => {
+  it("are those of one turn on a thread that has time", () => {
     const idle = busyFor(0.5);
+    expect(idle.startOf(1)).toBe("turn");
     idle.begin(12, 2);
-    expect(idle.isOn(2)).toBe(false);
+    expect(idle.startOf(2)).toBe("turn");
   });
 
   it("wait no longer than for some milliseconds, and say when that is over", async () => {
     const busy = busyFor(1);
     busy.begin(12, 1);
-    expect(busy.isOn(1)).toBe(true);
+    expect(busy.startOf(1)).toBe("later");
     const since = performance.now();
     while (over === 0) await setTimeout(1);
     expect(performance.now() - since).toBeGreaterThanOrEqual(4);
-    expect(busy.isOn(1)).toBe(false);
+    expect(busy.startOf(1)).toBe("now");
     expect(over).toBe(1);
   });
 
@@ -54,7 +55,7 @@ describe("commits that wait for each other", () => {
     const busy = busyFor(1);
     busy.begin(12, 1);
     busy.end();
-    expect(busy.isOn(1)).toBe(false);
+    expect(busy.startOf(1)).toBe("now");
     await setTimeout(20);
     expect(over).toBe(0);
   });
