@@ -6,23 +6,12 @@ const GATHER_MS = 5;
 const BUSY = 0.75;
 
 /**
- * When a group of those that wait starts: `later`, as others are waited for; `now`; or at the end of this `turn` of the event loop, with all
- * that it brings.
- */
-export type GroupStart = "later" | "now" | "turn";
-
-/**
  * Which size the next group of commits waits for. A transaction costs the server as much as several units of it, so where the thread that
- * plans is busy anyway, half of all that are under way wait for each other: while the server stores one half, the other one is planned. With
- * less to do every commit goes with the turn that it came in.
- *
- * On a busy thread a turn of the event loop plans whatever the connections sent meanwhile. A group that waited for its end would have all of
- * it, and leave the thread nothing to plan until it is stored; then all are answered, come back together, and share the next group again.
- * So there a group starts as soon as it has its size.
+ * plans is busy anyway, half of all that are under way wait for each other: while the server stores one half, the other one is planned.
+ * With less to do every commit goes at once.
  */
 export class Gathering {
   #wanted = 0;
-  #isBusy = false;
   #timer: NodeJS.Timeout | null = null;
   #atEnd;
 
@@ -42,8 +31,7 @@ export class Gathering {
     this.end();
     const before = this.#atEnd;
     this.#atEnd = this.utilization();
-    this.#isBusy = this.utilization(this.#atEnd, before).utilization >= BUSY;
-    if (waiting >= ended || !this.#isBusy) return;
+    if (waiting >= ended || this.utilization(this.#atEnd, before).utilization < BUSY) return;
     this.#wanted = (ended + waiting) / 2;
     this.#timer = setTimeout(() => {
       this.end();
@@ -51,11 +39,10 @@ export class Gathering {
     }, GATHER_MS);
   }
 
-  /** When a group of so many starts. Where they are enough, nobody waits for others until it has ended. */
-  startOf(waiting: number): GroupStart {
-    if (waiting < this.#wanted) return "later";
-    this.end();
-    return this.#isBusy ? "now" : "turn";
+  /** Whether so many still wait for others; where they are enough, nobody does until the next group has ended. */
+  isOn(waiting: number): boolean {
+    if (waiting >= this.#wanted) this.end();
+    return waiting < this.#wanted;
   }
 
   /** Nobody waits any longer. */

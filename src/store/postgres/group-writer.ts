@@ -79,12 +79,10 @@ export class GroupWriter {
     }
   }
 
-  /** Starts a group of those that wait, where none is under way or the one that is takes long, at the time that `Gathering` says. */
+  /** Waits for the other commits of this iteration of the event loop, and of later ones where the thread is busy. */
   #schedule(): void {
     if (this.#isScheduled || !this.#mayStart()) return;
-    const start = this.#settling.size > 0 ? "turn" : this.#gathering.startOf(this.#waiting.length);
-    if (start === "now") this.#start();
-    if (start !== "turn") return;
+    if (this.#settling.size === 0 && this.#gathering.isOn(this.#waiting.length)) return;
     this.#isScheduled = true;
     void setImmediate().then(() => {
       this.#isScheduled = false;

@@ -17,37 +17,36 @@ describe("commits that wait for each other", () => {
   };
   afterEach(() => gathering?.end());
 
-  it("are half of those under way, on a busy thread, and start with the last of them", () => {
+  it("are half of those under way, on a busy thread", () => {
     const busy = busyFor(0.9);
     busy.begin(12, 2);
-    expect([2, 6, 7].map((waiting) => busy.startOf(waiting))).toEqual(["later", "later", "now"]);
+    expect([2, 6, 7].map((waiting) => busy.isOn(waiting))).toEqual([true, true, false]);
     // Until the next group has ended whoever comes goes at once.
-    expect(busy.startOf(1)).toBe("now");
+    expect(busy.isOn(1)).toBe(false);
   });
 
   it("are all that there are where these are half", () => {
     const busy = busyFor(0.9);
     busy.begin(8, 8);
-    expect(busy.startOf(8)).toBe("now");
+    expect(busy.isOn(8)).toBe(false);
     busy.begin(1, 0);
-    expect(busy.startOf(1)).toBe("now");
+    expect(busy.isOn(1)).toBe(false);
   });
 
-  it("are those of one turn on a thread that has time", () => {
+  it("are none on a thread that has time", () => {
     const idle = busyFor(0.5);
-    expect(idle.startOf(1)).toBe("turn");
     idle.begin(12, 2);
-    expect(idle.startOf(2)).toBe("turn");
+    expect(idle.isOn(2)).toBe(false);
   });
 
   it("wait no longer than for some milliseconds, and say when that is over", async () => {
     const busy = busyFor(1);
     busy.begin(12, 1);
-    expect(busy.startOf(1)).toBe("later");
+    expect(busy.isOn(1)).toBe(true);
     const since = performance.now();
     while (over === 0) await setTimeout(1);
     expect(performance.now() - since).toBeGreaterThanOrEqual(4);
-    expect(busy.startOf(1)).toBe("now");
+    expect(busy.isOn(1)).toBe(false);
     expect(over).toBe(1);
   });
 
@@ -55,7 +54,7 @@ describe("commits that wait for each other", () => {
     const busy = busyFor(1);
     busy.begin(12, 1);
     busy.end();
-    expect(busy.startOf(1)).toBe("now");
+    expect(busy.isOn(1)).toBe(false);
     await setTimeout(20);
     expect(over).toBe(0);
   });
