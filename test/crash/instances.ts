@@ -112,7 +112,10 @@ export class Instances implements Services {
   }
 }
 
-/** Whether a line of a log is of a fault that the database's absence explains. */
+/**
+ * Whether a line of a log is of a fault that the database's absence explains, or the locks of an instance that was killed: usage that waited
+ * for them is recorded later.
+ */
 function isOfServer(line: string): boolean {
-  return line.includes(UNREACHABLE);
+  return line.includes(UNREACHABLE) || line.includes(LOCKED);
 }
