@@ -1,26 +1,27 @@
-/** How much more than in proportion is noise. Quadratic work on eight times the length is eight times more. */
+/** How many times the length the longer text is; quadratic work on it is as many times more than in proportion. */
+const TIMES = 8;
+/** How much more than in proportion is noise. */
 const NOISE = 3;
-/** Other work on the machine slows some attempts; none of so many succeeds where the work is not in proportion. */
-const ATTEMPTS = 20;
+/** Other work on the machine slows some attempts: the quickest of them tell. */
+const FEWEST_ATTEMPTS = 3;
+const MOST_ATTEMPTS = 20;
 
 /**
- * Whether work on a text of `times` × `length` takes, in one of a few attempts, no more than in proportion to work on one of `length`.
- * `prepare` makes the work for a length, and is not timed. `times` is 8 at least, to tell it from quadratic work.
+ * Whether work on a text of eight times the length takes no more than in proportion to work on one of `length`: the quickest of some
+ * attempts at both. `prepare` makes the work for a length, and is not timed.
  */
-export async function isInProportion(
-  prepare: (length: number) => () => unknown,
-  length: number,
-  times = 8,
-): Promise<boolean> {
+export async function isInProportion(prepare: (length: number) => () => unknown, length: number): Promise<boolean> {
   const timeOf = async (of: number) => {
     const work = prepare(of);
     const since = performance.now();
     await work();
     return performance.now() - since;
   };
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const [short, long] = [await timeOf(length), await timeOf(times * length)];
-    if (long <= NOISE * times * short) return true;
+  let [short, long] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+    short = Math.min(short, await timeOf(length));
+    long = Math.min(long, await timeOf(TIMES * length));
+    if (attempt >= FEWEST_ATTEMPTS && long <= NOISE * TIMES * short) return true;
   }
   return false;
 }
