@@ -70,10 +70,10 @@ async function planted(piece: string): Promise<void> {
 describe("deleted text of which SQLite left a copy in the gap of a page", () => {
   it("is out of the files once a user is deleted, though only a piece was left", async () => {
     await planted(SECRET.slice(20, 60));
+    expect(inFiles(SECRET.slice(25, 55))).toBe(true);
     const store = open();
     const spy = rewritten();
     await store.deleteUser("default", "ana" as UserId, false);
-    expect(inFiles(SECRET.slice(25, 55))).toBe(true);
     await store.erased();
     expect(inFiles(SECRET.slice(25, 55))).toBe(false);
     expect(rewrites(spy)).toBe(1);
