@@ -5,33 +5,23 @@
 
 import type { commitGroup as commit } from "../src/store/postgres/group-commit.js";
 
-const load = (path: string) => import(new URL(`../dist/store/postgres/${path}`, import.meta.url).href);
-const { numberedRecords } = (await load("unit-changes.js")) as typeof import("../src/store/postgres/unit-changes.js");
-const { numberOf } = (await load("rows.js")) as typeof import("../src/store/postgres/rows.js");
-
-const COLUMNS = "scope_id n kind turn turns conversation request_id leaf at sum changes said".split(" ");
+const { applyUnits, numberedRecords, sumBehind } = (await import(
+  new URL("../dist/store/postgres/unit-changes.js", import.meta.url).href
+)) as typeof import("../src/store/postgres/unit-changes.js");
 
 export const commitGroup: typeof commit = async (client, units, _isTogether, numbers, onSending) => {
-  const group = units.map(({ unit }) => {
+  const group = units.map(({ unit: { deletion: _, ...unit }, bucket }) => {
     // Where no number is at hand yet, any that nobody has.
     const scopeId = unit.version?.scopeId ?? numbers.take() ?? -Math.ceil(Math.random() * 2 ** 40);
-    return { scopeId, records: numberedRecords(unit, scopeId, unit.version?.commits ?? 0) };
+    const commits = unit.version?.commits ?? 0;
+    const appending = { ...unit, changes: unit.changes.filter(({ kind }) => kind === "append") };
+    const sum = unit.version?.sum ?? 0;
+    return { unit: appending, scopeId, commits, sum, bucket, records: numberedRecords(unit, scopeId, commits) };
   });
-  const values = group.flatMap(({ scopeId, records }) =>
-    records.flatMap(({ record, n, sum }) => {
-      const { kind, turn, turns, conversation, requestId, leaf, at, changes, said } = record;
-      return [scopeId, n, numberOf(kind), turn, turns, conversation, requestId, leaf, at, sum, changes, said];
-    }),
-  );
-  const rows = Array.from({ length: values.length / COLUMNS.length }, (_, row) => {
-    const places = COLUMNS.map((_column, at) => `$${row * COLUMNS.length + at + 1}`);
-    return `(${places.join()})`;
-  });
-  const text = `insert into memstem.journal (${COLUMNS.join()}) values ${rows.join()}`;
   onSending();
-  await client.query({ name: `bare_${rows.length}`, text, values });
-  return group.map(({ scopeId, records }) => {
-    const last = records.at(-1);
-    return { version: { scopeId, commits: last?.n ?? 0, sum: last?.sum } };
+  await Promise.all(applyUnits(client, group, new Map()));
+  return group.map((one) => {
+    const { scopeId, commits, records } = one;
+    return { version: { scopeId, commits: commits + records.length, sum: sumBehind(one, new Map()) } };
   });
 };

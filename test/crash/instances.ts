@@ -28,7 +28,8 @@ export class Instances implements Services {
   /** Instances that were started while the database was away, and said so. */
   vainStarts = 0;
   #isAsked = false;
-  #killedAt = Number.NEGATIVE_INFINITY;
+  /** When instances were killed, in milliseconds since the epoch. */
+  readonly #killedAt: number[] = [];
   readonly #instances: Instance[] = [];
   #failure: unknown = null;
 
@@ -56,7 +57,8 @@ export class Instances implements Services {
 
   rejected(since: number, what: string): void {
     this.rejections++;
-    if (what.includes(LOCKED) && since - this.#killedAt < HELD_MS) return;
+    const lastKill = this.#killedAt.at(-1) ?? Number.NEGATIVE_INFINITY;
+    if (what.includes(LOCKED) && performance.timeOrigin + since - lastKill < HELD_MS) return;
     if (!what.includes(UNREACHABLE)) throw new Error(`rejected for another reason than its database's: ${what}`);
     if (!this.server.wasAway(since)) throw new Error(`rejected though the database was there: ${what}`);
   }
@@ -82,9 +84,16 @@ export class Instances implements Services {
     const instance = this.#instances[at];
     if (instance === undefined) return;
     instance.isKilled = true;
-    this.#killedAt = performance.now();
+    this.#killedAt.push(Date.now());
     instance.service.child.kill("SIGKILL");
-    checkKilled(await instance.service.ended, isOfServer);
+    checkKilled(await instance.service.ended, (line) => line.includes(UNREACHABLE) || this.#isOfKill(line));
+  }
+
+  /** Whether a line of a log is of locks that a killed instance may have held still: usage that waited for them is recorded later. */
+  #isOfKill(line: string): boolean {
+    if (!line.includes(LOCKED)) return false;
+    const { time } = JSON.parse(line) as { readonly time: number };
+    return this.#killedAt.some((killed) => killed <= time && time - killed < HELD_MS);
   }
 
   async #start(at: number): Promise<void> {
@@ -110,12 +119,4 @@ export class Instances implements Services {
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }
-}
-
-/**
- * Whether a line of a log is of a fault that the database's absence explains, or the locks of an instance that was killed: usage that waited
- * for them is recorded later.
- */
-function isOfServer(line: string): boolean {
-  return line.includes(UNREACHABLE) || line.includes(LOCKED);
 }
