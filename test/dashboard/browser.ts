@@ -1,18 +1,8 @@
-import { existsSync } from "node:fs";
 import axe from "axe-core";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll } from "vitest";
 import { z } from "zod";
-
-/** Debian's Chromium, or the one that the environment names; null where there is none. */
-const CHROMIUM =
-  [process.env["CHROMIUM"], "/usr/bin/chromium"].find((path) => path !== undefined && existsSync(path)) ?? null;
-
-/** Describes what a real browser shows; skipped, and said so, where none is installed. */
-export function describeInBrowser(title: string, tests: () => void): void {
-  if (CHROMIUM === null) describe.skip(`${title} (skipped: no Chromium at /usr/bin/chromium)`, tests);
-  else describe(`${title}, in Chromium`, tests);
-}
+import { launchChromium } from "../chromium.js";
 
 /** A page, and what happened in it. */
 export interface OpenedPage {
@@ -27,17 +17,7 @@ export interface OpenedPage {
 export function browserPages(): { open(address: string, options?: BrowserContextOptions): Promise<OpenedPage> } {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath: CHROMIUM ?? "",
-      args: [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-      ],
-    });
+    browser = await launchChromium();
   });
   afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
   afterAll(() => browser.close());

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
+import { describeInChromium } from "../chromium.js";
 import { servedApp } from "../http/server/served-app.js";
-import { browserPages, describeInBrowser, type OpenedPage, seriousFindings } from "./browser.js";
+import { browserPages, type OpenedPage, seriousFindings } from "./browser.js";
 
 /** The views, as their addresses name them. */
 const VIEWS = [
@@ -14,7 +15,7 @@ const VIEWS = [
   "conversation?user_id=ana&conversation_id=trip",
 ] as const;
 
-describeInBrowser("the page", () => {
+describeInChromium("the page", () => {
   const app = servedApp();
   const pages = browserPages();
   const open = (view: string, options = {}) => pages.open(`${app.base}/dashboard#/${view}`, options);

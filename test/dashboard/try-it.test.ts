@@ -1,12 +1,13 @@
 import { expect, it } from "vitest";
+import { describeInChromium } from "../chromium.js";
 import { callerOf } from "../http/guards/callers.js";
 import { servedApp } from "../http/server/served-app.js";
-import { browserPages, describeInBrowser, type OpenedPage } from "./browser.js";
+import { browserPages, type OpenedPage } from "./browser.js";
 import { storedTexts } from "./stored-text.js";
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`;
 
-describeInBrowser("the try-it view", () => {
+describeInChromium("the try-it view", () => {
   const app = servedApp();
   const pages = browserPages();
 

@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
+import { describeInChromium } from "../chromium.js";
 import { callerOf } from "../http/guards/callers.js";
 import { type ServedApp, servedApp } from "../http/server/served-app.js";
 import { composed } from "../store/usage/usage-entries.js";
-import { browserPages, describeInBrowser, seriousFindings } from "./browser.js";
+import { browserPages, seriousFindings } from "./browser.js";
 
 const HOSTILE = `<img src=x onerror="window.hacked=1">"'&<script>window.hacked=1</script>`;
 const MEMORIES = [
@@ -29,7 +30,7 @@ async function talk(
   await app.compose({ ...asked, request_id: `${prefix}-2`, system: `You plan trips. ${prefix}.`, messages: said });
 }
 
-describeInBrowser("the views of what prompts cost", () => {
+describeInChromium("the views of what prompts cost", () => {
   const app = servedApp();
   const pages = browserPages();
   const open = async (view: string) => {
@@ -253,7 +254,7 @@ describeInBrowser("the views of what prompts cost", () => {
   });
 });
 
-describeInBrowser("the views with text", () => {
+describeInChromium("the views with text", () => {
   const app = servedApp({ environment: { MEMSTEM_DASHBOARD_TEXT: "on" } });
   const pages = browserPages();
 
@@ -268,7 +269,7 @@ describeInBrowser("the views with text", () => {
   });
 });
 
-describeInBrowser("the views of a service without a usage log", () => {
+describeInChromium("the views of a service without a usage log", () => {
   const app = servedApp({ environment: { MEMSTEM_USAGE_PROMPTS: "0" } });
   const pages = browserPages();
 

@@ -1,17 +1,14 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Browser, chromium, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { seeded } from "../../../src/eval/base/seeded.js";
 import { renderReports } from "../../../src/eval/report/report.js";
 import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+import { describeInChromium, launchChromium } from "../../chromium.js";
 import { answeredBy, runOf } from "../run/run-fixture.js";
-
-/** Debian's Chromium, or the one that the environment names; null where there is none. */
-const CHROMIUM =
-  [process.env["CHROMIUM"], "/usr/bin/chromium"].find((path) => path !== undefined && existsSync(path)) ?? null;
 
 /** Ways to build prompts with long names, more than a chart has colours for. */
 const ARMS = armsOf({
@@ -108,15 +105,13 @@ const LEAST_CONTRAST = `(() => {
   return Math.min(...contrasts);
 })()`;
 
-const skipped = CHROMIUM === null ? " (skipped: no Chromium at /usr/bin/chromium)" : ", in Chromium";
-
-describe.skipIf(CHROMIUM === null)(`the report of a run of ${ARMS.length} arms${skipped}`, () => {
+describeInChromium(`the report of a run of ${ARMS.length} arms`, () => {
   const directory = mkdtempSync(join(tmpdir(), "memstem-report-"));
   const file = join(directory, "report.html");
   let browser: Browser;
   beforeAll(async () => {
     writeFileSync(file, madeUpReport());
-    browser = await chromium.launch({ executablePath: CHROMIUM ?? "", args: ["--no-sandbox", "--disable-gpu"] });
+    browser = await launchChromium();
   });
   afterAll(async () => {
     await browser.close();

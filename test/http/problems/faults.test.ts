@@ -6,14 +6,16 @@ const MIB = 1024 * 1024;
 
 /** Of 1,000 calls; `npm run faults` sends them. Here some of every kind. */
 const CALLS = 48;
+/** Milliseconds. A machine that is busy with other tests pauses for seconds; calls that hang take as long, so all doors do it at once. */
+const FIRST_BYTE_MS = 15_000;
 const DOORS = Object.keys(FAULT_DOORS) as FaultDoorName[];
 
 describe("engines and clients that fail in every way, one after the other and at once", () => {
-  it.each(DOORS)(
+  it.concurrent.each(DOORS)(
     "cost the proxy nothing that lasts, and leave every index right: %s",
-    { timeout: 180_000 },
+    { timeout: 300_000 },
     async (door) => {
-      const run = await runFaults({ door, calls: CALLS, seed: 7, firstByteMs: 2_500 });
+      const run = await runFaults({ door, calls: CALLS, seed: 7, firstByteMs: FIRST_BYTE_MS });
       expect(run.wrong).toEqual([]);
       expect(Object.values(run.counts).reduce((sum, calls) => sum + calls, 0)).toBe(CALLS);
       expect(Object.keys(run.counts)).toHaveLength(13);
