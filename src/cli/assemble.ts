@@ -32,7 +32,7 @@ import { journalIn } from "../store/sqlite/open-journal.js";
 import type { UpgradeListener } from "../store/upgrade/upgrade-progress.js";
 import { ThreadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { USAGE_DATABASE } from "./data-directory.js";
-import { countO200k } from "./o200k.js";
+import { countO200k, loadO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
 import {
   composeTimeoutOf,
@@ -63,6 +63,7 @@ export function assemble(
 
 /** The same, for a program of its caller's: nothing is written to standard error. With the caller's own Mem0, where there is one. */
 export function assembleInside(settings: Settings, own: OwnMem0 | null): Memstem {
+  loadO200k();
   const source = own === null ? undefined : limited(openOwnMem0(own), settings);
   return assemble(settings, source, null, () => {});
 }

@@ -1,33 +1,15 @@
-import { join } from "node:path";
 import { EmbeddedEngineError } from "../engines/embedded/embedded-engine-error.js";
 import { UpstreamError } from "../engines/upstream/upstream.js";
-import { JsonLines, writeWhole } from "../eval/base/durable-files.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/base/run-record.js";
-import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
-import type { KeptMemories } from "../eval/locomo/conversation-memories.js";
-import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
-import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
-import type { Price } from "../eval/measures/prices.js";
-import { renderReports } from "../eval/report/report.js";
-import type { NamedJudge } from "../eval/run/arm-run.js";
-import { type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
-import { beginRun, writeRun } from "../eval/run/run-file.js";
+import { beginRun } from "../eval/run/run-file.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { makeDirectory } from "../store/database/make-directory.js";
 import { pickedData } from "./eval-data.js";
-import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
-import { searchConversations } from "./eval-searches.js";
-import { costModel, describeRun, engineKey, openJudges, ownPrices } from "./eval-settings.js";
-import { openMeasuredMemstem } from "./measured-memstem.js";
-import { countO200k } from "./o200k.js";
+import { describeRun, openJudges, ownPrices } from "./eval-settings.js";
 import { needEmbeddedMem0 } from "./optional-packages.js";
-import { STOPPED, stopSignal } from "./process-end.js";
-import { withProgress } from "./progress-bar.js";
-
-const ALL_FAILED = 3;
+import { stopSignal } from "./process-end.js";
 
 /**
  * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws
@@ -44,6 +26,8 @@ export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: st
     const prices = ownPrices(options);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
+    // Mistakes above are said without the tokenizer and the engines, which take most of the time to start.
+    const { LocomoEvaluation } = await import("./locomo-evaluation.js");
     return await new LocomoEvaluation(options, run, conversations, { judges, prices }, stop.signal).run(print);
   } catch (error) {
     throw sayable(error);
@@ -58,148 +42,6 @@ function makeOut(directory: string): void {
     makeDirectory(directory);
   } catch (error) {
     throw new EvaluationError(`--out ${directory}: ${(error as Error).message}`);
-  }
-}
-
-/** One run, with the files that it writes. */
-class LocomoEvaluation {
-  readonly #records: QuestionRecord[];
-  readonly #results: JsonLines<typeof questionRecord>;
-  readonly #searches: RecordedSearches;
-  #run: RunRecord;
-
-  constructor(
-    private readonly options: EvalLocomoOptions,
-    run: RunRecord,
-    private readonly conversations: readonly EvaluatedConversation[],
-    private readonly own: { readonly judges: readonly NamedJudge[]; readonly prices: readonly Price[] | undefined },
-    private readonly signal: AbortSignal,
-  ) {
-    this.#run = run;
-    this.#results = new JsonLines(join(options.out, "results.jsonl"), questionRecord);
-    this.#records = [...this.#results.kept];
-    this.#searches = new RecordedSearches(options.out);
-  }
-
-  async run(print: (line: string) => void): Promise<number> {
-    try {
-      if (this.#left() > 0) {
-        if (this.#records.length > 0) this.#note({ settings: this.#resumed() });
-        await this.#finish();
-      }
-      if (this.#run.finishedAt === null) this.#note({ finishedAt: new Date().toISOString() });
-    } catch (error) {
-      // Stopped: a partial run is reported too, and --resume continues it.
-      if (!this.signal.aborted) throw error;
-    } finally {
-      this.#results.close();
-      this.#searches.close();
-    }
-    return this.#report(print);
-  }
-
-  #left(): number {
-    const asked = this.conversations.reduce((sum, { asked }) => sum + asked.length, 0);
-    return asked * this.#run.arms.length - this.#records.length;
-  }
-
-  async #finish(): Promise<void> {
-    const { out } = this.options;
-    const salt = String(this.#run.settings?.["salt"]);
-    const engine = await openMeasuredEngine(this.options, { directory: out, salt, apiKey: engineKey() });
-    try {
-      // First, because it takes a moment, and memories may take hours.
-      await engine.check(this.signal);
-      await this.#ask(engine, await this.#search());
-    } finally {
-      await engine.close();
-    }
-  }
-
-  async #search(): Promise<ReadonlyMap<string, KeptMemories>> {
-    const parts = { options: this.options, conversations: this.conversations, searches: this.#searches };
-    return await searchConversations(parts, this.signal, (kept) =>
-      this.#note({
-        conversations: this.#run.conversations.map((conversation) => ({
-          ...conversation,
-          memories: kept.get(conversation.id)?.length ?? conversation.memories,
-        })),
-      }),
-    );
-  }
-
-  async #ask(engine: MeasuredEngine, memories: ReadonlyMap<string, KeptMemories>): Promise<void> {
-    const { arms, warmUpQuestions } = this.#run;
-    const cost = costModel(this.options);
-    const parts: RunParts = {
-      arms,
-      engine,
-      judges: this.own.judges,
-      countTokens: countO200k,
-      openMemstem: (now) => openMeasuredMemstem(cost, now),
-    };
-    const recorded = new Map(
-      this.#records.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
-    );
-    await withProgress("asking", this.#left(), async (step) => {
-      for (const [place, conversation] of this.conversations.entries()) {
-        const { id, asked } = conversation;
-        if (asked.every(({ at }) => arms.every((arm) => recorded.has(recordKey(arm.id, id, at))))) continue;
-        await runConversation(
-          parts,
-          {
-            conversation,
-            memories: memories.get(id) ?? [],
-            searches: this.#searches,
-            // What an engine needs once: every conversation begins cold, and that is measured.
-            warmUpQuestions: place === 0 ? warmUpQuestions : 0,
-            recorded,
-            onRecord: (record) => {
-              this.#results.append(record);
-              this.#records.push(record);
-              step();
-            },
-          },
-          this.signal,
-        );
-      }
-    });
-  }
-
-  #report(print: (line: string) => void): number {
-    const { out } = this.options;
-    const { html, markdown } = renderReports(
-      this.#run,
-      this.#records,
-      this.own.prices === undefined ? {} : { prices: this.own.prices },
-    );
-    writeWhole(join(out, "report.html"), html);
-    writeWhole(join(out, "report.md"), markdown);
-    // The main table; the rest is in the files.
-    print(`${markdown.split("\n## ", 1)[0]?.trimEnd()}\n`);
-    const failed = this.#records.filter(({ outcome }) => outcome === "failed").length;
-    if (failed > 0) print(`${failed} of ${this.#records.length} prompts failed; results.jsonl says how.`);
-    const unjudged = this.#records.filter(
-      (record) => record.outcome === "answered" && record.judge !== null && record.judge.isCorrect === null,
-    ).length;
-    if (unjudged > 0) print(`The judge gave no verdict on ${unjudged} answers; results.jsonl says why.`);
-    print(`${join(out, "report.html")}, report.md, results.jsonl, run.json`);
-    if (this.#run.finishedAt === null) {
-      print(`Stopped with ${this.#left()} prompts left; the same command with --resume continues.`);
-      return STOPPED;
-    }
-    return failed > 0 && failed === this.#records.length ? ALL_FAILED : 0;
-  }
-
-  #resumed(): RunRecord["settings"] {
-    const settings = this.#run.settings ?? {};
-    const before = Array.isArray(settings["resumedAt"]) ? settings["resumedAt"] : [];
-    return { ...settings, resumedAt: [...before, new Date().toISOString()] };
-  }
-
-  #note(news: Partial<RunRecord>): void {
-    this.#run = { ...this.#run, ...news };
-    writeRun(this.options.out, this.#run);
   }
 }
 

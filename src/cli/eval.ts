@@ -19,8 +19,9 @@ export function addEvalCommands(program: Command): void {
   )
     .addHelpText("after", KEYS)
     .action(async (given: GivenRunOptions) => {
+      const options = runOptions("locomo", given);
       const { runEvalLocomo } = await import("./eval-locomo.js");
-      process.exitCode = await runEvalLocomo(runOptions("locomo", given), print);
+      process.exitCode = await runEvalLocomo(options, print);
     });
 
   withRunOptions(
@@ -28,8 +29,9 @@ export function addEvalCommands(program: Command): void {
   )
     .addHelpText("after", KEYS)
     .action(async (given: GivenRunOptions) => {
+      const options = runOptions("longmemeval", given);
       const { runEvalLocomo } = await import("./eval-locomo.js");
-      process.exitCode = await runEvalLocomo(runOptions("longmemeval", given), print);
+      process.exitCode = await runEvalLocomo(options, print);
     });
 
   withRunOptions(
@@ -42,8 +44,9 @@ export function addEvalCommands(program: Command): void {
     .option("--answer-rate <number>", "answer tokens a second that the engine generates", rate)
     .option("--rates-from <directory>", "take both rates of a run that was measured, such as one of a few questions")
     .action(async ({ dataset, ...given }: GivenRunOptions & PlanRates & { readonly dataset: Dataset }) => {
+      const options = runOptions(dataset, given);
       const { runEvalPlan } = await import("./eval-plan.js");
-      await runEvalPlan(runOptions(dataset, given), print);
+      await runEvalPlan(options, print);
     });
 
   evaluate

@@ -48,8 +48,8 @@ program
   .description("run the HTTP service")
   .addHelpText("after", settingsHelp)
   .action(async () => {
-    const { startService } = await import("./serve.js");
     const settings = readSettings(process.env);
+    const { startService } = await import("./serve.js");
     const service = await startService(settings);
     process.stdout.write(`memstem ${VERSION} listens on ${service.address}\n`);
     const install = leftOutSource(settings);
@@ -70,10 +70,11 @@ program
   .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
   .addHelpText("after", settingsHelp)
   .action(async () => {
+    const settings = readSettings(process.env);
     const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts/contracts.js");
-    const { assemble } = await import("./assemble.js");
     const request = readCompose(readOptions(composeBodyWithNulls, readJson(await text(process.stdin))));
-    const memstem = assemble(readSettings(process.env));
+    const { assemble } = await import("./assemble.js");
+    const memstem = assemble(settings);
     try {
       process.stdout.write(`${JSON.stringify(writeCompose(await memstem.compose(request)), null, 2)}\n`);
     } finally {

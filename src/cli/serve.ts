@@ -17,6 +17,7 @@ import type { UpgradeListener } from "../store/upgrade/upgrade-progress.js";
 import { readAlertFile } from "./alert-file.js";
 import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
 import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } from "./assemble.js";
+import { loadO200k } from "./o200k.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import { bodyPaceOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
 import { upgradeLine } from "./upgrade-lines.js";
@@ -73,6 +74,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     throw new InvalidRequestError([{ field: "MEMSTEM_HOST", message: NEEDS_A_KEY }]);
   }
   // Before it listens: while `npm ci` replaces the packages of a running service, nothing can be loaded any more.
+  if (inside === null) loadO200k();
   await source?.load?.().catch((error: unknown) => log.error({ reason: reasonOf(error) }, "memory source not loaded"));
   let isStopping = false;
   const surface = createApp({
