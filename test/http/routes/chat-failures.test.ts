@@ -17,7 +17,7 @@ describe("a chat that fails", () => {
     source: () => source,
     upstream: engine,
     environment: {
-      MEMSTEM_UPSTREAM_TIMEOUT_MS: "1000",
+      MEMSTEM_UPSTREAM_TIMEOUT_MS: "2000",
     },
   });
   const liveRequests = async () =>
@@ -87,7 +87,7 @@ describe("a chat that fails", () => {
     });
     const error = await errorOf(clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true }));
     expect(error).toMatchObject({ status: 504, code: "upstream_timeout" });
-    expect(error.message).toContain(`${engine.url} did not begin to answer within 1000 ms`);
+    expect(error.message).toContain(`${engine.url} did not begin to answer within 2000 ms`);
     await engine.requests[0]?.abandoned;
     expect(app.faults).toEqual([]);
   });
