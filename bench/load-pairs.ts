@@ -9,7 +9,8 @@
  *
  * Ratios are medians of the rounds' own: each round against the first variant's of the same turn. Behind the one of composes per second stand
  * its quartiles; where machines are noisy they are far apart, and the median moves with the run by about their distance over the square root
- * of the rounds. Many short rounds tell more than a few long ones.
+ * of the rounds. Many short rounds tell more than a few long ones. `by CPU`: the first's CPU time for a compose, divided by the variant's,
+ * with client and database server: the ratio of composes per second where all of it shares cores that are never idle. It moves far less.
  */
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -46,6 +47,8 @@ interface Round {
   readonly perSecond: number;
   readonly cpuMs: number;
   readonly databaseCpuMs: number;
+  /** Of the service, its database server, and this client. */
+  readonly allCpuMs: number;
   readonly p50: number;
   readonly p99: number;
 }
@@ -77,6 +80,7 @@ class Variant {
     const [port] = this.services.ports as [number];
     const open = Array.from({ length: connections }, () => new LoadConnection(port, "/compose"));
     const { cpuMs, databaseCpuMs } = this.services;
+    const client = process.cpuUsage();
     const started = performance.now();
     const waits: number[] = [];
     let asked = 0;
@@ -90,10 +94,15 @@ class Variant {
         connection.close();
       }),
     );
+    const seconds = (performance.now() - started) / 1_000;
+    const { user, system } = process.cpuUsage(client);
+    const own = (this.services.cpuMs - cpuMs) / count;
+    const databases = (this.services.databaseCpuMs - databaseCpuMs) / count;
     return {
-      perSecond: waits.length / ((performance.now() - started) / 1_000),
-      cpuMs: (this.services.cpuMs - cpuMs) / count,
-      databaseCpuMs: (this.services.databaseCpuMs - databaseCpuMs) / count,
+      perSecond: waits.length / seconds,
+      cpuMs: own,
+      databaseCpuMs: databases,
+      allCpuMs: own + databases + (user + system) / 1_000 / count,
       p50: quantile(waits, 0.5),
       p99: quantile(waits, 0.99),
     };
@@ -118,21 +127,26 @@ for (let round = 0; round < rounds; round++) {
     variant.rounds.push(await variant.send(composes));
   }
 }
+const quartiles = (ratios: readonly number[]) =>
+  [0.25, 0.75].map((share) => quantile(ratios, share).toFixed(2)).join(" – ");
 const [first] = variants as [Variant, ...Variant[]];
 console.log(`k = ${k}, ${connections} connections, ${rounds} rounds of ${composes} composes each, in turn`);
 console.log(
-  "| | composes per s | of the first | quartiles | CPU ms each | database server's | p50, ms | p99, ms | of the first |",
+  "| | composes per s | of the first | quartiles | by CPU | quartiles | CPU ms each | database server's | p50, ms | p99, ms | of the first |",
 );
-console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: |");
+console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
 for (const { name, rounds: own } of variants) {
   const of = (figure: keyof Round) => median(own.map((round) => round[figure]));
   const ratios = (figure: keyof Round) => own.map((round, at) => round[figure] / (first.rounds[at] as Round)[figure]);
   const speeds = ratios("perSecond");
+  const byCpu = ratios("allCpuMs").map((ratio) => 1 / ratio);
   const cells = [
     name,
     of("perSecond").toFixed(0),
     median(speeds).toFixed(3),
-    [0.25, 0.75].map((share) => quantile(speeds, share).toFixed(2)).join(" – "),
+    quartiles(speeds),
+    median(byCpu).toFixed(3),
+    quartiles(byCpu),
     of("cpuMs").toFixed(2),
     of("databaseCpuMs").toFixed(2),
     of("p50").toFixed(1),
