@@ -3,7 +3,6 @@ import { dirname, join, resolve } from "node:path";
 import { STORE_DATABASES } from "../memory/embedded-store.js";
 import { ERASURE_MARKER } from "../memory/erasure.js";
 import { InvalidRequestError } from "../service/base/errors.js";
-import { faultOf } from "../store/api/store-faults.js";
 import { checkDatabase } from "../store/check/check-database.js";
 import { checkStructure } from "../store/check/check-structure.js";
 import { checkUsage } from "../store/check/check-usage.js";
@@ -11,6 +10,7 @@ import { rebuildIndexes } from "../store/check/rebuild-indexes.js";
 import { backupDatabase } from "../store/database/backup-database.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { makeDirectory } from "../store/database/make-directory.js";
+import { faultOf } from "../store/database/sqlite-faults.js";
 import { BackupError } from "./backup-error.js";
 import type { Settings } from "./settings.js";
 

@@ -26,7 +26,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: st
     const prices = ownPrices(options);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
-    // Mistakes above are said without the tokenizer and the engines, which take most of the time to start.
+    // Behind what refuses a run: loading it takes as long as all of that.
     const { LocomoEvaluation } = await import("./locomo-evaluation.js");
     return await new LocomoEvaluation(options, run, conversations, { judges, prices }, stop.signal).run(print);
   } catch (error) {

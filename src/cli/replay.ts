@@ -20,7 +20,6 @@ import { RecordedBatch } from "../eval/replay/replay-batch.js";
 import { type ReplayedTrace, replayTrace } from "../eval/replay/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
-import { replayWindow } from "./replay-windows.js";
 import { windowProblem } from "./window-options.js";
 
 /** What `memstem replay` was asked for. */
@@ -79,6 +78,8 @@ export async function runReplay(
   if (command.peer !== undefined && command.layout !== "single")
     throw new TraceError("--peer: its orders are of single requests");
   if (command.window !== undefined) {
+    // It composes as the service does, so it brings the store.
+    const { replayWindow } = await import("./replay-windows.js");
     print(await replayWindow(trace, command.window, { ...command, answer: answerIn(command) }));
     return;
   }

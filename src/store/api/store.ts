@@ -2,7 +2,7 @@
  * api/: the contract of a store, and no SQL; `service/` imports this file only.
  * In: scopes, what a commit stores (`ComposeRecord`, `ForgetRecord`, `ExpiryRecord`) and the version that it builds on.
  * Out: loaded scopes, answers and reports; `StaleScopeError` where another process was first, `StoreUnavailableError` for disks and locks.
- * `user-data.ts` holds what is exported, forgotten, deleted and expires; `store-faults.ts` names SQLite's errors.
+ * `user-data.ts` holds what is exported, forgotten, deleted and expires.
  */
 
 import type {

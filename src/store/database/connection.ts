@@ -1,6 +1,6 @@
 import Database from "better-sqlite3";
-import { faultOf } from "../api/store-faults.js";
 import { DigestSeal } from "./digest-seal.js";
+import { faultOf } from "./sqlite-faults.js";
 
 /** A connection to a database file, and the key of its digests. */
 export interface DatabaseConnection {

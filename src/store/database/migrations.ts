@@ -4,9 +4,9 @@ import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { type ChatMessage, type Digest, digestOf, meaningDigest, messageDigest } from "../../core/index.js";
-import { faultOf } from "../api/store-faults.js";
 import { DigestSeal } from "./digest-seal.js";
 import type * as schema from "./schema.js";
+import { faultOf } from "./sqlite-faults.js";
 
 /** A file's schema: migrations applied, of those that this version knows. */
 export interface SchemaProgress {

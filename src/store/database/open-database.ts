@@ -1,5 +1,5 @@
 /*
- * database/: one SQLite file: opening, migrations, schema, typed statements, sealed digests.
+ * database/: one SQLite file: opening, migrations, schema, typed statements, sealed digests, faults by name.
  * In: a path.
  * Out: an open connection (`OpenDatabase`) whose schema is up to date, or a `DatabaseOpenError`.
  */
@@ -8,7 +8,6 @@ import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
-import { faultOf } from "../api/store-faults.js";
 import { COMMIT_WAIT_MS, eraseLog, SYNCHRONOUS } from "./connection.js";
 import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
@@ -16,6 +15,7 @@ import { makeDirectory } from "./make-directory.js";
 import { migrateToLatest, type SchemaProgress, schemaOf } from "./migrations.js";
 import { nativeBuildProblem } from "./native-build.js";
 import * as schema from "./schema.js";
+import { faultOf } from "./sqlite-faults.js";
 
 /** An open database. */
 export interface OpenDatabase {

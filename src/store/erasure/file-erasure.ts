@@ -6,8 +6,8 @@
 
 import { statSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { faultOf } from "../api/store-faults.js";
 import { type DatabaseConnection, eraseLog } from "../database/connection.js";
+import { faultOf } from "../database/sqlite-faults.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
 import { areInGaps } from "./page-gaps.js";
 

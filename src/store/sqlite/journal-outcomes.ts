@@ -1,5 +1,5 @@
 import { StaleScopeError, type StoreFault, StoreUnavailableError } from "../api/store.js";
-import { faultOf } from "../api/store-faults.js";
+import { faultOf } from "../database/sqlite-faults.js";
 
 /** How a call went, as it crosses threads: errors as data, since an error loses its class there. */
 export type Outcome =

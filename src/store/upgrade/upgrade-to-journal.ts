@@ -4,9 +4,9 @@
  * Out: the same scopes as records of the journal; every answer is the same.
  */
 
-import { faultOf } from "../api/store-faults.js";
 import { DatabaseOpenError } from "../database/database-open-error.js";
 import { type OpenDatabase, openDatabase, reasonOf } from "../database/open-database.js";
+import { faultOf } from "../database/sqlite-faults.js";
 import { waitingForLocks } from "../sqlite/lock-wait.js";
 import { ScopeMove } from "./scope-move.js";
 import { hasTables, type NumberedScope, TableScopes } from "./table-scope.js";

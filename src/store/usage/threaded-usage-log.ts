@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { StoreUnavailableError } from "../api/store.js";
-import { faultOf } from "../api/store-faults.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../api/usage-log.js";
+import { faultOf } from "../database/sqlite-faults.js";
 import { SqliteUsageLog } from "./sqlite-usage-log.js";
 import { openUsageDatabase } from "./usage-database.js";
 import { UsageLogOfThread } from "./usage-thread-calls.js";

@@ -1,6 +1,6 @@
 import { workerData } from "node:worker_threads";
-import { faultOf } from "../api/store-faults.js";
 import type { UsageBounds } from "../api/usage-log.js";
+import { faultOf } from "../database/sqlite-faults.js";
 import { SqliteUsageLog } from "./sqlite-usage-log.js";
 import { openUsageDatabase } from "./usage-database.js";
 import { answerUsageCalls } from "./usage-thread-calls.js";

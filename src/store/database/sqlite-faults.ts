@@ -1,5 +1,5 @@
 import Database from "better-sqlite3";
-import { type StoreFault, StoreUnavailableError } from "./store.js";
+import { type StoreFault, StoreUnavailableError } from "../api/store.js";
 
 /** By SQLite's primary result code (https://sqlite.org/rescode.html); an extended code begins with its primary one. */
 const FAULTS: readonly (readonly [code: string, fault: StoreFault])[] = [
