@@ -94,6 +94,8 @@ export async function runFaults({ door: name, calls, seed, firstByteMs }: FaultP
       await Promise.all(users.map(turn));
       held.push(await service.held());
       atEngine.push({ connections: engine.connections, calls: engine.calls });
+      // What was not used while the last call hung the service may be closing, just when the next call comes.
+      agent.destroy();
     }
     const expectations = [];
     for (const user of users) {
