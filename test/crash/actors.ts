@@ -12,6 +12,11 @@ export interface Deeds {
   forgottenUsers: number;
 }
 
+/** Whether everything was done at least once, but for chats where nobody does. */
+export function isEachDone({ chats, ...others }: Deeds, isChatting: boolean): boolean {
+  return (chats > 0 || !isChatting) && Object.values(others).every((times) => times > 0);
+}
+
 /** What was asked to be forgotten, by the mark that a memory's text carries. */
 export interface Forgotten {
   /** The service said so: gone for good. */

@@ -1,5 +1,5 @@
 import { createDatabase, startServer } from "../postgres/embedded-server.js";
-import { Choices, type Deeds, type Forgotten } from "./actors.js";
+import { Choices, type Deeds, type Forgotten, isEachDone } from "./actors.js";
 import { Answers } from "./answers.js";
 import { type Cast, castOf, choicesOf } from "./cast.js";
 import { replayer, type WatchingEngine, watchingEngine } from "./chatting.js";
@@ -100,6 +100,7 @@ async function surviveWith(
             else await Promise.all([server.killFor(pauseOf(choices)), killSoon(instances, choices, one)]);
           },
           choices,
+          () => kill < kills - 1 || isEachDone(deeds, true),
         );
         repeated += await repeatAnswers(asking(instances), answers, forgotten, kill === kills - 1 ? null : choices);
         instances.ask(false);
@@ -119,12 +120,13 @@ async function surviveWith(
   }
 }
 
-/** Has everybody ask for things, kills meanwhile, and waits for answers afterwards. */
+/** Has everybody ask for things, kills meanwhile, not before enough was done, and waits for answers afterwards. */
 async function surviveRound(
   { actors, answers }: Cast,
   instances: Instances,
   kill: () => Promise<void>,
   choices: Choices,
+  isEnough: () => boolean,
 ): Promise<void> {
   instances.ask(true);
   let isOver = false;
@@ -142,6 +144,7 @@ async function surviveRound(
   };
   const killing = async () => {
     await arrived(BEFORE + choices.pick(MORE));
+    await until(() => isOver || isEnough());
     await kill();
     await arrived(AFTER);
   };
