@@ -40,7 +40,7 @@ export function foundTextProblem(text: string): string | null {
 /** Marks where a text was truncated. */
 export const CUT_MARK = " […]";
 
-let graphemes: Intl.Segmenter | undefined;
+const GRAPHEMES = new Intl.Segmenter("und", { granularity: "grapheme" });
 /** Graphemes longer than this are not real text: truncation may split them between two code points. */
 const LONGEST_GRAPHEME = 256;
 
@@ -51,9 +51,7 @@ const LONGEST_GRAPHEME = 256;
 export function cutText(text: string, max: number): string {
   if (text.length <= max) return text;
   const most = max - CUT_MARK.length;
-  // Loads tables that most processes never need: a twentieth of the start of the command line.
-  graphemes ??= new Intl.Segmenter("und", { granularity: "grapheme" });
-  const end = graphemes.segment(text).containing(most)?.index ?? most;
+  const end = GRAPHEMES.segment(text).containing(most)?.index ?? most;
   return `${text.slice(0, most - end > LONGEST_GRAPHEME ? withoutHalf(text, most) : end)}${CUT_MARK}`;
 }
 
