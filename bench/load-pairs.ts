@@ -10,7 +10,8 @@
  * Ratios are medians of the rounds' own: each round against the first variant's of the same turn. Behind the one of composes per second stand
  * its quartiles; where machines are noisy they are far apart, and the median moves with the run by about their distance over the square root
  * of the rounds. Many short rounds tell more than a few long ones. `by CPU`: the first's CPU time for a compose, divided by the variant's,
- * with client and database server: the ratio of composes per second where all of it shares cores that are never idle. It moves far less.
+ * with client and database server: the ratio of composes per second where all of it shares cores that are never idle. Where
+ * neighbours slow the cores it is as noisy.
  */
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
