@@ -65,12 +65,4 @@ describe("a text without file paths", () => {
   ])("stays what it was where it has none: %s", (text) => {
     expect(withoutFilePaths(text)).toBe(text);
   });
-
-  it("takes time in proportion to its length", () => {
-    for (const piece of ["/", "/a ", "'/a", "../", "C:\\", "/a b/", "file:/"]) {
-      const start = performance.now();
-      withoutFilePaths(piece.repeat(20_000));
-      expect(performance.now() - start, piece).toBeLessThan(1_000);
-    }
-  });
 });

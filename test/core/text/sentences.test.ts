@@ -54,14 +54,6 @@ describe("sentences", () => {
     );
   });
 
-  it("take time in proportion to the text", () => {
-    for (const piece of ["a. ", "a.a.", "( ", '" ', ".", "。", "- "]) {
-      const start = performance.now();
-      sentencesOf(piece.repeat(100_000));
-      expect(performance.now() - start, piece).toBeLessThan(2_000);
-    }
-  });
-
   it("are the same for ASCII as for any text: a no-break space at the end makes no difference", () => {
     const ascii = fc.array(
       fc.oneof(fc.constantFrom("- ", ". ", "?", "A", "Mr.", "*", "$", "...", '"', "("), fc.string()),
