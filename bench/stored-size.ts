@@ -14,7 +14,6 @@ import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { openDatabase } from "../src/store/database/open-database.js";
 import { JournalStore } from "../src/store/journal/journal-store.js";
 import { journalIn } from "../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../src/store/upgrade/upgrade-to-journal.js";
 import { openService } from "../test/service/compose/service-fixture.js";
 import { TableStore } from "../test/store/tables/table-store.js";
 import { seeded } from "./seeded.js";
@@ -81,7 +80,7 @@ function* behind(client: Client, history: readonly ChatMessage[]): Generator<Sen
 
 const STORES = {
   tables: (file: string) => new TableStore(openDatabase(file)),
-  journal: (file: string) => new JournalStore(journalIn(openJournalDatabase(file))),
+  journal: (file: string) => new JournalStore(journalIn(openDatabase(file))),
 };
 
 async function measure(name: keyof typeof STORES, sent: Iterable<Sent>, history: Sending["history"]) {

@@ -8,7 +8,7 @@ import type { Store } from "../../src/store/api/store.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
 import { openPostgres } from "../../src/store/postgres/open-postgres.js";
 import { journalIn } from "../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../src/store/upgrade/upgrade-to-journal.js";
+import { openDatabase } from "../../src/store/database/open-database.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
 import { openService } from "./compose/service-fixture.js";
 
@@ -56,7 +56,7 @@ export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDat
       return url;
     },
     async start(wrap = (store) => store, source = null) {
-      const journal = name === "a file" ? journalIn(openJournalDatabase(file())) : (await openPostgres(url)).journal;
+      const journal = name === "a file" ? journalIn(openDatabase(file())) : (await openPostgres(url)).journal;
       const service = openService({ store: wrap(new JournalStore(journal)), source });
       services.push(service);
       return service;

@@ -4,8 +4,8 @@
  * the memory source fails, blocks recalled by the words of the query. Beside them, which blocks a conversation and a scope retrieved before.
  */
 
-import { BY_LINES, BY_LIST, type Escaping, escapingOf, isEscapedAlike } from "../escaping/escaping.js";
-import { hasBareLabel, type InjectedBlock } from "../prompt/injection.js";
+import { type Escaping, escapingOf, isEscapedAlike, PLAIN_ESCAPING } from "../escaping/escaping.js";
+import type { InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import type { ComparedText } from "../text/sentences.js";
@@ -55,7 +55,7 @@ export class BlockRegister {
       const { label, text } = block;
       this.#escape(label, text);
       // Stored counts may be another counter's, or of a text that was escaped differently.
-      const isAsCounted = countTokens.template === undefined && isEscapedAlike(text, BY_LIST, this.#escapingOf(label));
+      const isAsCounted = countTokens.template === undefined && isEscapedAlike(text, PLAIN_ESCAPING, this.#escapingOf(label));
       this.#keep({ ...block, tokens: isAsCounted ? block.tokens : this.#tokensOf(label, text) });
     }
     this.#memories = new MemoryVersions(stored.versions);
@@ -114,8 +114,8 @@ export class BlockRegister {
     const stored = this.#blocks.get(block.label);
     if (stored === undefined) return 0;
     const own = this.#escapingOf(block.label);
-    const { replaces, escaping = BY_LINES } = block;
-    const isAlike = escaping === own || (hasBareLabel(block) && isEscapedAlike(stored.text, escaping, own));
+    const { replaces, escaping = PLAIN_ESCAPING } = block;
+    const isAlike = isEscapedAlike(stored.text, escaping, own);
     if (replaces.length === 0 && isAlike) return stored.tokens;
     return this.countTokens(renderBlock(block, stored.text));
   }
@@ -280,12 +280,12 @@ export class BlockRegister {
   }
 
   #escapingOf(label: Label): Escaping {
-    return this.#escapings.get(label) ?? BY_LINES;
+    return this.#escapings.get(label) ?? PLAIN_ESCAPING;
   }
 
   #escape(label: Label, text: string): void {
     const escaping = escapingOf(text, this.markers);
-    if (escaping !== BY_LINES) this.#escapings.set(label, escaping);
+    if (escaping !== PLAIN_ESCAPING) this.#escapings.set(label, escaping);
   }
 
   #keep(block: StoredBlock): void {

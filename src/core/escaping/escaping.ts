@@ -10,21 +10,12 @@ import { CANDIDATES, isMarkerAt, OPENER_CLASS } from "./marker-shapes.js";
 
 /** How the text of a block is escaped. Stored with every injected block, so that a sent text is rendered again to the same bytes. */
 export interface Escaping {
-  /**
-   * `lines`: everything with the shape of a marker, and the number of a further line that begins as a block's does. In earlier versions,
-   * where a block began with a label in brackets: `shapes`, only the former; `list`, a fixed list of tokens.
-   */
-  readonly by: "lines" | "shapes" | "list";
-  /** The configured markers that this text contains, escaped as well. */
+  /** The configured markers that this text contains, escaped besides everything with the shape of a marker. */
   readonly markers: readonly string[];
 }
 
-/** Today's escaping of a text without configured markers. */
-export const BY_LINES: Escaping = { by: "lines", markers: [] };
-/** The escaping of earlier versions. */
-export const BY_SHAPES: Escaping = { by: "shapes", markers: [] };
-/** The escaping of the versions before those, which had a list of tokens. */
-export const BY_LIST: Escaping = { by: "list", markers: [] };
+/** The escaping of a text without configured markers. */
+export const PLAIN_ESCAPING: Escaping = { markers: [] };
 
 /*
  * A backslash is inserted after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. Existing backslashes do not
@@ -32,20 +23,17 @@ export const BY_LIST: Escaping = { by: "list", markers: [] };
  */
 
 /** Escapes a canonical text for a section. Linear time. */
-export function escapeText(text: string, { by, markers }: Escaping = BY_LINES): string {
-  if (by === "list") return escapeListed(text);
+export function escapeText(text: string, { markers }: Escaping = PLAIN_ESCAPING): string {
   if (markers.length === 0 && !MAY_CHANGE.test(text)) return text;
   let escaped = text.replace(CANDIDATES, (opener, at: number) => (isMarkerAt(text, at) ? `${opener}\\` : opener));
   for (const marker of markers) escaped = new ConfiguredMarker(marker).escape(escaped);
-  if (by === "lines") escaped = escapeNumberedLines(escaped);
+  escaped = escapeNumberedLines(escaped);
   return escaped.replace(LINE_BREAKS, "$&  ");
 }
 
 /** The inverse of {@link escapeText}. */
-export function unescapeText(written: string, { by, markers }: Escaping = BY_LINES): string {
-  if (by === "list") return unescapeListed(written);
-  let text = written.replace(INDENTED, "$1");
-  if (by === "lines") text = unescapeNumberedLines(text);
+export function unescapeText(written: string, { markers }: Escaping = PLAIN_ESCAPING): string {
+  let text = unescapeNumberedLines(written.replace(INDENTED, "$1"));
   for (const marker of [...markers].reverse()) text = new ConfiguredMarker(marker).unescape(text);
   const escaped = text;
   return escaped.replace(ESCAPED_OPENERS, (both, opener: string, at: number) =>
@@ -56,7 +44,7 @@ export function unescapeText(written: string, { by, markers }: Escaping = BY_LIN
 /** The escaping for a text that may contain some of the configured markers. */
 export function escapingOf(text: string, configured: readonly string[]): Escaping {
   const markers = configured.filter((marker) => new ConfiguredMarker(marker).isIn(text));
-  return markers.length === 0 ? BY_LINES : { by: "lines", markers };
+  return markers.length === 0 ? PLAIN_ESCAPING : { markers };
 }
 
 /** Whether two escapings give the same bytes for a text; true for most, which contain nothing to escape. */
@@ -71,7 +59,7 @@ export function isEscapedAlike(text: string, a: Escaping, b: Escaping): boolean 
  * because the caller can write them in a system prompt too.
  */
 export function forgesStructure(line: string): boolean {
-  return escapeListed(line) !== line || OWN_STRUCTURE.test(escapeText(line));
+  return line.includes("\n") || LISTED.test(line) || OWN_STRUCTURE.test(escapeText(line));
 }
 
 /** An escaped label or section tag. */
@@ -92,22 +80,4 @@ const LISTED_BRACKETED = String.raw`\d+|\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS
  * 2, Gemma, Cohere and GLM; reasoning and tools of Qwen and Hermes.
  */
 const LISTED_ANGLED = String.raw`\/?memories|[|｜]|<\/?SYS>>|\/?(?:s|bos|eos|sop|eop|think|tool_call|tool_response|tools)>|\w{1,32}_of_\w{1,32}>|\w{1,32}_TOKEN>`;
-const LISTED = new RegExp(String.raw`\[(\\*)(${LISTED_BRACKETED})\]|<(\\*)(${LISTED_ANGLED})`, "gi");
-const ESCAPED_LISTED = new RegExp(String.raw`\[\\(\\*)(${LISTED_BRACKETED})\]|<\\(\\*)(${LISTED_ANGLED})`, "gi");
-
-/** Must never change: prompts that were sent are rendered with it. */
-function escapeListed(text: string): string {
-  return text
-    .replace(LISTED, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[\\${a}${inside}]` : `<\\${b ?? ""}${mark}`,
-    )
-    .replaceAll("\n", "\n  ");
-}
-
-function unescapeListed(written: string): string {
-  return written
-    .replaceAll("\n  ", "\n")
-    .replace(ESCAPED_LISTED, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[${a}${inside}]` : `<${b ?? ""}${mark}`,
-    );
-}
+const LISTED = new RegExp(String.raw`\[\\*(?:${LISTED_BRACKETED})\]|<\\*(?:${LISTED_ANGLED})`, "i");

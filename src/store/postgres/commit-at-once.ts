@@ -47,7 +47,6 @@ export function assumedCurrent(units: readonly LockedUnit[], numbers: ScopeNumbe
 }
 
 function isPlain({ unit: { version, changes, deletion }, isUncertain }: LockedUnit): boolean {
-  // A scope without a record was one of an earlier version's.
   const hasRecord = version === null || (version.commits > 0 && version.sum !== undefined);
   return !isUncertain && deletion === undefined && hasRecord && changes.every(isPlainChange);
 }

@@ -20,7 +20,6 @@ import { DatabaseOpenError } from "../../../src/store/database/database-open-err
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { allOf, composeInto, id, scopeOf } from "../api/stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-opening-"));
@@ -38,7 +37,7 @@ const HOLDS_A_NEW_FILE = `
 const PAGE = 2_048;
 let files = 0;
 const newFile = () => join(directory, `file-${++files}.db`);
-const openStore = (file: string) => new JournalStore(new InlineJournal(openJournalDatabase(file)));
+const openStore = (file: string) => new JournalStore(new InlineJournal(openDatabase(file)));
 
 /** A database with the requests of some users; closed, so that it is all in one file. */
 async function filled(users = 3): Promise<string> {
@@ -133,7 +132,7 @@ describe("a file that cannot be opened", () => {
       /^it is damaged or cut short; restore a backup$/,
     ],
     [
-      "was written by a newer version, and then its process was killed",
+      "has the schema of another version, and then its process was killed",
       async () => {
         const file = await killed();
         const sqlite = new Database(file);
@@ -144,7 +143,7 @@ describe("a file that cannot be opened", () => {
         sqlite.close();
         return copy;
       },
-      /^it was written by a newer version of memstem$/,
+      /^another version of memstem made its schema, which this version does not read: open it with that version, or begin with an empty one$/,
     ],
     [
       "is another program's database",

@@ -9,7 +9,7 @@ import type { UserId } from "../../../src/core/index.js";
 import { ForgottenPieces } from "../../../src/store/erasure/forgotten-pieces.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { composeInto, scopeOf } from "../api/stored-compose.js";
 
 const SECRET = "Ana hides the key under the third flower pot, behind the garden shed";
@@ -26,7 +26,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-const open = () => new JournalStore(journalIn(openJournalDatabase(file)));
+const open = () => new JournalStore(journalIn(openDatabase(file)));
 const ask = (store: JournalStore, user: string, text: string) =>
   composeInto(store, scopeOf(user), { requestId: `r-${user}`, question: "Well?", memories: { m: text } });
 const inFiles = (text: string) => readFileSync(file).includes(text) || readFileSync(`${file}-wal`).includes(text);
