@@ -51,11 +51,7 @@ type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
  * Puts the service together from settings: the one place where concrete parts are chosen. Tokens are counted as the engine inside reads
  * them, where there is one. Throws `DatabaseOpenError` where the data directory cannot be used.
  */
-export function assemble(
-  settings: Settings,
-  source?: MemorySource | null,
-  inside: Inside | null = null,
-): Memstem {
+export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
   return assembleOn(openDataDir(settings), settings, source, inside);
 }
 

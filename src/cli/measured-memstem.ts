@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { DEFAULT_POLICY, DEFAULT_RETENTION, type EngineModel, type RequestId } from "../core/index.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { Memstem } from "../service/library/memstem.js";
+import { openDatabase } from "../store/database/open-database.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import { journalIn } from "../store/sqlite/open-journal.js";
-import { openDatabase } from "../store/database/open-database.js";
 import { countO200k } from "./o200k.js";
 
 /**

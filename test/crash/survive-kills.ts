@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkDatabase } from "../../src/store/check/check-database.js";
+import { openDatabase } from "../../src/store/database/open-database.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
 import { journalIn } from "../../src/store/sqlite/open-journal.js";
-import { openDatabase } from "../../src/store/database/open-database.js";
 import { launch, listening } from "../cli/launch.js";
 import { Choices, type Deeds, type Forgotten, isEachDone, marksIn } from "./actors.js";
 import { Answers, servicesAt } from "./answers.js";

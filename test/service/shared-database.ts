@@ -5,10 +5,10 @@ import { afterEach, beforeEach } from "vitest";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memstem } from "../../src/service/library/memstem.js";
 import type { Store } from "../../src/store/api/store.js";
+import { openDatabase } from "../../src/store/database/open-database.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
 import { openPostgres } from "../../src/store/postgres/open-postgres.js";
 import { journalIn } from "../../src/store/sqlite/open-journal.js";
-import { openDatabase } from "../../src/store/database/open-database.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
 import { openService } from "./compose/service-fixture.js";
 

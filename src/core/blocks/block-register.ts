@@ -55,7 +55,8 @@ export class BlockRegister {
       const { label, text } = block;
       this.#escape(label, text);
       // Stored counts may be another counter's, or of a text that was escaped differently.
-      const isAsCounted = countTokens.template === undefined && isEscapedAlike(text, PLAIN_ESCAPING, this.#escapingOf(label));
+      const isAsCounted =
+        countTokens.template === undefined && isEscapedAlike(text, PLAIN_ESCAPING, this.#escapingOf(label));
       this.#keep({ ...block, tokens: isAsCounted ? block.tokens : this.#tokensOf(label, text) });
     }
     this.#memories = new MemoryVersions(stored.versions);

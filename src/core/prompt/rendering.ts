@@ -49,8 +49,7 @@ export function renderBlock(block: InjectedBlock, text: string): string {
 /** One annotation's line, without the line break. */
 export function renderAnnotation(annotation: Annotation): string {
   if (annotation.kind === "restored") {
-    const mark =
-      annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
+    const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
     return `Current again: ${renderLabel(annotation.label)}${mark}.`;
   }
   return annotation.template.replace("{labels}", renderLabels(annotation.labels));

@@ -127,7 +127,9 @@ export class PromptPlanner {
     const worker = await this.routing.routeAgain(scope, state, request, answered, this.parts.now());
     const of = { ...answered, answer: { ...answered.answer, worker } };
     const again = answerAgain({ requestId, scope }, of, state.register.textOf, this.#formOf(request));
-    return requestDigest(request) === answered.body ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
+    return requestDigest(request) === answered.body
+      ? again
+      : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
   }
 
   #formOf(request: ComposeRequest) {

@@ -93,7 +93,7 @@ export function prepareReads(sqlite: Database.Database) {
     requestsOfTenant: prepare<{ readonly tenant: string; readonly requestId: string }, KeyRow>(
       sqlite,
       `select ${KEY_COLUMNS} from journal join scopes on scopes.scope_id = journal.scope_id
-       where journal.request_id = @requestId and users.tenant = @tenant`,
+       where journal.request_id = @requestId and scopes.tenant = @tenant`,
     ),
     counts: prepare<number, { readonly requests: number; readonly turns: number; readonly conversations: number }>(
       sqlite,

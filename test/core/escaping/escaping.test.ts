@@ -2,12 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalText } from "../../../src/core/blocks/context-block.js";
 import { markerProblem } from "../../../src/core/escaping/configured-marker.js";
-import {
-  type Escaping,
-  escapeText,
-  escapingOf,
-  unescapeText,
-} from "../../../src/core/escaping/escaping.js";
+import { type Escaping, escapeText, escapingOf, unescapeText } from "../../../src/core/escaping/escaping.js";
 import { hostileText } from "./hostile-text.js";
 import { TEMPLATE_TOKENS } from "./template-tokens.js";
 

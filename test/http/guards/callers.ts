@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { newApiKey, newSecret } from "../../../src/service/base/api-key.js";
-import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
+import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import type { Exchange, ServedApp } from "../server/served-app.js";
 
 /** An exchange with the headers that came back. */

@@ -20,11 +20,11 @@ import { newApiKey } from "../../../src/service/base/api-key.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
 import { type StartedApp, startApp } from "../server/served-app.js";
 import { openAiEngine } from "./openai-engine.js";
 

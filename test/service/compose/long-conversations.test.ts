@@ -9,9 +9,9 @@ import { MessagesTooLongError } from "../../../src/service/base/errors.js";
 import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
 import { ana, openService } from "./service-fixture.js";
 
 /** What a client does to its history before it sends it. */

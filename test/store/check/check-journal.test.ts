@@ -1,6 +1,6 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
@@ -13,22 +13,30 @@ import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { readRecord } from "../../../src/store/sqlite/journal-rows.js";
 import { prepareWrites } from "../../../src/store/sqlite/write-statements.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
-import { scopeOf } from "../api/stored-compose.js";
+import { composeInto, scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "../journal/driven-store.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-check-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const FIXTURE = resolve(import.meta.dirname, "../database/fixtures/0009_scopes_together.sql");
 const sound = join(directory, "sound.db");
 let files = 0;
 
-beforeAll(() => {
-  const sqlite = new Database(sound);
-  sqlite.pragma("foreign_keys = OFF");
-  sqlite.exec(readFileSync(FIXTURE, "utf8"));
-  sqlite.close();
-  openDatabase(sound).sqlite.close();
+/** Three scopes; the first has a conversation, and a snapshot. */
+beforeAll(async () => {
+  const store = new JournalStore(new InlineJournal(openDatabase(sound)));
+  const memories = { m1: "Ana drinks tea.", m2: "Ana has a garden. ".repeat(40) };
+  for (let at = 0; at < 40; at++) {
+    const asked = {
+      requestId: `r${at}`,
+      question: `Question ${at}?`,
+      memories: { ...memories, [`f${at}`]: `Fact ${at}.` },
+    };
+    await composeInto(store, scopeOf("ana"), at % 4 === 0 ? asked : { ...asked, conversationId: "tea" });
+  }
+  for (const user of ["bob", "eve"])
+    await composeInto(store, scopeOf(user), { requestId: user, question: "Well?", memories: { m: "Likes tea." } });
+  await store.close();
 });
 
 /** The findings of a copy with something changed. */
@@ -69,10 +77,10 @@ describe("a check of the journal", () => {
     ["update journal set said = replace(said, 'a', 'b') where n = 1", "record 1 of scope 1: its checksum is another's"],
     ["update journal set leaf = leaf + 1 where n = 2", "record 2 of scope 1: its checksum"],
     ["update snapshots set data = replace(data, 'Ana', 'Eve')", "its snapshot is damaged"],
-    ["delete from journal where n = 1 and scope_id = 1", "which does not precede it"],
+    ["delete from journal where n = 38 and scope_id = 1", "which does not precede it"],
     ["delete from known_memories", "missing from those that walks find"],
     ["delete from instructions", "instructions that are missing"],
-    ["delete from users where scope_id = 2", "refers to a missing row of users"],
+    ["delete from scopes where scope_id = 2", "refers to a missing row of scopes"],
     ["update journal set kind = 99", "no record is of kind 99"],
   ])("%s is found", (sql, finding) => {
     const findings = findingsWith((sqlite) => sqlite.exec(sql));

@@ -264,7 +264,7 @@ describe("a file that another process holds locked", () => {
     await composeInto(store, scopeOf("ana"), { requestId: "r", question: "Well?", memories: { m: secret } });
     const reader = new Database(file, { readonly: true });
     reader.exec("begin");
-    reader.prepare("select count(*) from users").get();
+    reader.prepare("select count(*) from scopes").get();
     await store.deleteUser("default", scopeOf("ana").userId, false);
     const log = () => readFileSync(`${file}-wal`, "latin1") + readFileSync(file, "latin1");
     expect(log()).toContain(secret);

@@ -76,7 +76,7 @@ describe("a compose", () => {
         await store.emptyLog();
         await store.erased();
         reader.exec("begin");
-        reader.prepare("select count(*) from users").get();
+        reader.prepare("select count(*) from scopes").get();
         before = Math.max(0, pagesOfLog(sqlite, pageBytes));
       }
       for (let user = 0; user < users; user++) {
