@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { batchLine } from "../../src/http/contracts/batch-contract.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const environment = { MEMSTEM_SOURCE: "none" };
 const request = (n: number) => ({

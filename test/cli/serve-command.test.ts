@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { describe, expect, it } from "vitest";
 import { composeResult } from "../../src/http/contracts/contracts.js";
-import { commands, type Listening } from "./memstem-process.js";
+import { commands, type Listening } from "./memstem-command.js";
 import { slowMem0 } from "./slow-mem0.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
