@@ -17,6 +17,7 @@ const { readSettings } = (await load("cli/settings.js")) as typeof import("../sr
 const dataDir = mkdtempSync(join(tmpdir(), "memstem-path-"));
 const service = await startService(
   readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none", MEMSTEM_LOG_LEVEL: "silent" }),
+  process.stderr,
 );
 
 const said: { role: string; content: string }[] = [];

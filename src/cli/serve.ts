@@ -16,6 +16,7 @@ import type { Alert } from "../service/usage/usage-alerts.js";
 import { readAlertFile } from "./alert-file.js";
 import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
 import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } from "./assemble.js";
+import type { Output } from "./invocation.js";
 import { loadO200k } from "./o200k.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import { bodyPaceOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
@@ -41,12 +42,15 @@ export interface RunningService {
 /**
  * Starts the service. Rejects where the address cannot be listened on, where it is not the loopback and there is no API key, and where the
  * database or the engine inside cannot be opened.
+ *
+ * @param stderr where its log goes
  */
-export async function startService(settings: Settings): Promise<RunningService> {
+export async function startService(settings: Settings, stderr: Output): Promise<RunningService> {
   // The young generation that the process was started with is this thread's. V8 would give it to every other one, whatever its own limit.
   setFlagsFromString("--max-semi-space-size=0");
-  // Synchronous, so that nothing is lost when the process ends.
-  const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
+  // Synchronous where it is the process's own, so that nothing is lost when that ends.
+  const written = stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true });
+  const log = pino({ level: settings.logLevel, base: null }, written);
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const alerts = readAlertFile(settings);
   const ending = new AbortController();

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const compose = { user_id: "ada", query: "Tea?", memories: [] };
 
