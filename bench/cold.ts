@@ -34,9 +34,9 @@ const { JournalStore } = (await load(
 const { journalIn } = (await load(
   "store/sqlite/open-journal.js",
 )) as typeof import("../src/store/sqlite/open-journal.js");
-const { openJournalDatabase } = (await load(
-  "store/upgrade/upgrade-to-journal.js",
-)) as typeof import("../src/store/upgrade/upgrade-to-journal.js");
+const { openDatabase } = (await load(
+  "store/database/open-database.js",
+)) as typeof import("../src/store/database/open-database.js");
 const { openPostgres } = (await load(
   "store/postgres/open-postgres.js",
 )) as typeof import("../src/store/postgres/open-postgres.js");
@@ -135,7 +135,7 @@ console.log(
 console.log("| -- | --: | --: | --: | --: | --: | --: | --: | --: |");
 const folder = mkdtempSync(join(tmpdir(), "memstem-cold-"));
 await ask({ MEMSTEM_DATA_DIR: folder });
-await measure("SQLite", journalIn(openJournalDatabase(join(folder, "memstem.db"))));
+await measure("SQLite", journalIn(openDatabase(join(folder, "memstem.db"))));
 rmSync(folder, { recursive: true });
 const server = await startServer([]);
 await ask({ MEMSTEM_DATABASE_URL: server.url });

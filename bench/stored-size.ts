@@ -1,8 +1,7 @@
 /**
  * `npm run bench:stored-size`: megabytes of a SQLite file after 200 prompts with five memories, and milliseconds of CPU for each of them, of
  * clients that differ in what they send again: nothing, a conversation's whole history, its last 40 messages, or one history with every
- * single prompt. Messages of 500 and 2,000 characters (or `TEXT=500,2000`). Beside the tables of earlier versions
- * (`test/store/tables/`).
+ * single prompt. Messages of 500 and 2,000 characters (or `TEXT=500,2000`).
  *
  * Floor: what was said, once; and of each prompt its answer and injection, and 46 bytes for each message that it has from before.
  */
@@ -14,9 +13,7 @@ import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { openDatabase } from "../src/store/database/open-database.js";
 import { JournalStore } from "../src/store/journal/journal-store.js";
 import { journalIn } from "../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../src/store/upgrade/upgrade-to-journal.js";
 import { openService } from "../test/service/compose/service-fixture.js";
-import { TableStore } from "../test/store/tables/table-store.js";
 import { seeded } from "./seeded.js";
 
 const PROMPTS = 200;
@@ -79,15 +76,10 @@ function* behind(client: Client, history: readonly ChatMessage[]): Generator<Sen
   for (let at = 0; at < PROMPTS; at++) yield { conversationId: null, messages: [...history, client.say("user")] };
 }
 
-const STORES = {
-  tables: (file: string) => new TableStore(openDatabase(file)),
-  journal: (file: string) => new JournalStore(journalIn(openJournalDatabase(file))),
-};
-
-async function measure(name: keyof typeof STORES, sent: Iterable<Sent>, history: Sending["history"]) {
+async function measure(sent: Iterable<Sent>, history: Sending["history"]) {
   const directory = mkdtempSync(join(tmpdir(), "memstem-size-"));
   const file = join(directory, "stored.db");
-  const store = STORES[name](file);
+  const store = new JournalStore(journalIn(openDatabase(file)));
   const service = openService({ store });
   const began = process.cpuUsage();
   let prompts = 0;
@@ -106,10 +98,6 @@ async function measure(name: keyof typeof STORES, sent: Iterable<Sent>, history:
 
 for (const length of TEXTS)
   for (const [client, { history, send }] of Object.entries(CLIENTS)) {
-    const cells: string[] = [];
-    for (const name of ["tables", "journal"] as const) {
-      const { bytes, ms } = await measure(name, send(new Client(length)), history);
-      cells.push(`${name} ${(bytes / 1e6).toFixed(2)} MB, ${ms.toFixed(1)} ms`);
-    }
-    console.log(`${length} characters, ${client}: ${cells.join(" · ")}`);
+    const { bytes, ms } = await measure(send(new Client(length)), history);
+    console.log(`${length} characters, ${client}: ${(bytes / 1e6).toFixed(2)} MB, ${ms.toFixed(1)} ms`);
   }

@@ -13,14 +13,12 @@ import { InvalidRequestError, MemorySourceError, StoreUnavailableError } from ".
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { startSweeps } from "../service/records/sweeps.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
-import type { UpgradeListener } from "../store/upgrade/upgrade-progress.js";
 import { readAlertFile } from "./alert-file.js";
 import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
 import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } from "./assemble.js";
 import { loadO200k } from "./o200k.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import { bodyPaceOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
-import { upgradeLine } from "./upgrade-lines.js";
 import { VERSION } from "./version.js";
 
 const NEEDS_A_KEY =
@@ -65,9 +63,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     }
   };
   const inside = await openEngineInside(settings);
-  const { memstem, keys, storedKeys, source } = await assembled(settings, inside, (event) =>
-    log.info(event, upgradeLine(event)),
-  );
+  const { memstem, keys, storedKeys, source } = await assembled(settings, inside);
   if (!isLoopbackAddress(settings.host) && keys.configured === undefined && !(await storedKeys.anyValid())) {
     await memstem.close();
     await inside?.close();
@@ -149,9 +145,9 @@ export async function startService(settings: Settings): Promise<RunningService> 
   return { address, stop };
 }
 
-async function assembled(settings: Settings, inside: EmbeddedEngine | null, onUpgrade: UpgradeListener) {
+async function assembled(settings: Settings, inside: EmbeddedEngine | null) {
   try {
-    return await assembleWhereStored(settings, undefined, inside, onUpgrade);
+    return await assembleWhereStored(settings, undefined, inside);
   } catch (error) {
     await inside?.close();
     throw error;

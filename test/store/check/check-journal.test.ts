@@ -12,7 +12,6 @@ import { sumOfRecord } from "../../../src/store/journal/record-sum.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { readRecord } from "../../../src/store/sqlite/journal-rows.js";
 import { prepareWrites } from "../../../src/store/sqlite/write-statements.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "../journal/driven-store.js";
@@ -29,7 +28,7 @@ beforeAll(() => {
   sqlite.pragma("foreign_keys = OFF");
   sqlite.exec(readFileSync(FIXTURE, "utf8"));
   sqlite.close();
-  openJournalDatabase(sound).sqlite.close();
+  openDatabase(sound).sqlite.close();
 });
 
 /** The findings of a copy with something changed. */
@@ -74,7 +73,7 @@ describe("a check of the journal", () => {
     ["delete from journal where n = 1 and scope_id = 1", "which does not precede it"],
     ["delete from known_memories", "missing from those that walks find"],
     ["delete from instructions", "instructions that are missing"],
-    ["delete from users where scope_id = 2", "refers to a missing row of users"],
+    ["delete from scopes where scope_id = 2", "refers to a missing row of scopes"],
     ["update journal set kind = 99", "no record is of kind 99"],
   ])("%s is found", (sql, finding) => {
     const findings = findingsWith((sqlite) => sqlite.exec(sql));
@@ -93,7 +92,7 @@ describe("a check of the journal", () => {
 
   it("finds a message that is missing, or another, though turns refer to it", async () => {
     const file = join(directory, "shared.db");
-    const driven = new DrivenStore(new JournalStore(new InlineJournal(openJournalDatabase(file))));
+    const driven = new DrivenStore(new JournalStore(new InlineJournal(openDatabase(file))));
     for (const requestId of ["r1", "r2"]) await driven.compose(scopeOf("ana"), behind(exchanges(2), { requestId }));
     await driven.store.close();
     expect(checkDatabase(file).findings).toEqual([]);
