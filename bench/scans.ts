@@ -5,7 +5,6 @@
  */
 import { countO200k } from "../src/cli/o200k.js";
 import {
-  BY_LIST,
   type ChatMessage,
   Conversation,
   canonicalText,
@@ -97,12 +96,12 @@ const scans: readonly Scan[] = [
     name: "a section at a message's front",
     pieces: {
       blocks: "[1] a\n",
-      labels: "[1]",
-      "replaced labels": "[1] (replaces [1][1][1]",
+      labels: "1 ",
+      "replaced labels": "1 (replaces [1][1][1]",
       "further lines": "  a\n",
       annotations: "x\n",
     },
-    reading: (text) => () => stripSection(user(`${OPEN}[1] ${text}\n</memories>`), () => false),
+    reading: (text) => () => stripSection(user(`${OPEN}1 ${text}\n</memories>`), () => false),
   },
   {
     name: "escaping by shape",
@@ -110,14 +109,9 @@ const scans: readonly Scan[] = [
     reading: (text) => inPieces(texts(text), (piece) => escapeText(piece)),
   },
   {
-    name: "escaping by the list",
-    pieces: markers,
-    reading: (text) => inPieces(texts(text), (piece) => escapeText(piece, BY_LIST)),
-  },
-  {
     name: "escaping five configured markers",
     pieces: { ...markers, letters: "a", hashes: "#", capitals: "U" },
-    reading: (text) => inPieces(texts(text), (piece) => escapeText(piece, { by: "shapes", markers: configured })),
+    reading: (text) => inPieces(texts(text), (piece) => escapeText(piece, { markers: configured })),
   },
   {
     name: "canonical text",
