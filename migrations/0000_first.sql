@@ -113,6 +113,6 @@ CREATE TABLE `tenants` (
 	`tenant` text PRIMARY KEY NOT NULL,
 	`cache_secret` text NOT NULL,
 	`created_at` integer NOT NULL
-);--> statement-breakpoint
--- The key that seals digests: random, and made with the file.
+);
+--> statement-breakpoint
 INSERT INTO `digest_keys` (`id`, `key`) VALUES (1, randomblob(32));

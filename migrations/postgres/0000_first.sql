@@ -315,7 +315,6 @@ CREATE UNIQUE INDEX "usage_users_by_name" ON "memstem"."usage_users" USING btree
 CREATE INDEX "usage_users_by_missed" ON "memstem"."usage_users" USING btree ("tenant","missed_tokens");--> statement-breakpoint
 CREATE INDEX "usage_users_by_share" ON "memstem"."usage_users" USING btree ("tenant","share") WHERE "memstem"."usage_users"."share" is not null;--> statement-breakpoint
 CREATE INDEX "usage_users_by_time" ON "memstem"."usage_users" USING btree ("tenant","last_at");--> statement-breakpoint
--- Records are long: their texts stay beside them for as long as they fit a page.
 ALTER TABLE "memstem"."journal" SET (toast_tuple_target = 8160);--> statement-breakpoint
 INSERT INTO "memstem"."usage_state" ("id", "last_id", "kept") VALUES (1, 0, 0);--> statement-breakpoint
 -- Commits units of different scopes in one round trip; see commit-at-once.ts. Another body is another function: instances of the version

@@ -55,7 +55,7 @@ export function assemble(settings: Settings, source?: MemorySource | null, insid
   return assembleOn(openDataDir(settings), settings, source, inside);
 }
 
-/** The same, for a program of its caller's: nothing is written to standard error. With the caller's own Mem0, where there is one. */
+/** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
 export function assembleInside(settings: Settings, own: OwnMem0 | null): Memstem {
   loadO200k();
   const source = own === null ? undefined : limited(openOwnMem0(own), settings);

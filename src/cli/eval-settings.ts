@@ -81,7 +81,7 @@ export function describeRun(
       threads: options.threads ?? null,
       cost: costModel(options),
       extract: extraction === null ? null : { url: extraction.url, model: extraction.model },
-      // Absent where they are left out, as in runs from before there was a choice.
+      // Absent where they are left out.
       ...(options.times ? { times: true } : {}),
       salt: randomBytes(12).toString("hex"),
     },

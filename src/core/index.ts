@@ -87,7 +87,6 @@ export { MAX_MARKERS, markerProblem } from "./escaping/configured-marker.js";
 export {
   type Escaping,
   escapeText,
-  PLAIN_ESCAPING,
   unescapeText,
 } from "./escaping/escaping.js";
 export { comparableText, QuoteSearch } from "./escaping/quote-search.js";

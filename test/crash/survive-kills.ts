@@ -143,7 +143,7 @@ async function checkFiles(
       if (gone.has(name)) throw new Error(`${name} was forgotten and stands in ${path}`);
   }
   // A service that was killed before it had made its tables.
-  const { scopes, requests, findings } = checkDatabase(file);
+  const { schema, scopes, requests, findings } = checkDatabase(file);
   if (findings.length > 0) throw new Error(`the database is wrong:\n${findings.join("\n")}`);
-  return scopes === 0 ? null : { scopes, requests };
+  return schema.applied === 0 ? null : { scopes, requests };
 }

@@ -26,7 +26,7 @@ export interface IndexNode {
   live: number;
   /** The scope's request counter at the last use: a logical clock. */
   lastUsed: number;
-  /** Time of the last use, in milliseconds since the epoch. */
+  /** Time of the last use, in milliseconds since the epoch; */
   usedAt: number;
   /**
    * Tokens that belong to no block. On an anchor's root: the prompt before the blocks. On another node: the rest of the prompt (question,

@@ -86,10 +86,10 @@ export function replayTurns(
     const injection = standing[at] as Injection;
     const replayed = replayTurn(conversation, recalled, injection, prompt, register, countTokens);
     turns.push(replayed);
-    const { after, anchor } = replayed;
+    const { anchor, after } = replayed;
     const labels = injection.blocks.map(({ label }) => label);
     tokens += replayed.tokens.answer;
-    if (replayed.anchor === turn.anchor)
+    if (anchor === turn.anchor)
       stableMessages = prompt.messages.length - messagesAfterAnchor(recalled.placement, replayed.section);
     const end = tokens + replayed.tokens.section + replayed.tokens.question;
     const sentBy = after === turn.prompt ? turn.id : null;

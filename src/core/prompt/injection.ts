@@ -6,7 +6,7 @@ export interface InjectedBlock {
   readonly label: Label;
   /** Labels in the same prompt that this block supersedes (an updated memory). */
   readonly replaces: readonly Label[];
-  /** How its text was escaped when it was sent. Absent: without a configured marker. */
+  /** How its text is escaped, for good: markers may be configured later. Absent: it contained no configured marker. */
   readonly escaping?: Escaping;
 }
 

@@ -3,8 +3,8 @@ import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 
 /**
  * The fields of a request's digest, in order. Stored digests are compared with it for as long as requests can be repeated, so the order
- * must not change; a new field that affects what is composed goes to the end. Fields that select the engine or the form of
- * the answer are left out: they may differ in a repeated request.
+ * must not change. Fields that select the engine or the form of the answer are left out: they may differ in a repeated request. A new field
+ * that affects what is composed goes to the end, absent if null, as `memoryBudgetRatio` is.
  */
 function askedFor(request: ComposeRequest): DigestedFields {
   return {
@@ -17,20 +17,18 @@ function askedFor(request: ComposeRequest): DigestedFields {
     memories: hasPlainMemories(request) ? request.memories.length : request.memories,
     topK: request.topK ?? DEFAULT_TOP_K,
     memoryBudgetTokens: request.memoryBudgetTokens,
-    memoryBudgetRatio: request.memoryBudgetRatio ?? null,
+    memoryBudgetRatio: request.memoryBudgetRatio ?? undefined,
     policy: request.policy,
     retention: request.retention,
     annotations: request.annotations,
-    history: request.history === "exact" ? null : (request.history ?? null),
-    blockTemplate: request.blockTemplate ?? null,
-    timeZone: request.timeZone ?? null,
-    dedupe: request.dedupe ?? null,
+    history: request.history === "exact" ? undefined : (request.history ?? undefined),
+    blockTemplate: request.blockTemplate ?? undefined,
+    timeZone: request.timeZone ?? undefined,
+    dedupe: request.dedupe ?? undefined,
   };
 }
 
-/**
- * Whether of a request's memories the ids and texts count alone: other fields do only where the request says that its blocks give them.
- */
+/** Whether of a request's memories the ids and texts count alone: other fields do only where the request says that its blocks give them. */
 function hasPlainMemories(
   request: ComposeRequest,
 ): request is ComposeRequest & { memories: readonly RetrievedMemory[] } {

@@ -7,16 +7,17 @@
 
 import { eq } from "drizzle-orm";
 import type { Scope } from "../../core/index.js";
-import { hasSchema } from "../database/migrations.js";
 import { openToRead } from "../database/open-database.js";
 import { scopes as scopeRows } from "../database/schema.js";
+import type { SchemaProgress } from "../database/schema-progress.js";
 import { readScope } from "../database/scope-key.js";
 import { JournalCheck } from "./check-journal.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
 
 /** Result of a check. Names users, never text. */
 export interface DatabaseCheck {
-  /** Scopes that were checked. */
+  readonly schema: SchemaProgress;
+  /** Scopes that were checked; 0 where the schema is older than this version's: a service has to migrate it first. */
   readonly scopes: number;
   readonly requests: number;
   /** A line each; empty: none. */
@@ -29,13 +30,12 @@ export interface DatabaseCheck {
  */
 export function checkDatabase(file: string): DatabaseCheck {
   const database = openToRead(file);
-  const { sqlite, orm } = database;
+  const { sqlite, orm, schema } = database;
   let scopes = 0;
   let requests = 0;
   try {
     const findings = structureProblems(sqlite);
-    // A process was killed before it had made them.
-    if (!hasSchema(sqlite)) return { scopes, requests, findings };
+    if (schema.applied < schema.known) return { schema, scopes, requests, findings };
     collect(findings, "scopes", () => {
       const journal = new JournalCheck(database);
       for (const { scopeId } of orm
@@ -58,7 +58,7 @@ export function checkDatabase(file: string): DatabaseCheck {
       }
       return [];
     });
-    return { scopes, requests, findings };
+    return { schema, scopes, requests, findings };
   } finally {
     sqlite.close();
   }

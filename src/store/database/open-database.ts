@@ -12,9 +12,10 @@ import { COMMIT_WAIT_MS, eraseLog, SYNCHRONOUS } from "./connection.js";
 import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
-import { hasSchema, makeSchema } from "./migrations.js";
+import { migrateToLatest, schemaOf } from "./migrations.js";
 import { nativeBuildProblem } from "./native-build.js";
 import * as schema from "./schema.js";
+import type { SchemaProgress } from "./schema-progress.js";
 import { faultOf } from "./sqlite-faults.js";
 
 /** An open database. */
@@ -35,10 +36,10 @@ const OPEN_WAIT_MS = 5_000;
 /** Milliseconds between retries for locks that SQLite itself does not wait for. */
 const OPEN_AGAIN_MS = 20;
 /**
- * Opens a database file, or `":memory:"`; a new one gets its schema in one transaction. WAL with `synchronous = NORMAL`: commits survive a
+ * Opens a database file, or `":memory:"`, and migrates its schema in one transaction. WAL with `synchronous = NORMAL`: commits survive a
  * kill of the process at any point; a power cut may lose the last ones, never the file's integrity. Deleted text is overwritten
  * (`secure_delete`). Throws {@link DatabaseOpenError} without having written to the file where it is not a database, another program's, of
- * another schema or damaged.
+ * another schema, a newer version's or damaged.
  */
 export function openDatabase(file: string): OpenDatabase {
   try {
@@ -80,7 +81,7 @@ function openOnce(file: string): OpenDatabase {
     sqlite.pragma("foreign_keys = ON");
     sqlite.pragma("secure_delete = ON");
     const orm = drizzle(sqlite, { schema });
-    makeSchema(orm);
+    migrateToLatest(sqlite, orm);
     refuseReadOnly(sqlite);
     eraseLog(sqlite);
     sqlite.pragma(`busy_timeout = ${COMMIT_WAIT_MS}`);
@@ -92,16 +93,16 @@ function openOnce(file: string): OpenDatabase {
 }
 
 /**
- * Opens a database file read-only; another process may write to it meanwhile. Throws {@link DatabaseOpenError} where it is another
- * program's, or of another schema; one that is empty has no tables yet.
+ * Opens a database file read-only and unmigrated; another process may write to it meanwhile. Throws {@link DatabaseOpenError} where it is
+ * not a memstem database.
  */
-export function openToRead(file: string): OpenDatabase {
+export function openToRead(file: string): OpenDatabase & { readonly schema: SchemaProgress } {
   let sqlite: Database.Database | undefined;
   try {
     if (!existsSync(file)) throw new Error("there is no such file");
     sqlite = new Database(file, { readonly: true, fileMustExist: true, timeout: OPEN_WAIT_MS });
-    hasSchema(sqlite);
-    return { sqlite, orm: drizzle(sqlite, { schema }), digests: DigestSeal.of(sqlite) };
+    const progress = schemaOf(sqlite);
+    return { sqlite, orm: drizzle(sqlite, { schema }), digests: DigestSeal.of(sqlite), schema: progress };
   } catch (error) {
     sqlite?.close();
     throw new DatabaseOpenError(file, reasonOf(error), { cause: error });
@@ -113,7 +114,7 @@ function refuseForeign(file: string): void {
   if (!existsSync(file) || statSync(file).size === 0) return;
   const sqlite = new Database(file, { readonly: true, timeout: OPEN_WAIT_MS });
   try {
-    hasSchema(sqlite);
+    schemaOf(sqlite);
   } finally {
     sqlite.close();
   }

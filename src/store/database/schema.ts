@@ -13,7 +13,7 @@ const ofScope = () =>
     .notNull()
     .references(() => scopes.scopeId, { onDelete: "cascade" });
 
-/** Scopes: a row for each agent of a user, and one without. */
+/** Scopes: a row for each agent of a user, and one without. Its version is the number of its newest record. */
 export const scopes = sqliteTable(
   "scopes",
   {

@@ -13,9 +13,7 @@ const probe = z.object({
   promptTokens: tokens.nullable(),
   cachedTokens: tokens.nullable(),
 });
-/**
- * Names of policies, reasons, outcomes and warnings are any text, as another version may have others; fields that are not listed are kept.
- */
+/** Names of policies, reasons, outcomes and warnings are any text: a later version may drop some. Fields that are not listed are kept. */
 const plan = z.object({
   retention: z.enum(["keep", "volatile", "ephemeral"]),
   freshStart: z.boolean(),

@@ -37,7 +37,7 @@ const NO_LABELS: readonly Label[] = [];
 
 export function packInjection({ blocks, annotations }: Injection): PackedInjection {
   const packed = blocks.map(({ label, replaces, escaping }): PackedBlock => {
-    if (escaping !== undefined && escaping.markers.length > 0) return [label, replaces, escaping.markers];
+    if (escaping !== undefined) return [label, replaces, escaping.markers];
     return replaces.length === 0 ? label : [label, replaces];
   });
   return { b: packed, a: annotations };

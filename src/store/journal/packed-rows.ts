@@ -47,8 +47,8 @@ export const isVersions = isListOf(
 );
 
 /**
- * Id, parent, anchor (0: none; else its sealed digest), run, position, next position, uses, live, last use on the logical clock,
- * milliseconds before the latest use of the list, tokens.
+ * Id, parent, anchor (0: none), run, position, next position, uses, live, last use on the logical clock, milliseconds before the latest use
+ * of the list, tokens.
  */
 export type PackedNode = readonly [
   ...[number, number | null, 0 | SealedDigest, readonly Label[], number, number],
@@ -123,7 +123,7 @@ export function packNodes(nodes: readonly IndexNode[], digests: DigestSeal): Pac
     (node): PackedNode => [
       node.id,
       node.parent,
-      node.anchor === null ? 0 : digests.seal(node.anchor),
+      packAnchor(node.anchor, digests),
       node.run,
       node.position,
       node.nextPosition,
@@ -155,6 +155,10 @@ export function unpackNodes([latest, nodes]: PackedNodes, digests: DigestSeal): 
     usedAt: latest - before,
     tokens,
   }));
+}
+
+function packAnchor(anchor: Digest | null, digests: DigestSeal): PackedNode[2] {
+  return anchor === null ? 0 : digests.seal(anchor);
 }
 
 function unpackAnchors(anchors: readonly PackedNode[2][], digests: DigestSeal): (Digest | null)[] {

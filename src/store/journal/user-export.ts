@@ -78,10 +78,9 @@ function stateTables({ register, nodes, recent, workers, published }: LoadedScop
       own_start: rendered?.start ?? null,
       own_length: rendered?.length ?? null,
     })),
-    index_nodes: nodes.map(({ anchor, id, parent, ...node }) => {
-      const { run, position, nextPosition, uses, live, lastUsed, usedAt, tokens } = node;
-      return snakeCased({ id, parent, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens });
-    }),
+    index_nodes: nodes.map(({ id, parent, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens }) =>
+      snakeCased({ id, parent, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens }),
+    ),
     ordering_rows: [
       ...published.accesses().map(({ turn, ...row }) => ordering("access", turn, row)),
       ...published.clusters().map(({ id, ...row }) => ordering("cluster", id, row)),

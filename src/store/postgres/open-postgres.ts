@@ -5,7 +5,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { DatabaseOpenError } from "../database/database-open-error.js";
-import { OTHER_SCHEMA } from "../database/migrations.js";
+import { type SchemaProgress, schemaProgress } from "../database/schema-progress.js";
 import { Connections, clientConfig } from "./connections.js";
 import { PostgresApiKeys } from "./postgres-api-keys.js";
 import { faultOfPostgres } from "./postgres-faults.js";
@@ -22,12 +22,12 @@ export interface OpenPostgres {
 const MIGRATIONS = fileURLToPath(new URL("../../../migrations/postgres", import.meta.url));
 const MIGRATIONS_TABLE = "migrations";
 
-/** The advisory lock that instances which start together make the schema under, one after the other. */
+/** The advisory lock that instances which start together migrate under, one after the other. */
 const MIGRATION_LOCK = "7883957431812026";
 
 /**
- * Opens the database of a URL; a new one gets its schema `memstem`. Throws {@link DatabaseOpenError}, whose message has neither
- * user nor password, where the server cannot be reached or written to, or another version of memstem made the schema.
+ * Opens the database of a URL, and brings its schema `memstem` up to date. Throws {@link DatabaseOpenError}, whose message has neither
+ * user nor password, where the server cannot be reached or written to, or another version of memstem wrote the schema.
  */
 export async function openPostgres(url: string): Promise<OpenPostgres> {
   try {
@@ -44,7 +44,7 @@ export function openingError(url: string, error: unknown): DatabaseOpenError {
   return new DatabaseOpenError(placeOf(url), reasonOf(error), { cause: error });
 }
 
-/** Makes the schema where there is none; gives the key that seals digests. */
+/** Migrates; gives the key that seals digests. */
 async function prepareDatabase(url: string): Promise<Buffer> {
   const client = new pg.Client(clientConfig(url));
   // What fails then is the statement under way.
@@ -54,7 +54,7 @@ async function prepareDatabase(url: string): Promise<Buffer> {
     const encoding = await client.query<{ encoding: string }>("select current_setting('server_encoding') as encoding");
     if (encoding.rows[0]?.encoding !== "UTF8") throw new Error("its encoding is not UTF8");
     await client.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
-    await makeSchema(client);
+    await migrateToLatest(client);
     const made = [1, randomBytes(32)];
     await client.query(`insert into ${SCHEMA}.digest_keys (id, key) values ($1, $2) on conflict do nothing`, made);
     const { rows } = await client.query<{ key: Buffer }>(`select key from ${SCHEMA}.digest_keys where id = 1`);
@@ -64,10 +64,11 @@ async function prepareDatabase(url: string): Promise<Buffer> {
   }
 }
 
-/** Makes the schema of a new database in one transaction. The caller holds the lock. */
-async function makeSchema(client: pg.Client): Promise<void> {
-  // What is there asks for no right to create anything.
-  if (await hasSchema(client)) return;
+/** All missing steps in one transaction. The caller holds the lock. */
+async function migrateToLatest(client: pg.Client): Promise<void> {
+  const { applied, known } = await schemaOf(client);
+  // Nothing to do asks for no right to create anything.
+  if (applied === known) return;
   await migrate(drizzle(client), {
     migrationsFolder: MIGRATIONS,
     migrationsSchema: SCHEMA,
@@ -75,15 +76,19 @@ async function makeSchema(client: pg.Client): Promise<void> {
   });
 }
 
-/** Whether a database has its tables; one without any is new. Rejects where its schema is another one. */
-export async function hasSchema(client: pg.Client): Promise<boolean> {
+/** Rejects where the schema is a newer version's, or no migration leads on from it. */
+export async function schemaOf(client: pg.Client): Promise<SchemaProgress> {
+  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis);
+  return schemaProgress(await appliedMigrations(client), known, `an empty database, or drop its schema ${SCHEMA}`);
+}
+
+/** When the applied migrations were made, oldest first. */
+async function appliedMigrations(client: pg.Client): Promise<readonly unknown[]> {
   const table = `${SCHEMA}.${MIGRATIONS_TABLE}`;
   const found = await client.query<{ found: string | null }>("select to_regclass($1)::text as found", [table]);
-  if ((found.rows[0]?.found ?? null) === null) return false;
-  const made = await client.query<{ hash: string }>(`select hash from ${table} order by created_at`);
-  const ours = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ hash }) => hash);
-  if (made.rows.length > 0 && made.rows.map(({ hash }) => hash).join() !== ours.join()) throw new Error(OTHER_SCHEMA);
-  return made.rows.length > 0;
+  if ((found.rows[0]?.found ?? null) === null) return [];
+  const { rows } = await client.query<{ at: unknown }>(`select created_at as at from ${table} order by created_at`);
+  return rows.map(({ at }) => at);
 }
 
 /** Host and database of a URL. */

@@ -16,13 +16,11 @@ async function exported(app: ServedApp, user: string): Promise<Exported> {
   return exportResult.parse(JSON.parse(text));
 }
 
-/** The columns of an export's tables: everything that the store holds but digests and numbers that count other users or the tenant. */
-const COLUMNS: Readonly<Record<string, readonly string[]>> = {
+/** Rows of every kind that a scope has, by their fields: all but digests, and numbers that count other users and the tenant. */
+const EXPORTED = {
   blocks: ["label", "text", "tokens", "superseded_by"],
   memory_versions: ["memory_id", "label", "current", "template", "own_start", "own_length"],
-  index_nodes: [
-    ...["id", "parent", "run", "position", "next_position", "uses", "live", "last_used", "used_at", "tokens"],
-  ],
+  index_nodes: ["id", "parent", "run", "position", "next_position", "uses", "live", "last_used", "used_at", "tokens"],
   ordering_rows: ["kind", "id", "row"],
   conversations: ["id", "turns", "created_at", "last_turn_at"],
   heads: ["messages"],
@@ -32,7 +30,7 @@ const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   ],
   requests: ["request_id", "turn", "leaf", "answer", "evicted", "observed", "created_at"],
   responses: ["request_id", "held", "sent_messages", "output"],
-};
+} as const;
 
 const ADA = "ada" as UserId;
 const answer = { role: "assistant", content: "Under the pot.", tool_calls: [{ aName: 1 }] };
@@ -93,16 +91,16 @@ describe("GET /users/{user_id}/export", () => {
       heads: (scopeId) => of("instructions", scopeId).filter(({ messages }) => String(messages).startsWith("[")).length,
       responses: (scopeId) => of("responses", scopeId).length,
     };
-    for (const [name, columns] of Object.entries(COLUMNS)) {
-      for (const [at, scope] of scopes.entries()) {
-        const given = scope.tables[name] ?? [];
+    for (const [at, { tables }] of scopes.entries()) {
+      expect(Object.keys(tables).sort()).toEqual(Object.keys(EXPORTED).sort());
+      for (const [name, columns] of Object.entries(EXPORTED)) {
+        const given = tables[name] ?? [];
         const counted = counts[name]?.(numbers[at]);
         if (counted !== undefined) expect(given, name).toHaveLength(counted);
         if (at === 0) expect(given.length, name).toBeGreaterThan(0);
-        for (const row of given) expect(Object.keys(row)).toEqual(columns);
+        for (const row of given) expect(Object.keys(row), name).toEqual(columns);
       }
     }
-    expect(Object.keys(scopes[0]?.tables ?? {}).sort()).toEqual(Object.keys(COLUMNS).sort());
   });
 
   it("takes JSON apart: our own in snake_case, the application's as it was said", async () => {

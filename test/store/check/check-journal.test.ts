@@ -13,7 +13,7 @@ import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { readRecord } from "../../../src/store/sqlite/journal-rows.js";
 import { prepareWrites } from "../../../src/store/sqlite/write-statements.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
-import { composeInto, scopeOf } from "../api/stored-compose.js";
+import { type Asked, composeInto, scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "../journal/driven-store.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-check-"));
@@ -22,20 +22,19 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 const sound = join(directory, "sound.db");
 let files = 0;
 
-/** Three scopes; the first has a conversation, and a snapshot. */
+/** Enough of one user for a snapshot, with records behind it. */
+const REQUESTS_OF_ANA = 40;
+
 beforeAll(async () => {
   const store = new JournalStore(new InlineJournal(openDatabase(sound)));
-  const memories = { m1: "Ana drinks tea.", m2: "Ana has a garden. ".repeat(40) };
-  for (let at = 0; at < 40; at++) {
-    const asked = {
-      requestId: `r${at}`,
-      question: `Question ${at}?`,
-      memories: { ...memories, [`f${at}`]: `Fact ${at}.` },
-    };
-    await composeInto(store, scopeOf("ana"), at % 4 === 0 ? asked : { ...asked, conversationId: "tea" });
-  }
-  for (const user of ["bob", "eve"])
-    await composeInto(store, scopeOf(user), { requestId: user, question: "Well?", memories: { m: "Likes tea." } });
+  const memories = { tea: "Ana drinks green tea.", cat: "Ana has a cat." };
+  const ask = (user: string, requestId: string, more: Partial<Asked> = {}) =>
+    composeInto(store, scopeOf(user), { requestId, question: `Question ${requestId}?`, memories, ...more });
+  const conversationId = "tea";
+  await ask("ana", "first", { conversationId });
+  await ask("ana", "second", { conversationId, history: ["Question first?", "Yes."] });
+  for (let at = 2; at < REQUESTS_OF_ANA; at++) await ask("ana", `r${at}`);
+  for (const user of ["ben", "cy"]) await ask(user, "r1", { conversationId });
   await store.close();
 });
 
@@ -67,17 +66,18 @@ function rewritten(sqlite: Database.Database, where: string, change: (said: stri
 
 describe("a check of the journal", () => {
   it("finds nothing in a sound file, and counts its scopes and requests", () => {
-    const { findings, scopes, requests } = checkDatabase(sound);
+    const { findings, scopes, requests, schema } = checkDatabase(sound);
     expect(findings).toEqual([]);
+    expect(schema.applied).toBe(schema.known);
     expect(scopes).toBe(3);
-    expect(requests).toBeGreaterThan(3);
+    expect(requests).toBe(REQUESTS_OF_ANA + 2);
   });
 
   it.each([
     ["update journal set said = replace(said, 'a', 'b') where n = 1", "record 1 of scope 1: its checksum is another's"],
     ["update journal set leaf = leaf + 1 where n = 2", "record 2 of scope 1: its checksum"],
     ["update snapshots set data = replace(data, 'Ana', 'Eve')", "its snapshot is damaged"],
-    ["delete from journal where n = 2 and scope_id = 1", "which does not precede it"],
+    ["delete from journal where n = 1 and scope_id = 1", "which does not precede it"],
     ["delete from known_memories", "missing from those that walks find"],
     ["delete from instructions", "instructions that are missing"],
     ["delete from scopes where scope_id = 2", "refers to a missing row of scopes"],

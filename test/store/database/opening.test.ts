@@ -132,7 +132,7 @@ describe("a file that cannot be opened", () => {
       /^it is damaged or cut short; restore a backup$/,
     ],
     [
-      "has the schema of another version, and then its process was killed",
+      "was written by a newer version, and then its process was killed",
       async () => {
         const file = await killed();
         const sqlite = new Database(file);
@@ -143,7 +143,18 @@ describe("a file that cannot be opened", () => {
         sqlite.close();
         return copy;
       },
-      /^another version of memstem made its schema, which this version does not read: open it with that version, or begin with an empty one$/,
+      /^it was written by a newer version of memstem$/,
+    ],
+    [
+      "was written by a development version",
+      async () => {
+        const file = await killed();
+        const sqlite = new Database(file);
+        sqlite.exec("update __drizzle_migrations set created_at = 1790000000000");
+        sqlite.close();
+        return file;
+      },
+      /^a development version from before 0\.1\.0 wrote it, which this version does not read; use an empty data directory$/,
     ],
     [
       "is another program's database",

@@ -56,7 +56,7 @@ const anyVersion: fc.Arbitrary<MemoryVersion> = fc
 const anyNode: fc.Arbitrary<IndexNode> = fc.record({
   id: anyNodeId,
   parent: fc.option(anyNodeId),
-  anchor: fc.oneof(fc.constant(null), anyDigest),
+  anchor: fc.option(anyDigest),
   run: anyLabels,
   position: anyCount,
   nextPosition: anyCount,

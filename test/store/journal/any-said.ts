@@ -151,7 +151,7 @@ const anyPlan = fc
       retention: fc.constantFrom(...FIXED_RETENTIONS),
       freshStart: fc.boolean(),
       layout: fc.constantFrom("single", "conversation"),
-      policy: fc.constantFrom(...POLICY_NAMES, "batch"),
+      policy: fc.constantFrom(...POLICY_NAMES, "batch", "another's"),
       expectedCachedTokens: anyCount,
       uncachedTokens: anyCount,
       totalTokens: anyCount,

@@ -14,7 +14,7 @@ const seal = new DigestSeal(() => KEY);
 const codec = new SaidCodec(seal);
 
 describe("a composed request as text", () => {
-  it("is read as it was written, erased messages included", () => {
+  it("is read as it was written, configured markers and erased messages included", () => {
     const property = fc.property(anyComposedRecord, (record) => {
       const text = codec.encodeComposed(record);
       expect(codec.decodeComposed(text)).toEqual(record);
@@ -97,10 +97,10 @@ describe("a report and a forgotten memory as text", () => {
   });
 });
 
-describe("stored answers", () => {
+describe("an answer as text", () => {
   const plan = {
     ...{ layout: "single", policy: "sorted", expectedCachedTokens: 1, uncachedTokens: 2, totalTokens: 3 },
-    ...{ retention: "keep", freshStart: false, searchPath: [], orderChanged: false, stableMessages: 0 },
+    ...{ searchPath: [], orderChanged: false, stableMessages: 0, retention: "keep", freshStart: false },
   };
 
   it.each([
@@ -110,7 +110,12 @@ describe("stored answers", () => {
       /an answer: expected a memory, at m\[0\]/,
     ],
     ["a plan without its tokens", { m: [], plan: { ...plan, totalTokens: null }, warnings: [] }, /at plan.totalTokens/],
-  ])("are refused: %s", (_title, packed, complaint) => {
+    [
+      "a plan without its retention",
+      { m: [], plan: { ...plan, retention: undefined }, warnings: [] },
+      /at plan.retention/,
+    ],
+  ])("is refused: %s", (_title, packed, complaint) => {
     expect(() => parsedBody("an answer", JSON.stringify(packed), packedAnswer)).toThrow(complaint);
   });
 });

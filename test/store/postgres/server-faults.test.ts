@@ -3,7 +3,6 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
 import { StaleScopeError, StoreUnavailableError } from "../../../src/store/api/store.js";
-import { OTHER_SCHEMA } from "../../../src/store/database/migrations.js";
 import { type OpenPostgres, openPostgres } from "../../../src/store/postgres/open-postgres.js";
 import { createDatabase, type EmbeddedServer, startServer, UNSAFE_BUT_FAST } from "../../postgres/embedded-server.js";
 import { newDatabase, testServer } from "../../postgres/test-server.js";
@@ -99,11 +98,28 @@ describe.skipIf(server.url === null)("faults of a server", () => {
     await expect(openPostgres(`${url}_none`)).rejects.toThrow(/does not exist/);
   });
 
-  it("by another version's schema refuse to open", async () => {
+  it("by a newer version's schema refuse to open", async () => {
     await withClient(url, (client) =>
       client.query("insert into memstem.migrations (hash, created_at) values ('later', 9999999999999)"),
     );
-    await expect(openPostgres(url)).rejects.toThrow(OTHER_SCHEMA);
+    await expect(openPostgres(url)).rejects.toThrow("newer version");
+  });
+
+  it("by a development version's schema refuse to open, and change nothing", async () => {
+    const stored = () =>
+      withClient(url, async (client) => {
+        await client.query("update memstem.migrations set created_at = 1790000000000");
+        const tables = await client.query(
+          "select table_name from information_schema.tables where table_schema = 'memstem'",
+        );
+        const { rows } = await client.query("select * from memstem.migrations");
+        return [tables.rows, rows];
+      });
+    const before = await stored();
+    await expect(openPostgres(url)).rejects.toThrow(
+      /: a development version from before 0\.1\.0 wrote it, which this version does not read; use an empty database, or drop its schema memstem$/,
+    );
+    expect(await stored()).toEqual(before);
   });
 
   it("are no fault where ten instances create the schema together", async () => {
