@@ -37,7 +37,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/service/compose/prompt-composer.ts",
     from: "await planned.commit().catch(",
     to: "void planned.commit().catch(",
-    by: ["test/service/compose/full-disk.test.ts", "test/service/compose/concurrency.test.ts"],
+    by: ["test/service/compose/full-disk.test.ts", "test/http/routes/repeated-request.test.ts"],
   },
   {
     promise: "durable: calls of a group that failed are not told that they are stored",
@@ -198,7 +198,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/service/scopes/user-queues.ts",
     from: "if (waiting >= maxWaiting) throw",
     to: "if (waiting < 0) throw",
-    by: ["test/service/compose/concurrency.test.ts", "test/http/routes/concurrency.test.ts"],
+    by: ["test/http/routes/concurrency.test.ts"],
   },
   {
     promise: "streams: chunks keep their order",
