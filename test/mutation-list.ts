@@ -61,10 +61,10 @@ export const MUTATIONS: readonly Mutation[] = [
     by: ["test/http/routes/repeated-request.test.ts"],
   },
   {
-    promise: "durable: PostgreSQL lets one instance at a time commit to a scope",
-    file: "src/store/postgres/advisory-locks.ts",
-    from: '"select pg_advisory_xact_lock(k) from',
-    to: '"select pg_advisory_xact_lock_shared(k) from',
+    promise: "durable: of PostgreSQL's instances that commit on one state, all but the first are told so",
+    file: "src/store/postgres/commit-at-once.ts",
+    from: 'scopeIds.has(one.scopeId) ? written(one) : "stale"',
+    to: "written(one)",
     by: ["test/store/postgres/race.test.ts"],
   },
   {
@@ -93,7 +93,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/store/journal/forgetting.ts",
     from: "const changes = forget === null ? {} : { changes: null };",
     to: "const changes = {};",
-    by: ["test/store/journal/journal-store.test.ts"],
+    by: ["test/hostile/forgetting.test.ts"],
   },
   {
     promise: "forgettable: a forgotten memory is not sent again",
@@ -107,7 +107,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/core/ordering/sorted.ts",
     from: ".sort((a, b) => a - b)",
     to: "",
-    by: ["test/core/ordering", "test/core/compose/compose.test.ts"],
+    by: ["test/core/ordering/sorted.test.ts"],
   },
   {
     promise: "deterministic: of texts that say as much, the one with the lowest label stands",
