@@ -170,21 +170,21 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/core/compose/selection.ts",
     from: "budget === null ? null : budget - retrieved;",
     to: "budget === null ? null : budget;",
-    by: ["test/core/compose", "test/core/ordering/carry-over.test.ts"],
+    by: ["test/http/routes/compose-single.test.ts", "test/service/compose/policies-reload.test.ts"],
   },
   {
     promise: "bounded: a prompt's limit counts every block",
     file: "src/core/compose/selection.ts",
     from: "left -= block.tokens;",
     to: "",
-    by: ["test/core/compose", "test/http/routes/max-prompt-tokens.test.ts"],
+    by: ["test/core/compose/selection.test.ts"],
   },
   {
     promise: "bounded: the lower of two prompt limits holds",
     file: "src/service/compose/prompt-limits.ts",
     from: "Math.min(a, b)",
     to: "Math.max(a, b)",
-    by: ["test/service/chat/engine-limits.test.ts", "test/http/routes/engine-limits.test.ts"],
+    by: ["test/service/compose/prompt-limits.test.ts"],
   },
   {
     promise: "bounded: a body sent in chunks is too large as well",
@@ -198,7 +198,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/service/scopes/user-queues.ts",
     from: "if (waiting >= maxWaiting) throw",
     to: "if (waiting < 0) throw",
-    by: ["test/http/routes/concurrency.test.ts"],
+    by: ["test/http/guards/admission.test.ts"],
   },
   {
     promise: "streams: chunks keep their order",
