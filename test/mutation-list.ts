@@ -191,7 +191,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/http/guards/body.ts",
     from: "if (received > maxBytes) return tooLarge(c, limits);",
     to: "",
-    by: ["test/http/guards/limits.test.ts"],
+    by: ["test/http/guards/chunked-body.test.ts"],
   },
   {
     promise: "bounded: a user's queue is full at some time",
@@ -219,7 +219,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/engines/responses/response-events.ts",
     from: 'this.#open?.kind === "call" && this.#open.index === at;',
     to: 'this.#open?.kind === "call";',
-    by: ["test/http/routes/responses-by-chat.test.ts"],
+    by: ["test/engines/responses/response-events.test.ts"],
   },
   {
     promise: "Anthropic: fragments of a tool call have its place",
