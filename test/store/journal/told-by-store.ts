@@ -122,7 +122,7 @@ function exportedRows(name: string, rows: readonly ExportedRow[]) {
     name === "conversations"
       ? { created_at: null }
       : name === "index_nodes"
-        ? { last_used: null, used_at: null, bracketed: null }
+        ? { last_used: null, used_at: null }
         : {};
   return sorted(rows.map((row) => ({ ...row, ...untold })));
 }
