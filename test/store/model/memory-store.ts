@@ -5,46 +5,23 @@
  */
 
 import {
-  type ConversationId,
-  type Digest,
   EMPTY_SCOPE,
   type FirstTokenTime,
   type MemoryId,
-  type NodeId,
   ownWords,
   QuoteSearch,
-  type RequestId,
   type Scope,
   type StoredScope,
-  type Turn,
-  type TurnId,
-  type UserId,
 } from "../../../src/core/index.js";
 import {
-  type AnsweredRequest,
   type CommitBase,
-  type ComposeRecord,
   type DeletionCounts,
-  type EngineReport,
-  type ExpiredTurns,
-  type ExpiryRecord,
-  type ExportedUser,
-  type ForgetRecord,
-  type FoundQuotes,
   isSameVersion,
-  type LoadedScope,
-  type PendingSourceDeletions,
-  type PromptHistory,
-  type ScannedTurns,
-  type ScopeCounts,
   type ScopeDelta,
   type ScopeQuotes,
   type ScopesFound,
-  type ServedRequest,
   StaleScopeError,
   type Store,
-  type StoredHistory,
-  type StoredResponse,
   type StoredVersion,
 } from "../../../src/store/api/store.js";
 import { exportScope } from "./exported-scope.js";
@@ -77,17 +54,13 @@ export class MemoryStore implements Store {
   readonly #uses = new Map<string, number>();
   #lastScopeId = 0;
 
-  async idle(): Promise<void> {}
+  readonly idle: Store["idle"] = async () => {};
 
-  async versionOf(scope: Scope): Promise<StoredVersion | null> {
-    return versionOf(this.#kept(scope));
-  }
+  readonly versionOf: Store["versionOf"] = async (scope) => versionOf(this.#kept(scope));
 
-  async deletionsOf(tenant: string, userId: UserId): Promise<DeletionCounts> {
-    return this.#user({ tenant, userId }).deletions;
-  }
+  readonly deletionsOf: Store["deletionsOf"] = async (tenant, userId) => this.#user({ tenant, userId }).deletions;
 
-  async loadScope(scope: Scope, conversationId: ConversationId | null = null): Promise<LoadedScope> {
+  readonly loadScope: Store["loadScope"] = async (scope, conversationId = null) => {
     const kept = this.#kept(scope);
     const { deletions, forgotten } = this.#user(scope);
     const state = kept?.state ?? EMPTY_SCOPE;
@@ -98,52 +71,37 @@ export class MemoryStore implements Store {
       newestAt: kept?.newestRequests()[0]?.at ?? 0,
       conversation: conversationId === null ? null : (kept?.conversation(conversationId) ?? []),
     };
-  }
+  };
 
-  async loadConversation(scope: Scope, id: ConversationId): Promise<Turn[]> {
-    return this.#kept(scope)?.conversation(id) ?? [];
-  }
+  readonly loadConversation: Store["loadConversation"] = async (scope, id) => this.#kept(scope)?.conversation(id) ?? [];
 
-  async knownHistory(): Promise<null> {
-    return null;
-  }
+  readonly knownHistory: Store["knownHistory"] = async () => null;
 
-  async findHistory(scope: Scope, id: ConversationId): Promise<StoredHistory | null> {
-    return this.#kept(scope)?.history(id) ?? null;
-  }
+  readonly findHistory: Store["findHistory"] = async (scope, id) => this.#kept(scope)?.history(id) ?? null;
 
-  commitCompose(scope: Scope, base: CommitBase, { delta, ...record }: ComposeRecord): Promise<StoredVersion> {
+  readonly commitCompose: Store["commitCompose"] = (scope, base, { delta, ...record }) => {
     // As far as it is stored; the rest may be of any size.
     const { turn, given, restated, head, sections, leaf } = record.composition;
     const composition = { turn, given, restated, head, sections, leaf };
     const own = structuredClone({ ...record, composition });
     return this.#commit(scope, base, delta, record.at, (kept) => kept.compose(own));
-  }
+  };
 
-  commitEviction(scope: Scope, base: CommitBase, delta: ScopeDelta, ids: readonly RequestId[]): Promise<StoredVersion> {
-    return this.#commit(scope, base, delta, 0, (kept) => {
+  readonly commitEviction: Store["commitEviction"] = (scope, base, delta, ids) =>
+    this.#commit(scope, base, delta, 0, (kept) => {
       for (const id of ids) kept.changeRequest(id, { evicted: true });
     });
-  }
 
-  commitWithdrawal(scope: Scope, base: CommitBase, delta: ScopeDelta, turn: TurnId): Promise<StoredVersion> {
-    return this.#commit(scope, base, delta, 0, (kept) => kept.withdraw(turn));
-  }
+  readonly commitWithdrawal: Store["commitWithdrawal"] = (scope, base, delta, turn) =>
+    this.#commit(scope, base, delta, 0, (kept) => kept.withdraw(turn));
 
-  commitChanges(scope: Scope, base: CommitBase, delta: ScopeDelta): Promise<StoredVersion> {
-    return this.#commit(scope, base, delta, 0, () => {});
-  }
+  readonly commitChanges: Store["commitChanges"] = (scope, base, delta) =>
+    this.#commit(scope, base, delta, 0, () => {});
 
-  commitReport(
-    scope: Scope,
-    base: CommitBase,
-    delta: ScopeDelta,
-    { id, observed }: { readonly id: RequestId; readonly observed: EngineReport },
-  ): Promise<StoredVersion> {
-    return this.#commit(scope, base, delta, 0, (kept) => kept.changeRequest(id, { observed: { ...observed } }));
-  }
+  readonly commitReport: Store["commitReport"] = (scope, base, delta, { id, observed }) =>
+    this.#commit(scope, base, delta, 0, (kept) => kept.changeRequest(id, { observed: { ...observed } }));
 
-  commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord): Promise<StoredVersion> {
+  readonly commitForgetting: Store["commitForgetting"] = (scope, base, record) => {
     const { delta, memoryId, quotes, isInSource, at } = record;
     return this.#commit(scope, base, delta, at, (kept) => {
       kept.forget(record);
@@ -154,36 +112,34 @@ export class MemoryStore implements Store {
       user.deletions = { ...user.deletions, memories: user.deletions.memories + 1 };
       if (isInSource) user.pending.add(memoryId);
     });
-  }
+  };
 
-  commitExpiry(scope: Scope, base: CommitBase, { delta, turns, sections }: ExpiryRecord): Promise<StoredVersion> {
-    return this.#commit(scope, base, delta, 0, (kept) => {
+  readonly commitExpiry: Store["commitExpiry"] = (scope, base, { delta, turns, sections }) =>
+    this.#commit(scope, base, delta, 0, (kept) => {
       kept.removeTurns(turns.expired.map(({ id }) => id));
       for (const section of sections) kept.sections.delete(section);
     });
-  }
 
-  async commitEnd(scope: Scope, base: CommitBase): Promise<void> {
+  readonly commitEnd: Store["commitEnd"] = async (scope, base) => {
     if (this.#checked(scope, base) === null) throw new StaleScopeError("there is no such scope");
     this.#scopes.delete(scopeKey(scope));
-  }
+  };
 
-  async countFirstTokenTimes(engine: string): Promise<number> {
-    return this.#firstTokenTimes.get(engine)?.count ?? 0;
-  }
+  readonly countFirstTokenTimes: Store["countFirstTokenTimes"] = async (engine) =>
+    this.#firstTokenTimes.get(engine)?.count ?? 0;
 
-  async firstTokenTimes(engine: string, count: number, most: number): Promise<FirstTokenTime[]> {
+  readonly firstTokenTimes: Store["firstTokenTimes"] = async (engine, count, most) => {
     const kept = this.#firstTokenTimes.get(engine) ?? NO_TIMES;
     const last = Math.max(0, kept.last.length - (kept.count - count));
     return kept.last.slice(Math.max(0, last - most), last);
-  }
+  };
 
-  async keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): Promise<void> {
+  readonly keepFirstTokenTime: Store["keepFirstTokenTime"] = async (engine, time, most) => {
     const { count, last } = this.#firstTokenTimes.get(engine) ?? NO_TIMES;
     this.#firstTokenTimes.set(engine, { count: count + 1, last: [...last, { ...time }].slice(-most) });
-  }
+  };
 
-  async findQuotes(tenant: string, userId: UserId, memoryId: MemoryId, texts: readonly string[]): Promise<FoundQuotes> {
+  readonly findQuotes: Store["findQuotes"] = async (tenant, userId, memoryId, texts) => {
     const all = new Set(texts);
     const rendered = new Set<string>();
     const others = new Map<number, Set<string>>();
@@ -204,29 +160,27 @@ export class MemoryStore implements Store {
       scopes.set(id, { search, looked: new Map(), quoting: new Set() });
     }
     return { texts: [...all], rendered: [...rendered], scopes };
-  }
+  };
 
-  async eraseQuotes({ scopes }: FoundQuotes): Promise<void> {
+  readonly eraseQuotes: Store["eraseQuotes"] = async ({ scopes }) => {
     for (const kept of this.#scopes.values()) {
       const quotes = scopes.get(kept.id);
       if (quotes === undefined) continue;
       kept.erase(quotes.search);
       kept.responses.clear();
     }
-  }
+  };
 
-  async scopesWithMemory(tenant: string, memoryId: MemoryId): Promise<ScopesFound> {
-    return this.#found(
+  readonly scopesWithMemory: Store["scopesWithMemory"] = async (tenant, memoryId) =>
+    this.#found(
       ({ scope, state }) =>
         scope.tenant === tenant && state.register.versions.some((version) => version.memoryId === memoryId),
     );
-  }
 
-  async scopesWithOldTurns(before: number): Promise<ScopesFound> {
-    return this.#found((kept) => [...kept.turns.values()].some((turn) => kept.isOld(turn, before)));
-  }
+  readonly scopesWithOldTurns: Store["scopesWithOldTurns"] = async (before) =>
+    this.#found((kept) => [...kept.turns.values()].some((turn) => kept.isOld(turn, before)));
 
-  async scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number): Promise<ScannedTurns> {
+  readonly scanTurns: Store["scanTurns"] = async (scope, before, after, most) => {
     const kept = this.#kept(scope);
     if (kept === null) return { expired: [], remaining: [], next: null };
     const later = [...kept.turns.values()].filter(({ turn }) => turn.id > after);
@@ -236,31 +190,20 @@ export class MemoryStore implements Store {
       remaining: page.filter((turn) => !kept.isOld(turn, before)).map(namingOf),
       next: later.length > page.length ? (page.at(-1)?.turn.id ?? null) : null,
     };
-  }
+  };
 
-  async findExpired(scope: Scope, before: number, among: readonly TurnId[]): Promise<ExpiredTurns> {
-    return this.#kept(scope)?.expired(before, among) ?? { expired: [], live: [] };
-  }
+  readonly findExpired: Store["findExpired"] = async (scope, before, among) =>
+    this.#kept(scope)?.expired(before, among) ?? { expired: [], live: [] };
 
-  async emptyLog(): Promise<void> {}
+  readonly emptyLog: Store["emptyLog"] = async () => {};
 
-  async findRequest(scope: Scope, id: RequestId, said: Parameters<Store["findRequest"]>[2] = []) {
-    const found: AnsweredRequest | null = this.#kept(scope)?.answered(id, said) ?? null;
-    return found;
-  }
+  readonly findRequest: Store["findRequest"] = async (scope, id, said = []) =>
+    this.#kept(scope)?.answered(id, said) ?? null;
 
-  async findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null> {
-    return this.#kept(scope)?.responses.get(id)?.response ?? null;
-  }
+  readonly findResponse: Store["findResponse"] = async (scope, id) =>
+    this.#kept(scope)?.responses.get(id)?.response ?? null;
 
-  async keepResponse(
-    scope: Scope,
-    deletions: DeletionCounts,
-    id: Digest,
-    response: StoredResponse,
-    continued: Digest | null,
-    most: number,
-  ): Promise<void> {
+  readonly keepResponse: Store["keepResponse"] = async (scope, deletions, id, response, continued, most) => {
     const kept = this.#kept(scope);
     if (kept === null || !this.#areStill(scope, deletions) || !kept.requests.has(response.requestId)) return;
     const { tenant } = scope;
@@ -275,66 +218,60 @@ export class MemoryStore implements Store {
       .flatMap(({ responses }) => [...responses].map(([name, one]) => ({ responses, name, used: one.used })))
       .sort((a, b) => b.used - a.used);
     for (const { responses, name } of ofTenant.slice(most)) responses.delete(name);
-  }
+  };
 
-  async findLiveRequests(tenant: string, ids: readonly RequestId[]) {
-    return [...this.#scopes.values()]
+  readonly findLiveRequests: Store["findLiveRequests"] = async (tenant, ids) =>
+    [...this.#scopes.values()]
       .filter(({ scope }) => scope.tenant === tenant)
       .flatMap(({ scope, requests }) =>
         [...requests.values()]
           .filter(({ id, evicted }) => ids.includes(id) && !evicted)
           .map(({ id, leaf, turn }) => ({ scope, requestId: id, leaf, turn })),
       );
-  }
 
-  async countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number): Promise<number> {
+  readonly countServedSince: Store["countServedSince"] = async (scope, leaf, turn, most) => {
     const later = (this.#kept(scope)?.newestRequests() ?? []).filter((request) => request.turn > turn);
     return Math.min(most, later.filter((request) => request.leaf === leaf && !request.evicted).length);
-  }
+  };
 
-  async findServed(scope: Scope, id: RequestId): Promise<ServedRequest | null> {
+  readonly findServed: Store["findServed"] = async (scope, id) => {
     const request = this.#kept(scope)?.requests.get(id);
     return request === undefined ? null : servedOf(request);
-  }
+  };
 
-  async findWorker(scope: Scope, turn: TurnId): Promise<string | null> {
-    return this.#kept(scope)?.requestOf(turn)?.answer.worker ?? null;
-  }
+  readonly findWorker: Store["findWorker"] = async (scope, turn) =>
+    this.#kept(scope)?.requestOf(turn)?.answer.worker ?? null;
 
-  async findReportedBefore(scope: Scope, turn: TurnId): Promise<ServedRequest | null> {
-    return this.#kept(scope)?.reportedBefore(turn) ?? null;
-  }
+  readonly findReportedBefore: Store["findReportedBefore"] = async (scope, turn) =>
+    this.#kept(scope)?.reportedBefore(turn) ?? null;
 
-  async underWaySince(scope: Scope, since: number): Promise<number | null> {
-    return this.#kept(scope)?.underWaySince(since) ?? null;
-  }
+  readonly underWaySince: Store["underWaySince"] = async (scope, since) =>
+    this.#kept(scope)?.underWaySince(since) ?? null;
 
-  async findPromptHistory(scope: Scope, id: RequestId): Promise<PromptHistory | null> {
-    return this.#kept(scope)?.promptHistory(id) ?? null;
-  }
+  readonly findPromptHistory: Store["findPromptHistory"] = async (scope, id) =>
+    this.#kept(scope)?.promptHistory(id) ?? null;
 
-  async knownSections(scope: Scope, sections: readonly Digest[]): Promise<readonly Digest[]> {
+  readonly knownSections: Store["knownSections"] = async (scope, sections) => {
     const known = this.#kept(scope)?.sections;
     return sections.filter((section) => known?.has(section));
-  }
+  };
 
-  async counts(scope: Scope): Promise<ScopeCounts> {
+  readonly counts: Store["counts"] = async (scope) => {
     const kept = this.#kept(scope);
     if (kept === null) return { conversations: 0, turns: 0, requests: 0 };
     const conversations = new Set([...kept.turns.values()].flatMap(({ turn }) => turn.conversationId ?? []));
     return { conversations: conversations.size, turns: kept.turns.size, requests: kept.requests.size };
-  }
+  };
 
-  async liveRequests(scope: Scope, limit: number) {
+  readonly liveRequests: Store["liveRequests"] = async (scope, limit) => {
     const live = (this.#kept(scope)?.newestRequests() ?? []).filter(({ evicted }) => !evicted);
     return live.slice(0, limit).map(({ id, leaf }) => ({ requestId: id, leaf }));
-  }
+  };
 
-  async scopesOf(tenant: string, userId: UserId): Promise<Scope[]> {
-    return this.#scopesOf({ tenant, userId }).map(({ scope }) => scope);
-  }
+  readonly scopesOf: Store["scopesOf"] = async (tenant, userId) =>
+    this.#scopesOf({ tenant, userId }).map(({ scope }) => scope);
 
-  async deleteUser(tenant: string, userId: UserId, isInSource: boolean): Promise<number> {
+  readonly deleteUser: Store["deleteUser"] = async (tenant, userId, isInSource) => {
     const user = this.#user({ tenant, userId });
     user.deletions = { ...user.deletions, users: user.deletions.users + 1 };
     user.forgotten.clear();
@@ -342,36 +279,36 @@ export class MemoryStore implements Store {
     const own = this.#scopesOf({ tenant, userId });
     for (const { scope } of own) this.#scopes.delete(scopeKey(scope));
     return own.length;
-  }
+  };
 
-  async pendingInSource(tenant: string, userId: UserId): Promise<PendingSourceDeletions | null> {
+  readonly pendingInSource: Store["pendingInSource"] = async (tenant, userId) => {
     const { pending } = this.#user({ tenant, userId });
     if (pending.size === 0) return null;
     return { everything: pending.has(null), memoryIds: [...pending].filter((id) => id !== null).sort() };
-  }
+  };
 
-  async deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): Promise<void> {
+  readonly deletedFromSource: Store["deletedFromSource"] = async (tenant, userId, memoryId) => {
     this.#user({ tenant, userId }).pending.delete(memoryId);
-  }
+  };
 
-  async usersPendingInSource(): Promise<Pick<Scope, "tenant" | "userId">[]> {
+  readonly usersPendingInSource: Store["usersPendingInSource"] = async () => {
     const pending = [...this.#users.values()].filter((user) => user.pending.size > 0);
     return pending.map(({ tenant, userId }) => ({ tenant, userId }));
-  }
+  };
 
-  async exportUser(tenant: string, userId: UserId): Promise<ExportedUser> {
+  readonly exportUser: Store["exportUser"] = async (tenant, userId) => {
     const { forgotten } = this.#user({ tenant, userId });
     return {
       scopes: this.#scopesOf({ tenant, userId }).map(exportScope),
       forgottenMemories: [...forgotten].sort(),
     };
-  }
+  };
 
-  async erased(): Promise<void> {}
+  readonly erased: Store["erased"] = async () => {};
 
-  async ping(): Promise<void> {}
+  readonly ping: Store["ping"] = async () => {};
 
-  async close(): Promise<void> {}
+  readonly close: Store["close"] = async () => {};
 
   /** One commit: nothing is awaited, so nothing comes between its check and its changes. */
   async #commit(
