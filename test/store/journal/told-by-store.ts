@@ -115,7 +115,7 @@ async function toldOfUser(store: Store, userId: UserId) {
 
 /**
  * Rows as they are compared. A conversation of which the first prompt was taken back began then, or with the next; a node's times of use are
- * what was stored, or what loading derives from the nodes that extend it.
+ * what was stored, or what loading derives from the nodes that extend it. The model does not tell how a node's labels were written once.
  */
 function exportedRows(name: string, rows: readonly ExportedRow[]) {
   const untold =
