@@ -119,11 +119,7 @@ async function toldOfUser(store: Store, userId: UserId) {
  */
 function exportedRows(name: string, rows: readonly ExportedRow[]) {
   const untold =
-    name === "conversations"
-      ? { created_at: null }
-      : name === "index_nodes"
-        ? { last_used: null, used_at: null }
-        : {};
+    name === "conversations" ? { created_at: null } : name === "index_nodes" ? { last_used: null, used_at: null } : {};
   return sorted(rows.map((row) => ({ ...row, ...untold })));
 }
 
