@@ -198,7 +198,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/service/scopes/user-queues.ts",
     from: "if (waiting >= maxWaiting) throw",
     to: "if (waiting < 0) throw",
-    by: ["test/http/guards/admission.test.ts"],
+    by: ["test/service/scopes/user-queues.test.ts"],
   },
   {
     promise: "streams: chunks keep their order",
