@@ -126,7 +126,7 @@ function refuseReadOnly(sqlite: Database.Database): void {
 }
 
 /** Why a file could not be opened, as {@link DatabaseOpenError} says it. */
-export function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   const unbuilt = nativeBuildProblem(error);
   if (unbuilt !== null) return unbuilt;
   switch (faultOf(error)) {

@@ -31,7 +31,6 @@ export const isInjection = named(
   "an injection",
   isObjectOf({ b: isListOf(named("an injected block", isBlock)), a: isListOf(named("an annotation", isAnnotation)) }),
 );
-export const packedInjection = shaped<PackedInjection>("an injection", isInjection);
 
 const NO_LABELS: readonly Label[] = [];
 
