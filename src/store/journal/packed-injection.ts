@@ -1,16 +1,5 @@
 import type { Annotation, InjectedBlock, Injection, Label } from "../../core/index.js";
-import {
-  isArrayOf,
-  isEither,
-  isInt,
-  isInts,
-  isListOf,
-  isObjectOf,
-  isOneOf,
-  isText,
-  named,
-  shaped,
-} from "./row-shapes.js";
+import { isArrayOf, isEither, isInt, isInts, isListOf, isObjectOf, isOneOf, isText, named } from "./row-shapes.js";
 
 const isAnnotation = isEither(
   isObjectOf({ kind: isOneOf("order", "location"), template: isText, labels: isInts }),
