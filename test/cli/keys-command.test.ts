@@ -80,7 +80,6 @@ describe("memstem keys", () => {
     for (const args of [["keys", "list"], ["check"]])
       expect(await memstem.run(args)).toEqual({
         code: 1,
-        signal: null,
         stdout: "",
         stderr: `memstem: cannot open the database ${file}: a development version from before 0.1.0 wrote it, which this version does not read; use an empty data directory\n`,
       });

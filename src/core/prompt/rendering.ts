@@ -13,7 +13,7 @@ import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
  *   labels       = 1*( "[" 1*DIGIT "]" )
  *   annotation   = a line that begins with neither digits and a space, "[", "<" nor white space
  *
- * A block begins with its label as a bare number, which takes two tokens less than one in brackets (`npm run bench:labels`). Memory text is
+ * A block begins with its label as a bare number, which takes two tokens less than one in brackets. Memory text is
  * untrusted. Every line except the first is indented, and anything that looks like structure is escaped with a backslash (see escaping.ts),
  * so no memory can forge structure.
  */
