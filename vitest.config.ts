@@ -7,7 +7,9 @@ import { SuiteReport } from "./test/suite-report.js";
 const SLOW = [
   "test/**/*.load.test.ts",
   "test/bench/papers-benches.test.ts",
-  "test/cli/{crash,disk-faults,eval-engines,instances,replaced-packages,server-crash}.test.ts",
+  "test/cli/{crash,disk-faults,instances,replaced-packages,server-crash}.test.ts",
+  // Whole evaluations; `eval-refusals` has a small one.
+  "test/cli/eval-{engines,kills,locomo,longmemeval,plan,planted}.test.ts",
   "test/clients/**/*.test.ts",
   "test/http/problems/faults.test.ts",
   "test/integrations/langchain/page.test.ts",
@@ -17,10 +19,12 @@ const SLOW = [
   "test/store/usage-postgres/killed-server.test.ts",
 ];
 
-/** Tests of processes, of packages and in a browser: each file has a process of its own. */
+/** Tests of processes, of packages, and in a browser: each file has a process of its own. */
 const ALONE = [
   "test/{bench,cli,clients,crash,dashboard,package,postgres}/**/*.test.ts",
   "test/{ending-children,library}.test.ts",
+  // It watches what its whole process prints.
+  "test/memory/mem0-service-failures.test.ts",
 ];
 
 /** What the quick run leaves out besides: other processes, engines, models, disks, long histories. */

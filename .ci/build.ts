@@ -13,7 +13,7 @@ const BUNDLE = ["--bundle", "--minify", "--format=esm", "--target=es2022", "--lo
 mkdirSync(".tmp", { recursive: true });
 const made = mkdtempSync(join(".tmp", "build-"));
 try {
-  run("tsc", "--outDir", made);
+  run("tsc", "-p", ".ci", "--outDir", made);
   run("tsc", "-p", "src/integrations/tsconfig.langchain.json", "--outDir", made);
   run("esbuild", ...PAGE, ...BUNDLE, "--legal-comments=inline", "--log-level=warning", `--outdir=${made}/dashboard`);
   chmodSync(join(made, "cli/main.js"), 0o755);
