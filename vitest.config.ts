@@ -1,33 +1,74 @@
+import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
 import { configDefaults, defineConfig } from "vitest/config";
+import { SuiteReport } from "./test/suite-report.js";
 
-/** Tests of processes, of packages and in a browser: each file has a process of its own. */
+/** Slow by nature: kills, full disks, containers, real clients, the supply chain, load. They belong to `npm run test:all` alone. */
+const SLOW = [
+  "test/**/*.load.test.ts",
+  "test/bench/papers-benches.test.ts",
+  "test/cli/{crash,disk-faults,instances,replaced-packages,server-crash}.test.ts",
+  // Whole evaluations; `eval-refusals` has a small one.
+  "test/cli/eval-{engines,kills,locomo,longmemeval,plan,planted}.test.ts",
+  "test/clients/**/*.test.ts",
+  "test/integrations/langchain/page.test.ts",
+  "test/integrations/{ai-sdk-client,mem0-page}.test.ts",
+  "test/package/{client-package,contents,image,optional-parts,supply-chain,usage}.test.ts",
+  "test/store/postgres/server-faults.test.ts",
+  "test/store/usage-postgres/killed-server.test.ts",
+];
+
+/** Tests of processes, of packages, and in a browser: each file has a process of its own. */
 const ALONE = [
   "test/{bench,cli,clients,crash,dashboard,package,postgres}/**/*.test.ts",
   "test/{ending-children,library}.test.ts",
+  // It watches what its whole process prints.
+  "test/memory/mem0-service-failures.test.ts",
 ];
 
-export const TOGETHER = {
-  include: ["test/**/*.test.ts"],
-  exclude: [...configDefaults.exclude, ...ALONE],
-  /** For each file by itself, a third of the time would go into loading the same modules. */
-  isolate: false,
-};
+/** What the quick run leaves out besides: other processes, engines, models, disks, long histories. */
+const NOT_QUICK = [
+  "test/{bench,cli,client,clients,dashboard,docs,eval,hostile,integrations,memory,package,postgres}/**",
+  "test/*.test.ts",
+  "test/engines/{embedded,random-model}/**",
+  "test/engines/adapters/predicted-cache.test.ts",
+  "test/http/{problems,server,usage}/**",
+  "test/service/compose/{concurrency,explain-properties,long-conversations,policies-reload,residency-life}.test.ts",
+  "test/service/records/expiring*.test.ts",
+  "test/store/{database,erasure,postgres,usage-postgres}/**",
+];
 
-export const EVERYWHERE = {
-  setupFiles: ["test/property-seed.ts"],
-  globalSetup: ["test/postgres/global-setup.ts"],
-  // Many of the tests start a service or an engine, on machines that may do other things, too.
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
-  maxWorkers: 2,
-};
-
-export default defineConfig({
-  test: {
-    maxWorkers: EVERYWHERE.maxWorkers,
-    projects: [
-      { test: { name: "alone", ...EVERYWHERE, include: ALONE } },
-      { test: { name: "together", ...EVERYWHERE, ...TOGETHER } },
-    ],
-  },
+/**
+ * Three runs of the same tests: `npm run test:quick` (`--mode quick`), `npm test`, and `npm run test:all` (`--mode all`). They differ in the
+ * files they take and in how often they try each property.
+ */
+export default defineConfig(({ mode }) => {
+  const left = mode === "all" ? [] : mode === "quick" ? [...SLOW, ...NOT_QUICK] : SLOW;
+  const everywhere = {
+    env: { PROPERTY_RUNS: process.env["PROPERTY_RUNS"] ?? { all: "all", quick: "few" }[mode] ?? "fifth" },
+    setupFiles: ["test/property-seed.ts"],
+    globalSetup: ["test/postgres/global-setup.ts"],
+    // Many of the tests start a service or an engine, on machines that may do other things, too.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  };
+  const resolve = {
+    alias: [{ find: /^fast-check$/, replacement: fileURLToPath(new URL("./test/property-runs.ts", import.meta.url)) }],
+  };
+  const together = {
+    name: "together",
+    ...everywhere,
+    include: ["test/**/*.test.ts"],
+    exclude: [...configDefaults.exclude, ...ALONE, ...left],
+    /** For each file by itself, a third of the time would go into loading the same modules. */
+    isolate: false,
+  };
+  const alone = { name: "alone", ...everywhere, include: ALONE, exclude: [...configDefaults.exclude, ...left] };
+  return {
+    test: {
+      maxWorkers: Math.min(2, availableParallelism()),
+      reporters: ["default", new SuiteReport()],
+      projects: [{ resolve, test: together }, ...(mode === "quick" ? [] : [{ resolve, test: alone }])],
+    },
+  };
 });

@@ -1,22 +1,73 @@
-CREATE TABLE `blocks` (
+CREATE TABLE `instructions` (
 	`scope_id` integer NOT NULL,
-	`label` integer NOT NULL,
-	`text` text NOT NULL,
-	`text_digest` text NOT NULL,
-	`tokens` integer NOT NULL,
-	`superseded_by` integer,
-	PRIMARY KEY(`scope_id`, `label`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
+	`digest` text NOT NULL,
+	`messages` text NOT NULL,
+	PRIMARY KEY(`scope_id`, `digest`),
+	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
 );
 --> statement-breakpoint
-CREATE TABLE `conversations` (
+CREATE TABLE `journal` (
+	`seq` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`scope_id` integer NOT NULL,
-	`id` text NOT NULL,
+	`n` integer NOT NULL,
+	`kind` integer NOT NULL,
+	`at` integer NOT NULL,
+	`turn` integer NOT NULL,
 	`turns` integer NOT NULL,
+	`conversation` integer,
+	`request_id` text,
+	`leaf` integer,
+	`sum` integer NOT NULL,
+	`changes` text,
+	`said` text,
+	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE INDEX `journal_by_scope` ON `journal` (`scope_id`,`n`,`turn`,`turns`,`conversation`,`kind`);--> statement-breakpoint
+CREATE INDEX `journal_by_request` ON `journal` (`request_id`,`scope_id`) WHERE request_id is not null;--> statement-breakpoint
+CREATE TABLE `known_memories` (
+	`seq` integer PRIMARY KEY NOT NULL,
+	`scope_id` integer NOT NULL,
+	`hashes` blob NOT NULL,
+	FOREIGN KEY (`seq`) REFERENCES `journal`(`seq`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE TABLE `snapshots` (
+	`scope_id` integer PRIMARY KEY NOT NULL,
+	`n` integer NOT NULL,
+	`sum` integer NOT NULL,
+	`data` text NOT NULL,
+	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
+);
+--> statement-breakpoint
+CREATE TABLE `api_keys` (
+	`id` text PRIMARY KEY NOT NULL,
+	`tenant` text NOT NULL,
+	`secret_digest` text NOT NULL,
+	`label` text,
 	`created_at` integer NOT NULL,
-	`last_turn_at` integer NOT NULL,
-	PRIMARY KEY(`scope_id`, `id`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
+	`revoked_at` integer,
+	FOREIGN KEY (`tenant`) REFERENCES `tenants`(`tenant`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE TABLE `deletions` (
+	`bucket` integer PRIMARY KEY NOT NULL,
+	`users` integer NOT NULL,
+	`memories` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `digest_keys` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`key` blob NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE `first_token_times` (
+	`engine` text NOT NULL,
+	`number` integer NOT NULL,
+	`uncached_tokens` integer NOT NULL,
+	`cached_tokens` integer NOT NULL,
+	`ms` real NOT NULL,
+	PRIMARY KEY(`engine`, `number`)
 );
 --> statement-breakpoint
 CREATE TABLE `forgotten_memories` (
@@ -26,90 +77,42 @@ CREATE TABLE `forgotten_memories` (
 	PRIMARY KEY(`tenant`, `user_id`, `memory_id`)
 );
 --> statement-breakpoint
-CREATE TABLE `heads` (
+CREATE TABLE `responses` (
 	`scope_id` integer NOT NULL,
-	`digest` text NOT NULL,
-	`messages` text,
-	PRIMARY KEY(`scope_id`, `digest`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
-);
---> statement-breakpoint
-CREATE TABLE `index_nodes` (
-	`scope_id` integer NOT NULL,
-	`id` integer NOT NULL,
-	`parent` integer,
-	`anchor` text,
-	`run` text NOT NULL,
-	`position` integer NOT NULL,
-	`next_position` integer NOT NULL,
-	`uses` integer NOT NULL,
-	`live` integer NOT NULL,
-	`last_used` integer NOT NULL,
-	PRIMARY KEY(`scope_id`, `id`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
-);
---> statement-breakpoint
-CREATE TABLE `memory_versions` (
-	`scope_id` integer NOT NULL,
-	`memory_id` text NOT NULL,
-	`label` integer NOT NULL,
-	`current` integer NOT NULL,
-	PRIMARY KEY(`scope_id`, `memory_id`, `label`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
-);
---> statement-breakpoint
-CREATE TABLE `requests` (
-	`scope_id` integer NOT NULL,
+	`id` text NOT NULL,
+	`tenant` text NOT NULL,
+	`used` integer NOT NULL,
 	`request_id` text NOT NULL,
-	`turn` integer NOT NULL,
-	`leaf` integer NOT NULL,
-	`body` text NOT NULL,
-	`answer` text NOT NULL,
-	`evicted` integer NOT NULL,
-	`observed` text,
-	`created_at` integer NOT NULL,
-	PRIMARY KEY(`scope_id`, `request_id`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
-);
---> statement-breakpoint
-CREATE INDEX `requests_by_id` ON `requests` (`request_id`);--> statement-breakpoint
-CREATE TABLE `sections` (
-	`scope_id` integer NOT NULL,
-	`digest` text NOT NULL,
-	PRIMARY KEY(`scope_id`, `digest`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
-);
---> statement-breakpoint
-CREATE TABLE `turns` (
-	`scope_id` integer NOT NULL,
-	`id` integer NOT NULL,
-	`conversation_id` text,
-	`parent` integer,
-	`given_digests` text NOT NULL,
-	`given` text,
-	`placement` text NOT NULL,
-	`injection` text NOT NULL,
-	`head` text NOT NULL,
-	`prompt` text NOT NULL,
-	`anchor` text NOT NULL,
-	`prompt_tokens` integer NOT NULL,
-	`created_at` integer NOT NULL,
+	`held` integer NOT NULL,
+	`sent_messages` integer NOT NULL,
+	`sent` text NOT NULL,
+	`output` text NOT NULL,
 	PRIMARY KEY(`scope_id`, `id`),
-	FOREIGN KEY (`scope_id`) REFERENCES `users`(`scope_id`) ON UPDATE no action ON DELETE cascade
+	FOREIGN KEY (`scope_id`) REFERENCES `scopes`(`scope_id`) ON UPDATE no action ON DELETE cascade
 );
 --> statement-breakpoint
-CREATE INDEX `turns_conversation` ON `turns` (`scope_id`,`conversation_id`);--> statement-breakpoint
-CREATE TABLE `users` (
+CREATE INDEX `responses_by_request` ON `responses` (`request_id`,`scope_id`);--> statement-breakpoint
+CREATE INDEX `responses_by_use` ON `responses` (`tenant`,`used`);--> statement-breakpoint
+CREATE TABLE `scopes` (
 	`scope_id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`tenant` text NOT NULL,
 	`user_id` text NOT NULL,
 	`agent_id` text NOT NULL,
-	`version` integer NOT NULL,
-	`next_label` integer NOT NULL,
-	`next_node` integer NOT NULL,
-	`next_turn` integer NOT NULL,
-	`requests` integer NOT NULL,
 	`created_at` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `users_scope` ON `users` (`tenant`,`user_id`,`agent_id`);
+CREATE UNIQUE INDEX `scopes_by_name` ON `scopes` (`tenant`,`user_id`,`agent_id`);--> statement-breakpoint
+CREATE TABLE `source_deletions` (
+	`tenant` text NOT NULL,
+	`user_id` text NOT NULL,
+	`memory_id` text NOT NULL,
+	PRIMARY KEY(`tenant`, `user_id`, `memory_id`)
+);
+--> statement-breakpoint
+CREATE TABLE `tenants` (
+	`tenant` text PRIMARY KEY NOT NULL,
+	`cache_secret` text NOT NULL,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+INSERT INTO `digest_keys` (`id`, `key`) VALUES (1, randomblob(32));

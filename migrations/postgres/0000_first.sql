@@ -103,6 +103,189 @@ CREATE TABLE "memstem"."tenants" (
 	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "memstem"."usage_alerts" (
+	"rule" text PRIMARY KEY NOT NULL,
+	"number" bigint NOT NULL,
+	"is_firing" boolean NOT NULL,
+	"changed_at" bigint NOT NULL,
+	"claimed_until" bigint
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_batches" (
+	"id" text PRIMARY KEY NOT NULL,
+	"at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_causes" (
+	"tenant" text NOT NULL,
+	"step" bigint NOT NULL,
+	"start" bigint NOT NULL,
+	"group_id" bigint NOT NULL,
+	"cause" text NOT NULL,
+	"prompts" bigint NOT NULL,
+	"tokens" bigint NOT NULL,
+	"money" double precision DEFAULT 0 NOT NULL,
+	CONSTRAINT "usage_causes_tenant_step_start_group_id_cause_pk" PRIMARY KEY("tenant","step","start","group_id","cause")
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_changes" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memstem"."usage_changes_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"tenant" text NOT NULL,
+	"at" bigint NOT NULL,
+	"prompts" bigint[] NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_conversations" (
+	"id" bigint PRIMARY KEY NOT NULL,
+	"tenant" text NOT NULL,
+	"user_id" bigint NOT NULL,
+	"name" text NOT NULL,
+	"prompts" bigint DEFAULT 0 NOT NULL,
+	"prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"uncached_tokens" bigint DEFAULT 0 NOT NULL,
+	"missed_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_expected_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_reported_prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_reported_cached_tokens" bigint DEFAULT 0 NOT NULL,
+	"saved_money" double precision DEFAULT 0 NOT NULL,
+	"last_at" bigint DEFAULT 0 NOT NULL,
+	"share" double precision GENERATED ALWAYS AS (case
+    when shared_reported_prompt_tokens >= 10000
+      then shared_reported_cached_tokens::double precision / shared_reported_prompt_tokens
+    when shared_reported_prompt_tokens = 0 and shared_prompt_tokens >= 10000
+      then shared_expected_tokens::double precision / shared_prompt_tokens end) STORED
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_deleted_users" (
+	"digest" text PRIMARY KEY NOT NULL,
+	"at" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_groups" (
+	"id" bigint PRIMARY KEY NOT NULL,
+	"tenant" text NOT NULL,
+	"model" text NOT NULL,
+	"engine" text NOT NULL,
+	"layout" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_marks" (
+	"name" text PRIMARY KEY NOT NULL,
+	"text" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_notes" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memstem"."usage_notes_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"tenant" text,
+	"number" bigint NOT NULL,
+	"at" bigint NOT NULL,
+	"kind" text NOT NULL,
+	"label" text NOT NULL,
+	"model" text
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_prompts" (
+	"id" bigint PRIMARY KEY NOT NULL,
+	"tenant" text NOT NULL,
+	"number" bigint NOT NULL,
+	"user_id" bigint NOT NULL,
+	"conversation_id" bigint,
+	"group_id" bigint NOT NULL,
+	"policy" text NOT NULL,
+	"retention" text NOT NULL,
+	"request" text NOT NULL,
+	"at" bigint NOT NULL,
+	"epoch_began" text,
+	"epoch_prompts" bigint,
+	"prompt_tokens" bigint NOT NULL,
+	"expected_tokens" bigint NOT NULL,
+	"carried_tokens" bigint NOT NULL,
+	"planned_cause" text,
+	"planned_tokens" bigint,
+	"unserved_cause" text,
+	"unserved_tokens" bigint,
+	"reported_prompt_tokens" bigint,
+	"reported_cached_tokens" bigint,
+	"first_token_ms" double precision,
+	"apart" text,
+	"saved_money" double precision,
+	"missed_money" double precision
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_state" (
+	"id" integer PRIMARY KEY NOT NULL,
+	"last_id" bigint NOT NULL,
+	"kept" bigint NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_sums" (
+	"tenant" text NOT NULL,
+	"step" bigint NOT NULL,
+	"start" bigint NOT NULL,
+	"group_id" bigint NOT NULL,
+	"prompts" bigint DEFAULT 0 NOT NULL,
+	"prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"expected_tokens" bigint DEFAULT 0 NOT NULL,
+	"uncached_tokens" bigint DEFAULT 0 NOT NULL,
+	"missed_tokens" bigint DEFAULT 0 NOT NULL,
+	"reported_prompts" bigint DEFAULT 0 NOT NULL,
+	"reported_prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"reported_cached_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_expected_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_reported_prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_reported_cached_tokens" bigint DEFAULT 0 NOT NULL,
+	"below_minimum_prompts" bigint DEFAULT 0 NOT NULL,
+	"below_minimum_tokens" bigint DEFAULT 0 NOT NULL,
+	"expired_prompts" bigint DEFAULT 0 NOT NULL,
+	"expired_tokens" bigint DEFAULT 0 NOT NULL,
+	"timed_prompts" bigint DEFAULT 0 NOT NULL,
+	"first_token_ms" double precision DEFAULT 0 NOT NULL,
+	"saved_money" double precision DEFAULT 0 NOT NULL,
+	"missed_money" double precision DEFAULT 0 NOT NULL,
+	CONSTRAINT "usage_sums_tenant_step_start_group_id_pk" PRIMARY KEY("tenant","step","start","group_id")
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_tenants" (
+	"tenant" text PRIMARY KEY NOT NULL,
+	"prompts" bigint DEFAULT 0 NOT NULL,
+	"notes" bigint DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_times" (
+	"tenant" text NOT NULL,
+	"step" bigint NOT NULL,
+	"start" bigint NOT NULL,
+	"group_id" bigint NOT NULL,
+	"bin" integer NOT NULL,
+	"prompts" bigint NOT NULL,
+	CONSTRAINT "usage_times_tenant_step_start_group_id_bin_pk" PRIMARY KEY("tenant","step","start","group_id","bin")
+);
+--> statement-breakpoint
+CREATE TABLE "memstem"."usage_users" (
+	"id" bigint PRIMARY KEY NOT NULL,
+	"tenant" text NOT NULL,
+	"name" text NOT NULL,
+	"agent" text NOT NULL,
+	"conversations" bigint DEFAULT 0 NOT NULL,
+	"prompts" bigint DEFAULT 0 NOT NULL,
+	"prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"uncached_tokens" bigint DEFAULT 0 NOT NULL,
+	"missed_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_expected_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_reported_prompt_tokens" bigint DEFAULT 0 NOT NULL,
+	"shared_reported_cached_tokens" bigint DEFAULT 0 NOT NULL,
+	"saved_money" double precision DEFAULT 0 NOT NULL,
+	"last_at" bigint DEFAULT 0 NOT NULL,
+	"share" double precision GENERATED ALWAYS AS (case
+    when shared_reported_prompt_tokens >= 10000
+      then shared_reported_cached_tokens::double precision / shared_reported_prompt_tokens
+    when shared_reported_prompt_tokens = 0 and shared_prompt_tokens >= 10000
+      then shared_expected_tokens::double precision / shared_prompt_tokens end) STORED
+);
+--> statement-breakpoint
 ALTER TABLE "memstem"."api_keys" ADD CONSTRAINT "api_keys_tenant_tenants_tenant_fk" FOREIGN KEY ("tenant") REFERENCES "memstem"."tenants"("tenant") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "journal_by_scope" ON "memstem"."journal" USING btree ("scope_id","n");--> statement-breakpoint
 CREATE INDEX "journal_by_conversation" ON "memstem"."journal" USING btree ("scope_id","conversation","n") WHERE "memstem"."journal"."conversation" is not null;--> statement-breakpoint
@@ -110,4 +293,97 @@ CREATE INDEX "journal_by_request" ON "memstem"."journal" USING btree ("request_i
 CREATE INDEX "known_memories_by_scope" ON "memstem"."known_memories" USING btree ("scope_id");--> statement-breakpoint
 CREATE INDEX "responses_by_use" ON "memstem"."responses" USING btree ("tenant","used");--> statement-breakpoint
 CREATE UNIQUE INDEX "scopes_by_name" ON "memstem"."scopes" USING btree ("tenant","user_id","agent_id");--> statement-breakpoint
-ALTER TABLE "memstem"."journal" SET (toast_tuple_target = 8160);
+CREATE INDEX "usage_batches_by_time" ON "memstem"."usage_batches" USING btree ("at");--> statement-breakpoint
+CREATE INDEX "usage_causes_by_start" ON "memstem"."usage_causes" USING btree ("step","start");--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_conversations_by_name" ON "memstem"."usage_conversations" USING btree ("user_id","name");--> statement-breakpoint
+CREATE INDEX "usage_conversations_by_missed" ON "memstem"."usage_conversations" USING btree ("tenant","missed_tokens");--> statement-breakpoint
+CREATE INDEX "usage_conversations_by_share" ON "memstem"."usage_conversations" USING btree ("tenant","share") WHERE "memstem"."usage_conversations"."share" is not null;--> statement-breakpoint
+CREATE INDEX "usage_conversations_by_time" ON "memstem"."usage_conversations" USING btree ("tenant","last_at");--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_groups_by_name" ON "memstem"."usage_groups" USING btree ("tenant","model","engine","layout");--> statement-breakpoint
+CREATE INDEX "usage_notes_by_time" ON "memstem"."usage_notes" USING btree ("tenant","at");--> statement-breakpoint
+CREATE INDEX "usage_notes_by_age" ON "memstem"."usage_notes" USING btree ("at");--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_prompts_by_request" ON "memstem"."usage_prompts" USING btree ((user_id::text || ' ' || request));--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_prompts_by_number" ON "memstem"."usage_prompts" USING btree ("tenant","number");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_user" ON "memstem"."usage_prompts" USING btree ("user_id","number");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_conversation" ON "memstem"."usage_prompts" USING btree ("conversation_id","number") WHERE "memstem"."usage_prompts"."conversation_id" is not null;--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_group" ON "memstem"."usage_prompts" USING btree ("group_id","number");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_planned" ON "memstem"."usage_prompts" USING btree ("tenant","planned_cause","number") WHERE "memstem"."usage_prompts"."planned_cause" is not null;--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_unserved" ON "memstem"."usage_prompts" USING btree ("tenant","unserved_cause","number") WHERE "memstem"."usage_prompts"."unserved_cause" is not null;--> statement-breakpoint
+CREATE INDEX "usage_sums_by_start" ON "memstem"."usage_sums" USING btree ("step","start");--> statement-breakpoint
+CREATE INDEX "usage_times_by_start" ON "memstem"."usage_times" USING btree ("step","start");--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_users_by_name" ON "memstem"."usage_users" USING btree ("tenant","name","agent");--> statement-breakpoint
+CREATE INDEX "usage_users_by_missed" ON "memstem"."usage_users" USING btree ("tenant","missed_tokens");--> statement-breakpoint
+CREATE INDEX "usage_users_by_share" ON "memstem"."usage_users" USING btree ("tenant","share") WHERE "memstem"."usage_users"."share" is not null;--> statement-breakpoint
+CREATE INDEX "usage_users_by_time" ON "memstem"."usage_users" USING btree ("tenant","last_at");--> statement-breakpoint
+ALTER TABLE "memstem"."journal" SET (toast_tuple_target = 8160);--> statement-breakpoint
+INSERT INTO "memstem"."usage_state" ("id", "last_id", "kept") VALUES (1, 0, 0);--> statement-breakpoint
+-- Commits units of different scopes in one round trip; see commit-at-once.ts. Another body is another function: instances of the version
+-- before may still call this one. Each statement in it sees what was committed before it began, so what the locks were waited for.
+-- "units" build on what their scopes have ("base_n", "base_sum"), "scopes" are new; both hold unless something of the user was deleted since.
+-- Numbers in place of texts are places in "bodies". Gives the scopes of the units that were current; the others change nothing.
+CREATE FUNCTION "memstem"."commit_units" (
+  bucket_locks integer, buckets integer[], locks bigint[],
+  units json, scopes json, records json, memories json, snapshots json, shared json, bodies text[]
+) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  stored bigint[];
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(bucket_locks, b) FROM unnest(buckets) AS b;
+  PERFORM pg_advisory_xact_lock(l) FROM unnest(locks) AS l;
+
+  stored := array(
+    SELECT u.scope_id
+    FROM json_to_recordset(units) AS u (scope_id bigint, tenant text, user_id text, agent_id text,
+      base_n integer, base_sum bigint, bucket integer, users bigint, memories bigint)
+    JOIN memstem.scopes s ON s.scope_id = u.scope_id
+      AND s.tenant = u.tenant AND s.user_id = u.user_id AND s.agent_id = u.agent_id
+    JOIN LATERAL (SELECT n, sum FROM memstem.journal WHERE scope_id = u.scope_id ORDER BY n DESC LIMIT 1) j
+      ON j.n = u.base_n AND j.sum = u.base_sum
+    LEFT JOIN memstem.deletions d ON d.bucket = u.bucket
+    WHERE u.users IS NULL OR (coalesce(d.users, 0) = u.users AND coalesce(d.memories, 0) = u.memories));
+
+  IF scopes IS NOT NULL THEN
+    WITH begun AS (
+      INSERT INTO memstem.scopes (scope_id, tenant, user_id, agent_id, created_at) OVERRIDING SYSTEM VALUE
+      SELECT u.scope_id, u.tenant, u.user_id, u.agent_id, u.created_at
+      FROM json_to_recordset(scopes) AS u (scope_id bigint, tenant text, user_id text, agent_id text,
+        created_at bigint, bucket integer, users bigint, memories bigint)
+      LEFT JOIN memstem.deletions d ON d.bucket = u.bucket
+      WHERE u.users IS NULL OR (coalesce(d.users, 0) = u.users AND coalesce(d.memories, 0) = u.memories)
+      ON CONFLICT DO NOTHING
+      RETURNING scope_id)
+    SELECT stored || array_agg(scope_id) INTO stored FROM begun;
+  END IF;
+
+  INSERT INTO memstem.journal (scope_id, n, kind, turn, turns, conversation, request_id, leaf, at, sum, changes, said)
+  SELECT r.scope_id, r.n, r.kind, r.turn, r.turns, r.conversation, r.request_id, r.leaf, r.at, r.sum, bodies[r.changes], bodies[r.said]
+  FROM json_to_recordset(records) AS r (scope_id bigint, n integer, kind smallint, turn integer, turns integer, conversation bigint,
+    request_id text, leaf bigint, at bigint, sum bigint, changes integer, said integer)
+  WHERE r.scope_id = ANY (stored);
+
+  IF memories IS NOT NULL THEN
+    INSERT INTO memstem.known_memories (scope_id, hashes)
+    SELECT r.scope_id, r.hashes FROM json_to_recordset(memories) AS r (scope_id bigint, hashes integer[])
+    WHERE r.scope_id = ANY (stored);
+  END IF;
+
+  IF snapshots IS NOT NULL THEN
+    INSERT INTO memstem.snapshots (scope_id, n, sum, data)
+    SELECT r.scope_id, r.n, r.sum, bodies[r.data]
+    FROM json_to_recordset(snapshots) AS r (scope_id bigint, n integer, sum bigint, data integer)
+    WHERE r.scope_id = ANY (stored)
+    ON CONFLICT (scope_id) DO UPDATE SET n = excluded.n, sum = excluded.sum, data = excluded.data;
+  END IF;
+
+  IF shared IS NOT NULL THEN
+    INSERT INTO memstem.instructions (scope_id, digest, messages)
+    SELECT r.scope_id, r.digest, bodies[r.messages]
+    FROM json_to_recordset(shared) AS r (scope_id bigint, digest text, messages integer)
+    WHERE r.scope_id = ANY (stored)
+    ON CONFLICT (scope_id, digest) DO NOTHING;
+  END IF;
+
+  RETURN QUERY SELECT unnest(stored);
+END;
+$$;

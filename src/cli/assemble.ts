@@ -29,7 +29,6 @@ import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { journalIn } from "../store/sqlite/open-journal.js";
-import type { UpgradeListener } from "../store/upgrade/upgrade-progress.js";
 import { ThreadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { USAGE_DATABASE } from "./data-directory.js";
 import { countO200k, loadO200k } from "./o200k.js";
@@ -52,20 +51,15 @@ type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
  * Puts the service together from settings: the one place where concrete parts are chosen. Tokens are counted as the engine inside reads
  * them, where there is one. Throws `DatabaseOpenError` where the data directory cannot be used.
  */
-export function assemble(
-  settings: Settings,
-  source?: MemorySource | null,
-  inside: Inside | null = null,
-  onUpgrade?: UpgradeListener,
-): Memstem {
-  return assembleOn(openDataDir(settings, onUpgrade), settings, source, inside);
+export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
+  return assembleOn(openDataDir(settings), settings, source, inside);
 }
 
-/** The same, for a program of its caller's: nothing is written to standard error. With the caller's own Mem0, where there is one. */
+/** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
 export function assembleInside(settings: Settings, own: OwnMem0 | null): Memstem {
   loadO200k();
   const source = own === null ? undefined : limited(openOwnMem0(own), settings);
-  return assemble(settings, source, null, () => {});
+  return assemble(settings, source);
 }
 
 /** The service with who may ask it: the API keys of its database, which are open for as long as it is, and the configured one. */
@@ -81,9 +75,8 @@ export function assembleWithKeys(
   settings: Settings,
   source?: MemorySource | null,
   inside: Inside | null = null,
-  onUpgrade?: UpgradeListener,
 ): AssembledService {
-  const database = openDataDir(settings, onUpgrade);
+  const database = openDataDir(settings);
   const opened = source === undefined ? openSourceBeside(database, settings) : source;
   const memstem = assembleOn(database, settings, opened, inside);
   const storedKeys = namingFaults(new StoredApiKeys(database));
@@ -98,10 +91,9 @@ export async function assembleWhereStored(
   settings: Settings,
   source?: MemorySource | null,
   inside: Inside | null = null,
-  onUpgrade?: UpgradeListener,
 ): Promise<AssembledService> {
   const { databaseUrl, apiKey } = settings;
-  if (databaseUrl === undefined) return assembleWithKeys(settings, source, inside, onUpgrade);
+  if (databaseUrl === undefined) return assembleWithKeys(settings, source, inside);
   const opened = source === undefined ? openSource(settings) : source;
   const { openPostgres } = await import("../store/postgres/open-postgres.js");
   const { ThreadedPostgresUsageLog } = await import("../store/usage-postgres/threaded-postgres-usage-log.js");

@@ -9,6 +9,7 @@ import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/read-options.js";
 import { assemble } from "./assemble.js";
+import type { Invocation } from "./invocation.js";
 import { progressBar } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 
@@ -26,14 +27,18 @@ const named = z.object({ workers: field.workers.nullable().default(null) });
  * Composes a file's requests and writes an answer for each, in the order in which they are to be executed. An invalid request is an
  * error on its own line. Rejects where a file cannot be read or written; what was answered before is stored.
  */
-export async function runBatch(file: string, { out, window, workers }: BatchOptions): Promise<BatchProgress> {
-  const settings = readSettings(process.env);
+export async function runBatch(
+  file: string,
+  { out, window, workers }: BatchOptions,
+  { env, stdout, stderr }: Pick<Invocation, "env" | "stdout" | "stderr">,
+): Promise<BatchProgress> {
+  const settings = readSettings(env);
   const names = readOptions(named, { workers: workers?.split(",") }).workers;
   const total = await countLines(file);
-  const output: Writable = out === undefined ? process.stdout : createWriteStream(out);
+  const output: Writable = out === undefined ? stdout : createWriteStream(out);
   await opened(output, out);
   const memstem = assemble(settings);
-  const bar = progressBar("composing", total);
+  const bar = progressBar(stderr, "composing", total);
   let end: BatchProgress = { read: 0, found: 0, composed: 0, failed: 0 };
   try {
     const inputs = batchLines(streamOf(file), {

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { type Environment, type Invocation, onStop } from "./invocation.js";
 import { readSettings } from "./settings.js";
 
 /** What opens an address in the user's browser, by system. */
@@ -12,24 +13,28 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...str
  * Serves the dashboard on a directory's data, on a free port of the loopback, opens its try-it view in the browser, and resolves when the
  * process was told to end and the service has stopped.
  */
-export async function showDemoPage(dataDir: string, print: (line: string) => void): Promise<void> {
+export async function showDemoPage(dataDir: string, { env, print, signals, stderr }: Invocation): Promise<void> {
   const told = new Promise<void>((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+    const ignore = onStop(signals, () => {
+      // The next one is the process's own to take.
+      ignore();
+      resolve();
+    });
   });
   const { startService } = await import("./serve.js");
   const settings = { MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "warn" };
-  const service = await startService(readSettings(settings));
+  const service = await startService(readSettings(settings), stderr);
   const address = `${service.address}/dashboard#/try`;
   print(`\nThe dashboard is at ${address}\nCtrl-C ends it, and deletes the demo's data.`);
-  openInBrowser(address);
+  openInBrowser(address, env);
   await told;
   await service.stop();
 }
 
 /** Opens an address in the browser, if the machine has one: whoever has none was shown the address. */
-function openInBrowser(address: string): void {
+function openInBrowser(address: string, env: Environment): void {
   const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
-  const opener = spawn(command, [...args, address], { stdio: "ignore", detached: true });
+  const opener = spawn(command, [...args, address], { stdio: "ignore", detached: true, env });
   opener.once("error", () => {});
   opener.unref();
 }

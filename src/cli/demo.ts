@@ -14,10 +14,12 @@ import {
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
 import { showDemoPage } from "./demo-page.js";
+import type { Invocation } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
 import { needEmbeddedMem0 } from "./optional-packages.js";
 import { withProgress } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
+import { STOPPED } from "./stop-signal.js";
 
 /** What `memstem demo` was asked for. */
 export interface DemoOptions {
@@ -38,23 +40,23 @@ const NO_ANSWER = "I don't know.";
  * Loads a conversation's facts into embedded Mem0, searches for each of its questions, and shows what an engine would have to prefill
  * for them with Mem0's README prompt and with memstem; with `open`, also in the dashboard. All in a directory of its own, which is removed again.
  */
-export async function runDemo(options: DemoOptions, print: (line: string) => void): Promise<void> {
+export async function runDemo(options: DemoOptions, call: Invocation): Promise<void> {
   needEmbeddedMem0("demo");
   const conversation = await readConversation(options);
   const dataDir = await mkdtemp(join(tmpdir(), "memstem-demo-"));
   const interrupt = () => {
     rmSync(dataDir, { recursive: true, force: true });
-    process.exit(130);
+    call.exit(STOPPED);
   };
-  process.once("SIGINT", interrupt);
+  call.signals.on("SIGINT", interrupt);
   try {
-    await printFigures(conversation, options, dataDir, print);
+    await printFigures(conversation, options, dataDir, call);
     if (options.open !== true) return;
-    process.off("SIGINT", interrupt);
-    await showDemoPage(dataDir, print);
+    call.signals.off("SIGINT", interrupt);
+    await showDemoPage(dataDir, call);
   } finally {
     await rm(dataDir, { recursive: true, force: true });
-    process.off("SIGINT", interrupt);
+    call.signals.off("SIGINT", interrupt);
   }
 }
 
@@ -62,7 +64,7 @@ async function printFigures(
   conversation: LocomoConversation,
   options: DemoOptions,
   dataDir: string,
-  print: (line: string) => void,
+  { print, stderr }: Pick<Invocation, "print" | "stderr">,
 ): Promise<void> {
   const questions = conversation.questions.slice(0, options.limit);
   const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }));
@@ -70,14 +72,14 @@ async function printFigures(
   try {
     const scope: Scope = { tenant: "default", userId: "demo" as UserId, agentId: null };
     const signal = new AbortController().signal;
-    await withProgress("loading memories", conversation.observations.length, async (step) => {
+    await withProgress(stderr, "loading memories", conversation.observations.length, async (step) => {
       for (const { text } of conversation.observations) {
         await source.add(scope, [{ text }], signal);
         step();
       }
     });
     const searchMs: number[] = [];
-    const asked = await withProgress("searching", questions.length, async (step) => {
+    const asked = await withProgress(stderr, "searching", questions.length, async (step) => {
       const found: ComparedQuestion[] = [];
       for (const { question, answer } of questions) {
         const start = performance.now();
@@ -88,7 +90,7 @@ async function printFigures(
       }
       return found;
     });
-    const costs = await withProgress("composing", PREFILL_ARMS.length * asked.length, (step) =>
+    const costs = await withProgress(stderr, "composing", PREFILL_ARMS.length * asked.length, (step) =>
       comparePrefill(memstem, asked, encodeO200k, (arm) => arm as UserId, step),
     );
     const median = searchMs.sort((a, b) => a - b)[Math.floor(searchMs.length / 2)] ?? 0;

@@ -1,11 +1,12 @@
 import { type Command, Option } from "commander";
 import { MODEL_SIZES } from "../engines/random-model/random-model.js";
 import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
+import { type Invocation, onStop } from "./invocation.js";
 import { port, positive, wholeNumber } from "./option-values.js";
 import { VERSION } from "./version.js";
 
 /** Adds `memstem engine` and its subcommands. */
-export function addEngineCommands(program: Command): void {
+export function addEngineCommands(program: Command, call: Invocation): void {
   const engine = program.command("engine").description("the engine inside: llama.cpp in this process");
 
   engine
@@ -20,7 +21,7 @@ export function addEngineCommands(program: Command): void {
     .option("--seed <number>", "which random weights", wholeNumber, 1)
     .action(async (options: RandomModelOptions) => {
       const { runRandomModel } = await import("./engine.js");
-      await runRandomModel(options, (line) => process.stdout.write(`${line}\n`));
+      await runRandomModel(options, call.print);
     });
 
   engine
@@ -35,11 +36,17 @@ export function addEngineCommands(program: Command): void {
     .action(async (options: ServeEngineOptions) => {
       const { serveEngine } = await import("./engine.js");
       // The error's name only: its message may quote a prompt.
-      const onFault = (error: unknown) =>
-        process.stderr.write(`memstem: ${error instanceof Error ? error.name : "fault"}\n`);
+      const onFault = (error: unknown) => call.note(error instanceof Error ? error.name : "fault");
       const running = await serveEngine(options, onFault);
-      process.stdout.write(`memstem ${VERSION} engine listens on ${running.address}\n`);
-      for (const signal of ["SIGINT", "SIGTERM"] as const)
-        process.once(signal, () => void running.stop().then(() => process.exit(0)));
+      call.print(`memstem ${VERSION} engine listens on ${running.address}`);
+      await new Promise<void>((resolve) => {
+        const ignore = onStop(call.signals, () => {
+          // The next one is the process's own to take.
+          ignore();
+          resolve();
+        });
+      });
+      await running.stop();
+      call.exit(0);
     });
 }

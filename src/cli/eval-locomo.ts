@@ -8,27 +8,28 @@ import { makeDirectory } from "../store/database/make-directory.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { describeRun, openJudges, ownPrices } from "./eval-settings.js";
+import type { Invocation } from "./invocation.js";
 import { needEmbeddedMem0 } from "./optional-packages.js";
-import { stopSignal } from "./process-end.js";
+import { stopSignal } from "./stop-signal.js";
 
 /**
  * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws
  * `EvaluationError`, `LocomoDataError`.
  */
-export async function runEvalLocomo(options: EvalLocomoOptions, print: (line: string) => void): Promise<number> {
+export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation): Promise<number> {
   needEmbeddedMem0("eval");
-  const stop = stopSignal();
+  const stop = stopSignal(call);
   try {
     const picked = await pickedData(options, stop.signal);
     const { conversations } = picked;
-    const wanted = describeRun(options, picked);
-    const judges = openJudges(options);
+    const wanted = describeRun(options, picked, call.env);
+    const judges = openJudges(options, call.env);
     const prices = ownPrices(options);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
     // Behind what refuses a run: loading it takes as long as all of that.
     const { LocomoEvaluation } = await import("./locomo-evaluation.js");
-    return await new LocomoEvaluation(options, run, conversations, { judges, prices }, stop.signal).run(print);
+    return await new LocomoEvaluation(options, run, conversations, { judges, prices }, stop.signal).run(call);
   } catch (error) {
     throw sayable(error);
   } finally {

@@ -17,26 +17,27 @@ import { pickedData } from "./eval-data.js";
 import type { EvalPlanOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
 import { costModel, describeRun, judgesOf, ownPrices } from "./eval-settings.js";
+import type { Invocation } from "./invocation.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k, encodeO200k } from "./o200k.js";
-import { stopSignal } from "./process-end.js";
 import { withProgress } from "./progress-bar.js";
+import { stopSignal } from "./stop-signal.js";
 
 /**
  * Prints what a run will use, without asking an engine or a judge. Memories and searches are made in the run's directory, where the run finds
  * them. Throws `EvaluationError`, `LocomoDataError`.
  */
-export async function runEvalPlan(options: EvalPlanOptions, print: (line: string) => void): Promise<void> {
+export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): Promise<void> {
   if (options.ingest === "extract") {
     throw new EvaluationError("--ingest extract: its memories are a language model's and cannot be planned with");
   }
-  const stop = stopSignal();
+  const stop = stopSignal(call);
   try {
     const picked = await pickedData(options, stop.signal);
     const { conversations } = picked;
-    const run = beginRun(options.out, describeRun(options, picked), true);
+    const run = beginRun(options.out, describeRun(options, picked, call.env), true);
     const asked = recordedIn(options.out);
-    const records = await composeAll({ options, run, asked }, conversations, stop.signal);
+    const records = await composeAll({ options, run, asked, call }, conversations, stop.signal);
     const texts = new Map(
       conversations.flatMap(({ id, asked }) =>
         asked.map(({ at, question }) => [JSON.stringify([id, at]), question.question]),
@@ -49,8 +50,8 @@ export async function runEvalPlan(options: EvalPlanOptions, print: (line: string
       countTokens: countO200k,
       textOf: (conversation, question) => texts.get(JSON.stringify([conversation, question])) ?? "",
     });
-    print(planText(plan, ratesOf(options, asked), run.engine.kind === "simulated"));
-    print(`\nMemories and searches are in ${options.out}: \`memstem eval locomo\` with --resume begins there.`);
+    call.print(planText(plan, ratesOf(options, asked), run.engine.kind === "simulated"));
+    call.print(`\nMemories and searches are in ${options.out}: \`memstem eval locomo\` with --resume begins there.`);
   } finally {
     stop.end();
   }
@@ -67,11 +68,12 @@ interface BegunRun {
   readonly options: EvalPlanOptions;
   readonly run: RunRecord;
   readonly asked: readonly QuestionRecord[];
+  readonly call: Invocation;
 }
 
 /** Composes what is left of a run, on a simulated cache. */
 async function composeAll(
-  { options, run, asked }: BegunRun,
+  { options, run, asked, call }: BegunRun,
   conversations: readonly EvaluatedConversation[],
   signal: AbortSignal,
 ): Promise<readonly QuestionRecord[]> {
@@ -82,7 +84,7 @@ async function composeAll(
   );
   const composed: QuestionRecord[] = [];
   try {
-    const memories = await searchConversations({ options, conversations, searches }, signal, () => {});
+    const memories = await searchConversations({ options, conversations, searches, call }, signal, () => {});
     const salt = String(run.settings?.["salt"]);
     const isMarked = run.engine.kind === "url" && !SALTED_FAMILIES.has(options.engineFamily);
     const parts: RunParts = {
@@ -96,7 +98,7 @@ async function composeAll(
       openMemstem: (now) => openMeasuredMemstem(cost, now),
     };
     const left = conversations.reduce((sum, { asked }) => sum + asked.length, 0) * run.arms.length - recorded.size;
-    await withProgress("composing", left, async (step) => {
+    await withProgress(call.stderr, "composing", left, async (step) => {
       for (const conversation of conversations) {
         const onRecord = (record: QuestionRecord) => {
           composed.push(record);

@@ -7,6 +7,7 @@ import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { extractionModel, THRESHOLD } from "./eval-settings.js";
+import type { Invocation } from "./invocation.js";
 import { withProgress } from "./progress-bar.js";
 
 const SEARCH_MS = 120_000;
@@ -17,6 +18,7 @@ export interface SearchedRun {
   readonly options: EvalLocomoOptions;
   readonly conversations: readonly EvaluatedConversation[];
   readonly searches: RecordedSearches;
+  readonly call: Pick<Invocation, "env" | "stderr">;
 }
 
 /**
@@ -24,7 +26,7 @@ export interface SearchedRun {
  * memories as prompts give them, by its id; `onKept` gets them before the searches begin. Rejects with the signal's reason.
  */
 export async function searchConversations(
-  { options, conversations, searches }: SearchedRun,
+  { options, conversations, searches, call }: SearchedRun,
   signal: AbortSignal,
   onKept: (kept: ReadonlyMap<string, KeptMemories>) => void,
 ): Promise<ReadonlyMap<string, KeptMemories>> {
@@ -34,7 +36,7 @@ export async function searchConversations(
     const known = findKeptMemories(out, id);
     if (known !== null) kept.set(id, known);
   }
-  const model = extractionModel(options);
+  const model = extractionModel(options, call.env);
   const mem0 = openEmbeddedMem0({ dataDir: out, threshold: THRESHOLD, ...(model === null ? {} : { model }) });
   const source = withDeadline(mem0, { searchMs: SEARCH_MS, writeMs: WRITE_MS });
   const extract: Extract | null =
@@ -42,7 +44,7 @@ export async function searchConversations(
   try {
     const missing = conversations.filter(({ id }) => !kept.has(id));
     const steps = missing.reduce((sum, { conversation }) => sum + ingestSteps(conversation, how), 0);
-    await withProgress("loading memories", steps, async (step) => {
+    await withProgress(call.stderr, "loading memories", steps, async (step) => {
       for (const { id, conversation } of missing) {
         const given = { conversation, how, directory: out };
         kept.set(id, await ingest(source, scopeOf(id), given, extract, signal, step));
@@ -52,7 +54,7 @@ export async function searchConversations(
     const unsearched = conversations.flatMap(({ id, asked }) =>
       asked.flatMap(({ at }) => ks.filter((k) => searches.find(id, at, k) === undefined)),
     ).length;
-    await withProgress("searching", unsearched, async (step) => {
+    await withProgress(call.stderr, "searching", unsearched, async (step) => {
       for (const conversation of conversations) {
         const given = { memories: kept.get(conversation.id) ?? [], ks };
         await searches.complete(source, scopeOf(conversation.id), conversation, given, signal, step);

@@ -16,6 +16,7 @@ import type { ExtractionModel } from "../memory/embedded-store.js";
 import type { PickedData } from "./eval-data.js";
 import { describeEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
+import type { Environment } from "./invocation.js";
 import { engineModel } from "./structured-settings.js";
 import { VERSION } from "./version.js";
 import { WINDOW_HISTORIES, windowProblem } from "./window-options.js";
@@ -24,10 +25,14 @@ import { WINDOW_HISTORIES, windowProblem } from "./window-options.js";
 export const THRESHOLD = 0;
 
 /** `run.json` as the run starts. Throws {@link EvaluationError} for options that conflict. */
-export function describeRun(options: EvalLocomoOptions, { sha256, conversations, excluded }: PickedData): RunRecord {
+export function describeRun(
+  options: EvalLocomoOptions,
+  { sha256, conversations, excluded }: PickedData,
+  env: Environment,
+): RunRecord {
   const { layout: layouts, k: ks, policies, retention: retentions, ingest: how } = options;
   const engine = describeEngine(options);
-  const extraction = extractionModel(options);
+  const extraction = extractionModel(options, env);
   const [cpu] = cpus();
   return {
     memstem: VERSION,
@@ -76,7 +81,7 @@ export function describeRun(options: EvalLocomoOptions, { sha256, conversations,
       threads: options.threads ?? null,
       cost: costModel(options),
       extract: extraction === null ? null : { url: extraction.url, model: extraction.model },
-      // Absent where they are left out, as in runs from before there was a choice.
+      // Absent where they are left out.
       ...(options.times ? { times: true } : {}),
       salt: randomBytes(12).toString("hex"),
     },
@@ -171,8 +176,8 @@ function describeJudges(options: EvalLocomoOptions): Pick<RunRecord, "judge" | "
 }
 
 /** The judges that the options name. Throws {@link EvaluationError}. */
-export function openJudges(options: EvalLocomoOptions): readonly NamedJudge[] {
-  const apiKey = keyOf("OPENAI_API_KEY");
+export function openJudges(options: EvalLocomoOptions, env: Environment): readonly NamedJudge[] {
+  const apiKey = keyOf(env, "OPENAI_API_KEY");
   const { timeoutMs } = options;
   return judgesOf(options).map(({ name, url, model }) => ({
     name,
@@ -181,7 +186,7 @@ export function openJudges(options: EvalLocomoOptions): readonly NamedJudge[] {
 }
 
 /** The model that Mem0 extracts with; null without `--ingest extract`. Throws {@link EvaluationError} where it is missing. */
-export function extractionModel(options: EvalLocomoOptions): ExtractionModel | null {
+export function extractionModel(options: EvalLocomoOptions, env: Environment): ExtractionModel | null {
   const named = apiOf(["--extract-url", "--extract-model"], options.extractUrl, options.extractModel);
   if (options.ingest !== "extract") {
     if (named !== null) throw new EvaluationError("--extract-url: needs --ingest extract");
@@ -193,7 +198,7 @@ export function extractionModel(options: EvalLocomoOptions): ExtractionModel | n
       `--ingest extract: ${missing}: give --extract-url and --extract-model, or use --ingest observations or turns`,
     );
   }
-  return { ...named, apiKey: keyOf("OPENAI_API_KEY") };
+  return { ...named, apiKey: keyOf(env, "OPENAI_API_KEY") };
 }
 
 /** Prices of the user's own; undefined for those that come with memstem. Throws {@link EvaluationError}. */
@@ -207,12 +212,12 @@ export function ownPrices({ prices: path }: EvalLocomoOptions): readonly Price[]
 }
 
 /** The key for the engine, which the environment holds. */
-export function engineKey(): string | undefined {
-  return keyOf("MEMSTEM_UPSTREAM_API_KEY") ?? keyOf("OPENAI_API_KEY");
+export function engineKey(env: Environment): string | undefined {
+  return keyOf(env, "MEMSTEM_UPSTREAM_API_KEY") ?? keyOf(env, "OPENAI_API_KEY");
 }
 
-function keyOf(variable: string): string | undefined {
-  const key = process.env[variable];
+function keyOf(env: Environment, variable: string): string | undefined {
+  const key = env[variable];
   return key === undefined || key === "" ? undefined : key;
 }
 

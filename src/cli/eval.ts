@@ -2,17 +2,17 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { DATASETS, type Dataset } from "../eval/base/question-types.js";
 import { type GivenRunOptions, type PlanRates, runOptions } from "./eval-options.js";
 import { withRunOptions } from "./eval-run-options.js";
+import type { Invocation } from "./invocation.js";
 
 const KEYS = `
 Keys come from the environment: MEMSTEM_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge and for extraction.
 Exit codes: 0 done, failed questions being counted in the report; 3 every question failed; 130 stopped.`;
 
 /** Adds `memstem eval` and its subcommands. */
-export function addEvalCommands(program: Command): void {
+export function addEvalCommands(program: Command, call: Invocation): void {
   const evaluate = program
     .command("eval")
     .description("measure prompts on a data set, from memory search to the report");
-  const print = (line: string) => process.stdout.write(`${line}\n`);
 
   withRunOptions(
     evaluate.command("locomo").description("LoCoMo: load it into Mem0, search, compose, ask an engine, score, report"),
@@ -21,7 +21,7 @@ export function addEvalCommands(program: Command): void {
     .action(async (given: GivenRunOptions) => {
       const options = runOptions("locomo", given);
       const { runEvalLocomo } = await import("./eval-locomo.js");
-      process.exitCode = await runEvalLocomo(options, print);
+      call.exitCode = await runEvalLocomo(options, call);
     });
 
   withRunOptions(
@@ -31,7 +31,7 @@ export function addEvalCommands(program: Command): void {
     .action(async (given: GivenRunOptions) => {
       const options = runOptions("longmemeval", given);
       const { runEvalLocomo } = await import("./eval-locomo.js");
-      process.exitCode = await runEvalLocomo(options, print);
+      call.exitCode = await runEvalLocomo(options, call);
     });
 
   withRunOptions(
@@ -46,7 +46,7 @@ export function addEvalCommands(program: Command): void {
     .action(async ({ dataset, ...given }: GivenRunOptions & PlanRates & { readonly dataset: Dataset }) => {
       const options = runOptions(dataset, given);
       const { runEvalPlan } = await import("./eval-plan.js");
-      await runEvalPlan(options, print);
+      await runEvalPlan(options, call);
     });
 
   evaluate
@@ -56,7 +56,7 @@ export function addEvalCommands(program: Command): void {
     .argument("<run-b>", "the --out of another")
     .action(async (a: string, b: string) => {
       const { runEvalCompare } = await import("./eval-compare.js");
-      runEvalCompare(a, b, print);
+      runEvalCompare(a, b, call.print);
     });
 }
 

@@ -3,6 +3,7 @@ import { writeExplanation } from "../http/contracts/explain-contract.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/read-options.js";
 import { assembleWhereStored } from "./assemble.js";
+import type { Invocation } from "./invocation.js";
 import { withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 
@@ -16,10 +17,14 @@ export interface ExplainOptions {
 const named = z.object({ request_id: field.requestId, user: field.userId, agent: field.agentId.optional() });
 
 /** Explains a request from the database that the settings name, in words or as JSON. Rejects where it knows no such request. */
-export async function runExplain(id: string, options: ExplainOptions, print: (line: string) => void): Promise<void> {
+export async function runExplain(
+  id: string,
+  options: ExplainOptions,
+  { env, print }: Pick<Invocation, "env" | "print">,
+): Promise<void> {
   const { request_id, user, agent = null } = readOptions(named, { request_id: id, ...options });
   // No memory is searched: no source is opened.
-  const { memstem } = await assembleWhereStored(withDatabase(readSettings(process.env)), null);
+  const { memstem } = await assembleWhereStored(withDatabase(readSettings(env)), null);
   try {
     const { explanation, words } = await memstem.explain(user, agent, request_id);
     print(options.json === true ? JSON.stringify(writeExplanation(explanation, words), null, 2) : words.join("\n"));

@@ -4,6 +4,7 @@ import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/read-options.js";
 import { assembleWhereStored } from "./assemble.js";
+import type { Invocation } from "./invocation.js";
 import { withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 
@@ -16,10 +17,10 @@ export interface ExportOptions {
 export async function runExport(
   user: string,
   { tenant = DEFAULT_TENANT.name }: ExportOptions,
-  print: (line: string) => void,
+  { env, print }: Pick<Invocation, "env" | "print">,
 ): Promise<void> {
   const { user_id } = readOptions(z.object({ user_id: field.userId }), { user_id: user });
-  const { memstem } = await assembleWhereStored(withDatabase(readSettings(process.env)));
+  const { memstem } = await assembleWhereStored(withDatabase(readSettings(env)));
   try {
     const own = memstem.forTenant({ ...DEFAULT_TENANT, name: tenant });
     print(JSON.stringify(writeExport(await own.exportUser(user_id)), null, 2));

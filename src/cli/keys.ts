@@ -7,8 +7,9 @@ import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
+import type { Environment, Invocation } from "./invocation.js";
 import { openDataDir, withDatabase } from "./open-data-dir.js";
-import { readSettings } from "./settings.js";
+import { readSettings, type Settings } from "./settings.js";
 
 /** Goes into names at Mem0 and into files' rows, so it is plain. */
 const tenant = z
@@ -26,17 +27,16 @@ const newKey = z.object({ tenant, label: label.optional() });
  */
 export async function addKey(
   options: { tenant: string; label?: string },
-  print: (line: string) => void,
-  note: (line: string) => void,
+  { env, print, note }: Pick<Invocation, "env" | "print" | "note">,
 ): Promise<void> {
   const named = readOptions(newKey, options);
-  await withKeys(async (keys) => {
+  await withKeys(readSettings(env), async (keys) => {
     const { id, key, secretDigest } = newApiKey();
     const { tenant, label = null } = named;
     await keys.add({ id, tenant, secretDigest, label, createdAt: Date.now() }, newSecret());
     print(key);
     if (tenant !== DEFAULT_TENANT.name) for (const line of effectOf(tenant)) note(line);
-  }, readSettings(process.env));
+  });
 }
 
 function effectOf(tenant: string): readonly string[] {
@@ -49,8 +49,8 @@ function effectOf(tenant: string): readonly string[] {
 }
 
 /** Prints every key, oldest first, without its secret. */
-export async function listKeys(print: (line: string) => void): Promise<void> {
-  await withKeys(async (keys) => {
+export async function listKeys({ env, print }: Pick<Invocation, "env" | "print">): Promise<void> {
+  await withKeys(withDatabase(readSettings(env)), async (keys) => {
     for (const { id, tenant, createdAt, revokedAt, label } of await keys.list()) {
       const state = revokedAt === null ? "valid" : `revoked ${timeOf(revokedAt)}`;
       print([id, tenant, `made ${timeOf(createdAt)}`, state, ...(label === null ? [] : [label])].join("  "));
@@ -59,15 +59,15 @@ export async function listKeys(print: (line: string) => void): Promise<void> {
 }
 
 /** Revokes a key: a service that runs lets nobody in with it from the next request on. Throws `NotFoundError`. */
-export async function revokeKey(id: string): Promise<void> {
-  await withKeys(async (keys) => {
+export async function revokeKey(id: string, env: Environment): Promise<void> {
+  await withKeys(withDatabase(readSettings(env)), async (keys) => {
     if (!(await keys.revoke(id, Date.now()))) throw new NotFoundError("id", "no such key, or it is revoked already");
   });
 }
 
 async function withKeys(
+  settings: Settings,
   work: (keys: StoredApiKeys | PostgresApiKeys) => Promise<void>,
-  settings = withDatabase(readSettings(process.env)),
 ): Promise<void> {
   if (settings.databaseUrl !== undefined) {
     const { openPostgres } = await import("../store/postgres/open-postgres.js");

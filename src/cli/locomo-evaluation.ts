@@ -14,10 +14,11 @@ import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
 import { costModel, engineKey } from "./eval-settings.js";
+import type { Invocation, Output } from "./invocation.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k } from "./o200k.js";
-import { STOPPED } from "./process-end.js";
 import { withProgress } from "./progress-bar.js";
+import { STOPPED } from "./stop-signal.js";
 
 const ALL_FAILED = 3;
 
@@ -41,11 +42,11 @@ export class LocomoEvaluation {
     this.#searches = new RecordedSearches(options.out);
   }
 
-  async run(print: (line: string) => void): Promise<number> {
+  async run(call: Invocation): Promise<number> {
     try {
       if (this.#left() > 0) {
         if (this.#records.length > 0) this.#note({ settings: this.#resumed() });
-        await this.#finish();
+        await this.#finish(call);
       }
       if (this.#run.finishedAt === null) this.#note({ finishedAt: new Date().toISOString() });
     } catch (error) {
@@ -55,7 +56,7 @@ export class LocomoEvaluation {
       this.#results.close();
       this.#searches.close();
     }
-    return this.#report(print);
+    return this.#report(call.print);
   }
 
   #left(): number {
@@ -63,21 +64,21 @@ export class LocomoEvaluation {
     return asked * this.#run.arms.length - this.#records.length;
   }
 
-  async #finish(): Promise<void> {
+  async #finish(call: Invocation): Promise<void> {
     const { out } = this.options;
     const salt = String(this.#run.settings?.["salt"]);
-    const engine = await openMeasuredEngine(this.options, { directory: out, salt, apiKey: engineKey() });
+    const engine = await openMeasuredEngine(this.options, { directory: out, salt, apiKey: engineKey(call.env) });
     try {
       // First, because it takes a moment, and memories may take hours.
       await engine.check(this.signal);
-      await this.#ask(engine, await this.#search());
+      await this.#ask(engine, await this.#search(call), call.stderr);
     } finally {
       await engine.close();
     }
   }
 
-  async #search(): Promise<ReadonlyMap<string, KeptMemories>> {
-    const parts = { options: this.options, conversations: this.conversations, searches: this.#searches };
+  async #search(call: Invocation): Promise<ReadonlyMap<string, KeptMemories>> {
+    const parts = { options: this.options, conversations: this.conversations, searches: this.#searches, call };
     return await searchConversations(parts, this.signal, (kept) =>
       this.#note({
         conversations: this.#run.conversations.map((conversation) => ({
@@ -88,7 +89,7 @@ export class LocomoEvaluation {
     );
   }
 
-  async #ask(engine: MeasuredEngine, memories: ReadonlyMap<string, KeptMemories>): Promise<void> {
+  async #ask(engine: MeasuredEngine, memories: ReadonlyMap<string, KeptMemories>, stderr: Output): Promise<void> {
     const { arms, warmUpQuestions } = this.#run;
     const cost = costModel(this.options);
     const parts: RunParts = {
@@ -101,7 +102,7 @@ export class LocomoEvaluation {
     const recorded = new Map(
       this.#records.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
     );
-    await withProgress("asking", this.#left(), async (step) => {
+    await withProgress(stderr, "asking", this.#left(), async (step) => {
       for (const [place, conversation] of this.conversations.entries()) {
         const { id, asked } = conversation;
         if (asked.every(({ at }) => arms.every((arm) => recorded.has(recordKey(arm.id, id, at))))) continue;

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { DEFAULT_POLICY, DEFAULT_RETENTION, type EngineModel, type RequestId } from "../core/index.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { Memstem } from "../service/library/memstem.js";
+import { openDatabase } from "../store/database/open-database.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import { journalIn } from "../store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../store/upgrade/upgrade-to-journal.js";
 import { countO200k } from "./o200k.js";
 
 /**
@@ -14,7 +14,7 @@ import { countO200k } from "./o200k.js";
  */
 export function openMeasuredMemstem(cost: EngineModel, now: () => number, scheduleMs = 0): Memstem {
   return new Memstem({
-    store: new JournalStore(journalIn(openJournalDatabase(":memory:"))),
+    store: new JournalStore(journalIn(openDatabase(":memory:"))),
     source: null,
     defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: cost, engineFamily: "generic" },
     engines: ENGINES,

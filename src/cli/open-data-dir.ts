@@ -2,21 +2,14 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
-import type { OpenDatabase } from "../store/database/open-database.js";
-import type { UpgradeListener } from "../store/upgrade/upgrade-progress.js";
-import { openJournalDatabase } from "../store/upgrade/upgrade-to-journal.js";
+import { type OpenDatabase, openDatabase } from "../store/database/open-database.js";
 import type { Settings } from "./settings.js";
-import { upgradeOnStandardError } from "./upgrade-lines.js";
 
 type Place = Pick<Settings, "dataDir" | "databaseUrl">;
 
-/**
- * Opens the database in the data directory, creating it if it is missing. Throws as {@link fileDirectory} does, and `DatabaseOpenError`.
- *
- * @param onUpgrade is told how far a file of an earlier version is, which blocks
- */
-export function openDataDir(settings: Place, onUpgrade: UpgradeListener = upgradeOnStandardError): OpenDatabase {
-  return openJournalDatabase(join(fileDirectory(settings), "memstem.db"), onUpgrade);
+/** Opens the database in the data directory, creating it if it is missing. Throws as {@link fileDirectory} does, and `DatabaseOpenError`. */
+export function openDataDir(settings: Place): OpenDatabase {
+  return openDatabase(join(fileDirectory(settings), "memstem.db"));
 }
 
 /** The data directory. Throws `InvalidRequestError` where the database is a server's: then a file here is not the one that is meant. */

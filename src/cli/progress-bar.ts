@@ -1,11 +1,12 @@
+import type { Writable } from "node:stream";
 import { Presets, SingleBar } from "cli-progress";
 
-/** A progress bar on standard error, with the time left. */
-export function progressBar(title: string, total: number): SingleBar {
+/** A progress bar on standard error, which is given, with the time left. */
+export function progressBar(stderr: Writable, title: string, total: number): SingleBar {
   const bar = new SingleBar(
     {
       format: `${title.padEnd(16)} {bar} {value}/{total}  {eta_formatted} left`,
-      stream: process.stderr,
+      stream: stderr,
       noTTYOutput: false,
     },
     Presets.shades_classic,
@@ -16,12 +17,13 @@ export function progressBar(title: string, total: number): SingleBar {
 
 /** Runs work of so many steps under a progress bar; without one where there is nothing to do. */
 export async function withProgress<T>(
+  stderr: Writable,
   title: string,
   total: number,
   work: (step: () => void) => Promise<T>,
 ): Promise<T> {
   if (total === 0) return await work(() => {});
-  const bar = progressBar(title, total);
+  const bar = progressBar(stderr, title, total);
   try {
     return await work(() => bar.increment());
   } finally {

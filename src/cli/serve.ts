@@ -13,14 +13,13 @@ import { InvalidRequestError, MemorySourceError, StoreUnavailableError } from ".
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { startSweeps } from "../service/records/sweeps.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
-import type { UpgradeListener } from "../store/upgrade/upgrade-progress.js";
 import { readAlertFile } from "./alert-file.js";
 import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
 import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } from "./assemble.js";
+import type { Output } from "./invocation.js";
 import { loadO200k } from "./o200k.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import { bodyPaceOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
-import { upgradeLine } from "./upgrade-lines.js";
 import { VERSION } from "./version.js";
 
 const NEEDS_A_KEY =
@@ -43,12 +42,15 @@ export interface RunningService {
 /**
  * Starts the service. Rejects where the address cannot be listened on, where it is not the loopback and there is no API key, and where the
  * database or the engine inside cannot be opened.
+ *
+ * @param stderr where its log goes
  */
-export async function startService(settings: Settings): Promise<RunningService> {
+export async function startService(settings: Settings, stderr: Output): Promise<RunningService> {
   // The young generation that the process was started with is this thread's. V8 would give it to every other one, whatever its own limit.
   setFlagsFromString("--max-semi-space-size=0");
-  // Synchronous, so that nothing is lost when the process ends.
-  const log = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
+  // Synchronous where it is the process's own, so that nothing is lost when that ends.
+  const written = stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true });
+  const log = pino({ level: settings.logLevel, base: null }, written);
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const alerts = readAlertFile(settings);
   const ending = new AbortController();
@@ -65,9 +67,7 @@ export async function startService(settings: Settings): Promise<RunningService> 
     }
   };
   const inside = await openEngineInside(settings);
-  const { memstem, keys, storedKeys, source } = await assembled(settings, inside, (event) =>
-    log.info(event, upgradeLine(event)),
-  );
+  const { memstem, keys, storedKeys, source } = await assembled(settings, inside);
   if (!isLoopbackAddress(settings.host) && keys.configured === undefined && !(await storedKeys.anyValid())) {
     await memstem.close();
     await inside?.close();
@@ -149,9 +149,9 @@ export async function startService(settings: Settings): Promise<RunningService> 
   return { address, stop };
 }
 
-async function assembled(settings: Settings, inside: EmbeddedEngine | null, onUpgrade: UpgradeListener) {
+async function assembled(settings: Settings, inside: EmbeddedEngine | null) {
   try {
-    return await assembleWhereStored(settings, undefined, inside, onUpgrade);
+    return await assembleWhereStored(settings, undefined, inside);
   } catch (error) {
     await inside?.close();
     throw error;

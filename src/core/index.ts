@@ -49,18 +49,16 @@ export type { Warning } from "./compose/warning.js";
 export * from "./context-index/cache-diagnosis.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";
-export {
-  earlierForm,
-  type HeldEnd,
-  type IndexChanges,
-  type IndexEntry,
-  type IndexNode,
-  type PassedAnchor,
-  type PrefixMatch,
-  type ServedNode,
-  type ServedPrompt,
-  type UsablePath,
-  withEarlierForm,
+export type {
+  HeldEnd,
+  IndexChanges,
+  IndexEntry,
+  IndexNode,
+  PassedAnchor,
+  PrefixMatch,
+  ServedNode,
+  ServedPrompt,
+  UsablePath,
 } from "./context-index/index-node.js";
 export * from "./context-index/residency.js";
 export { chooseSlot, type FreeSlot } from "./context-index/slot-residency.js";
@@ -87,9 +85,6 @@ export { type EntropyBounds, entropyBounds, VOCABULARY_TOKENS } from "./cost/fir
 export * from "./cost/time-law-fit.js";
 export { MAX_MARKERS, markerProblem } from "./escaping/configured-marker.js";
 export {
-  BY_LINES,
-  BY_LIST,
-  BY_SHAPES,
   type Escaping,
   escapeText,
   unescapeText,

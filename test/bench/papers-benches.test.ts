@@ -42,7 +42,7 @@ const recorded = recordedData();
 const reason = recorded === null ? SKIPPED : "";
 
 describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
-  it.each(["overlap", "breakdown"])("has the rows that bench:%s prints", { timeout: 120_000 }, (bench) => {
+  it.each(["overlap", "breakdown"])("has the rows that bench:papers prints with %s", { timeout: 120_000 }, (bench) => {
     const page = readFileSync(join(ROOT, "docs/papers.md"), "utf8").split("\n");
     const printed = printedBy(bench, recorded ?? "")
       .split("\n")

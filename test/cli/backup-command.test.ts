@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Choices, memoryOf } from "../crash/actors.js";
 import { ask, GONE, servicesAt } from "../crash/answers.js";
-import { commands, type Listening } from "./memstem-process.js";
+import { commands, type Listening } from "./memstem-command.js";
 
 const at = ({ address }: Listening) => servicesAt(() => address);
 

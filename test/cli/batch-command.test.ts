@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { batchLine } from "../../src/http/contracts/batch-contract.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const environment = { MEMSTEM_SOURCE: "none" };
 const request = (n: number) => ({
@@ -34,31 +34,6 @@ describe("memstem batch", () => {
     expect(answers.map(({ rank }) => rank)).toEqual(Array.from({ length: 20 }, (_, at) => at));
     expect(new Set(answers.map(({ index }) => index)).size).toBe(20);
     expect(stderr).toBe("20 composed, 0 failed\n");
-  });
-
-  it("plans a large batch on a thread, and comes to an end", async () => {
-    const many = (n: number) => ({
-      ...request(n),
-      memories: Array.from({ length: 20 }, (_, at) => ({
-        id: `m-${(7 * n + at) % 97}`,
-        memory: `Fact ${(7 * n + at) % 97}.`,
-      })),
-    });
-    const file = written(...Array.from({ length: 300 }, (_, n) => JSON.stringify(many(n))));
-    const ended = await memstem.run(["batch", file], { environment });
-    expect(ended).toMatchObject({ code: 0, stderr: "300 composed, 0 failed\n" });
-    const answers = answersIn(ended.stdout).flatMap((line) => ("answer" in line ? [line] : []));
-    const shared = answers.filter(({ answer }) => answer.blocks.some(({ placement }) => placement === "cached_prefix"));
-    expect(shared.length).toBeGreaterThan(200);
-
-    // Most of the same requests again, in another order: planned by themselves they would share other prefixes than those that are cached.
-    const again = Array.from({ length: 300 }, (_, n) => ({ ...many(299 - n), request_id: `again-${n}` }));
-    const most = written(...again.filter((_request, n) => n % 7 !== 0).map((each) => JSON.stringify(each)));
-    const { stdout } = await memstem.run(["batch", most], { environment });
-    for (const line of answersIn(stdout)) {
-      if (!("answer" in line)) continue;
-      expect(line.answer.blocks.map(({ placement }) => placement)).toEqual(Array(20).fill("cached_prefix"));
-    }
   });
 
   it("writes to a file, makes a bad line an error in its place, and says by its exit code that there was one", async () => {

@@ -1,10 +1,187 @@
 import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { VERSION } from "../../src/cli/version.js";
-import { MAIN } from "./launch.js";
+import { batchLine } from "../../src/http/contracts/batch-contract.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
+import { SAMPLE } from "./eval-directory.js";
+import { launch, MAIN } from "./launch.js";
+import { processes } from "./memstem-process.js";
+
+/*
+ * The built command line in processes of its own: every command once, and what only a process shows. What commands do is tested in the
+ * process of the tests, on the same function that the executable calls.
+ */
 
 it("`npx memstem` runs in a clone that was built: its file may be executed", async () => {
   const { stdout } = await promisify(execFile)(MAIN, ["--version"]);
   expect(stdout).toBe(`${VERSION}\n`);
+});
+
+/** Run in front of a command: at its end it leaves the paths of what `require` loaded, as it does the tokenizer. */
+const NOTE = `process.on("exit", () => require("node:fs").writeFileSync(process.env.LOADED, Object.keys(require.cache).join("\\n")));`;
+const REQUEST = { user_id: "ada", request_id: "r-1", query: "Tea?", memories: [{ id: "m", memory: "Ada drinks tea" }] };
+const LOCOMO = ["--data", SAMPLE, "--k", "1", "--limit", "1", "--policies", "readme"];
+
+/** One command, and what it ends with. */
+interface Case {
+  readonly args: readonly string[];
+  readonly code?: number;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly input?: string;
+  readonly stdout?: RegExp;
+  readonly stderr?: RegExp;
+}
+
+describe("each built command, in a process and one after the other, ends with its code and prints what it says:", () => {
+  const root = mkdtempSync(join(tmpdir(), "memstem-built-"));
+  afterAll(() => rmSync(root, { recursive: true }));
+  const at = (name: string) => join(root, name);
+  const [note, loaded] = [at("note.cjs"), at("loaded.txt")];
+  writeFileSync(note, NOTE);
+  writeFileSync(at("requests.jsonl"), `${JSON.stringify({ ...REQUEST, request_id: "r-2" })}\n{`);
+
+  async function ended({ args, environment = {}, input = "" }: Case) {
+    const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMSTEM_DATA_DIR: at("data") };
+    const noted = { ...own, NODE_OPTIONS: `--require=${note}`, LOADED: loaded, MEMSTEM_SOURCE: "none", ...environment };
+    const { child, ended } = launch(args, noted);
+    child.stdin.on("error", () => {});
+    child.stdin.end(input);
+    const { code, stdout, stderr } = await ended;
+    return { code, stdout, stderr, hasTokenizer: readFileSync(loaded, "utf8").includes("/gpt-tokenizer/") };
+  }
+
+  it.each<Case>([
+    { args: ["serve"], environment: { MEMSTEM_PORT: "x" }, stderr: /^memstem: MEMSTEM_PORT: / },
+    { args: ["compose"], environment: { MEMSTEM_TOP_K: "x" }, stderr: /^memstem: MEMSTEM_TOP_K: / },
+    { args: ["compose"], stderr: /^memstem: standard input: is not JSON/ },
+    { args: ["explain", "r-1", "--user", "ada"], stderr: /^memstem: cannot open the database/ },
+    { args: ["replay", "--trace", "none.json"], stderr: /^memstem: cannot read none.json/ },
+    { args: ["eval", "locomo", "--data", "none.json", "--out", "out"], stderr: /^memstem: cannot read none.json/ },
+    {
+      args: ["eval", "locomo", "--data", SAMPLE, "--out", "out", "--cost", "x"],
+      stderr: /^memstem: --cost: must be one of/,
+    },
+  ])("$args tells the mistake, before it loads the tokenizer", async (mistake) => {
+    const { code, stdout, stderr, hasTokenizer } = await ended(mistake);
+    expect(stderr).toMatch(mistake.stderr ?? /./);
+    expect({ code, stdout, hasTokenizer }).toEqual({ code: 1, stdout: "", hasTokenizer: false });
+  });
+
+  it("compose, where a prompt is composed, loads it, and is seen to", async () => {
+    const { code, stdout, hasTokenizer } = await ended({ args: ["compose"], input: JSON.stringify(REQUEST) });
+    expect({ code, hasTokenizer }).toEqual({ code: 0, hasTokenizer: true });
+    expect(JSON.parse(stdout)).toMatchObject({ request_id: "r-1" });
+  });
+
+  it.each<Case>([
+    {
+      args: ["batch", at("requests.jsonl")],
+      code: 1,
+      stdout: /^\{.*\}\n\{.*\}\n$/,
+      stderr: /^1 composed, 1 failed\n$/,
+    },
+    { args: ["explain", "r-1", "--user", "ada"], stdout: /^Request r-1 / },
+    { args: ["export", "ada"], stdout: /^\{\n {2}"user_id": "ada",/ },
+    { args: ["keys", "add"], stdout: /^mst_[0-9a-f]{12}_[\w-]{43}\n$/ },
+    { args: ["keys", "list"], stdout: /^[0-9a-f]{12} {2}default {2}made / },
+    { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memstem: id: no such key/ },
+    { args: ["check"], stdout: /^memstem\.db: 1 scopes, 2 requests: nothing is wrong\n/ },
+    { args: ["backup", at("copy")], stdout: / is copied to / },
+    { args: ["demo", "--limit", "1"], stdout: /^sample-1: \d+ memories in Mem0, 1 questions/ },
+    { args: ["eval", "plan", ...LOCOMO, "--out", at("out")], stdout: /--resume begins there/ },
+    { args: ["eval", "locomo", ...LOCOMO, "--out", at("out"), "--resume"], stdout: /report\.html/ },
+    { args: ["eval", "longmemeval", ...LOCOMO, "--out", at("other")], code: 1, stderr: /^memstem: not a LongMemEval/ },
+    { args: ["eval", "compare", at("out"), at("out")], stdout: /\|/ },
+    { args: ["replay", "--trace", at("out/traces/sample-1-k1.json"), "--k", "1"], stdout: /^\| policy / },
+    { args: ["engine", "random-model", "--out", at("m.gguf")], stdout: /its text is noise\n$/ },
+    { args: ["engine", "serve", "--model", at("none.gguf")], code: 1, stderr: /cannot be loaded as a model: ENOENT/ },
+  ])("$args", async (of) => {
+    const { code, stdout, stderr } = await ended(of);
+    expect(stderr).toMatch(of.stderr ?? /^$/);
+    expect(stdout).toMatch(of.stdout ?? /^$/);
+    expect(code).toBe(of.code ?? 0);
+  });
+});
+
+describe("built memstem serve, in a process", () => {
+  const memstem = processes();
+
+  it("logs on standard error, and ends with 0 when it was told to stop and has answered", async () => {
+    const service = await memstem.serve();
+    expect((await fetch(`${service.address}/healthz`)).status).toBe(200);
+    service.kill("SIGTERM");
+    const { code, signal, stdout, stderr } = await service.ended;
+    expect({ code, signal }).toEqual({ code: 0, signal: null });
+    expect(stdout).toBe(`memstem ${VERSION} listens on ${service.address}\n`);
+    const messages = stderr
+      .trimEnd()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { msg: string }).msg);
+    // What was not recorded yet of the start may be a fault behind them.
+    expect(messages.slice(0, 3)).toEqual(["listening", "request", "stopping"]);
+  });
+
+  const engine = openAiEngine();
+
+  it.each([
+    ["SIGTERM", "SIGTERM"],
+    ["SIGINT", "SIGTERM"],
+  ] as const)("ends at once where it is told again: %s, %s", async (first, second) => {
+    engine.behave((_request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write('data: {"choices":[{"index":0,"delta":{"content":"first"}}]}\n\n');
+    });
+    const service = await memstem.serve({ MEMSTEM_UPSTREAM_URL: engine.url, MEMSTEM_SHUTDOWN_MS: "600000" });
+    const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
+    await fetch(`${service.address}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat) });
+    service.kill(first);
+    await expect.poll(() => service.stderr, { timeout: 10_000 }).toContain('"stopping"');
+    service.kill(second);
+    expect(await service.ended).toMatchObject({ code: 1 });
+  });
+});
+
+describe("built memstem batch, in a process", () => {
+  const memstem = processes();
+  const environment = { MEMSTEM_SOURCE: "none" };
+  const request = (n: number) => ({ user_id: `user-${n % 2}`, request_id: `r-${n}`, query: `Question ${n}?` });
+  function written(...lines: readonly string[]): string {
+    const file = join(memstem.root, "requests.jsonl");
+    writeFileSync(file, lines.join("\n"));
+    return file;
+  }
+  const answersIn = (text: string) =>
+    text
+      .trim()
+      .split("\n")
+      .map((line) => batchLine.parse(JSON.parse(line)));
+
+  it("plans a large batch on a thread, and comes to an end", async () => {
+    const many = (n: number) => ({
+      ...request(n),
+      memories: Array.from({ length: 20 }, (_, at) => ({
+        id: `m-${(7 * n + at) % 97}`,
+        memory: `Fact ${(7 * n + at) % 97}.`,
+      })),
+    });
+    const file = written(...Array.from({ length: 300 }, (_, n) => JSON.stringify(many(n))));
+    const ended = await memstem.run(["batch", file], { environment });
+    expect(ended).toMatchObject({ code: 0, stderr: "300 composed, 0 failed\n" });
+    const answers = answersIn(ended.stdout).flatMap((line) => ("answer" in line ? [line] : []));
+    const shared = answers.filter(({ answer }) => answer.blocks.some(({ placement }) => placement === "cached_prefix"));
+    expect(shared.length).toBeGreaterThan(200);
+
+    // Most of the same requests again, in another order: planned by themselves they would share other prefixes than those that are cached.
+    const again = Array.from({ length: 300 }, (_, n) => ({ ...many(299 - n), request_id: `again-${n}` }));
+    const most = written(...again.filter((_request, n) => n % 7 !== 0).map((each) => JSON.stringify(each)));
+    const { stdout } = await memstem.run(["batch", most], { environment });
+    for (const line of answersIn(stdout)) {
+      if (!("answer" in line)) continue;
+      expect(line.answer.blocks.map(({ placement }) => placement)).toEqual(Array(20).fill("cached_prefix"));
+    }
+  });
 });

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { composeResult } from "../../src/http/contracts/contracts.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
 const good = { user_id: "ada", query: "Where?", request_id: "r-1", memories: [{ id: "m-1", memory: SECRET }] };

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 describe("memstem demo", () => {
   const memstem = commands();

@@ -17,7 +17,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { checkDatabase } from "../../src/store/check/check-database.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { type Launched, type LaunchOptions, launch, listening } from "./launch.js";
-import { commands } from "./memstem-process.js";
+import { processes } from "./memstem-process.js";
 
 /** Somebody with no rights at all: tests may run as root, who may write everywhere. */
 const NOBODY = 65_534;
@@ -41,7 +41,7 @@ function readableByAll(file: string): boolean {
 }
 
 describe("a disk that does not play along", () => {
-  const memstem = commands();
+  const memstem = processes();
   const started: Launched[] = [];
   afterEach(async () => {
     for (const { child, ended } of started.splice(0)) {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { serveEngine } from "../../src/cli/engine.js";
 import { llamaMissing, tinyModel } from "../engines/random-model/tiny-model.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const missing = await llamaMissing();
 const skipped = missing === null ? "" : ` (skipped: ${missing})`;

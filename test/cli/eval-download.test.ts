@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 /** As many conversations and questions as LoCoMo's published file has; what they say is made up. */
 function published(): string {

@@ -16,8 +16,8 @@ import {
   streamedAnswer,
   wholeAnswer,
 } from "../http/routes/openai-engine.js";
-import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-process.js";
+import { SAMPLE, writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-command.js";
 
 const questions = readLocomo(JSON.parse(readFileSync(SAMPLE, "utf8")))[0]?.questions ?? [];
 const WRONG = "A lighthouse in Norway";
@@ -214,33 +214,6 @@ describe("memstem eval locomo, with an engine behind an address", () => {
     const ended = await memstem.run(command("--policies", "readme,retrieval", "--limit", "2"));
     expect(ended.code).toBe(3);
     expect(ended.stdout).toContain("4 of 4 prompts failed");
-  });
-
-  it("goes on after a kill without asking again, says so, and counts no answer of a cache that may be cold", async () => {
-    let left = 5;
-    let killed = () => {};
-    engine.behave((request, response) => {
-      if (request.body.messages.length > 1 && left-- === 0) return killed();
-      return sendEvents(response, streamedAnswer(goldOf(request), usageOf(400, 16)));
-    });
-    const args = ["--policies", "readme,prefix-exact", "--layout", "conversation"];
-    const begun = memstem.begin(command(...args));
-    killed = () => begun.kill("SIGKILL");
-    expect((await begun.ended).signal).toBe("SIGKILL");
-    const before = linesOf(join(out(), "results.jsonl"));
-    expect(before).toHaveLength(5);
-    left = 100;
-    expect(await memstem.run(command(...args, "--resume"))).toMatchObject({ code: 0 });
-    expect(linesOf(join(out(), "results.jsonl")).slice(0, 5)).toEqual(before);
-    const records = answered();
-    expect(records).toHaveLength(12);
-    // A first question each, and, behind the five that were there, the next one of each arm.
-    const warm = records.flatMap(({ isWarmUp, arm, question }) => (isWarmUp ? [`${question} ${arm}`] : []));
-    const [readme, ours] = writtenRun(out()).run.arms.map(({ id }) => id);
-    expect(warm.sort()).toEqual([`0 ${readme}`, `0 ${ours}`, `2 ${ours}`, `3 ${readme}`].sort());
-    // Each conversation goes on from where it was: every answer that was given is in the last prompt.
-    const last = engine.requests.at(-1)?.body.messages ?? [];
-    expect(last.filter(({ role }) => role === "assistant")).toHaveLength(5);
   });
 
   it("has Mem0 extract memories with a language model", async () => {

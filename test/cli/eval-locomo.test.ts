@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { openMeasuredMemstem } from "../../src/cli/measured-memstem.js";
@@ -10,12 +10,9 @@ import { readTrace } from "../../src/eval/replay/recorded-trace.js";
 import { replayTrace } from "../../src/eval/replay/replay-trace.js";
 import { replayWindows } from "../../src/eval/run/replay-windows.js";
 import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
-import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-process.js";
-import { seededNumbers } from "./seeded-numbers.js";
+import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-command.js";
 
-const SEED = 20_261_121;
-const ROUNDS = 4;
 const tokens = { encode: encodeO200k, countTokens: countO200k };
 
 /** One arm's records, all of them answered. */
@@ -159,58 +156,6 @@ describe("memstem eval locomo, simulated", () => {
     expect(references).toBeGreaterThan(0);
   });
 
-  it("gives the same figures where it was killed, whenever that was, and went on", async () => {
-    const args = [
-      "--k",
-      "5,20",
-      "--layout",
-      "single,conversation",
-      "--policies",
-      "readme,prefix-exact,carry-over",
-      "--retention",
-      "keep,auto",
-      "--window",
-      "6",
-    ];
-    expect(await memstem.run(command(out("whole"), ...args))).toMatchObject({ code: 0 });
-    const whole = untimed(out("whole"));
-    const random = seededNumbers(SEED);
-    const results = join(out("killed"), "results.jsonl");
-    const searches = join(out("killed"), "searches.jsonl");
-    const killed: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      const begun = memstem.begin(command(out("killed"), ...args, ...(round === 0 ? [] : ["--resume"])));
-      const so = { results: linesOf(results).length, searches: linesOf(searches).length };
-      // First while memories are loaded, then among the searches, then among the answers.
-      const isThere = [
-        () => existsSync(join(out("killed"), "mem0", "vectors.db")),
-        () => linesOf(searches).length > so.searches + Math.floor(random() * 10),
-      ][round];
-      const wanted = so.results + 1 + Math.floor(random() * 40);
-      const ended = begun.ended.then(() => true);
-      await vi.waitUntil(
-        async () => (isThere ?? (() => linesOf(results).length >= wanted))() || (await Promise.race([ended, false])),
-        { timeout: 60_000, interval: 1 },
-      );
-      begun.kill("SIGKILL");
-      expect((await begun.ended).signal).toBe("SIGKILL");
-      killed.push(linesOf(results).length);
-      // As a machine that goes down leaves it.
-      if (existsSync(results)) appendFileSync(results, '{"arm":"single k=5 readme","conversa');
-    }
-    expect(killed.at(-1)).toBeGreaterThan(0);
-    expect(killed.at(-1)).toBeLessThan(whole.length);
-    expect(await memstem.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0, stderr: "" });
-    expect(untimed(out("killed"))).toEqual(whole);
-    const { run } = writtenRun(out("killed"));
-    expect(run.finishedAt).not.toBeNull();
-    expect(run.settings?.["resumedAt"]).toEqual(expect.arrayContaining([expect.any(String)]));
-    // Once more changes nothing.
-    expect(await memstem.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0 });
-    expect(untimed(out("killed"))).toEqual(whole);
-    expect(writtenRun(out("killed")).run).toEqual(run);
-  }, 300_000);
-
   it("stops at Ctrl-C with a report of what there is, and goes on from it", async () => {
     const args = ["--k", "20", "--layout", "single,conversation"];
     const begun = memstem.begin(command(out(), ...args));
@@ -296,87 +241,5 @@ describe("memstem eval locomo, simulated", () => {
     expect(changed).toMatchObject({ code: 1, stdout: "" });
     expect(changed.stderr).toMatch(/data\.sha256 was "[0-9a-f]{64}" and is now "[0-9a-f]{64}"\n$/);
     expect(readdirSync(out()).map((name) => [name, linesOf(join(out(), "results.jsonl"))])).toEqual(before);
-  });
-
-  it.each([
-    [
-      "a file that is not there",
-      ["--data", "missing.json"],
-      /cannot read missing\.json: there is no such file; .*--download/,
-    ],
-    ["a file in another format", ["--data", "package.json"], /not a LoCoMo file/],
-    ["a conversation that is not there", ["--conversations", "conv-0"], /no conversation conv-0; there are: sample-1/],
-    [
-      "an engine that is none",
-      ["--engine", "gpu"],
-      /--engine: must be simulated, embedded, or an http or https address/,
-    ],
-    [
-      "an engine without its model",
-      ["--engine", "http://127.0.0.1:9/v1"],
-      /--model: is needed for an engine behind an address/,
-    ],
-    ["an embedded engine without a model", ["--engine", "embedded"], /--model: is needed for --engine embedded/],
-    [
-      "a model that is not there",
-      ["--engine", "embedded", "--model", "none.gguf"],
-      /--model none\.gguf: there is no such file/,
-    ],
-    ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
-    [
-      "extraction without a model",
-      ["--ingest", "extract"],
-      /--ingest extract: .*give --extract-url and --extract-model/,
-    ],
-    [
-      "a model that nothing extracts with",
-      ["--extract-url", "http://h/v1", "--extract-model", "m"],
-      /needs --ingest extract/,
-    ],
-    ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
-    ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
-    ["windows of nothing", ["--window", "8"], /--window: needs --layout conversation/],
-    ["a history of no window", ["--history", "exact"], /--history: needs --window/],
-    [
-      "a ratio of nothing",
-      ["--layout", "conversation", "--window", "8", "--history", "exact", "--history-ratio", "2"],
-      /--history-ratio: does not apply to exact/,
-    ],
-    ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
-    [
-      "an engine that does not answer",
-      ["--engine", "http://127.0.0.1:9/v1", "--model", "m", "--limit", "1", "--k", "1"],
-      /could not be reached: ECONNREFUSED/,
-    ],
-  ])("refuses %s in one line", async (_what, args, says) => {
-    const { code, stdout, stderr } = await memstem.run(command(out(), ...args));
-    expect(stderr).toMatch(/^memstem: .*\n$/);
-    expect(stderr).toMatch(says);
-    expect(code).toBe(1);
-    expect(stdout).toBe("");
-  });
-
-  it("names --out where that directory cannot be made", async () => {
-    writeFileSync(out(), "");
-    const places = [join(out(), "run"), ...(existsSync("/proc/self/status") ? ["/proc/run"] : [])];
-    for (const place of places) {
-      const refused = await memstem.run(command(place));
-      expect(refused).toMatchObject({ code: 1, stdout: "" });
-      expect(refused.stderr).toMatch(/^memstem: --out .*\/run: (ENOTDIR|ENOENT): .*\n$/);
-    }
-  });
-
-  it("writes into no directory that holds something, and goes on with nothing that is no run", async () => {
-    mkdirSync(out());
-    writeFileSync(join(out(), "mine.txt"), "mine");
-    const full = await memstem.run(command(out()));
-    expect(full).toMatchObject({ code: 1, stdout: "" });
-    expect(full.stderr).toMatch(
-      /^memstem: --out .*: is not empty; give another directory, or --resume to continue the run in it\n$/,
-    );
-    const none = await memstem.run(command(out(), "--resume"));
-    expect(none).toMatchObject({ code: 1, stdout: "" });
-    expect(none.stderr).toMatch(/^memstem: cannot read .*run\.json/);
-    expect(readdirSync(out())).toEqual(["mine.txt"]);
   });
 });

@@ -8,8 +8,8 @@ import { messageText } from "../../src/core/text/message.js";
 import { LONGMEMEVAL_TYPES } from "../../src/eval/base/question-types.js";
 import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
 import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
-import { linesOf, untimed, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-process.js";
+import { writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-command.js";
 
 describe("memstem eval longmemeval", () => {
   const memstem = commands();
@@ -69,21 +69,6 @@ describe("memstem eval longmemeval", () => {
     const { run, records } = writtenRun(out());
     expect(new Set(records.map(({ conversation }) => conversation))).toEqual(new Set(["gpt4_59c863d7"]));
     expect(run.excluded).toMatchObject({ questions: 1 });
-  });
-
-  it("goes on after a kill with the results of a run that was never stopped", async () => {
-    const begun = memstem.begin(command(...arms));
-    const results = join(out(), "results.jsonl");
-    const searches = join(out(), "searches.jsonl");
-    while (linesOf(searches).length < 3 && linesOf(results).length < 3)
-      await new Promise((done) => setTimeout(done, 20));
-    begun.kill("SIGKILL");
-    await begun.ended;
-    expect(await memstem.run(command(...arms, "--resume"))).toMatchObject({ code: 0 });
-    const whole = join(memstem.root, "whole");
-    expect(await memstem.run(command(...arms, "--out", whole))).toMatchObject({ code: 0 });
-    expect(untimed(out())).toEqual(untimed(whole));
-    expect(untimed(whole)).toHaveLength(2 * LONGMEMEVAL_SAMPLE.length);
   });
 
   it.each([

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { QuestionRecord } from "../../src/eval/base/run-record.js";
 import { openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
 import { SAMPLE, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 /** The numbers of a row of a plan's tables, by its title. */
 function rowOf(plan: string, title: string): number[] {

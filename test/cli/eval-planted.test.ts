@@ -15,7 +15,7 @@ import {
   wholeAnswer,
 } from "../http/routes/openai-engine.js";
 import { SAMPLE, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 /** The sample, with each question asked in two ways: twice as many. */
 const data = z.array(z.looseObject({ qa: z.array(z.looseObject({ question: z.string() })) }));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { explainResult } from "../../src/http/contracts/explain-contract.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
 const environment = { MEMSTEM_SOURCE: "none" };

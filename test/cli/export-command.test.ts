@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { exportResult } from "../../src/http/contracts/export-contract.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const environment = { MEMSTEM_SOURCE: "none" };
 

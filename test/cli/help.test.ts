@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const SETTINGS = [
   "MEMSTEM_HOST",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { newDatabase, testServer } from "../postgres/test-server.js";
-import { commands, type Listening } from "./memstem-process.js";
+import { type Listening, processes } from "./memstem-process.js";
 
 const server = await testServer();
 
@@ -12,7 +12,7 @@ const TEA = { id: "m-tea", memory: "Ana likes green tea." };
 const DOG = { id: "m-dog", memory: "Ana has a dog called Bo." };
 
 describe.skipIf(server.url === null)("instances of the service on one PostgreSQL database", () => {
-  const memstem = commands();
+  const memstem = processes();
 
   async function ask(instance: Listening, path: string, body?: object, method = "POST"): Promise<Response> {
     return fetch(`${instance.address}${path}`, {

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const compose = { user_id: "ada", query: "Tea?", memories: [] };
 
@@ -67,6 +68,22 @@ describe("memstem keys", () => {
       code: 1,
       stderr: expect.stringMatching(/^memstem: cannot open the database/),
     });
+  });
+
+  it("says of a data directory of another schema that it is not read, and what to do, and changes nothing in it", async () => {
+    await memstem.run(["keys", "add", "--tenant", "acme"]);
+    const file = join(memstem.dataDir, "memstem.db");
+    const sqlite = new Database(file);
+    sqlite.exec("update __drizzle_migrations set created_at = 1790000000000");
+    sqlite.close();
+    const before = readFileSync(file);
+    for (const args of [["keys", "list"], ["check"]])
+      expect(await memstem.run(args)).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `memstem: cannot open the database ${file}: a development version from before 0.1.0 wrote it, which this version does not read; use an empty data directory\n`,
+      });
+    expect(readFileSync(file)).toEqual(before);
   });
 });
 

@@ -21,7 +21,7 @@ export interface Begun {
 }
 
 /** Runs `memstem` in processes with directories of their own; whatever still runs after a test is killed, and the directories go. */
-export interface Commands {
+export interface Processes {
   /** Holds nothing but what a test puts there. */
   readonly root: string;
   readonly dataDir: string;
@@ -37,7 +37,7 @@ export interface Commands {
   serve(environment?: Environment): Promise<Listening>;
 }
 
-export function commands(): Commands {
+export function processes(): Processes {
   let root = "";
   const running = new Set<ReturnType<typeof launch>>();
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { digestOf } from "../../src/core/text/ids.js";
 
-/** Characters; the table of `npm run bench:scans` has what they cost at 4 MiB. */
+/** Characters. */
 const SHORT = 4_000;
 
 /** Milliseconds of processor time. */

@@ -5,7 +5,7 @@ import { HISTORY_NAMES } from "../../src/core/conversation/epoch.js";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../src/core/index.js";
 import type { ReplayedTrace } from "../../src/eval/replay/replay-trace.js";
 import type { ReplayedWindow } from "../../src/eval/run/replay-windows.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a bicycle.", "Ana plays chess."];
 const trace = {

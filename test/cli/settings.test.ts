@@ -11,7 +11,7 @@ import {
 } from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/base/errors.js";
-import { commands } from "./memstem-process.js";
+import { commands } from "./memstem-command.js";
 
 /** The variables that are named as wrong. */
 function wrongIn(environment: Readonly<Record<string, string>>): string[] {

@@ -67,7 +67,7 @@ export function recordedBy(database: string, served: readonly ServedPrompt[]): P
 
 function wrongRecords(database: string, served: readonly ServedPrompt[]): readonly string[] {
   const { requests, turns } = storedExchanges(database);
-  const users = (storedRows(database).get("users") ?? []).map((row) => row["user_id"]);
+  const users = (storedRows(database).get("scopes") ?? []).map((row) => row["user_id"]);
   const identity = [users, [...new Set(turns.flatMap(({ turn }) => turn.conversationId ?? []))]];
   const isNamed = isDeepStrictEqual(identity, [["ana"], ["trip"]]);
   const unread = served.flatMap(({ headers, counted }, at) => {

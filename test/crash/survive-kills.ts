@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkDatabase } from "../../src/store/check/check-database.js";
+import { openDatabase } from "../../src/store/database/open-database.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
 import { journalIn } from "../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../src/store/upgrade/upgrade-to-journal.js";
 import { launch, listening } from "../cli/launch.js";
 import { Choices, type Deeds, type Forgotten, isEachDone, marksIn } from "./actors.js";
 import { Answers, servicesAt } from "./answers.js";
@@ -131,7 +131,7 @@ async function checkFiles(
   if (!existsSync(file)) return null;
   if (services > 1) {
     // What one deletes while another reads stays in the log until the next process finishes it.
-    const store = new JournalStore(journalIn(openJournalDatabase(file)));
+    const store = new JournalStore(journalIn(openDatabase(file)));
     await store.emptyLog();
     await store.erased();
     await store.close();

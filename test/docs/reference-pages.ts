@@ -1,8 +1,5 @@
-import { execFile } from "node:child_process";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { SETTINGS } from "../../src/cli/setting-list.js";
-import { ROOT } from "./pages.js";
+import { begin } from "../cli/memstem-command.js";
 
 type SettingName = keyof typeof SETTINGS;
 
@@ -118,8 +115,7 @@ interface DocumentedCommand {
 
 /** The commands that run something, in the order in which they are listed. */
 async function commandsBelow(names: readonly string[]): Promise<readonly DocumentedCommand[]> {
-  const main = join(ROOT, "dist/cli/main.js");
-  const { stdout: help } = await promisify(execFile)(process.execPath, [main, ...names, "--help"]);
+  const { stdout: help } = await begin([...names, "--help"], {}).ended;
   const [, listed = ""] = help.split("\nCommands:\n");
   const below = [...listed.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name ?? "");
   if (below.length === 0) return [{ names, help }];

@@ -1,13 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import { endingWithUs } from "../ending-children.js";
-import { ROOT } from "./pages.js";
+import { type Begun, begin } from "../cli/memstem-command.js";
 
-/** The built service, as a reader of the documentation starts it: in an empty folder, with no settings but its port. */
+/** The service, as a reader of the documentation starts it: with its data in an empty folder, and no settings but its port. */
 export interface RunningService {
   /** The folder. */
   readonly directory: string;
@@ -17,22 +14,17 @@ export interface RunningService {
 /** Starts it before the tests of a suite, and takes it and its files away after. */
 export function runningService(): RunningService {
   const directory = mkdtempSync(join(tmpdir(), "memstem-docs-"));
-  let service: ChildProcess | undefined;
+  let service: Begun | undefined;
   let port = "";
 
   beforeAll(async () => {
-    service = spawn("node", [join(ROOT, "dist/cli/main.js"), "serve"], {
-      cwd: directory,
-      env: { ...process.env, MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "silent" },
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    endingWithUs(service);
-    const [line] = await once(service.stdout ?? service, "data");
-    port = /:(\d+)\s*$/.exec(String(line))?.[1] ?? "";
+    const dataDir = join(directory, "memstem-data");
+    service = begin(["serve"], { MEMSTEM_DATA_DIR: dataDir, MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "silent" });
+    port = await service.printed(/ listens on \S+:(\d+)\n/);
   });
   afterAll(async () => {
-    service?.kill();
-    if (service?.exitCode === null) await once(service, "exit");
+    service?.kill("SIGTERM");
+    await service?.ended;
     rmSync(directory, { recursive: true, force: true });
   });
 

@@ -1,5 +1,6 @@
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ROOT, readPages, samplesOf } from "./pages.js";
 import { runningService } from "./running-service.js";
@@ -17,12 +18,12 @@ const pages = readPages()
 describe.each(pages)("$path", ({ samples }) => {
   const service = runningService();
 
-  it.each(samples.filter(({ shown }) => shown !== null))("line $line prints what it says", ({ text, shown }) => {
+  it.each(samples.filter(({ shown }) => shown !== null))("line $line prints what it says", async ({ text, shown }) => {
     const runnable = text
       .replaceAll("localhost:4600", `127.0.0.1:${service.port}`)
       .replaceAll("127.0.0.1:4600", `127.0.0.1:${service.port}`)
       .replaceAll("npx memstem", MEMSTEM);
-    const output = execFileSync("bash", ["-c", runnable], { cwd: service.directory, encoding: "utf8" });
+    const { stdout: output } = await promisify(execFile)("bash", ["-c", runnable], { cwd: service.directory });
     expect(inAnyTime(output.trimEnd())).toBe(inAnyTime(shown?.trimEnd() ?? ""));
   });
 });

@@ -350,7 +350,7 @@ describe("a field called __proto__", () => {
 describe("request ids with blanks at their ends", () => {
   const app = servedApp();
 
-  it("of an earlier version can still be evicted, reported and explained", async () => {
+  it("are refused where a prompt is composed, and name no other request", async () => {
     await app.compose({ user_id: "a", request_id: "r", query: "x", memories: [] });
     expect(
       (await app.send("POST", "/compose", { user_id: "a", request_id: "r ", query: "x", memories: [] })).status,

@@ -120,7 +120,7 @@ function wrongStored({ stored, storesMemories = false }: Held): readonly string[
 /** What is wrong with what memstem stored: prompts without the engine's counts, or of another user or conversation. */
 function wrongRecords(database: string, { served }: AgentEngine, use: AdapterUse): readonly string[] {
   const { requests, turns } = storedExchanges(database);
-  const users = (storedRows(database).get("users") ?? []).map((row) => row["user_id"]);
+  const users = (storedRows(database).get("scopes") ?? []).map((row) => row["user_id"]);
   const identity = [users, [...new Set(turns.flatMap(({ turn }) => turn.conversationId ?? []))].toSorted()];
   const isNamed = isDeepStrictEqual(identity, [["ana"], use === "together" ? ["trip", "walk"] : ["trip"]]);
   const counts = requests.map(({ observed }) => [observed?.promptTokens, observed?.cachedTokens]);

@@ -5,10 +5,10 @@ import { afterEach, beforeEach } from "vitest";
 import type { MemorySource } from "../../src/memory/memory-source.js";
 import type { Memstem } from "../../src/service/library/memstem.js";
 import type { Store } from "../../src/store/api/store.js";
+import { openDatabase } from "../../src/store/database/open-database.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
 import { openPostgres } from "../../src/store/postgres/open-postgres.js";
 import { journalIn } from "../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../src/store/upgrade/upgrade-to-journal.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
 import { openService } from "./compose/service-fixture.js";
 
@@ -56,7 +56,7 @@ export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDat
       return url;
     },
     async start(wrap = (store) => store, source = null) {
-      const journal = name === "a file" ? journalIn(openJournalDatabase(file())) : (await openPostgres(url)).journal;
+      const journal = name === "a file" ? journalIn(openDatabase(file())) : (await openPostgres(url)).journal;
       const service = openService({ store: wrap(new JournalStore(journal)), source });
       services.push(service);
       return service;

@@ -4,8 +4,8 @@
  * the memory source fails, blocks recalled by the words of the query. Beside them, which blocks a conversation and a scope retrieved before.
  */
 
-import { BY_LINES, BY_LIST, type Escaping, escapingOf, isEscapedAlike } from "../escaping/escaping.js";
-import { hasBareLabel, type InjectedBlock } from "../prompt/injection.js";
+import { type Escaping, escapingOf, isEscapedAlike, NO_MARKERS } from "../escaping/escaping.js";
+import type { InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import type { ComparedText } from "../text/sentences.js";
@@ -54,8 +54,8 @@ export class BlockRegister {
     for (const block of stored.blocks) {
       const { label, text } = block;
       this.#escape(label, text);
-      // Stored counts may be another counter's, or of a text that was escaped differently.
-      const isAsCounted = countTokens.template === undefined && isEscapedAlike(text, BY_LIST, this.#escapingOf(label));
+      // Stored counts may be another counter's, or from before a marker was configured.
+      const isAsCounted = countTokens.template === undefined && !this.#escapings.has(label);
       this.#keep({ ...block, tokens: isAsCounted ? block.tokens : this.#tokensOf(label, text) });
     }
     this.#memories = new MemoryVersions(stored.versions);
@@ -113,10 +113,8 @@ export class BlockRegister {
   lineTokens(block: InjectedBlock): number {
     const stored = this.#blocks.get(block.label);
     if (stored === undefined) return 0;
-    const own = this.#escapingOf(block.label);
-    const { replaces, escaping = BY_LINES } = block;
-    const isAlike = escaping === own || (hasBareLabel(block) && isEscapedAlike(stored.text, escaping, own));
-    if (replaces.length === 0 && isAlike) return stored.tokens;
+    const { label, replaces, escaping = NO_MARKERS } = block;
+    if (replaces.length === 0 && isEscapedAlike(stored.text, escaping, this.#escapingOf(label))) return stored.tokens;
     return this.countTokens(renderBlock(block, stored.text));
   }
 
@@ -280,12 +278,12 @@ export class BlockRegister {
   }
 
   #escapingOf(label: Label): Escaping {
-    return this.#escapings.get(label) ?? BY_LINES;
+    return this.#escapings.get(label) ?? NO_MARKERS;
   }
 
   #escape(label: Label, text: string): void {
     const escaping = escapingOf(text, this.markers);
-    if (escaping !== BY_LINES) this.#escapings.set(label, escaping);
+    if (escaping !== NO_MARKERS) this.#escapings.set(label, escaping);
   }
 
   #keep(block: StoredBlock): void {

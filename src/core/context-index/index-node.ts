@@ -26,28 +26,13 @@ export interface IndexNode {
   live: number;
   /** The scope's request counter at the last use: a logical clock. */
   lastUsed: number;
-  /** Time of the last use, in milliseconds since the epoch; 0 in rows stored before this was recorded. */
+  /** Time of the last use, in milliseconds since the epoch; */
   usedAt: number;
   /**
    * Tokens that belong to no block. On an anchor's root: the prompt before the blocks. On another node: the rest of the prompt (question,
-   * annotations) of the last request that ended here. 0 in rows stored before this was recorded.
+   * annotations) of the last request that ended here.
    */
   tokens: number;
-}
-
-const EARLIER_FORM = "[";
-
-/**
- * The anchor of a turn's blocks in the form of earlier versions, given that of today's: they are other bytes, so no prompt with today's hits
- * them.
- */
-export function earlierForm(anchor: Digest): Digest {
-  return `${EARLIER_FORM}${anchor}` as Digest;
-}
-
-/** The inverse of {@link earlierForm}; null for an anchor of blocks in today's form. */
-export function withEarlierForm(anchor: Digest): Digest | null {
-  return anchor.startsWith(EARLIER_FORM) ? (anchor.slice(EARLIER_FORM.length) as Digest) : null;
 }
 
 /** A node of the served sequences, read-only. */

@@ -130,7 +130,7 @@ export class PrefixForest {
     if (root.row.tokens === tokens) return;
     root.row.tokens = tokens;
     this.#dirty.add(root.row.id);
-    // Affects the weight of every prompt that extends this one; only rows of an older version have a root without tokens.
+    // Affects the weight of every prompt that extends this one.
     this.#countTokens();
   }
 

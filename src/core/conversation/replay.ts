@@ -1,7 +1,6 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { ContextIndex } from "../context-index/context-index.js";
-import { earlierForm } from "../context-index/index-node.js";
-import { hasBareLabel, type InjectedBlock, type Injection } from "../prompt/injection.js";
+import type { InjectedBlock, Injection } from "../prompt/injection.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
 import { isOwnMessage, type SectionPlacement } from "../prompt/section-placement.js";
@@ -36,7 +35,6 @@ export interface Replay {
 
 /** A section of a prompt, identified by the digest of everything before it. */
 export interface PromptSection {
-  /** In the index: {@link earlierForm} of it for blocks of earlier versions. */
   readonly anchor: Digest;
   readonly blocks: readonly InjectedBlock[];
   /** Tokens before it … */
@@ -88,11 +86,10 @@ export function replayTurns(
     const injection = standing[at] as Injection;
     const replayed = replayTurn(conversation, recalled, injection, prompt, register, countTokens);
     turns.push(replayed);
-    const { after } = replayed;
-    const anchor = injection.blocks.every(hasBareLabel) ? replayed.anchor : earlierForm(replayed.anchor);
+    const { anchor, after } = replayed;
     const labels = injection.blocks.map(({ label }) => label);
     tokens += replayed.tokens.answer;
-    if (replayed.anchor === turn.anchor)
+    if (anchor === turn.anchor)
       stableMessages = prompt.messages.length - messagesAfterAnchor(recalled.placement, replayed.section);
     const end = tokens + replayed.tokens.section + replayed.tokens.question;
     const sentBy = after === turn.prompt ? turn.id : null;

@@ -5,26 +5,21 @@
  */
 
 import { ConfiguredMarker } from "./configured-marker.js";
-import { BREAK, escapeNumberedLines, hasNumberedLine, unescapeNumberedLines } from "./line-breaks.js";
+import { BREAK, escapeNumberedLines, unescapeNumberedLines } from "./line-breaks.js";
 import { CANDIDATES, isMarkerAt, OPENER_CLASS } from "./marker-shapes.js";
 
-/** How the text of a block is escaped. Stored with every injected block, so that a sent text is rendered again to the same bytes. */
+/**
+ * How the text of a block is escaped: everything with the shape of a marker, the number of a further line that begins as a block's does, and
+ * what is configured. Stored with every block that was injected otherwise than {@link NO_MARKERS}, so that a sent text is rendered again to
+ * the same bytes.
+ */
 export interface Escaping {
-  /**
-   * `lines`: everything with the shape of a marker, and the number of a further line that begins as a block's does. In earlier versions,
-   * where a block began with a label in brackets: `shapes`, only the former; `list`, a fixed list of tokens.
-   */
-  readonly by: "lines" | "shapes" | "list";
-  /** The configured markers that this text contains, escaped as well. */
+  /** The configured markers that this text contains. */
   readonly markers: readonly string[];
 }
 
-/** Today's escaping of a text without configured markers. */
-export const BY_LINES: Escaping = { by: "lines", markers: [] };
-/** The escaping of earlier versions. */
-export const BY_SHAPES: Escaping = { by: "shapes", markers: [] };
-/** The escaping of the versions before those, which had a list of tokens. */
-export const BY_LIST: Escaping = { by: "list", markers: [] };
+/** The escaping of a text without configured markers. */
+export const NO_MARKERS: Escaping = { markers: [] };
 
 /*
  * A backslash is inserted after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. Existing backslashes do not
@@ -32,20 +27,16 @@ export const BY_LIST: Escaping = { by: "list", markers: [] };
  */
 
 /** Escapes a canonical text for a section. Linear time. */
-export function escapeText(text: string, { by, markers }: Escaping = BY_LINES): string {
-  if (by === "list") return escapeListed(text);
+export function escapeText(text: string, { markers }: Escaping = NO_MARKERS): string {
   if (markers.length === 0 && !MAY_CHANGE.test(text)) return text;
   let escaped = text.replace(CANDIDATES, (opener, at: number) => (isMarkerAt(text, at) ? `${opener}\\` : opener));
   for (const marker of markers) escaped = new ConfiguredMarker(marker).escape(escaped);
-  if (by === "lines") escaped = escapeNumberedLines(escaped);
-  return escaped.replace(LINE_BREAKS, "$&  ");
+  return escapeNumberedLines(escaped).replace(LINE_BREAKS, "$&  ");
 }
 
 /** The inverse of {@link escapeText}. */
-export function unescapeText(written: string, { by, markers }: Escaping = BY_LINES): string {
-  if (by === "list") return unescapeListed(written);
-  let text = written.replace(INDENTED, "$1");
-  if (by === "lines") text = unescapeNumberedLines(text);
+export function unescapeText(written: string, { markers }: Escaping = NO_MARKERS): string {
+  let text = unescapeNumberedLines(written.replace(INDENTED, "$1"));
   for (const marker of [...markers].reverse()) text = new ConfiguredMarker(marker).unescape(text);
   const escaped = text;
   return escaped.replace(ESCAPED_OPENERS, (both, opener: string, at: number) =>
@@ -56,14 +47,12 @@ export function unescapeText(written: string, { by, markers }: Escaping = BY_LIN
 /** The escaping for a text that may contain some of the configured markers. */
 export function escapingOf(text: string, configured: readonly string[]): Escaping {
   const markers = configured.filter((marker) => new ConfiguredMarker(marker).isIn(text));
-  return markers.length === 0 ? BY_LINES : { by: "lines", markers };
+  return markers.length === 0 ? NO_MARKERS : { markers };
 }
 
-/** Whether two escapings give the same bytes for a text; true for most, which contain nothing to escape. */
+/** Whether two escapings give the same bytes for a text; true for most, which contain no configured marker. */
 export function isEscapedAlike(text: string, a: Escaping, b: Escaping): boolean {
-  if (a === b) return true;
-  const isPlain = a.markers.length === 0 && b.markers.length === 0 && !ESCAPABLE.test(text) && !hasNumberedLine(text);
-  return isPlain || escapeText(text, a) === escapeText(text, b);
+  return a === b || (a.markers.length === 0 && b.markers.length === 0) || escapeText(text, a) === escapeText(text, b);
 }
 
 /**
@@ -71,7 +60,7 @@ export function isEscapedAlike(text: string, a: Escaping, b: Escaping): boolean 
  * because the caller can write them in a system prompt too.
  */
 export function forgesStructure(line: string): boolean {
-  return escapeListed(line) !== line || OWN_STRUCTURE.test(escapeText(line));
+  return LISTED.test(line) || OWN_STRUCTURE.test(escapeText(line));
 }
 
 /** An escaped label or section tag. */
@@ -81,8 +70,6 @@ const ESCAPED_OPENERS = new RegExp(String.raw`(${OPENER_CLASS})\\`, "g");
 const LINE_BREAKS = new RegExp(BREAK, "g");
 /** What a text has if anything but a configured marker is escaped in it: one look, where escaping takes three. */
 const MAY_CHANGE = new RegExp(`${OPENER_CLASS}|${BREAK}`);
-/** Anything that two escapings may render differently; all of them indent after a line feed. */
-const ESCAPABLE = new RegExp(`${CANDIDATES.source}|(?!\\n)${BREAK}`);
 const INDENTED = new RegExp(`(${BREAK})  `, "g");
 
 /** Listed tokens after a square bracket: a label; turns and tools of Llama 2, Mistral and GLM. */
@@ -92,22 +79,5 @@ const LISTED_BRACKETED = String.raw`\d+|\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS
  * 2, Gemma, Cohere and GLM; reasoning and tools of Qwen and Hermes.
  */
 const LISTED_ANGLED = String.raw`\/?memories|[|｜]|<\/?SYS>>|\/?(?:s|bos|eos|sop|eop|think|tool_call|tool_response|tools)>|\w{1,32}_of_\w{1,32}>|\w{1,32}_TOKEN>`;
-const LISTED = new RegExp(String.raw`\[(\\*)(${LISTED_BRACKETED})\]|<(\\*)(${LISTED_ANGLED})`, "gi");
-const ESCAPED_LISTED = new RegExp(String.raw`\[\\(\\*)(${LISTED_BRACKETED})\]|<\\(\\*)(${LISTED_ANGLED})`, "gi");
-
-/** Must never change: prompts that were sent are rendered with it. */
-function escapeListed(text: string): string {
-  return text
-    .replace(LISTED, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[\\${a}${inside}]` : `<\\${b ?? ""}${mark}`,
-    )
-    .replaceAll("\n", "\n  ");
-}
-
-function unescapeListed(written: string): string {
-  return written
-    .replaceAll("\n  ", "\n")
-    .replace(ESCAPED_LISTED, (_all, a: string | undefined, inside: string, b: string | undefined, mark: string) =>
-      a !== undefined ? `[${a}${inside}]` : `<${b ?? ""}${mark}`,
-    );
-}
+/** A token of the list, escaped or not, or a further line. */
+const LISTED = new RegExp(String.raw`\[\\*(?:${LISTED_BRACKETED})\]|<\\*(?:${LISTED_ANGLED})|\n`, "i");

@@ -11,14 +11,8 @@ const UNSEEN = String.raw`(?:(?!${BREAK})[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Cod
  */
 const NUMBER = String.raw`(\\*\p{N}(?:\p{N}|${UNSEEN})*(?=\s))`;
 const NUMBERED = `(${BREAK}${UNSEEN}*)${NUMBER}`;
-const NUMBERED_LINE = new RegExp(NUMBERED, "u");
 const NUMBERED_LINES = new RegExp(NUMBERED, "gu");
 const ESCAPED_LINES = new RegExp(String.raw`(${BREAK}${UNSEEN}*)\\${NUMBER}`, "gu");
-
-/** Whether a further line of a text begins as a block's line does. */
-export function hasNumberedLine(text: string): boolean {
-  return NUMBERED_LINE.test(text);
-}
 
 /** Escapes the numbers at the start of further lines. Linear time. */
 export function escapeNumberedLines(text: string): string {

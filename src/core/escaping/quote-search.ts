@@ -1,5 +1,5 @@
 import { CUT_MARK } from "../text/storable-text.js";
-import { BY_LINES, BY_LIST, BY_SHAPES, escapeText } from "./escaping.js";
+import { escapeText } from "./escaping.js";
 
 /**
  * A run of backslashes and the character that it escapes, at any depth: JSON in JSON in source code. Matches whole runs, so that it is
@@ -95,9 +95,6 @@ function characterOf(code: number): string {
   return code <= 0x10ffff ? String.fromCodePoint(code) : "";
 }
 
-/** How a text may have been written in a prompt. */
-const WRITTEN = [BY_LINES, BY_SHAPES, BY_LIST];
-
 /** Characters before a text that could have combined with its first letter into an escape. */
 const BEFORE = ["", "\\", "%"] as const;
 
@@ -122,7 +119,7 @@ export class QuoteSearch {
     const isCut = text.endsWith(CUT_MARK);
     this.#isCut ||= isCut;
     const whole = isCut ? text.slice(0, -CUT_MARK.length) : text;
-    for (const form of new Set([whole, ...WRITTEN.map((escaping) => escapeText(whole, escaping))])) {
+    for (const form of new Set([whole, escapeText(whole)])) {
       for (const before of BEFORE) this.#addWords(comparableText(before + form));
     }
   }

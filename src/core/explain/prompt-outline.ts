@@ -255,7 +255,7 @@ function sectionSegments(
 
 /** Equal for lines that are the same bytes. */
 function blockKey({ label, replaces, escaping }: InjectedBlock): string {
-  const written = escaping === undefined ? "" : ` ${escaping.by} ${JSON.stringify(escaping.markers)}`;
+  const written = escaping === undefined ? "" : ` ${JSON.stringify(escaping.markers)}`;
   return `b${label} ${replaces.join()}${written}`;
 }
 

@@ -103,7 +103,7 @@ function mostLabels(topN: TopN, ranked: number): number {
 }
 
 /**
- * A quarter of the ranked blocks, from three to eight: a label is two uncached tokens in every prompt (`npm run bench:labels`). Naming all
+ * A quarter of the ranked blocks, from three to eight: a label is two uncached tokens in every prompt. Naming all
  * of 100 costs as much as ten memories.
  */
 function autoTopN(ranked: number): number {

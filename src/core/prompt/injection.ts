@@ -1,28 +1,17 @@
-import { BY_LINES, type Escaping } from "../escaping/escaping.js";
+import type { Escaping } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 
-/** Something that lists several labels. */
-export interface NamesLabels {
-  /** Separator between the labels. Absent: none, which is today's form; older turns keep the form in which they were sent. */
-  readonly between?: string;
-}
-
 /** A block as one turn put it into the prompt. */
-export interface InjectedBlock extends NamesLabels {
+export interface InjectedBlock {
   readonly label: Label;
   /** Labels in the same prompt that this block supersedes (an updated memory). */
   readonly replaces: readonly Label[];
-  /**
-   * How its text is escaped, and so how its label is written. Absent: today's form, without a configured marker; older turns keep the form
-   * in which they were sent.
-   */
+  /** How its text is escaped, for good: markers may be configured later. Absent: it contained no configured marker. */
   readonly escaping?: Escaping;
 }
 
 /** One line after the blocks of a section. */
-export type Annotation = NamesLabels & AnnotationLine;
-
-type AnnotationLine =
+export type Annotation =
   /** The relevance ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */
   | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
   /** Retrieved blocks that are earlier in this prompt, best first (Alg. 3). */
@@ -43,11 +32,6 @@ export const NOTHING_INJECTED: Injection = { blocks: [], annotations: [] };
 
 export function isEmptyInjection(injection: Injection): boolean {
   return injection.blocks.length === 0 && injection.annotations.length === 0;
-}
-
-/** Whether a block begins with a bare number, as today's do; those of one turn are alike. */
-export function hasBareLabel({ escaping = BY_LINES }: InjectedBlock): boolean {
-  return escaping.by === "lines";
 }
 
 /** Every label that occurs in the injection, in any role. */

@@ -1,7 +1,7 @@
-import { BY_LINES, BY_SHAPES, type Escaping, escapeText, unescapeText } from "../escaping/escaping.js";
+import { type Escaping, escapeText, unescapeText } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
-import { type Annotation, hasBareLabel, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
+import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
 import type { SectionPlacement } from "./section-placement.js";
 import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
 
@@ -13,9 +13,9 @@ import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
  *   labels       = 1*( "[" 1*DIGIT "]" )
  *   annotation   = a line that begins with neither digits and a space, "[", "<" nor white space
  *
- * A block begins with its label as a bare number, which takes two tokens less than one in brackets (`npm run bench:labels`); blocks of
- * earlier versions begin with the latter. Memory text is untrusted. Every line except the first is indented, and anything that looks like
- * structure is escaped with a backslash (see escaping.ts), so no memory can forge structure.
+ * A block begins with its label as a bare number, which takes two tokens less than one in brackets. Memory text is
+ * untrusted. Every line except the first is indented, and anything that looks like structure is escaped with a backslash (see escaping.ts),
+ * so no memory can forge structure.
  */
 
 /** Separates a section from the message's own text. */
@@ -37,29 +37,23 @@ export function renderLabel(label: Label): string {
 }
 
 /** Labels without separators: `][` is one token in most tokenizers, a comma and a space need three. */
-export function renderLabels(labels: readonly Label[], between = ""): string {
-  return labels.map(renderLabel).join(between);
+export function renderLabels(labels: readonly Label[]): string {
+  return labels.map(renderLabel).join("");
 }
 
 /** One block's line or lines, line break included. */
 export function renderBlock(block: InjectedBlock, text: string): string {
-  const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces, block.between)}) `;
-  return `${blockLabel(block)} ${mark}${escapeText(text, block.escaping)}\n`;
-}
-
-/** The label at the start of a block's line. */
-function blockLabel(block: InjectedBlock): string {
-  return hasBareLabel(block) ? String(block.label) : renderLabel(block.label);
+  const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces)}) `;
+  return `${block.label} ${mark}${escapeText(text, block.escaping)}\n`;
 }
 
 /** One annotation's line, without the line break. */
 export function renderAnnotation(annotation: Annotation): string {
   if (annotation.kind === "restored") {
-    const mark =
-      annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces, annotation.between)})`;
+    const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
     return `Current again: ${renderLabel(annotation.label)}${mark}.`;
   }
-  return annotation.template.replace("{labels}", renderLabels(annotation.labels, annotation.between));
+  return annotation.template.replace("{labels}", renderLabels(annotation.labels));
 }
 
 /** The whole section, byte-stable: the same injection and texts give the same bytes. Empty for an empty injection. */
@@ -210,31 +204,29 @@ export interface ParsedSection {
   readonly annotations: readonly string[];
 }
 
-/** With today's label, or one of earlier versions. */
-const BLOCK_LINE = /^(?:(\d+)|\[(\d+)\]) (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
+const BLOCK_LINE = /^(\d+) (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
 
 /**
  * Parses a section by its grammar; null for any violation. The inverse of {@link renderSection}.
  *
- * @param escaping of all its texts; default: that of texts without configured markers, as the label's form tells
+ * @param escaping of all its texts; default: that of texts without configured markers
  */
 export function parseSection(section: string, escaping?: Escaping): ParsedSection | null {
   if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
   const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");
   lines.pop();
-  const blocks: { label: number; replaces: number[]; lines: string[]; escaping: Escaping }[] = [];
+  const blocks: { label: number; replaces: number[]; lines: string[] }[] = [];
   const annotations: string[] = [];
   for (const line of lines) {
     const last = blocks.at(-1);
     const match = BLOCK_LINE.exec(line);
     if (match) {
       if (annotations.length > 0) return null;
-      const [, bare, bracketed, replaced = "", text = ""] = match;
+      const [, label, replaced = "", text = ""] = match;
       blocks.push({
-        label: Number(bare ?? bracketed),
+        label: Number(label),
         replaces: [...replaced.matchAll(/\d+/g)].map(([digits]) => Number(digits)),
         lines: [text],
-        escaping: escaping ?? (bare === undefined ? BY_SHAPES : BY_LINES),
       });
     } else if (lineKindAt(line, 0) === "continued") {
       if (last === undefined || annotations.length > 0) return null;
@@ -246,10 +238,10 @@ export function parseSection(section: string, escaping?: Escaping): ParsedSectio
     }
   }
   return {
-    blocks: blocks.map(({ label, replaces, lines: text, escaping: own }) => ({
+    blocks: blocks.map(({ label, replaces, lines: text }) => ({
       label,
       replaces,
-      text: unescapeText(text.join("\n"), own),
+      text: unescapeText(text.join("\n"), escaping),
     })),
     annotations,
   };

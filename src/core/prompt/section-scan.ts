@@ -11,8 +11,7 @@ export const CLOSE = "</memories>";
 /** The kind of a section's line; `close`: starts with the closing tag. */
 export type LineKind = "block" | "continued" | "annotation" | "close" | "none";
 
-/** With today's label, or one of earlier versions. */
-const BLOCK = /(?:\d+|\[\d+\]) /y;
+const BLOCK = /\d+ /y;
 const NO_ANNOTATION = /[[<\s]/y;
 
 /** The kind of the line at an offset of a text. */

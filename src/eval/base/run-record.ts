@@ -53,14 +53,14 @@ const arm = z.strictObject({
   retention: z.enum(RETENTION_NAMES).nullable(),
   /** Memory budget as a multiple of the tokens retrieved; null: none. */
   budgetRatio: z.number().positive().nullable(),
-  /** What the budget bounds: each prompt, as in runs from before there was a choice, or all of them together at any time. */
-  budgetOf: z.enum(["each", "all"]).default("each"),
+  /** What the budget bounds: each prompt, or all of them together at any time. */
+  budgetOf: z.enum(["each", "all"]),
   /** Null: all of it, and in single prompts. */
-  window: window.nullable().default(null),
+  window: window.nullable(),
   /** Null: where the policy puts memories. `system`: behind the instructions, in the policy's order. */
-  place: z.enum(["system"]).nullable().default(null),
-  /** Null: memstem's own choice, as in runs from before there was one, or prompts are not memstem's. */
-  annotations: annotated.nullable().default(null),
+  place: z.enum(["system"]).nullable(),
+  /** Null: memstem's own choice, or prompts are not memstem's. */
+  annotations: annotated.nullable(),
 });
 
 /** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
@@ -103,8 +103,8 @@ const answered = z.strictObject({
   searchMs: milliseconds.nullable(),
   composeMs: milliseconds.nullable(),
   ttftMs: milliseconds.nullable(),
-  /** To the end of the answer; null where it was not measured, as in runs from before it was. */
-  totalMs: milliseconds.nullable().default(null),
+  /** To the end of the answer; null where it was not measured. */
+  totalMs: milliseconds.nullable(),
   retrievedTokens: count,
   /** Memory tokens in the prompt, carried ones and those of earlier turns included. */
   memoryTokens: count,
@@ -121,7 +121,7 @@ const answered = z.strictObject({
   bleu1: z.number().min(0).max(1).nullable(),
   /** The first judge's. */
   judge: judgement.nullable(),
-  otherJudgements: z.array(otherJudgement).default([]),
+  otherJudgements: z.array(otherJudgement),
 });
 
 /** A question that was not answered: recorded and counted, never dropped. */
@@ -145,7 +145,7 @@ export const runRecord = z.strictObject({
   startedAt: z.string(),
   /** Null while it runs, and where it was interrupted. */
   finishedAt: z.string().nullable(),
-  dataset: z.enum(DATASETS).default("locomo"),
+  dataset: z.enum(DATASETS),
   data: z.strictObject({ file: z.string(), sha256: z.string() }),
   conversations: z.array(z.strictObject({ id: z.string(), memories: count, questions: count })),
   engine: z.strictObject({
@@ -157,9 +157,9 @@ export const runRecord = z.strictObject({
     emptied: z.string(),
   }),
   judge: namedJudge.nullable(),
-  otherJudges: z.array(namedJudge.extend({ name: z.string().min(1) })).default([]),
+  otherJudges: z.array(namedJudge.extend({ name: z.string().min(1) })),
   /** Questions that were left out by a list, and the list; null: none. */
-  excluded: z.strictObject({ file: z.string(), sha256: z.string(), questions: count }).nullable().default(null),
+  excluded: z.strictObject({ file: z.string(), sha256: z.string(), questions: count }).nullable(),
   ingest: z.enum(["observations", "turns", "extract"]),
   categories: z.array(z.int()),
   limit: z.int().nullable(),

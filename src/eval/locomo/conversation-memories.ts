@@ -12,7 +12,7 @@ export const keptMemories = z.array(
     id: z.string(),
     text: z.string(),
     evidence: z.array(z.string()),
-    /** When it was said, in LoCoMo's words; absent where the text says it, and in runs from before it was kept. */
+    /** When it was said, in LoCoMo's words; absent where the text says it. */
     time: z.string().optional(),
   }),
 );

@@ -139,7 +139,7 @@ const SECTION_TAGS = /<\/?memories>/;
  *
  * @param given the client's own messages, not the composed ones
  */
-export function exchangeMemory(given: readonly ChatMessage[], answer: string): NewMemory | null {
+function exchangeMemory(given: readonly ChatMessage[], answer: string): NewMemory | null {
   const text = exchangeText(lastAsked(given), answer);
   if (text === null) return null;
   if (SECTION_TAGS.test(text) || memoryTextProblem(text) !== null) return null;

@@ -9,7 +9,7 @@ import { settleLookup } from "./memory-lookup.js";
 import { plannedReuse } from "./planned-reuse.js";
 import { bounded, type PlanningInput, type Retrieved } from "./planning-input.js";
 import type { PromptRouting } from "./prompt-routing.js";
-import { isDigestOf, requestDigest } from "./request-digest.js";
+import { requestDigest } from "./request-digest.js";
 
 /** An answer, and whether it is a stored one that is repeated. */
 export interface PlannedPrompt {
@@ -127,7 +127,9 @@ export class PromptPlanner {
     const worker = await this.routing.routeAgain(scope, state, request, answered, this.parts.now());
     const of = { ...answered, answer: { ...answered.answer, worker } };
     const again = answerAgain({ requestId, scope }, of, state.register.textOf, this.#formOf(request));
-    return isDigestOf(request, answered.body) ? again : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
+    return requestDigest(request) === answered.body
+      ? again
+      : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
   }
 
   #formOf(request: ComposeRequest) {

@@ -67,7 +67,7 @@ export const agentId = identifier.transform((id) => id as AgentId);
 export const conversationId = identifier.transform((id) => id as ConversationId);
 /** Sent to the engine in a header, so printable ASCII. */
 const printableId = identifier.regex(/^[\x20-\x7e]*$/, "must be printable ASCII");
-/** Id of a composed request. Earlier versions took leading and trailing blanks. */
+/** Id of a composed request; one that no request has names nothing. */
 export const requestId = printableId.transform((id) => id as RequestId);
 /** Id of a request to compose. Headers lose leading and trailing blanks, so the engine would see another id. */
 export const newRequestId = printableId

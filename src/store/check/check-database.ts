@@ -2,20 +2,17 @@
  * check/: whether a database file is whole, for `memstem check`, backups and tests.
  * In: a file, opened to read; a service may write to it meanwhile.
  * Out: findings, a line each, that name users and never text (`DatabaseCheck`).
- * Three levels: SQLite's structure (`check-structure.ts`), what one scope says (`check-journal.ts`; `check-tables.ts` where no upgrade has
- * moved it yet), every scope (this file).
+ * Three levels: SQLite's structure (`check-structure.ts`), what one scope says (`check-journal.ts`), every scope (this file).
  */
 
 import { eq } from "drizzle-orm";
 import type { Scope } from "../../core/index.js";
-import type { SchemaProgress } from "../database/migrations.js";
 import { openToRead } from "../database/open-database.js";
 import { scopes as scopeRows } from "../database/schema.js";
+import type { SchemaProgress } from "../database/schema-progress.js";
 import { readScope } from "../database/scope-key.js";
-import { hasTables } from "../upgrade/table-scope.js";
 import { JournalCheck } from "./check-journal.js";
 import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
-import { TableCheck } from "./check-tables.js";
 
 /** Result of a check. Names users, never text. */
 export interface DatabaseCheck {
@@ -41,7 +38,6 @@ export function checkDatabase(file: string): DatabaseCheck {
     if (schema.applied < schema.known) return { schema, scopes, requests, findings };
     collect(findings, "scopes", () => {
       const journal = new JournalCheck(database);
-      const tables = hasTables(sqlite) ? new TableCheck(database) : null;
       for (const { scopeId } of orm
         .select({ scopeId: scopeRows.scopeId })
         .from(scopeRows)
@@ -52,12 +48,9 @@ export function checkDatabase(file: string): DatabaseCheck {
         // Deleted since the list was made.
         if (row === undefined) continue;
         const scope = readScope(row);
-        const isInJournal = row.version === 0;
         // A damaged page ends the transaction with its error.
         collect(findings, nameOfScope(scope), () => {
-          const check = () => (isInJournal ? journal.check({ ...row, scope }) : tables?.check(row));
-          const found = sqlite.transaction(check)();
-          if (found === undefined) return ["the tables that it is in are missing"];
+          const found = sqlite.transaction(() => journal.check({ ...row, scope }))();
           scopes++;
           requests += found.requests;
           return found.problems;

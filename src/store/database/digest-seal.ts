@@ -29,7 +29,7 @@ export class DigestSeal {
 
   #ciphers: { readonly seal: Cipher; readonly open: Decipher } | null = null;
 
-  /** @param readKey 32 bytes; called once, at the first use: a file of an earlier schema has no key yet */
+  /** @param readKey 32 bytes; called once, at the first use: a file that is checked may have no key yet */
   constructor(private readonly readKey: () => Buffer) {}
 
   /** The seal of a database whose schema is up to date. */

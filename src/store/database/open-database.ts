@@ -12,9 +12,10 @@ import { COMMIT_WAIT_MS, eraseLog, SYNCHRONOUS } from "./connection.js";
 import { DatabaseOpenError } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { makeDirectory } from "./make-directory.js";
-import { migrateToLatest, type SchemaProgress, schemaOf } from "./migrations.js";
+import { migrateToLatest, schemaOf } from "./migrations.js";
 import { nativeBuildProblem } from "./native-build.js";
 import * as schema from "./schema.js";
+import type { SchemaProgress } from "./schema-progress.js";
 import { faultOf } from "./sqlite-faults.js";
 
 /** An open database. */
@@ -37,14 +38,12 @@ const OPEN_AGAIN_MS = 20;
 /**
  * Opens a database file, or `":memory:"`, and migrates its schema in one transaction. WAL with `synchronous = NORMAL`: commits survive a
  * kill of the process at any point; a power cut may lose the last ones, never the file's integrity. Deleted text is overwritten
- * (`secure_delete`). Throws {@link DatabaseOpenError} without having written to the file where it is not a database, another program's, a
- * newer version's or damaged.
- *
- * @param onMigration is told of the schema of a file that is about to be migrated; once for each attempt
+ * (`secure_delete`). Throws {@link DatabaseOpenError} without having written to the file where it is not a database, another program's, of
+ * another schema, a newer version's or damaged.
  */
-export function openDatabase(file: string, onMigration: (schema: SchemaProgress) => void = () => {}): OpenDatabase {
+export function openDatabase(file: string): OpenDatabase {
   try {
-    return retryWhileLocked(() => openOnce(file, onMigration));
+    return retryWhileLocked(() => openOnce(file));
   } catch (error) {
     throw new DatabaseOpenError(file, reasonOf(error), { cause: error });
   }
@@ -66,7 +65,7 @@ function retryWhileLocked<T>(work: () => T): T {
   }
 }
 
-function openOnce(file: string, onMigration: (schema: SchemaProgress) => void): OpenDatabase {
+function openOnce(file: string): OpenDatabase {
   let sqlite: Database.Database | undefined;
   try {
     if (file !== ":memory:") {
@@ -82,7 +81,7 @@ function openOnce(file: string, onMigration: (schema: SchemaProgress) => void): 
     sqlite.pragma("foreign_keys = ON");
     sqlite.pragma("secure_delete = ON");
     const orm = drizzle(sqlite, { schema });
-    migrateToLatest(sqlite, orm, onMigration);
+    migrateToLatest(sqlite, orm);
     refuseReadOnly(sqlite);
     eraseLog(sqlite);
     sqlite.pragma(`busy_timeout = ${COMMIT_WAIT_MS}`);
@@ -127,7 +126,7 @@ function refuseReadOnly(sqlite: Database.Database): void {
 }
 
 /** Why a file could not be opened, as {@link DatabaseOpenError} says it. */
-export function reasonOf(error: unknown): string {
+function reasonOf(error: unknown): string {
   const unbuilt = nativeBuildProblem(error);
   if (unbuilt !== null) return unbuilt;
   switch (faultOf(error)) {

@@ -13,9 +13,9 @@ const ofScope = () =>
     .notNull()
     .references(() => scopes.scopeId, { onDelete: "cascade" });
 
-/** Scopes: a row for each agent of a user, and one without. The table is called `users` in the file, from before there were agents. */
+/** Scopes: a row for each agent of a user, and one without. Its version is the number of its newest record. */
 export const scopes = sqliteTable(
-  "users",
+  "scopes",
   {
     /** Never reused, so that a user who was deleted and came back is not taken for the deleted one. */
     scopeId: integer("scope_id").primaryKey({ autoIncrement: true }),
@@ -23,18 +23,9 @@ export const scopes = sqliteTable(
     userId: text("user_id").notNull(),
     /** Empty: no agent. */
     agentId: text("agent_id").notNull(),
-    /** 0: the scope is in the journal. Else it is in the tables from before, and this is its version there. */
-    version: integer("table_version").notNull(),
-    // From here on those of a scope in the tables from before; but for the time, 0 where it is in the journal.
-    nextLabel: integer("next_label").notNull(),
-    nextNode: integer("next_node").notNull(),
-    nextTurn: integer("next_turn").notNull(),
-    requests: integer("requests").notNull(),
     createdAt: integer("created_at").notNull(),
-    /** Tokens in the memory bank; 0 in rows from before it was stored. */
-    bankedTokens: integer("banked_tokens").notNull().default(0),
   },
-  (table) => [uniqueIndex("users_scope").on(table.tenant, table.userId, table.agentId)],
+  (table) => [uniqueIndex("scopes_by_name").on(table.tenant, table.userId, table.agentId)],
 );
 
 /**

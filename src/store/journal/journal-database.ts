@@ -11,7 +11,7 @@ import type { SealedDigest } from "../database/digest-seal.js";
 
 /** Kinds of records by their number in rows; append only. */
 export const RECORD_KINDS = [
-  /** Turns of a file from before the journal that no request is kept of. */
+  /** Turns that no request is kept of: it was removed, or its id names a later one. */
   "said",
   "composed",
   "reported",

@@ -6,9 +6,6 @@ import { isArrayOf, isInt, isInts, isText, orNull, rowsOf } from "./row-shapes.j
 
 const PLACEMENTS = new NumberedNames({ cached_prefix: 0, new: 1, earlier_turn: 2, carried_over: 3 });
 
-/** What plans stored before retention was configurable lack. */
-const PLAN_BEFORE_RETENTION = { retention: "keep", freshStart: false } as const;
-
 const tokens = z.number();
 const probe = z.object({
   blocks: z.int(),
@@ -16,12 +13,10 @@ const probe = z.object({
   promptTokens: tokens.nullable(),
   cachedTokens: tokens.nullable(),
 });
-/**
- * Names of policies, reasons, outcomes and warnings are any text, as an earlier version's may be gone; fields that are not listed are kept.
- */
+/** Names of policies, reasons, outcomes and warnings are any text: a later version may drop some. Fields that are not listed are kept. */
 const plan = z.object({
-  retention: z.enum(["keep", "volatile", "ephemeral"]).optional(),
-  freshStart: z.boolean().optional(),
+  retention: z.enum(["keep", "volatile", "ephemeral"]),
+  freshStart: z.boolean(),
   layout: z.enum(["single", "conversation"]),
   policy: z.string(),
   expectedCachedTokens: tokens,
@@ -87,7 +82,7 @@ export function unpackAnswer({ m, plan, warnings, grounds, worker }: PackedAnswe
   );
   return {
     memories,
-    plan: { ...PLAN_BEFORE_RETENTION, ...plan },
+    plan,
     warnings,
     grounds: grounds ?? null,
     ...(worker === undefined ? {} : { worker }),

@@ -3,7 +3,6 @@ import {
   type ClusterNode,
   type Digest,
   digestOf,
-  earlierForm,
   type IndexNode,
   type Label,
   type MemoryId,
@@ -13,7 +12,6 @@ import {
   type StoredBlock,
   type TurnId,
   type WorkerRow,
-  withEarlierForm,
 } from "../../core/index.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
 import {
@@ -49,16 +47,16 @@ export const isVersions = isListOf(
 );
 
 /**
- * Id, parent, anchor (0: none; in the form of earlier versions `[` in front of the sealed digest of today's), run, position, next position,
- * uses, live, last use on the logical clock, milliseconds before the latest use of the list, tokens.
+ * Id, parent, anchor (0: none), run, position, next position, uses, live, last use on the logical clock, milliseconds before the latest use
+ * of the list, tokens.
  */
 export type PackedNode = readonly [
-  ...[number, number | null, 0 | SealedDigest | `[${string}`, readonly Label[], number, number],
+  ...[number, number | null, 0 | SealedDigest, readonly Label[], number, number],
   ...[number, number, number, number, number],
 ];
 const isNode = isArrayOf({
   first: [
-    ...[isInt, orNull(isInt), isEither(isOneOf(0), matches(/^\[?[\w-]{42}[AEIMQUYcgkosw048]$/)), isInts],
+    ...[isInt, orNull(isInt), isEither(isOneOf(0), matches(/^[\w-]{42}[AEIMQUYcgkosw048]$/)), isInts],
     ...[isInt, isInt, isInt, isInt, isInt, isNumber, isNumber],
   ],
 });
@@ -160,26 +158,13 @@ export function unpackNodes([latest, nodes]: PackedNodes, digests: DigestSeal): 
 }
 
 function packAnchor(anchor: Digest | null, digests: DigestSeal): PackedNode[2] {
-  if (anchor === null) return 0;
-  const before = withEarlierForm(anchor);
-  return before === null ? digests.seal(anchor) : `[${digests.seal(before)}`;
+  return anchor === null ? 0 : digests.seal(anchor);
 }
 
 function unpackAnchors(anchors: readonly PackedNode[2][], digests: DigestSeal): (Digest | null)[] {
-  const named = anchors.filter((anchor) => anchor !== 0);
-  const opened = digests.openAll(
-    named.map((anchor) => (isEarlierForm(anchor) ? anchor.slice(1) : anchor) as SealedDigest),
-  );
+  const opened = digests.openAll(anchors.filter((anchor) => anchor !== 0));
   let next = 0;
-  return anchors.map((anchor) => {
-    if (anchor === 0) return null;
-    const digest = opened[next++] as Digest;
-    return isEarlierForm(anchor) ? earlierForm(digest) : digest;
-  });
-}
-
-function isEarlierForm(anchor: string): anchor is `[${string}` {
-  return anchor.startsWith("[");
+  return anchors.map((anchor) => (anchor === 0 ? null : (opened[next++] as Digest)));
 }
 
 export function packRecent({ turn, labels }: RecentRetrieval): PackedRecent {

@@ -113,9 +113,6 @@ export function rowsOf<Row>(what: string, isRow: Check): z.ZodType<readonly Row[
   return shaped<readonly Row[]>("a list", isListOf(named(what, isRow)));
 }
 
-/** Whole numbers: labels, or ids of one kind. */
-export const wholeNumbers = rowsOf<number>("a whole number", isInt);
-
 /** The way to the innermost element that a value does not have as it should be, and the last name on it. */
 function misfitIn(
   value: unknown,

@@ -55,7 +55,7 @@ export function shareMessages(restated: readonly GivenTurn[], composed: GivenTur
 }
 
 /** Whether a message's row is less than it would take in records; `isNew`: in one, so far. */
-export function isWorthARow(message: ChatMessage, isNew: boolean): boolean {
+function isWorthARow(message: ChatMessage, isNew: boolean): boolean {
   const { content } = message;
   const most = isNew ? LONG : SHORT;
   if (typeof content === "string" && content.length > most) return true;

@@ -1,4 +1,4 @@
-import { type UserId, withEarlierForm } from "../../core/index.js";
+import type { UserId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import type { ExportedRow, ExportedScope, ExportedUser, LoadedScope } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
@@ -78,11 +78,9 @@ function stateTables({ register, nodes, recent, workers, published }: LoadedScop
       own_start: rendered?.start ?? null,
       own_length: rendered?.length ?? null,
     })),
-    index_nodes: nodes.map(({ anchor, id, parent, ...node }) => {
-      const bracketed = anchor !== null && withEarlierForm(anchor) !== null ? 1 : 0;
-      const { run, position, nextPosition, uses, live, lastUsed, usedAt, tokens } = node;
-      return snakeCased({ id, parent, bracketed, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens });
-    }),
+    index_nodes: nodes.map(({ id, parent, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens }) =>
+      snakeCased({ id, parent, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens }),
+    ),
     ordering_rows: [
       ...published.accesses().map(({ turn, ...row }) => ordering("access", turn, row)),
       ...published.clusters().map(({ id, ...row }) => ordering("cluster", id, row)),

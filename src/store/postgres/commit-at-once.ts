@@ -47,7 +47,7 @@ export function assumedCurrent(units: readonly LockedUnit[], numbers: ScopeNumbe
 }
 
 function isPlain({ unit: { version, changes, deletion }, isUncertain }: LockedUnit): boolean {
-  // A scope without a record was one of an earlier version's.
+  // The function compares a unit's base with the scope's newest record.
   const hasRecord = version === null || (version.commits > 0 && version.sum !== undefined);
   return !isUncertain && deletion === undefined && hasRecord && changes.every(isPlainChange);
 }

@@ -3,7 +3,7 @@ import { DigestSeal } from "../database/digest-seal.js";
 import type { ScopeRow } from "../journal/journal-database.js";
 import { ask, clientConfig, type ServerReader } from "./connections.js";
 import { LockKeys } from "./lock-keys.js";
-import { migrationsOf, openingError } from "./open-postgres.js";
+import { openingError, schemaOf } from "./open-postgres.js";
 import { RecordReads } from "./record-reads.js";
 import { type NamedScopeRow, readScopeRow, SCOPE_COLUMNS } from "./rows.js";
 import { SCHEMA } from "./schema.js";
@@ -42,10 +42,9 @@ export class JournalSnapshots {
     client.on("error", () => {});
     try {
       await client.connect();
-      const { applied, known } = await migrationsOf(client);
+      const { applied, known } = await schemaOf(client);
       if (applied === 0) throw new Error("it has no tables of memstem's");
-      if (applied !== known)
-        throw new Error(`its tables are those of ${applied < known ? "an earlier" : "a later"} version of memstem`);
+      if (applied < known) throw new Error("its tables are those of an earlier version of memstem");
       const { rows } = await client.query<{ key: Buffer }>(`select key from ${SCHEMA}.digest_keys where id = 1`);
       const key = rows[0]?.key;
       if (key === undefined) throw new Error("the key that seals its digests is missing");

@@ -5,6 +5,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { DatabaseOpenError } from "../database/database-open-error.js";
+import { type SchemaProgress, schemaProgress } from "../database/schema-progress.js";
 import { Connections, clientConfig } from "./connections.js";
 import { PostgresApiKeys } from "./postgres-api-keys.js";
 import { faultOfPostgres } from "./postgres-faults.js";
@@ -26,7 +27,7 @@ const MIGRATION_LOCK = "7883957431812026";
 
 /**
  * Opens the database of a URL, and brings its schema `memstem` up to date. Throws {@link DatabaseOpenError}, whose message has neither
- * user nor password, where the server cannot be reached or written to, or a newer version of memstem wrote the schema.
+ * user nor password, where the server cannot be reached or written to, or another version of memstem wrote the schema.
  */
 export async function openPostgres(url: string): Promise<OpenPostgres> {
   try {
@@ -65,8 +66,7 @@ async function prepareDatabase(url: string): Promise<Buffer> {
 
 /** All missing steps in one transaction. The caller holds the lock. */
 async function migrateToLatest(client: pg.Client): Promise<void> {
-  const { applied, known } = await migrationsOf(client);
-  if (applied > known) throw new Error("it was written by a newer version of memstem");
+  const { applied, known } = await schemaOf(client);
   // Nothing to do asks for no right to create anything.
   if (applied === known) return;
   await migrate(drizzle(client), {
@@ -76,19 +76,19 @@ async function migrateToLatest(client: pg.Client): Promise<void> {
   });
 }
 
-/** When the newest migrations were made that were applied, and that this version knows. */
-export async function migrationsOf(client: pg.Client): Promise<{ readonly applied: number; readonly known: number }> {
-  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).at(-1)?.folderMillis ?? 0;
-  return { applied: await lastMigration(client), known };
+/** Rejects where the schema is a newer version's, or no migration leads on from it. */
+export async function schemaOf(client: pg.Client): Promise<SchemaProgress> {
+  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis);
+  return schemaProgress(await appliedMigrations(client), known, `an empty database, or drop its schema ${SCHEMA}`);
 }
 
-/** When the newest applied migration was made, in milliseconds since the epoch; 0: there is none. */
-async function lastMigration(client: pg.Client): Promise<number> {
+/** When the applied migrations were made, oldest first. */
+async function appliedMigrations(client: pg.Client): Promise<readonly unknown[]> {
   const table = `${SCHEMA}.${MIGRATIONS_TABLE}`;
   const found = await client.query<{ found: string | null }>("select to_regclass($1)::text as found", [table]);
-  if ((found.rows[0]?.found ?? null) === null) return 0;
-  const last = await client.query<{ last: number | null }>(`select max(created_at)::bigint as last from ${table}`);
-  return last.rows[0]?.last ?? 0;
+  if ((found.rows[0]?.found ?? null) === null) return [];
+  const { rows } = await client.query<{ at: unknown }>(`select created_at as at from ${table} order by created_at`);
+  return rows.map(({ at }) => at);
 }
 
 /** Host and database of a URL. */

@@ -41,15 +41,15 @@ export function prepareReads(sqlite: Database.Database) {
   return {
     version: prepare<ScopeKey, StoredVersion>(
       sqlite,
-      `select users.scope_id as scopeId, coalesce(n, 0) as commits, coalesce(sum, 0) as sum
-       from users left join journal on journal.scope_id = users.scope_id
+      `select scopes.scope_id as scopeId, coalesce(n, 0) as commits, coalesce(sum, 0) as sum
+       from scopes left join journal on journal.scope_id = scopes.scope_id
        where tenant = @tenant and user_id = @userId and agent_id = @agentId order by n desc limit 1`,
     ),
     scopesOf: prepare<{ readonly tenant: string; readonly userId: string }, NamedScope>(
       sqlite,
-      `select ${SCOPE_COLUMNS} from users where tenant = @tenant and user_id = @userId order by scope_id`,
+      `select ${SCOPE_COLUMNS} from scopes where tenant = @tenant and user_id = @userId order by scope_id`,
     ),
-    scopeById: prepare<number, NamedScope>(sqlite, `select ${SCOPE_COLUMNS} from users where scope_id = ?`),
+    scopeById: prepare<number, NamedScope>(sqlite, `select ${SCOPE_COLUMNS} from scopes where scope_id = ?`),
     forgotten: prepareValue<{ readonly tenant: string; readonly userId: string }, string>(
       sqlite,
       "select memory_id from forgotten_memories where tenant = @tenant and user_id = @userId",
@@ -92,8 +92,8 @@ export function prepareReads(sqlite: Database.Database) {
     ),
     requestsOfTenant: prepare<{ readonly tenant: string; readonly requestId: string }, KeyRow>(
       sqlite,
-      `select ${KEY_COLUMNS} from journal join users on users.scope_id = journal.scope_id
-       where journal.request_id = @requestId and users.tenant = @tenant`,
+      `select ${KEY_COLUMNS} from journal join scopes on scopes.scope_id = journal.scope_id
+       where journal.request_id = @requestId and scopes.tenant = @tenant`,
     ),
     counts: prepare<number, { readonly requests: number; readonly turns: number; readonly conversations: number }>(
       sqlite,

@@ -66,24 +66,23 @@ function scopeStatements(sqlite: Database.Database) {
   return {
     scopeId: prepareValue<ScopeKey, number>(
       sqlite,
-      "select scope_id from users where tenant = @tenant and user_id = @userId and agent_id = @agentId",
+      "select scope_id from scopes where tenant = @tenant and user_id = @userId and agent_id = @agentId",
     ),
     /** A scope's name, and its last record. */
     claimed: prepare<number, ScopeKey & { readonly [column in "n" | "seq" | "sum"]: number | null }>(
       sqlite,
       `select tenant, user_id as userId, agent_id as agentId, n, seq, sum
-       from users left join journal on journal.scope_id = users.scope_id
-       where users.scope_id = ? order by n desc limit 1`,
+       from scopes left join journal on journal.scope_id = scopes.scope_id
+       where scopes.scope_id = ? order by n desc limit 1`,
     ),
-    /** Gives the new scope's number; nothing where there is one of this name. The other counters are of the tables from before. */
+    /** Gives the new scope's number; nothing where there is one of this name. */
     addScope: prepareValue<ScopeKey & { readonly createdAt: number }, number>(
       sqlite,
-      `insert into users (tenant, user_id, agent_id, table_version, next_label, next_node, next_turn, requests, created_at)
-         values (@tenant, @userId, @agentId, 0, 0, 0, 0, 0, @createdAt)
+      `insert into scopes (tenant, user_id, agent_id, created_at) values (@tenant, @userId, @agentId, @createdAt)
          on conflict do nothing returning scope_id`,
     ),
-    removeScope: prepare<number>(sqlite, "delete from users where scope_id = ?"),
-    removeScopes: prepare<OfUser>(sqlite, "delete from users where tenant = @tenant and user_id = @userId"),
+    removeScope: prepare<number>(sqlite, "delete from scopes where scope_id = ?"),
+    removeScopes: prepare<OfUser>(sqlite, "delete from scopes where tenant = @tenant and user_id = @userId"),
     forget: prepare<SqliteRow<typeof forgottenMemories>>(
       sqlite,
       `insert into forgotten_memories (tenant, user_id, memory_id) values (@tenant, @userId, @memoryId)
@@ -96,7 +95,7 @@ function scopeStatements(sqlite: Database.Database) {
     /** Everything that a user's scopes say. */
     bodiesOfUser: prepareValue<OfUser, string>(
       sqlite,
-      `with own as (select scope_id from users where tenant = @tenant and user_id = @userId)
+      `with own as (select scope_id from scopes where tenant = @tenant and user_id = @userId)
          select data from snapshots where scope_id in own
          union all select changes from journal where scope_id in own and changes is not null
          union all select said from journal where scope_id in own and said is not null

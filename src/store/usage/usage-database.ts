@@ -11,7 +11,7 @@ import { makeDirectory } from "../database/make-directory.js";
 
 /** Milliseconds that a statement waits for another process's lock. */
 const WAIT_MS = 5_000;
-/** The schema's number. A file with a greater one is a newer version's. */
+/** The schema's number. A file with a greater one is a newer version's; none with a lesser one was ever published. */
 const SCHEMA = 2;
 
 /** Columns of sums over all prompts of a group, user or conversation; integers but for money and times. */
@@ -75,10 +75,6 @@ create table notes (id integer primary key autoincrement, tenant integer, number
   label text not null, model text);
 create index notes_at on notes (tenant, at);
 create table deleted_users (user text not null, at integer not null, primary key (user)) without rowid;
-`;
-
-/** What the second version added: which prompts each batch changed, for those who follow them; what alert rules were judged to be. */
-const ADDED = `
 create table changes (id integer primary key autoincrement, tenant integer not null, at integer not null, prompts text not null);
 create table alerts (rule text primary key, number integer not null, is_firing integer not null, changed_at integer not null,
   claimed_until integer) without rowid;
@@ -107,12 +103,12 @@ function migrate(sqlite: Database.Database): void {
   const made = () => Number(sqlite.pragma("user_version", { simple: true }));
   if (made() > SCHEMA) throw new Error("it is a newer version's");
   if (made() === SCHEMA) return;
+  if (made() > 0) throw new Error("a development version from before 0.1.0 wrote it; use an empty data directory");
   sqlite
     .transaction(() => {
       // Another process may have been first.
-      const before = made();
-      if (before < 1) sqlite.exec(TABLES);
-      if (before < 2) sqlite.exec(ADDED);
+      if (made() === SCHEMA) return;
+      sqlite.exec(TABLES);
       sqlite.pragma(`user_version = ${SCHEMA}`);
     })
     .immediate();

@@ -170,8 +170,8 @@ function wordsOf(said: string): string {
 describe("whatever two texts say", () => {
   const PAIRS = 100;
 
-  it("no word of either is lost, over 100,000 pairs", () => {
-    let leftOut = 0;
+  it("no word of either is lost, over 100,000 pairs in a long run", () => {
+    let [leftOut, tried] = [0, 0];
     const pair = fc.tuple(fc.oneof(fc.tuple(text, text), related), fc.boolean());
     fc.assert(
       fc.property(fc.array(pair, { minLength: PAIRS, maxLength: PAIRS }), (pairs) => {
@@ -190,12 +190,13 @@ describe("whatever two texts say", () => {
             if (label === undefined) expect(kept.said).toContain(id);
             else expect(wordsOf(register.textOf(label))).toContain(wordsOf(said));
           }
+          tried++;
           if (kept !== resolution) leftOut++;
         }
       }),
       { numRuns: 100_000 / PAIRS },
     );
-    expect(leftOut).toBeGreaterThan(5_000);
+    expect(leftOut).toBeGreaterThan(tried / 20);
   }, 300_000);
 
   it("the same is left out in whatever order they come", () => {

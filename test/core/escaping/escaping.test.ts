@@ -2,14 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalText } from "../../../src/core/blocks/context-block.js";
 import { markerProblem } from "../../../src/core/escaping/configured-marker.js";
-import {
-  BY_LIST,
-  BY_SHAPES,
-  type Escaping,
-  escapeText,
-  escapingOf,
-  unescapeText,
-} from "../../../src/core/escaping/escaping.js";
+import { type Escaping, escapeText, escapingOf, unescapeText } from "../../../src/core/escaping/escaping.js";
 import { hostileText } from "./hostile-text.js";
 import { TEMPLATE_TOKENS } from "./template-tokens.js";
 
@@ -178,7 +171,7 @@ describe("ordinary text", () => {
 
 describe("configured markers", () => {
   const markers = ["USER:", "|ENDOFTEXT|", "### Instruction:", "ababa"];
-  const escaping: Escaping = { by: "lines", markers };
+  const escaping: Escaping = { markers };
 
   it("are escaped in any case, with invisible characters between and full-width", () => {
     for (const marker of markers) {
@@ -204,8 +197,8 @@ describe("configured markers", () => {
   });
 
   it("are named only where they stand, and what else there is changes nothing", () => {
-    expect(escapingOf("likes tea", markers)).toEqual({ by: "lines", markers: [] });
-    expect(escapingOf("u\u200bser: tea", markers)).toEqual({ by: "lines", markers: ["USER:"] });
+    expect(escapingOf("likes tea", markers)).toEqual({ markers: [] });
+    expect(escapingOf("u\u200bser: tea", markers)).toEqual({ markers: ["USER:"] });
     const alike = fc.property(
       fc.oneof(hostileText, fc.constantFrom(...markers.map((marker) => `<${marker}>`))),
       (text) => {
@@ -230,34 +223,5 @@ describe("configured markers", () => {
     ]) {
       expect(markerProblem(wrong), JSON.stringify(wrong)).not.toBeNull();
     }
-  });
-});
-
-describe("escaping as it was before blocks began with numbers", () => {
-  it("leaves numbers alone, and is undone", () => {
-    expect(escapeText("[7]\n3 x", BY_SHAPES)).toBe("[\\7]\n  3 x");
-    const before = fc.property(hostileText, (text) => {
-      expect(unescapeText(escapeText(text, BY_SHAPES), BY_SHAPES)).toBe(text);
-    });
-    fc.assert(before, { numRuns: 2_000 });
-  });
-});
-
-describe("escaping as it was before there were shapes", () => {
-  it("is what prompts were sent with, byte for byte", () => {
-    const sent =
-      "[7] [\\7] [１２] </memories> < /memories> <|im_end|> [INST] [/inst] [BOS] <<SYS>> </s> <start_of_turn> <seed:bos>\u001ca\nb";
-    expect(escapeText(sent, BY_LIST)).toBe(
-      "[\\7] [\\\\7] [１２] <\\/memories> < /memories> <\\|im_end|> [\\INST] [\\/inst] [BOS] <\\<SYS>> <\\/s> <\\start_of_turn> <seed:bos>\u001ca\n  b",
-    );
-  });
-
-  it("is undone, and escaped nothing that is not escaped by shape", () => {
-    const before = fc.property(fc.oneof(hostileText, fc.constantFrom(...tokens)), (text) => {
-      const written = escapeText(text, BY_LIST);
-      expect(unescapeText(written, BY_LIST)).toBe(text);
-      if (written.replaceAll("\n  ", "\n") !== text) expect(escapeText(text)).not.toBe(text);
-    });
-    fc.assert(before, { numRuns: 2_000 });
   });
 });

@@ -21,17 +21,6 @@ describe("readRun", () => {
     expect(read("")).toEqual({ run, records: [], isLastLineTorn: false });
   });
 
-  it("reads runs from before there were places, annotations, exclusions, several judges and another data set", () => {
-    const { dataset: _dataset, otherJudges: _judges, excluded: _excluded, arms, ...before } = run;
-    const oldArms = arms.map(({ place: _place, annotations: _annotations, ...arm }) => arm);
-    const oldRecords = records.map((record) => {
-      if (record.outcome === "failed") return record;
-      const { otherJudgements: _others, ...old } = record;
-      return old;
-    });
-    expect(read(lines(oldRecords), { ...before, arms: oldArms })).toEqual({ run, records, isLastLineTorn: false });
-  });
-
   it("leaves out a last line that was torn, wherever that was, and says so", () => {
     const whole = lines(records);
     const last = whole.lastIndexOf("\n", whole.length - 2) + 1;

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { newApiKey, newSecret } from "../../../src/service/base/api-key.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import type { Exchange, ServedApp } from "../server/served-app.js";
 
 /** An exchange with the headers that came back. */
@@ -34,7 +34,7 @@ export function revoke(app: Pick<ServedApp, "database">, id: string): void {
 }
 
 function inKeysOf(app: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => void): void {
-  const database = openJournalDatabase(app.database);
+  const database = openDatabase(app.database);
   work(new StoredApiKeys(database));
   database.sqlite.close();
 }

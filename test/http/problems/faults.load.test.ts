@@ -4,7 +4,7 @@ import { FAULT_DOORS, type FaultDoorName } from "./fault-wires.js";
 
 const MIB = 1024 * 1024;
 
-/** Of 1,000 calls; `npm run faults` sends them. Here some of every kind. */
+/** Some calls of every kind. */
 const CALLS = 48;
 /** Milliseconds. A machine that is busy with other tests pauses for seconds; calls that hang take as long, so all doors do it at once. */
 const FIRST_BYTE_MS = 15_000;

@@ -20,11 +20,11 @@ import { newApiKey } from "../../../src/service/base/api-key.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { type StartedApp, startApp } from "../server/served-app.js";
 import { openAiEngine } from "./openai-engine.js";
 
@@ -41,7 +41,7 @@ function appOnDatabase(source: MemorySource | null, more: Readonly<Record<string
   let app: StartedApp;
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "memstem-chat-"));
-    database = openJournalDatabase(join(dataDir, "memstem.db"));
+    database = openDatabase(join(dataDir, "memstem.db"));
     let requests = 0;
     const memstem = new Memstem({
       store: namingFaults(new JournalStore(journalIn(database))),

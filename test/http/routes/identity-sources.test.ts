@@ -22,7 +22,7 @@ describe("a request that names its user in a place of the operator's choice", ()
     },
   });
   const named = () => {
-    const [row] = storedRows(app.database).get("users") ?? [];
+    const [row] = storedRows(app.database).get("scopes") ?? [];
     const [said] = storedExchanges(app.database).turns;
     return [row?.["user_id"], row?.["agent_id"], said?.turn.conversationId];
   };

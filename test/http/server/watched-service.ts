@@ -17,7 +17,7 @@ export interface Held {
 
 const unhandled: string[] = [];
 process.on("unhandledRejection", (reason) => unhandled.push(String(reason)));
-const service = await startService(readSettings(process.env));
+const service = await startService(readSettings(process.env), process.stderr);
 const settle = () => new Promise((resolve) => setTimeout(resolve, 50));
 process.on("message", async (message) => {
   if (message === "stop") {

@@ -7,9 +7,9 @@ import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { StoreUnavailableError } from "../../../src/store/api/store.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { composeWith, NOON, openService } from "../compose/service-fixture.js";
 
 /** Texts that contain no other, of different lengths. */
@@ -176,7 +176,7 @@ describe("a batch by the service", () => {
 
   it("is planned without what is cached where the store does not answer meanwhile", async () => {
     let isGone = false;
-    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
+    const store = new JournalStore(journalIn(openDatabase(":memory:")));
     const { versionOf } = store;
     store.versionOf = (scope) => {
       if (isGone) throw new StoreUnavailableError("failing");

@@ -11,12 +11,12 @@ import { SpeculativeCall } from "../../../src/service/chat/speculative-call.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { sumOfRecord } from "../../../src/store/journal/record-sum.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
 import { ana, memories, NOON, openService } from "../compose/service-fixture.js";
 
@@ -31,7 +31,7 @@ describe("a prompt that is being stored", () => {
     faults.length = 0;
     directory = mkdtempSync(join(tmpdir(), "memstem-ahead-"));
     const file = join(directory, "memstem.db");
-    database = openJournalDatabase(file);
+    database = openDatabase(file);
     service = openService({ database, store: namingFaults(new JournalStore(journalIn(database))) });
     elsewhere = new Database(file, { readonly: true });
   });

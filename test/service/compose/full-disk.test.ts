@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { composeWith, memories, openService } from "./service-fixture.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-full-"));
@@ -11,7 +11,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 
 describe("a service whose disk is full", () => {
   it("answers nothing that is not stored, and goes on as if it had not been asked", async () => {
-    const database = openJournalDatabase(join(directory, "full.db"));
+    const database = openDatabase(join(directory, "full.db"));
     const service = openService({ database });
     const ask = (user: string, requestId: string, text: string) =>
       composeWith(service, {

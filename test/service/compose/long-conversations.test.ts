@@ -9,9 +9,9 @@ import { MessagesTooLongError } from "../../../src/service/base/errors.js";
 import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { ana, openService } from "./service-fixture.js";
 
 /** What a client does to its history before it sends it. */
@@ -160,7 +160,7 @@ describe("a conversation that does not end", () => {
 
 describe("a conversation of many turns", () => {
   it("is loaded as its last thousand turns, and more only of its newest epoch", async () => {
-    const database = openJournalDatabase(":memory:");
+    const database = openDatabase(":memory:");
     const service = openService({ database });
     const messages: ChatMessage[] = [];
     const ask = async (turn: number, said: readonly ChatMessage[]) => {

@@ -1,13 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { Digest } from "../../../src/core/index.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import { isDigestOf, requestDigest } from "../../../src/service/compose/request-digest.js";
+import { requestDigest } from "../../../src/service/compose/request-digest.js";
 
 describe("a request's digest", () => {
-  it("is what it was in databases that there are: short, and with every field", () => {
+  it("does not change, as stored ones are compared with it: short, and with every field", () => {
     const short = readComposeOptions({ userId: "ana", query: "Tea?" });
-    expect(requestDigest(short)).toBe("j0WwR9OKjs-0ayFeDvTm78f6Kw6oTIZHS12SzWmBgUM");
-    expect(isDigestOf(short, "LC3sLEJyieQlEfeAme6QCx-hBDdsvUmVTMCs8ZDkImo" as Digest)).toBe(true);
+    expect(requestDigest(short)).toBe("V0OPbYec8-EwT2wFOCGXF20y9cu_Pg8dUvpCQkbQNSk");
     const whole = {
       ...readComposeOptions({
         userId: "ana",
@@ -15,7 +13,6 @@ describe("a request's digest", () => {
         conversationId: "c",
         requestId: "r",
         messages: [{ role: "user", content: [{ type: "text", text: "Tea?" }] }],
-        // Of a memory's fields, earlier versions read the text alone.
         memories: [{ id: "m", memory: "Green.", created_at: "2023-05-08T13:56:00Z", categories: ["drinks"] }],
         system: "Be kind.",
         topK: 7,
@@ -31,8 +28,7 @@ describe("a request's digest", () => {
       marksElsewhere: 2,
       maxPromptTokens: 900,
     };
-    expect(isDigestOf(whole, "efUNN__ifU_50CjgyfGchMAnvCxNSNy9kIv57bDNWbo" as Digest)).toBe(true);
-    expect(isDigestOf(whole, "w6QNy4fgr-vqr3IzjpzbAHaIKRXhB7gRSokJ0uGwzcM" as Digest)).toBe(true);
+    expect(requestDigest(whole)).toBe("ZOLrXb9OMjDahUEhLHTnPeNJbfx_lur3JMw_s0TpyZE");
   });
 
   it("is the same wherever the prompt goes, and another for another question, number of memories or policy", () => {

@@ -20,9 +20,9 @@ import { readComposeOptions } from "../../../src/service/compose/compose-request
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { Store } from "../../../src/store/api/store.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 
 /** What a test may choose of a service. */
 export interface ServiceOptions {
@@ -57,7 +57,7 @@ export const NOON = 1_700_000_000_000;
 /** A service on real SQLite with request ids that count up. */
 export function openService({
   file = ":memory:",
-  database = openJournalDatabase(file),
+  database = openDatabase(file),
   store = new JournalStore(journalIn(database)),
   source = null,
   engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],

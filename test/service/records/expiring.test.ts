@@ -87,7 +87,7 @@ describe("what nobody used for a time", () => {
     now += 10 * DAY;
     await ask("ana", {}, { conversationId: "c", query: "Still there?" });
     expect(await sweep(5)).toBe(1);
-    expect([storedExchanges(file).turns.length, rows("users")]).toEqual([701, 1]);
+    expect([storedExchanges(file).turns.length, rows("scopes")]).toEqual([701, 1]);
   });
 
   it("may come back, with a label that nothing had; a memory that was forgotten may not", async () => {
@@ -107,7 +107,7 @@ describe("what nobody used for a time", () => {
     now += 10 * DAY;
     await ask("bob", { m1: "Bob's car is red" });
     await sweep(5);
-    expect([rows("users"), rows("forgotten_memories")]).toEqual([1, 1]);
+    expect([rows("scopes"), rows("forgotten_memories")]).toEqual([1, 1]);
     expect((await ask("ana", { m9: "Ana has a dog" })).blocks).toEqual([]);
     expect(checkDatabase(file).findings).toEqual([]);
   });
@@ -129,7 +129,7 @@ describe("what nobody used for a time", () => {
     now += 10 * DAY;
     const faults: unknown[] = [];
     const stop = startSweeps(service, { keepDays: 5, now: () => now, onFault: (fault) => faults.push(fault) });
-    await expect.poll(() => rows("users"), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => rows("scopes"), { timeout: 10_000 }).toBe(0);
     await stop();
     expect(faults).toEqual([]);
   });
@@ -203,11 +203,11 @@ describe("what nobody used for a time", () => {
             const left = new Database(file, { readonly: true });
             const there = left
               .prepare(
-                "select user_id || ' ' || request_id from journal join users using (scope_id) where request_id is not null",
+                "select user_id || ' ' || request_id from journal join scopes using (scope_id) where request_id is not null",
               )
               .pluck()
               .all() as string[];
-            const scopes = left.prepare("select user_id from users").pluck().all() as string[];
+            const scopes = left.prepare("select user_id from scopes").pluck().all() as string[];
             left.close();
             for (const name of [...answers.keys()]) if (!there.includes(name)) answers.delete(name);
             // A user of whom nothing is left begins anew.

@@ -12,9 +12,9 @@ import {
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { WorkingScopes } from "../../../src/service/scopes/working-scopes.js";
 import { StaleScopeError } from "../../../src/store/api/store.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { composeInto, deltaOf, recordFor, stateOf } from "../../store/api/stored-compose.js";
 import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
@@ -39,7 +39,7 @@ function countingCalls<T extends object>(of: T, called: (name: string) => void):
 
 describe("working scopes", () => {
   it("weigh no more than their bound, whoever asks, and drop the least recently used first", async () => {
-    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
+    const store = new JournalStore(journalIn(openDatabase(":memory:")));
     const scopes = new WorkingScopes(store, (text) => text.length, 50_000, DEFAULT_SCOPE_BOUNDS);
     for (let n = 0; n < 200; n++) {
       await scopes.use(scopeOf(n), () => {});
@@ -54,7 +54,7 @@ describe("working scopes", () => {
   });
 
   it("are loaded again after work on them threw, and work is repeated when another process was faster", async () => {
-    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
+    const store = new JournalStore(journalIn(openDatabase(":memory:")));
     const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
     const seen = new Set<unknown>();
     await expect(
@@ -78,7 +78,7 @@ describe("working scopes", () => {
   });
 
   it("that were let go of while they were worked on weigh nothing afterwards", async () => {
-    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
+    const store = new JournalStore(journalIn(openDatabase(":memory:")));
     const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
     await scopes.use(scopeOf(0), async () => {
       await Promise.resolve();
@@ -91,8 +91,8 @@ describe("working scopes", () => {
   it("are used without a read of the store; a commit finds out that another process was first, and so does a check", async () => {
     const file = join(directory, "first.db");
     const [store, other] = [
-      new JournalStore(journalIn(openJournalDatabase(file))),
-      new JournalStore(journalIn(openJournalDatabase(file))),
+      new JournalStore(journalIn(openDatabase(file))),
+      new JournalStore(journalIn(openDatabase(file))),
     ];
     const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
     await composeInto(other, scopeOf(0), { requestId: "r1", question: "Tea?", memories: { m1: "Green tea." } });
@@ -118,7 +118,7 @@ describe("working scopes", () => {
   });
 
   it("know the requests under way as the store does, and ask it for those of before only", async () => {
-    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
+    const store = new JournalStore(journalIn(openDatabase(":memory:")));
     const scopes = new WorkingScopes(store, (text) => text.length, 1_000_000, DEFAULT_SCOPE_BOUNDS);
     const asked: number[] = [];
     const underWay = store.underWaySince.bind(store);
@@ -153,7 +153,7 @@ describe("working scopes", () => {
   });
 
   it("that are not in memory are asked for once, with the conversation", async () => {
-    const store = new JournalStore(journalIn(openJournalDatabase(":memory:")));
+    const store = new JournalStore(journalIn(openDatabase(":memory:")));
     const asked: string[] = [];
     const counted = countingCalls(store, (name) => asked.push(name));
     let now = NOON;
@@ -179,7 +179,7 @@ describe("working scopes", () => {
 
   it("of a client that sends windows are asked what was said once, and of the database nothing twice", async () => {
     const asked: string[] = [];
-    const database = journalIn(openJournalDatabase(":memory:"));
+    const database = journalIn(openDatabase(":memory:"));
     const serviceOn = () =>
       openService({ store: new JournalStore(countingCalls(database, (name) => asked.push(name))), now: () => now });
     let now = NOON;
@@ -245,7 +245,7 @@ describe("working scopes", () => {
   it("forget a memory that another process told together with one that this one has not heard of", async () => {
     const file = join(directory, "forgetting.db");
     const [one, two] = [0, 1].map(() => {
-      const database = openJournalDatabase(file);
+      const database = openDatabase(file);
       return openService({ database, store: new JournalStore(journalIn(database)) });
     }) as [Memstem, Memstem];
     const asked = (requestId: string, texts: Readonly<Record<string, string>>) => ({

@@ -1,6 +1,6 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
@@ -12,24 +12,30 @@ import { sumOfRecord } from "../../../src/store/journal/record-sum.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { readRecord } from "../../../src/store/sqlite/journal-rows.js";
 import { prepareWrites } from "../../../src/store/sqlite/write-statements.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
-import { scopeOf } from "../api/stored-compose.js";
+import { type Asked, composeInto, scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "../journal/driven-store.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-check-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const FIXTURE = resolve(import.meta.dirname, "../database/fixtures/0009_scopes_together.sql");
 const sound = join(directory, "sound.db");
 let files = 0;
 
-beforeAll(() => {
-  const sqlite = new Database(sound);
-  sqlite.pragma("foreign_keys = OFF");
-  sqlite.exec(readFileSync(FIXTURE, "utf8"));
-  sqlite.close();
-  openJournalDatabase(sound).sqlite.close();
+/** Enough of one user for a snapshot, with records behind it. */
+const REQUESTS_OF_ANA = 40;
+
+beforeAll(async () => {
+  const store = new JournalStore(new InlineJournal(openDatabase(sound)));
+  const memories = { tea: "Ana drinks green tea.", cat: "Ana has a cat." };
+  const ask = (user: string, requestId: string, more: Partial<Asked> = {}) =>
+    composeInto(store, scopeOf(user), { requestId, question: `Question ${requestId}?`, memories, ...more });
+  const conversationId = "tea";
+  await ask("ana", "first", { conversationId });
+  await ask("ana", "second", { conversationId, history: ["Question first?", "Yes."] });
+  for (let at = 2; at < REQUESTS_OF_ANA; at++) await ask("ana", `r${at}`);
+  for (const user of ["ben", "cy"]) await ask(user, "r1", { conversationId });
+  await store.close();
 });
 
 /** The findings of a copy with something changed. */
@@ -64,7 +70,7 @@ describe("a check of the journal", () => {
     expect(findings).toEqual([]);
     expect(schema.applied).toBe(schema.known);
     expect(scopes).toBe(3);
-    expect(requests).toBeGreaterThan(3);
+    expect(requests).toBe(REQUESTS_OF_ANA + 2);
   });
 
   it.each([
@@ -74,7 +80,7 @@ describe("a check of the journal", () => {
     ["delete from journal where n = 1 and scope_id = 1", "which does not precede it"],
     ["delete from known_memories", "missing from those that walks find"],
     ["delete from instructions", "instructions that are missing"],
-    ["delete from users where scope_id = 2", "refers to a missing row of users"],
+    ["delete from scopes where scope_id = 2", "refers to a missing row of scopes"],
     ["update journal set kind = 99", "no record is of kind 99"],
   ])("%s is found", (sql, finding) => {
     const findings = findingsWith((sqlite) => sqlite.exec(sql));
@@ -93,7 +99,7 @@ describe("a check of the journal", () => {
 
   it("finds a message that is missing, or another, though turns refer to it", async () => {
     const file = join(directory, "shared.db");
-    const driven = new DrivenStore(new JournalStore(new InlineJournal(openJournalDatabase(file))));
+    const driven = new DrivenStore(new JournalStore(new InlineJournal(openDatabase(file))));
     for (const requestId of ["r1", "r2"]) await driven.compose(scopeOf("ana"), behind(exchanges(2), { requestId }));
     await driven.store.close();
     expect(checkDatabase(file).findings).toEqual([]);

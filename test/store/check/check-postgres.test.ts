@@ -88,7 +88,7 @@ describe.skipIf(server.url === null)("a check of a journal in PostgreSQL", () =>
     await expect(checkPostgres("postgres://ana:hunter2@127.0.0.1:1/x")).rejects.toThrow(DatabaseOpenError);
     const newest = "select max(created_at) from memstem.migrations";
     await client.query(`update memstem.migrations set created_at = created_at + 1 where created_at = (${newest})`);
-    await expect(checkPostgres(url)).rejects.toThrow(/a later version of memstem/);
+    await expect(checkPostgres(url)).rejects.toThrow(/which this version does not read/);
     await client.query(`update memstem.migrations set created_at = created_at - 1 where created_at = (${newest})`);
     expect((await checkPostgres(url)).findings).toEqual([]);
   });

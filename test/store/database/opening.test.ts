@@ -20,7 +20,6 @@ import { DatabaseOpenError } from "../../../src/store/database/database-open-err
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { allOf, composeInto, id, scopeOf } from "../api/stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-opening-"));
@@ -38,7 +37,7 @@ const HOLDS_A_NEW_FILE = `
 const PAGE = 2_048;
 let files = 0;
 const newFile = () => join(directory, `file-${++files}.db`);
-const openStore = (file: string) => new JournalStore(new InlineJournal(openJournalDatabase(file)));
+const openStore = (file: string) => new JournalStore(new InlineJournal(openDatabase(file)));
 
 /** A database with the requests of some users; closed, so that it is all in one file. */
 async function filled(users = 3): Promise<string> {
@@ -145,6 +144,17 @@ describe("a file that cannot be opened", () => {
         return copy;
       },
       /^it was written by a newer version of memstem$/,
+    ],
+    [
+      "was written by a development version",
+      async () => {
+        const file = await killed();
+        const sqlite = new Database(file);
+        sqlite.exec("update __drizzle_migrations set created_at = 1790000000000");
+        sqlite.close();
+        return file;
+      },
+      /^a development version from before 0\.1\.0 wrote it, which this version does not read; use an empty data directory$/,
     ],
     [
       "is another program's database",
@@ -265,7 +275,7 @@ describe("a file that another process holds locked", () => {
     await composeInto(store, scopeOf("ana"), { requestId: "r", question: "Well?", memories: { m: secret } });
     const reader = new Database(file, { readonly: true });
     reader.exec("begin");
-    reader.prepare("select count(*) from users").get();
+    reader.prepare("select count(*) from scopes").get();
     await store.deleteUser("default", scopeOf("ana").userId, false);
     const log = () => readFileSync(`${file}-wal`, "latin1") + readFileSync(file, "latin1");
     expect(log()).toContain(secret);

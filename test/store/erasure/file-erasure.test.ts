@@ -6,10 +6,10 @@ import Database from "better-sqlite3";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
 import { ForgottenPieces } from "../../../src/store/erasure/forgotten-pieces.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { composeInto, scopeOf } from "../api/stored-compose.js";
 
 const SECRET = "Ana hides the key under the third flower pot, behind the garden shed";
@@ -26,7 +26,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-const open = () => new JournalStore(journalIn(openJournalDatabase(file)));
+const open = () => new JournalStore(journalIn(openDatabase(file)));
 const ask = (store: JournalStore, user: string, text: string) =>
   composeInto(store, scopeOf(user), { requestId: `r-${user}`, question: "Well?", memories: { m: text } });
 const inFiles = (text: string) => readFileSync(file).includes(text) || readFileSync(`${file}-wal`).includes(text);
@@ -86,7 +86,7 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
     const killed = new Database(file);
     killed.pragma("secure_delete = ON");
     killed.pragma("foreign_keys = ON");
-    killed.exec("delete from users where user_id = 'ana'; pragma user_version = 1");
+    killed.exec("delete from scopes where user_id = 'ana'; pragma user_version = 1");
     killed.pragma("wal_checkpoint(TRUNCATE)");
     expect(inFiles(SECRET)).toBe(true);
     killed.close();
@@ -103,7 +103,7 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
     await ask(store, "cy", "Cy has a dog");
     const reader = new Database(file, { readonly: true });
     reader.exec("begin");
-    reader.prepare("select count(*) from users").get();
+    reader.prepare("select count(*) from scopes").get();
     await store.deleteUser("default", "ana" as UserId, false);
     await store.erased();
     expect(inFiles(SECRET)).toBe(true);

@@ -4,7 +4,6 @@ import {
   type ClusterNode,
   type Digest,
   digestOf,
-  earlierForm,
   type IndexNode,
   type Label,
   type MemoryId,
@@ -57,7 +56,7 @@ const anyVersion: fc.Arbitrary<MemoryVersion> = fc
 const anyNode: fc.Arbitrary<IndexNode> = fc.record({
   id: anyNodeId,
   parent: fc.option(anyNodeId),
-  anchor: fc.oneof(fc.constant(null), anyDigest, anyDigest.map(earlierForm)),
+  anchor: fc.option(anyDigest),
   run: anyLabels,
   position: anyCount,
   nextPosition: anyCount,

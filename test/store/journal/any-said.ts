@@ -10,7 +10,6 @@ import {
   type Digest,
   EPOCH_REASONS,
   type EpochReason,
-  type Escaping,
   FIXED_RETENTIONS,
   type InjectedBlock,
   type Injection,
@@ -67,46 +66,19 @@ const anyMessage: fc.Arbitrary<ChatMessage> = fc.oneof(
 
 const anyMarkers = fc.uniqueArray(fc.constantFrom("<end>", "</s>", "[[x]]"), { minLength: 1, maxLength: 2 });
 
-/** A separator stands between labels only where there are some. */
-function anyBlock(by: Escaping["by"]): fc.Arbitrary<InjectedBlock> {
-  return fc
-    .record({
-      label: anyLabel,
-      replaces: anyLabels,
-      between: fc.option(fc.constantFrom("", " ", ", ")),
-      markers: fc.option(anyMarkers, { freq: 3 }),
-    })
-    .map(({ label, replaces, between, markers }) => ({
-      label,
-      replaces,
-      ...(between === null || replaces.length === 0 ? {} : { between }),
-      ...(by === "lines" && markers === null ? {} : { escaping: { by, markers: markers ?? [] } }),
-    }));
-}
+const anyBlock: fc.Arbitrary<InjectedBlock> = fc
+  .record({ label: anyLabel, replaces: anyLabels, markers: fc.option(anyMarkers, { freq: 3 }) })
+  .map(({ label, replaces, markers }) => ({ label, replaces, ...(markers === null ? {} : { escaping: { markers } }) }));
 
 const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
-  fc.record(
-    {
-      kind: fc.constantFrom("order" as const, "location" as const),
-      template: anyText,
-      labels: anyLabels,
-      between: anyText,
-    },
-    { requiredKeys: ["kind", "template", "labels"] },
-  ),
-  fc.record(
-    { kind: fc.constant("restored" as const), label: anyLabel, replaces: anyLabels, between: anyText },
-    { requiredKeys: ["kind", "label", "replaces"] },
-  ),
+  fc.record({ kind: fc.constantFrom("order" as const, "location" as const), template: anyText, labels: anyLabels }),
+  fc.record({ kind: fc.constant("restored" as const), label: anyLabel, replaces: anyLabels }),
 );
 
-/** Blocks of a turn are escaped in one way. */
-const anyInjection: fc.Arbitrary<Injection> = fc.constantFrom<Escaping["by"]>("lines", "shapes", "list").chain((by) =>
-  fc.record({
-    blocks: fc.array(anyBlock(by), { maxLength: 4 }),
-    annotations: fc.array(anyAnnotation, { maxLength: 3 }),
-  }),
-);
+const anyInjection: fc.Arbitrary<Injection> = fc.record({
+  blocks: fc.array(anyBlock, { maxLength: 4 }),
+  annotations: fc.array(anyAnnotation, { maxLength: 3 }),
+});
 
 /** A message with its digests; also one with others' digests, as where a turn was restated. In a row of its own, by either kind of key. */
 const anySaid = fc.record({
@@ -179,7 +151,7 @@ const anyPlan = fc
       retention: fc.constantFrom(...FIXED_RETENTIONS),
       freshStart: fc.boolean(),
       layout: fc.constantFrom("single", "conversation"),
-      policy: fc.constantFrom(...POLICY_NAMES, "batch", "of an earlier version"),
+      policy: fc.constantFrom(...POLICY_NAMES, "batch", "another's"),
       expectedCachedTokens: anyCount,
       uncachedTokens: anyCount,
       totalTokens: anyCount,

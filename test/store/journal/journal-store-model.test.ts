@@ -16,7 +16,7 @@ async function walked(steps: Parameters<StorePair["walk"]>[0], stepsBetween: num
   }
 }
 
-describe("a journal, beside the tables", () => {
+describe("a journal, beside the model", () => {
   it("answers every question alike, whatever was done, and keeps nothing of what was forgotten", async () => {
     const steps = anySteps(SCOPES, { minLength: 1, maxLength: 24 });
     await fc.assert(

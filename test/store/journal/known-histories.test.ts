@@ -9,7 +9,6 @@ import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { KnownHistories } from "../../../src/store/journal/known-histories.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import type { ReadArguments, ReadName, ReadResult } from "../../../src/store/sqlite/journal-calls.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "./driven-store.js";
@@ -91,7 +90,7 @@ describe("histories that are known", () => {
 
   it("save a window's records from being read with each of its turns, until another process commits", async () => {
     const file = join(directory, "memstem.db");
-    openJournalDatabase(file).sqlite.close();
+    openDatabase(file).sqlite.close();
     const journal = new CountedJournal(openDatabase(file));
     const driven = new DrivenStore(new JournalStore(journal));
     const said = exchanges(10);

@@ -3,8 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
 import { DamagedRecordError, parsedBody } from "../../../src/store/journal/damaged-record.js";
-import { packedAnswer, unpackAnswer } from "../../../src/store/journal/packed-answer.js";
-import { packedInjection, unpackInjection } from "../../../src/store/journal/packed-injection.js";
+import { packedAnswer } from "../../../src/store/journal/packed-answer.js";
 import { type ComposedRecord, SaidCodec } from "../../../src/store/journal/said-codec.js";
 import { anyDigest } from "./any-rows.js";
 import { anyComposedRecord, anyReport } from "./any-said.js";
@@ -15,7 +14,7 @@ const seal = new DigestSeal(() => KEY);
 const codec = new SaidCodec(seal);
 
 describe("a composed request as text", () => {
-  it("is read as it was written, turns of earlier forms and erased messages included", () => {
+  it("is read as it was written, configured markers and erased messages included", () => {
     const property = fc.property(anyComposedRecord, (record) => {
       const text = codec.encodeComposed(record);
       expect(codec.decodeComposed(text)).toEqual(record);
@@ -98,32 +97,11 @@ describe("a report and a forgotten memory as text", () => {
   });
 });
 
-/** As files hold them that were written before there was a journal. */
-describe("answers and injections of earlier versions", () => {
+describe("an answer as text", () => {
   const plan = {
     ...{ layout: "single", policy: "sorted", expectedCachedTokens: 1, uncachedTokens: 2, totalTokens: 3 },
-    ...{ searchPath: [], orderChanged: false, stableMessages: 0 },
+    ...{ searchPath: [], orderChanged: false, stableMessages: 0, retention: "keep", freshStart: false },
   };
-
-  it("are plans without retention, which was to keep everything", () => {
-    const text = JSON.stringify({ m: [], plan, warnings: [] });
-    const { plan: read, grounds } = unpackAnswer(parsedBody("an answer", text, packedAnswer));
-    expect(read).toEqual({ ...plan, retention: "keep", freshStart: false });
-    expect(grounds).toBeNull();
-  });
-
-  it("are blocks that are escaped by the list, with a separator for all labels", () => {
-    const text = '{"b":[1,[2,[1]],[3,[1],"; "]],"a":[{"kind":"order","template":"{labels}","labels":[1,2]}],"s":", "}';
-    const escaping = { by: "list", markers: [] };
-    expect(unpackInjection(parsedBody("an injection", text, packedInjection))).toEqual({
-      blocks: [
-        { label: 1, replaces: [], escaping },
-        { label: 2, replaces: [1], between: ", ", escaping },
-        { label: 3, replaces: [1], between: "; ", escaping },
-      ],
-      annotations: [{ kind: "order", template: "{labels}", labels: [1, 2], between: ", " }],
-    });
-  });
 
   it.each([
     [
@@ -132,7 +110,12 @@ describe("answers and injections of earlier versions", () => {
       /an answer: expected a memory, at m\[0\]/,
     ],
     ["a plan without its tokens", { m: [], plan: { ...plan, totalTokens: null }, warnings: [] }, /at plan.totalTokens/],
-  ])("are refused: %s", (_title, packed, complaint) => {
+    [
+      "a plan without its retention",
+      { m: [], plan: { ...plan, retention: undefined }, warnings: [] },
+      /at plan.retention/,
+    ],
+  ])("is refused: %s", (_title, packed, complaint) => {
     expect(() => parsedBody("an answer", JSON.stringify(packed), packedAnswer)).toThrow(complaint);
   });
 });

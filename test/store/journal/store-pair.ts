@@ -5,7 +5,7 @@ import { type OpenDatabase, openDatabase } from "../../../src/store/database/ope
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { scopeOf } from "../api/stored-compose.js";
-import { TableStore } from "../tables/table-store.js";
+import { MemoryStore } from "../model/memory-store.js";
 import { DrivenStore, type Said } from "./driven-store.js";
 import { droppedTextsIn, remainsOf, wrongReferencesIn } from "./remains.js";
 import { toldBy } from "./told-by-store.js";
@@ -26,30 +26,28 @@ const textOf = (memory: string, version: number) =>
 /** What makes a question worth a row of its own, once it comes again, and at once. */
 const LENGTHS = ["", ` ${"Tell it at length. ".repeat(6)}`, ` ${"Tell all of it. ".repeat(600)}`];
 
+const AT = "at the end of a long conversation that was had elsewhere, and that goes on and on";
+const CALL = { id: "call-1", type: "function", function: { name: "ask", arguments: `{"about":"all of it, ${AT}"}` } };
 /**
- * A history that prompts bring along: long messages and a short one, plain and with more fields in another order, some of which quote. Nothing
- * that was forgotten is said again: tables have an erased message again everywhere, once it is.
+ * A history that prompts bring along: long messages and a short one, plain and with more fields in another order, some of which quote. It is
+ * said again after it was forgotten, too.
  */
-function historyTold(forgotten: number): readonly ChatMessage[] {
-  const at = `at part ${forgotten} of a long conversation that was had elsewhere, and that goes on and on`;
-  const call = { id: "call-1", type: "function", function: { name: "ask", arguments: `{"about":"all of it, ${at}"}` } };
-  return [
-    { role: "user", content: `Is it true: "${textOf("m-one", 1)}"? That was asked ${at}.` },
-    { tool_calls: [call], role: "assistant", content: null },
-    {
-      role: "tool",
-      tool_call_id: "call-1",
-      content: [{ type: "text", text: `Two say it: "${textOf("m-two", 0)}", ${at}.` }],
-    },
-    { content: `So it is, and was ${at}.`, role: "assistant" },
-    { role: "user", content: `Yes? ${forgotten}` },
-    { role: "assistant", content: `Quite, and not otherwise ${at}.` },
-  ];
-}
+const TOLD: readonly ChatMessage[] = [
+  { role: "user", content: `Is it true: "${textOf("m-one", 1)}"? That was asked ${AT}.` },
+  { tool_calls: [CALL], role: "assistant", content: null },
+  {
+    role: "tool",
+    tool_call_id: "call-1",
+    content: [{ type: "text", text: `Two say it: "${textOf("m-two", 0)}", ${AT}.` }],
+  },
+  { content: `So it is, and was ${AT}.`, role: "assistant" },
+  { role: "user", content: "Yes?" },
+  { role: "assistant", content: `Quite, and not otherwise ${AT}.` },
+];
 
 /** Two stores that are driven alike, and what there is to ask them about. */
 export class StorePair {
-  readonly table = new DrivenStore(new TableStore(openDatabase(":memory:")));
+  readonly model = new DrivenStore(new MemoryStore());
   readonly database: OpenDatabase = openDatabase(":memory:");
   readonly journal = new DrivenStore(new JournalStore(new InlineJournal(this.database)));
   readonly requests: string[] = [];
@@ -59,18 +57,12 @@ export class StorePair {
   /** How many snapshots there were, of more records than a first one has, each time that the stores were compared. */
   snapshots = 0;
   #questions = 0;
-  /** Questions that quote a memory, … */
-  readonly #quoting: string[] = [];
-  /** … and those that may have been erased since. */
-  #erasable: readonly string[] = [];
   #hasReusedIds = false;
-  /** How often a memory was forgotten. */
-  #forgotten = 0;
 
   /** Does the same with both, and gives what the journal gave. */
   async both<T>(work: (store: DrivenStore) => Promise<T>): Promise<T> {
-    const [table, journal] = [await work(this.table), await work(this.journal)];
-    expect(journal).toEqual(table);
+    const [model, journal] = [await work(this.model), await work(this.journal)];
+    expect(journal).toEqual(model);
     this.at += 1_000;
     return journal;
   }
@@ -88,11 +80,8 @@ export class StorePair {
   ): Promise<void> {
     const requestId = await this.#idFor(of, reused);
     const before = repeated === null ? undefined : this.asked.get(this.request(repeated))?.said.question;
-    // Tables keep equal messages once, and have an erased one again where it is said again; see journal-store.test.ts.
-    const isRepeated = before !== undefined && !this.#erasable.includes(before);
-    const question = isRepeated ? before : `Question ${++this.#questions}.${quote}${length}`;
-    if (!isRepeated && quote !== "") this.#quoting.push(question);
-    const asked = { ...said, requestId, question, at: this.at, told: historyTold(this.#forgotten) };
+    const question = before ?? `Question ${++this.#questions}.${quote}${length}`;
+    const asked = { ...said, requestId, question, at: this.at, told: TOLD };
     if (!this.requests.includes(requestId)) this.requests.push(requestId);
     this.asked.set(requestId, { of, said: asked });
     const { sections } = await this.both((store) => store.compose(of, asked));
@@ -109,27 +98,22 @@ export class StorePair {
     return answered ? another : used;
   }
 
-  /**
-   * Takes a request back, and composes it again, as after an engine rejected it. In between the tables still have the conversation as used
-   * when the rejected prompt was, and the journal when the one before was.
-   */
+  /** Takes a request back, and composes it again, as after an engine rejected it. */
   async reject(requestId: string): Promise<void> {
     const asked = this.asked.get(requestId);
     if (asked === undefined) return;
     await this.both((store) => store.withdraw(asked.of, requestId));
-    await this.compare({ isTimed: false });
+    await this.compare();
     await this.compose(asked.of, asked.said, {});
   }
 
   /** Has a user forget a memory, and looks for remains of it. */
   async forget(of: Scope, one: string): Promise<void> {
     const texts = await this.both((store) => store.forget(of, one, this.at));
-    this.#erasable = [...this.#quoting];
-    this.#forgotten++;
     expect(await remainsOf(this.database, this.journal.store, of.userId, one, texts)).toEqual([]);
   }
 
-  async compare({ isTimed } = { isTimed: true }): Promise<void> {
+  async compare(): Promise<void> {
     const requests = this.requests.slice(-6);
     const questions = {
       scopes: SCOPES,
@@ -137,13 +121,11 @@ export class StorePair {
       requests,
       memories: MEMORIES,
       sections: [...this.sections],
+      until: this.at,
       areIdsReused: this.#hasReusedIds,
     };
-    const [table, journal] = [
-      await toldBy(this.table.store, { ...questions, until: this.at, isTimed }),
-      await toldBy(this.journal.store, { ...questions, until: this.at, isTimed }),
-    ];
-    expect(journal).toEqual(table);
+    const [model, journal] = [await toldBy(this.model.store, questions), await toldBy(this.journal.store, questions)];
+    expect(journal).toEqual(model);
     expect(wrongReferencesIn(this.database)).toEqual([]);
     this.snapshots +=
       this.database.sqlite.prepare<[], number>("select count(*) from snapshots where n > 32").pluck().get() ?? 0;
@@ -163,7 +145,7 @@ export class StorePair {
   }
 
   async close(): Promise<void> {
-    await this.table.store.close();
+    await this.model.store.close();
     await this.journal.store.close();
   }
 }

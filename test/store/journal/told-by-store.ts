@@ -8,9 +8,8 @@ import {
   type Scope,
   ScopeState,
   type UserId,
-  type Warning,
 } from "../../../src/core/index.js";
-import type { Store } from "../../../src/store/api/store.js";
+import type { ExportedRow, Store } from "../../../src/store/api/store.js";
 import { countTokens } from "../api/stored-compose.js";
 import { turnsUpTo } from "./driven-store.js";
 
@@ -23,8 +22,6 @@ export interface Questions {
   readonly sections: readonly Digest[];
   /** The last time at which anything was composed. */
   readonly until: number;
-  /** Whether the times at which conversations were used last are asked for. */
-  readonly isTimed: boolean;
   /** Whether another request was composed under the id of one whose answer is gone. */
   readonly areIdsReused: boolean;
 }
@@ -37,12 +34,10 @@ export async function toldBy(store: Store, questions: Questions) {
   return {
     scopes: await Promise.all(scopes.map((scope) => toldOf(store, scope, questions))),
     live: sorted(live),
-    users: await Promise.all(users.map((userId) => toldOfUser(store, userId, questions.isTimed))),
+    users: await Promise.all(users.map((userId) => toldOfUser(store, userId))),
     holders: await Promise.all(memories.map((memory) => allPages((after) => holders(store, memory, after)))),
     old: await Promise.all(
-      (questions.isTimed ? [questions.until / 2, questions.until] : []).map((time) =>
-        allPages((after) => store.scopesWithOldTurns(time, after)),
-      ),
+      [questions.until / 2, questions.until].map((time) => allPages((after) => store.scopesWithOldTurns(time, after))),
     ),
   };
 }
@@ -50,7 +45,7 @@ export async function toldBy(store: Store, questions: Questions) {
 async function toldOf(
   store: Store,
   scope: Scope,
-  { conversations, requests, sections, until, isTimed, areIdsReused }: Questions,
+  { conversations, requests, sections, until, areIdsReused }: Questions,
 ) {
   const loaded = await store.loadScope(scope);
   // A node's times of use are stored as they are, or as loading derives them from what extends it.
@@ -75,14 +70,7 @@ async function toldOf(
       published: [sorted(published.clusters()), sorted(published.accesses())],
     },
     served,
-    answered: await Promise.all(
-      ids.map(async (id) => {
-        const found = await store.findRequest(scope, id);
-        if (found === null) return null;
-        const warnings = warningsBut(register.forgotten, found.answer.warnings);
-        return { ...found, answer: { ...found.answer, warnings } };
-      }),
-    ),
+    answered: await Promise.all(ids.map((id) => store.findRequest(scope, id))),
     prompts: await Promise.all(ids.slice(-4).map((id) => store.findPromptHistory(scope, id))),
     workers: await Promise.all(turns.map((turn) => store.findWorker(scope, turn))),
     reported: await Promise.all(turns.map((turn) => store.findReportedBefore(scope, turn))),
@@ -101,15 +89,15 @@ async function toldOf(
         return [turns, await store.findHistory(scope, id)];
       }),
     ),
-    // The journal counts each time that something was composed, tables each id once.
+    // The journal counts each time that something was composed, the model each id once.
     counts: { ...(await store.counts(scope)), ...(areIdsReused ? { requests: null } : {}) },
     sections: await store.knownSections(scope, sections),
-    scanned: isTimed && withoutMessages(await store.scanTurns(scope, until / 2, 0, 1_000)),
-    found: isTimed && foundOf(await store.findExpired(scope, until / 2, turns)),
+    scanned: withoutMessages(await store.scanTurns(scope, until / 2, 0, 1_000)),
+    found: foundOf(await store.findExpired(scope, until / 2, turns)),
   };
 }
 
-async function toldOfUser(store: Store, userId: UserId, isTimed: boolean) {
+async function toldOfUser(store: Store, userId: UserId) {
   const exported = await store.exportUser("default", userId, () => Promise.resolve());
   return {
     scopes: sorted(await store.scopesOf("default", userId)),
@@ -118,12 +106,7 @@ async function toldOfUser(store: Store, userId: UserId, isTimed: boolean) {
       exported.scopes.map(({ agentId, scope: { version: _version, ...scope }, tables }) => ({
         agentId,
         scope,
-        tables: Object.fromEntries(
-          Object.entries(tables).map(([name, rows]) => [
-            name,
-            exportedRows(name, rows, isTimed, exported.forgottenMemories),
-          ]),
-        ),
+        tables: Object.fromEntries(Object.entries(tables).map(([name, rows]) => [name, exportedRows(name, rows)])),
       })),
     ),
     forgotten: exported.forgottenMemories,
@@ -131,38 +114,13 @@ async function toldOfUser(store: Store, userId: UserId, isTimed: boolean) {
 }
 
 /**
- * Instructions of which one was erased are of no use to anyone: they may be gone. A digest is nothing to export. A conversation of which
- * the first prompt was taken back began then, or with the next.
+ * Rows as they are compared. A conversation of which the first prompt was taken back began then, or with the next; a node's times of use are
+ * what was stored, or what loading derives from the nodes that extend it. The model does not tell how a node's labels were written once.
  */
-function exportedRows(
-  name: string,
-  rows: readonly Readonly<Record<string, unknown>>[],
-  isTimed: boolean,
-  forgotten: readonly string[],
-) {
-  const lastTurn = isTimed ? {} : { last_turn_at: null };
+function exportedRows(name: string, rows: readonly ExportedRow[]) {
   const untold =
-    name === "conversations"
-      ? { created_at: null, ...lastTurn }
-      : name === "index_nodes"
-        ? { last_used: null, used_at: null }
-        : {};
-  const kept = rows.filter(({ messages }) => name !== "heads" || !(messages as unknown[]).includes(null));
-  return sorted(kept.map(({ behind: _behind, ...row }) => ({ ...row, ...untold, ...answerBut(forgotten, row) })));
-}
-
-/** An exported request's answer, as it is compared. */
-function answerBut(forgotten: readonly string[], { answer }: Readonly<Record<string, unknown>>) {
-  if (answer === undefined) return {};
-  const { warnings, ...rest } = answer as { warnings: { memory_ids?: readonly string[] }[] };
-  return {
-    answer: { ...rest, warnings: warnings.filter((one) => !one.memory_ids?.some((id) => forgotten.includes(id))) },
-  };
-}
-
-/** The tables still have the ids of forgotten memories in warnings. */
-function warningsBut(forgotten: readonly string[], warnings: readonly Warning[]): readonly Warning[] {
-  return warnings.filter(({ memoryIds }) => !memoryIds?.some((id) => forgotten.includes(id)));
+    name === "conversations" ? { created_at: null } : name === "index_nodes" ? { last_used: null, used_at: null } : {};
+  return sorted(rows.map((row) => ({ ...row, ...untold })));
 }
 
 function withoutMessages<Found extends { readonly expired: readonly object[]; readonly remaining: readonly object[] }>(

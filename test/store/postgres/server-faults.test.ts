@@ -105,6 +105,23 @@ describe.skipIf(server.url === null)("faults of a server", () => {
     await expect(openPostgres(url)).rejects.toThrow("newer version");
   });
 
+  it("by a development version's schema refuse to open, and change nothing", async () => {
+    const stored = () =>
+      withClient(url, async (client) => {
+        await client.query("update memstem.migrations set created_at = 1790000000000");
+        const tables = await client.query(
+          "select table_name from information_schema.tables where table_schema = 'memstem'",
+        );
+        const { rows } = await client.query("select * from memstem.migrations");
+        return [tables.rows, rows];
+      });
+    const before = await stored();
+    await expect(openPostgres(url)).rejects.toThrow(
+      /: a development version from before 0\.1\.0 wrote it, which this version does not read; use an empty database, or drop its schema memstem$/,
+    );
+    expect(await stored()).toEqual(before);
+  });
+
   it("are no fault where ten instances create the schema together", async () => {
     const fresh = await newDatabase(server.url ?? "");
     const all = await Promise.all(Array.from({ length: 10 }, () => openPostgres(fresh)));

@@ -8,7 +8,6 @@ import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { LogCheckpoints } from "../../../src/store/sqlite/log-checkpoints.js";
 import { ThreadedJournal } from "../../../src/store/sqlite/threaded-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { composeInto, scopeOf } from "../api/stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-disk-"));
@@ -32,7 +31,7 @@ const pageBytesOf = (sqlite: Database.Database) => Number(sqlite.pragma("page_si
 
 describe("a database file", () => {
   it("has rows of some hundred bytes share pages: in a tree without row ids, each would take one of its own", () => {
-    const { sqlite } = openJournalDatabase(":memory:");
+    const { sqlite } = openDatabase(":memory:");
     const alone = sqlite.prepare("select name from pragma_table_list where wr = 1 order by name").pluck().all();
     expect(alone).toEqual([]);
     sqlite.close();
@@ -47,7 +46,7 @@ describe("a database file", () => {
     ["responses", "scope_id = 1 and id = 'a'"],
     ["responses", "tenant = 'a' order by used desc"],
   ])("finds rows of %s where %s by an index", (table, where) => {
-    const { sqlite } = openJournalDatabase(":memory:");
+    const { sqlite } = openDatabase(":memory:");
     const plan = sqlite.prepare(`explain query plan select * from ${table} where ${where}`).all() as {
       detail: string;
     }[];
@@ -60,7 +59,7 @@ describe("a database file", () => {
 
 describe("a compose", () => {
   it("writes some seven kilobytes, where two hundred users take turns", async () => {
-    const database = openJournalDatabase(newFile());
+    const database = openDatabase(newFile());
     const { sqlite } = database;
     const pageBytes = pageBytesOf(sqlite);
     const store = new JournalStore(new ThreadedJournal(database, THREAD));
@@ -77,7 +76,7 @@ describe("a compose", () => {
         await store.emptyLog();
         await store.erased();
         reader.exec("begin");
-        reader.prepare("select count(*) from users").get();
+        reader.prepare("select count(*) from scopes").get();
         before = Math.max(0, pagesOfLog(sqlite, pageBytes));
       }
       for (let user = 0; user < users; user++) {

@@ -6,7 +6,6 @@ import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { openJournalDatabase } from "../../../src/store/upgrade/upgrade-to-journal.js";
 import { behind, describeSharedMessages, exchanges } from "../api/shared-messages.suite.js";
 import { scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "../journal/driven-store.js";
@@ -39,7 +38,7 @@ describe("a message that prompts share, in a file", () => {
 
   it("is in no byte of it once it was forgotten, nor once it expired", async () => {
     const file = join(directory, `${++files}.db`);
-    const store = new JournalStore(journalIn(openJournalDatabase(file)));
+    const store = new JournalStore(journalIn(openDatabase(file)));
     const driven = new DrivenStore(store);
     const ana = scopeOf("ana");
     const bytes = () => readFileSync(file, "latin1") + readFileSync(`${file}-wal`, "latin1");

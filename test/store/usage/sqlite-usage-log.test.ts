@@ -1,7 +1,6 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
 import { DEFAULT_USAGE_BOUNDS } from "../../../src/store/api/usage-log.js";
@@ -40,22 +39,6 @@ describe("the usage log in SQLite", () => {
     const { changes } = await second.changes(cursor, [{ filter: { tenant: "default" }, limit: 5 }]);
     expect(changes).toMatchObject([{ rows: [{ requestId: "1" }] }]);
     await Promise.all([first.close(), second.close()]);
-  });
-
-  it("brings a file of the first version up to date", async () => {
-    const file = newFile();
-    const first = new ThreadedUsageLog(file);
-    await first.record([composed({ request: "1", at: 1_000 })], 1_000);
-    await first.close();
-    const sqlite = new Database(file);
-    sqlite.exec("drop table changes; drop table alerts; pragma user_version = 1");
-    sqlite.close();
-    const again = new ThreadedUsageLog(file);
-    const { cursor } = await again.changes(null, []);
-    await again.record([composed({ request: "2", at: 1_000 })], 1_000);
-    const { changes } = await again.changes(cursor, [{ filter: { tenant: "default" }, limit: 5 }]);
-    expect(changes).toMatchObject([{ rows: [{ requestId: "2", number: 2 }] }]);
-    await again.close();
   });
 
   it("leaves no name of a deleted user in its files", async () => {

@@ -1,0 +1,17 @@
+/**
+ * `npm run bench:papers -- NAME`: one of the programs beside the papers' tables (docs/papers.md). Their headers say what they measure, their
+ * settings and their floors. What follows the name is the program's own.
+ */
+const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
+  breakdown: () => import("./breakdown.js"),
+  overlap: () => import("./overlap.js"),
+  permutation: () => import("./permutation.js"),
+  sessions: () => import("./sessions.js"),
+  "zero-overlap": () => import("./zero-overlap.js"),
+};
+
+const program = PROGRAMS[process.argv[2] ?? ""];
+if (program === undefined) {
+  process.stderr.write(`bench:papers takes one of ${Object.keys(PROGRAMS).join(", ")}\n`);
+  process.exitCode = 1;
+} else await program();

@@ -1,1 +1,0 @@
-CREATE INDEX `requests_by_turn` ON `requests` (`scope_id`,`turn`);

@@ -1,1 +1,0 @@
-ALTER TABLE `users` ADD `banked_tokens` integer DEFAULT 0 NOT NULL;

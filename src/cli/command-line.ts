@@ -1,0 +1,297 @@
+/*
+ * The command line: every command, its options and its exit code. The room is the one place that builds concrete parts from settings.
+ *
+ * Enters: arguments, `MEMSTEM_` environment variables, standard input.
+ * Leaves: answers on standard output; progress, logs and errors on standard error. Exit code 1: the caller can put it right.
+ * A command's own code is imported by its action, so that help and mistakes load no database and no tokenizer.
+ */
+
+import { text } from "node:stream/consumers";
+import { Command, CommanderError, Option } from "commander";
+import { POLICY_NAMES } from "../core/compose/policies.js";
+import { HISTORY_NAMES } from "../core/conversation/epoch.js";
+import { parseSafeJson } from "../http/guards/safe-input.js";
+import { InvalidRequestError } from "../service/base/errors.js";
+import { DEFAULT_TENANT } from "../service/base/tenant.js";
+import { readOptions } from "../service/fields/read-options.js";
+import type { BatchOptions } from "./batch.js";
+import type { DemoOptions } from "./demo.js";
+import { addEngineCommands } from "./engine-commands.js";
+import { errorText, unbuilt } from "./error-text.js";
+import { addEvalCommands } from "./eval.js";
+import type { ExplainOptions } from "./explain.js";
+import type { ExportOptions } from "./export.js";
+import { type CommandIo, type Environment, type Invocation, invocation, type Output, onStop } from "./invocation.js";
+import { list, oneOf, positive, ratio, wholeNumber } from "./option-values.js";
+import type { ReplayCommand } from "./replay.js";
+import type { RunningService } from "./serve.js";
+import { leftOutSource, readSettings, settingsHelp } from "./settings.js";
+import { VERSION } from "./version.js";
+import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
+
+/**
+ * Runs one command, and resolves to its exit code; `memstem serve` runs until it was told to stop. Nothing of the process is used but what is
+ * given.
+ *
+ * @param args as they follow `memstem`
+ */
+export async function run(args: readonly string[], env: Environment, io: CommandIo): Promise<number> {
+  const call = invocation(env, io);
+  try {
+    await commandLine(call).parseAsync(args, { from: "user" });
+    return call.exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode;
+    call.stderr.write((await unbuilt(error)) ?? errorText(error));
+    return 1;
+  }
+}
+
+function commandLine(call: Invocation): Command {
+  const program = new Command("memstem")
+    .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
+    .version(VERSION)
+    // The whole help would scroll the one-line error off the screen.
+    .showHelpAfterError("--help says what it takes")
+    .configureOutput({
+      writeOut: (text) => void call.stdout.write(text),
+      writeErr: (text) => void call.stderr.write(text),
+      getOutHelpWidth: () => widthOf(call.stdout),
+      getErrHelpWidth: () => widthOf(call.stderr),
+      outputError: (message, write) => write(message.replace(/^error: /, "memstem: ")),
+    })
+    .exitOverride();
+
+  program
+    .command("serve")
+    .description("run the HTTP service")
+    .addHelpText("after", settingsHelp)
+    .action(async () => {
+      const settings = readSettings(call.env);
+      const { startService } = await import("./serve.js");
+      const service = await startService(settings, call.stderr);
+      call.print(`memstem ${VERSION} listens on ${service.address}`);
+      const install = leftOutSource(settings);
+      if (install !== null) call.print(`It searches no memories of its own: for the embedded Mem0, ${install}`);
+      await untilStopped(call, service);
+    });
+
+  program
+    .command("compose")
+    .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
+    .addHelpText("after", settingsHelp)
+    .action(async () => {
+      const settings = readSettings(call.env);
+      const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts/contracts.js");
+      const request = readCompose(readOptions(composeBodyWithNulls, readJson(await text(call.stdin))));
+      const { assemble } = await import("./assemble.js");
+      const memstem = assemble(settings);
+      try {
+        call.print(JSON.stringify(writeCompose(await memstem.compose(request)), null, 2));
+      } finally {
+        await memstem.close();
+      }
+    });
+
+  program
+    .command("batch")
+    .description(
+      "compose many prompts, ordered and scheduled together: bodies of POST /compose, one JSON object on each line",
+    )
+    .argument("<file>", "where the requests are")
+    .option("--out <file>", "where the answers go, one on each line (default: standard output)")
+    .option("--workers <names>", "assign each request to one of these workers, separated by commas")
+    .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
+    .addHelpText("after", settingsHelp)
+    .action(async (file: string, options: BatchOptions) => {
+      const { runBatch } = await import("./batch.js");
+      const { composed, failed } = await runBatch(file, options, call);
+      call.stderr.write(`${composed} composed, ${failed} failed\n`);
+      if (failed > 0) call.exitCode = 1;
+    });
+
+  program
+    .command("explain")
+    .description("explain a request's cache hits and misses")
+    .argument("<id>", "the request's id")
+    .requiredOption("--user <id>", "whose request it is")
+    .option("--agent <id>", "the agent that it was composed for")
+    .option("--json", "the answer of GET /requests/{id}/explain")
+    .addHelpText("after", settingsHelp)
+    .action(async (id: string, options: ExplainOptions) => {
+      const { runExplain } = await import("./explain.js");
+      await runExplain(id, options, call);
+    });
+
+  program
+    .command("export")
+    .description("print everything held on a user: the answer of GET /users/{user_id}/export")
+    .argument("<user>", "the user's id")
+    .option("--tenant <name>", "the user's tenant (default: default)")
+    .addHelpText("after", settingsHelp)
+    .action(async (user: string, options: ExportOptions) => {
+      const { runExport } = await import("./export.js");
+      await runExport(user, options, call);
+    });
+
+  program
+    .command("check")
+    .description(
+      "check a data directory, or the database of MEMSTEM_DATABASE_URL: files, every user's index, every stored answer; works while services run on it",
+    )
+    .argument("[directory]", "which (default: MEMSTEM_DATABASE_URL, else MEMSTEM_DATA_DIR)")
+    .option(
+      "--rebuild-indexes",
+      "first make the indexes of memstem.db again from its rows; a service on it waits meanwhile",
+    )
+    .action(async (directory: string | undefined, { rebuildIndexes }: { readonly rebuildIndexes?: true }) => {
+      const { checkNamed } = await import("./data-directory.js");
+      const isSound = await checkNamed(directory, readSettings(call.env), call.print, rebuildIndexes);
+      if (!isSound) call.exitCode = 1;
+    });
+
+  program
+    .command("backup")
+    .description("back up the data directory: a consistent copy, also while a service runs on it")
+    .argument("<directory>", "the copy, itself a data directory; must not exist")
+    .action(async (directory: string) => {
+      const { runBackup } = await import("./data-directory.js");
+      const { fileDirectory } = await import("./open-data-dir.js");
+      await runBackup(fileDirectory(readSettings(call.env)), directory, call.print);
+    });
+
+  program
+    .command("demo")
+    .description("load a LoCoMo conversation into Mem0 and count the tokens to prefill for its questions")
+    .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memstem)")
+    .option("--conversation <id>", "which of its conversations (default: the first)")
+    .option("--k <number>", "memories per question", wholeNumber, 20)
+    .option("--limit <number>", "only the first n questions", positive)
+    .option("--open", "then show the dashboard in the browser, until Ctrl-C: its try-it view takes your own memories")
+    .action(async (options: DemoOptions) => {
+      const { runDemo } = await import("./demo.js");
+      await runDemo(options, call);
+    });
+
+  program
+    .command("replay")
+    .description("drive the composer over a recorded trace and cost its prompts on a simulated prefix cache")
+    .requiredOption("--trace <file>", "a recorded trace: memories, questions, and what a search returned for each")
+    .option("--k <number>", "memories per question", wholeNumber, 20)
+    .addOption(
+      new Option(
+        "--policy <name>",
+        "ordering policy (default: all in the table, prefix-exact with --json and for a conversation)",
+      ).choices(POLICY_NAMES),
+    )
+    .option(
+      "--budget-ratio <number>",
+      "most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved; in a conversation, of what each turn adds (default: none, which orders as prefix-exact)",
+      ratio,
+    )
+    .option("--budget-each <number>", "the same bound for every single prompt; both may be given", ratio)
+    .addOption(
+      new Option(
+        "--layout <name>",
+        "one prompt per question, one conversation (a row for each retention, `keep` with --json; or a window's rows), or all questions as a batch",
+      )
+        .choices(["single", "conversation", "batch"])
+        .default("single"),
+    )
+    .addOption(new Option("--cache <name>", "how the engine caches").choices(["radix", "blocks"]).default("blocks"))
+    .option("--capacity <tokens>", "capacity of the cache in tokens (default: unlimited)", positive)
+    .option("--limit <number>", "only the first n questions", positive)
+    .option("--window <messages>", "last messages of a conversation that the client sends (default: all)", positive)
+    .option(
+      "--history <names>",
+      `what memstem makes of the window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
+      list(oneOf(HISTORY_NAMES)),
+    )
+    .option("--history-ratio <number>", HISTORY_RATIO, ratio)
+    .option(
+      "--answer-tokens <number>",
+      "tokens of every answer in a conversation's history (default: the recorded answers)",
+      positive,
+    )
+    .option("--peer <file>", "another system's orders for the same questions: one more row, or `peer` in the JSON")
+    .option("--json", "every request as JSON: of one policy, or of all rows of a window")
+    .action(async (command: ReplayCommand) => {
+      const { runReplay } = await import("./replay.js");
+      await runReplay(command, call.print, call.note);
+    });
+
+  addEvalCommands(program, call);
+
+  const keys = program
+    .command("keys")
+    .description("API keys, each a tenant's: once there is one, the service answers nobody without a key")
+    .addHelpText("after", "\nMEMSTEM_DATA_DIR says whose keys, as for `memstem serve`.");
+
+  keys
+    .command("add")
+    .description(
+      "make a key and print it, the only time that it can be seen; it holds at once, also for a service that runs",
+    )
+    .option(
+      "--tenant <name>",
+      "whose users and memories it opens; `default` has those from before there were keys, and its users keep their ids in Mem0",
+      DEFAULT_TENANT.name,
+    )
+    .option("--label <text>", "what it is for")
+    .action(async (options: { tenant: string; label?: string }) => {
+      const { addKey } = await import("./keys.js");
+      await addKey(options, call);
+    });
+
+  keys
+    .command("list")
+    .description("print every key without its secret: id, tenant, when it was made, whether it holds, label")
+    .action(async () => {
+      const { listKeys } = await import("./keys.js");
+      await listKeys(call);
+    });
+
+  keys
+    .command("revoke")
+    .description("let nobody in with a key any more, from the next request on")
+    .argument("<id>", "as `keys list` prints it; the middle part of the key")
+    .action(async (id: string) => {
+      const { revokeKey } = await import("./keys.js");
+      await revokeKey(id, call.env);
+    });
+
+  addEngineCommands(program, call);
+  return program;
+}
+
+/** Stops a service at the first signal. A second one ends the process at once: answered requests are stored, unanswered ones are lost. */
+async function untilStopped({ signals, exit }: Invocation, service: RunningService): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    let isStopping = false;
+    onStop(signals, () => {
+      if (isStopping) {
+        exit(1);
+        return;
+      }
+      isStopping = true;
+      service.stop().then(resolve, reject);
+    });
+  });
+  exit(0);
+}
+
+/** Columns of a terminal, as of anything else. */
+function widthOf(output: Output): number {
+  return "isTTY" in output && output.isTTY === true && "columns" in output && typeof output.columns === "number"
+    ? output.columns
+    : 80;
+}
+
+function readJson(input: string): unknown {
+  try {
+    return parseSafeJson(input);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);
+  }
+}

@@ -1,0 +1,136 @@
+import { appendFileSync, existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
+import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
+import { openAiEngine, sendEvents, streamedAnswer } from "../http/routes/openai-engine.js";
+import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-command.js";
+import { processes } from "./memstem-process.js";
+import { seededNumbers } from "./seeded-numbers.js";
+
+const SEED = 20_261_121;
+const ROUNDS = 4;
+
+describe("memstem eval locomo, killed", () => {
+  const memstem = commands();
+  const killable = processes();
+  const engine = openAiEngine();
+  const out = (name = "out") => join(memstem.root, name);
+  const onEngine = () => ["--k", "5", "--limit", "6", "--engine", engine.url, "--model", "stub-1"];
+  const answered = () =>
+    writtenRun(out()).records.map((record): AnsweredQuestion => {
+      if (record.outcome === "failed") throw new Error(record.message);
+      return record;
+    });
+  const command = (directory: string, ...args: string[]) => [
+    ...["eval", "locomo", "--data", SAMPLE, "--out", directory],
+    ...args,
+  ];
+
+  it("gives the same figures where it was killed, whenever that was, and went on", async () => {
+    const args = [
+      "--k",
+      "5,20",
+      "--layout",
+      "single,conversation",
+      "--policies",
+      "readme,prefix-exact,carry-over",
+      "--retention",
+      "keep,auto",
+      "--window",
+      "6",
+    ];
+    expect(await memstem.run(command(out("whole"), ...args))).toMatchObject({ code: 0 });
+    const whole = untimed(out("whole"));
+    const random = seededNumbers(SEED);
+    const results = join(out("killed"), "results.jsonl");
+    const searches = join(out("killed"), "searches.jsonl");
+    const killed: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const begun = killable.begin(command(out("killed"), ...args, ...(round === 0 ? [] : ["--resume"])));
+      const so = { results: linesOf(results).length, searches: linesOf(searches).length };
+      // First while memories are loaded, then among the searches, then among the answers.
+      const isThere = [
+        () => existsSync(join(out("killed"), "mem0", "vectors.db")),
+        () => linesOf(searches).length > so.searches + Math.floor(random() * 10),
+      ][round];
+      const wanted = so.results + 1 + Math.floor(random() * 40);
+      const ended = begun.ended.then(() => true);
+      await vi.waitUntil(
+        async () => (isThere ?? (() => linesOf(results).length >= wanted))() || (await Promise.race([ended, false])),
+        { timeout: 60_000, interval: 1 },
+      );
+      begun.kill("SIGKILL");
+      expect((await begun.ended).signal).toBe("SIGKILL");
+      killed.push(linesOf(results).length);
+      // As a machine that goes down leaves it.
+      if (existsSync(results)) appendFileSync(results, '{"arm":"single k=5 readme","conversa');
+    }
+    expect(killed.at(-1)).toBeGreaterThan(0);
+    expect(killed.at(-1)).toBeLessThan(whole.length);
+    expect(await memstem.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0, stderr: "" });
+    expect(untimed(out("killed"))).toEqual(whole);
+    const { run } = writtenRun(out("killed"));
+    expect(run.finishedAt).not.toBeNull();
+    expect(run.settings?.["resumedAt"]).toEqual(expect.arrayContaining([expect.any(String)]));
+    // Once more changes nothing.
+    expect(await memstem.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0 });
+    expect(untimed(out("killed"))).toEqual(whole);
+    expect(writtenRun(out("killed")).run).toEqual(run);
+  }, 300_000);
+
+  it("goes on after a kill without asking again, says so, and counts no answer of a cache that may be cold", async () => {
+    let left = 5;
+    let killed = () => {};
+    engine.behave((request, response, usage) => {
+      if (request.body.messages.length > 1 && left-- === 0) return killed();
+      return sendEvents(response, streamedAnswer("Yes.", usage));
+    });
+    const args = ["--policies", "readme,prefix-exact", "--layout", "conversation"];
+    const begun = killable.begin(command(out(), ...onEngine(), ...args));
+    killed = () => begun.kill("SIGKILL");
+    expect((await begun.ended).signal).toBe("SIGKILL");
+    const before = linesOf(join(out(), "results.jsonl"));
+    expect(before).toHaveLength(5);
+    left = 100;
+    expect(await memstem.run(command(out(), ...onEngine(), ...args, "--resume"))).toMatchObject({ code: 0 });
+    expect(linesOf(join(out(), "results.jsonl")).slice(0, 5)).toEqual(before);
+    const records = answered();
+    expect(records).toHaveLength(12);
+    // A first question each, and, behind the five that were there, the next one of each arm.
+    const warm = records.flatMap(({ isWarmUp, arm, question }) => (isWarmUp ? [`${question} ${arm}`] : []));
+    const [readme, ours] = writtenRun(out()).run.arms.map(({ id }) => id);
+    expect(warm.sort()).toEqual([`0 ${readme}`, `0 ${ours}`, `2 ${ours}`, `3 ${readme}`].sort());
+    // Each conversation goes on from where it was: every answer that was given is in the last prompt.
+    const last = engine.requests.at(-1)?.body.messages ?? [];
+    expect(last.filter(({ role }) => role === "assistant")).toHaveLength(5);
+  });
+});
+
+describe("memstem eval longmemeval, killed", () => {
+  const memstem = commands();
+  const killable = processes();
+  const out = () => join(memstem.root, "out");
+  const arms = ["--policies", "readme,prefix-exact"];
+  const command = (...more: string[]) => {
+    const data = join(memstem.root, "longmemeval_s.json");
+    writeFileSync(data, JSON.stringify(LONGMEMEVAL_SAMPLE));
+    return ["eval", "longmemeval", "--data", data, "--out", out(), "--k", "4", ...more];
+  };
+
+  it("goes on after a kill with the results of a run that was never stopped", async () => {
+    const begun = killable.begin(command(...arms));
+    const results = join(out(), "results.jsonl");
+    const searches = join(out(), "searches.jsonl");
+    while (linesOf(searches).length < 3 && linesOf(results).length < 3)
+      await new Promise((done) => setTimeout(done, 20));
+    begun.kill("SIGKILL");
+    await begun.ended;
+    expect(await memstem.run(command(...arms, "--resume"))).toMatchObject({ code: 0 });
+    const whole = join(memstem.root, "whole");
+    expect(await memstem.run(command(...arms, "--out", whole))).toMatchObject({ code: 0 });
+    expect(untimed(out())).toEqual(untimed(whole));
+    expect(untimed(whole)).toHaveLength(2 * LONGMEMEVAL_SAMPLE.length);
+  });
+});

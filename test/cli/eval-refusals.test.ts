@@ -1,0 +1,106 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { SAMPLE, writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-command.js";
+
+describe("memstem eval locomo", () => {
+  const memstem = commands();
+  const out = () => join(memstem.root, "out");
+  const command = (directory: string, ...args: string[]) => [
+    ...["eval", "locomo", "--data", SAMPLE, "--out", directory],
+    ...args,
+  ];
+
+  it("runs on the sample, and prints what it measured and where the rest is", async () => {
+    const few = ["--k", "2", "--limit", "1", "--policies", "readme,prefix-exact"];
+    const { code, stdout, stderr } = await memstem.run(command(out(), ...few));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain(join(out(), "report.html"));
+    const { run, records } = writtenRun(out());
+    expect(run.finishedAt).not.toBeNull();
+    expect(records.map(({ outcome }) => outcome)).toEqual(["answered", "answered"]);
+  });
+
+  it.each([
+    [
+      "a file that is not there",
+      ["--data", "missing.json"],
+      /cannot read missing\.json: there is no such file; .*--download/,
+    ],
+    ["a file in another format", ["--data", "package.json"], /not a LoCoMo file/],
+    ["a conversation that is not there", ["--conversations", "conv-0"], /no conversation conv-0; there are: sample-1/],
+    [
+      "an engine that is none",
+      ["--engine", "gpu"],
+      /--engine: must be simulated, embedded, or an http or https address/,
+    ],
+    [
+      "an engine without its model",
+      ["--engine", "http://127.0.0.1:9/v1"],
+      /--model: is needed for an engine behind an address/,
+    ],
+    ["an embedded engine without a model", ["--engine", "embedded"], /--model: is needed for --engine embedded/],
+    [
+      "a model that is not there",
+      ["--engine", "embedded", "--model", "none.gguf"],
+      /--model none\.gguf: there is no such file/,
+    ],
+    ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
+    [
+      "extraction without a model",
+      ["--ingest", "extract"],
+      /--ingest extract: .*give --extract-url and --extract-model/,
+    ],
+    [
+      "a model that nothing extracts with",
+      ["--extract-url", "http://h/v1", "--extract-model", "m"],
+      /needs --ingest extract/,
+    ],
+    ["prices that are none", ["--prices", "package.json"], /--prices package\.json: prices: the file: /],
+    ["nothing to judge", ["--no-scores", "--judge", "http://h/v1", "--judge-model", "m"], /conflicts with --no-scores/],
+    ["windows of nothing", ["--window", "8"], /--window: needs --layout conversation/],
+    ["a history of no window", ["--history", "exact"], /--history: needs --window/],
+    [
+      "a ratio of nothing",
+      ["--layout", "conversation", "--window", "8", "--history", "exact", "--history-ratio", "2"],
+      /--history-ratio: does not apply to exact/,
+    ],
+    ["a cost that is none", ["--cost", "nope"], /--cost: must be one of/],
+    [
+      "an engine that does not answer",
+      ["--engine", "http://127.0.0.1:9/v1", "--model", "m", "--limit", "1", "--k", "1"],
+      /could not be reached: ECONNREFUSED/,
+    ],
+  ])("refuses %s in one line", async (_what, args, says) => {
+    const { code, stdout, stderr } = await memstem.run(command(out(), ...args));
+    expect(stderr).toMatch(/^memstem: .*\n$/);
+    expect(stderr).toMatch(says);
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+  });
+
+  it("names --out where that directory cannot be made", async () => {
+    writeFileSync(out(), "");
+    const places = [join(out(), "run"), ...(existsSync("/proc/self/status") ? ["/proc/run"] : [])];
+    for (const place of places) {
+      const refused = await memstem.run(command(place));
+      expect(refused).toMatchObject({ code: 1, stdout: "" });
+      expect(refused.stderr).toMatch(/^memstem: --out .*\/run: (ENOTDIR|ENOENT): .*\n$/);
+    }
+  });
+
+  it("writes into no directory that holds something, and goes on with nothing that is no run", async () => {
+    mkdirSync(out());
+    writeFileSync(join(out(), "mine.txt"), "mine");
+    const full = await memstem.run(command(out()));
+    expect(full).toMatchObject({ code: 1, stdout: "" });
+    expect(full.stderr).toMatch(
+      /^memstem: --out .*: is not empty; give another directory, or --resume to continue the run in it\n$/,
+    );
+    const none = await memstem.run(command(out(), "--resume"));
+    expect(none).toMatchObject({ code: 1, stdout: "" });
+    expect(none.stderr).toMatch(/^memstem: cannot read .*run\.json/);
+    expect(readdirSync(out())).toEqual(["mine.txt"]);
+  });
+});

@@ -1,0 +1,24 @@
+import { describe, expect, it } from "vitest";
+import { ResponseEvents } from "../../../src/engines/responses/response-events.js";
+
+describe("a streamed answer's tool calls", () => {
+  it("are items of their own, each with its fragments", () => {
+    const events = new ResponseEvents({ id: "1", created: 0, asked: {} });
+    const call = (index: number, fields: object, given: string) =>
+      events.take({
+        choices: [
+          { index: 0, delta: { tool_calls: [{ index, ...fields, function: { ...fields, arguments: given } }] } },
+        ],
+      });
+    call(0, { id: "a", name: "one" }, '{"x":');
+    call(0, {}, "1}");
+    call(1, { id: "b", name: "two" }, "{}");
+    const response = events.end().at(-1)?.["response"];
+    expect(response).toMatchObject({
+      output: [
+        { type: "function_call", name: "one", arguments: '{"x":1}' },
+        { type: "function_call", name: "two", arguments: "{}" },
+      ],
+    });
+  });
+});
