@@ -10,7 +10,7 @@ import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
 import { messagesUpstream } from "../engines/anthropic/messages-upstream.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { responsesUpstream } from "../engines/responses/responses-upstream.js";
-import { openUpstream, type Upstream } from "../engines/upstream/upstream.js";
+import { type After, openUpstream, type Upstream } from "../engines/upstream/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
@@ -187,8 +187,12 @@ interface UpstreamInside {
 }
 
 /** The engine that chats are forwarded to: the one inside, where it was opened; null where none is configured. */
-export function openChatEngine(settings: Settings, inside: UpstreamInside | null = null): ChatEngine | null {
-  const upstream = inside?.upstream ?? openConfiguredUpstream(settings);
+export function openChatEngine(
+  settings: Settings,
+  inside: UpstreamInside | null = null,
+  after?: After,
+): ChatEngine | null {
+  const upstream = inside?.upstream ?? openConfiguredUpstream(settings, after);
   if (upstream === null) return null;
   const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
   const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
@@ -213,12 +217,12 @@ export function openChatEngine(settings: Settings, inside: UpstreamInside | null
   };
 }
 
-function openConfiguredUpstream(settings: Settings): Upstream | null {
+function openConfiguredUpstream(settings: Settings, after?: After): Upstream | null {
   const { upstreamUrl: url, upstreamApi, upstreamApiKey: apiKey } = settings;
   if (url === undefined) return null;
   const { upstreamTimeoutMs: timeoutMs, upstreamIdleMs: idleMs } = settings;
-  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, idleMs });
-  return anthropicUpstream(openUpstream({ url, timeoutMs, idleMs }), { apiKey, now: Date.now });
+  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, idleMs, after });
+  return anthropicUpstream(openUpstream({ url, timeoutMs, idleMs, after }), { apiKey, now: Date.now });
 }
 
 /** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { afterEach, beforeEach } from "vitest";
 
 /** What an engine does on a connection, from the request's first bytes on. */
-export type Conduct = (socket: Socket, head: string) => void;
+export type Conduct = (socket: Socket, head: string) => unknown;
 
 /** An engine that is nothing but a socket: it says what no HTTP server would. A fresh one for every test. */
 export interface RawEngine {
@@ -14,6 +14,8 @@ export interface RawEngine {
   readonly heads: string[];
   /** What it does from now on. */
   does(conduct: Conduct): void;
+  /** Resets all connections. */
+  reset(): void;
 }
 
 export function rawEngine(): RawEngine {
@@ -55,6 +57,9 @@ export function rawEngine(): RawEngine {
     heads,
     does: (wanted) => {
       conduct = wanted;
+    },
+    reset() {
+      for (const socket of sockets) socket.resetAndDestroy();
     },
   };
 }

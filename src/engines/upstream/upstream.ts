@@ -94,6 +94,14 @@ export interface Upstream {
   send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer>;
 }
 
+/** Calls back after some milliseconds, unless what it gives is called before. */
+export type After = (ms: number, run: () => void) => () => void;
+
+const processAfter: After = (ms, run) => {
+  const timer = setTimeout(run, ms);
+  return () => clearTimeout(timer);
+};
+
 export interface UpstreamOptions {
   /** Base URL, as OpenAI's clients take it: `http://127.0.0.1:8000/v1`. */
   readonly url: string;
@@ -103,6 +111,8 @@ export interface UpstreamOptions {
   readonly timeoutMs: number;
   /** Time-out of each further read, in milliseconds. Default: `timeoutMs`. */
   readonly idleMs?: number | undefined;
+  /** What waits for the time-outs. Default: the process's timers. */
+  readonly after?: After | undefined;
 }
 
 const RESET_CONTENT = 205;
@@ -110,7 +120,8 @@ const RESET_CONTENT = 205;
 const MOST_TARGETS = 16;
 
 /** Opens no connection: the first call does, and it is kept alive. */
-export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: UpstreamOptions): Upstream {
+export function openUpstream(options: UpstreamOptions): Upstream {
+  const { url, apiKey, timeoutMs, idleMs = timeoutMs, after = processAfter } = options;
   const base = new URL(url);
   const name = `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
   const targetOf = ({ path, query }: UpstreamCall) => {
@@ -138,7 +149,7 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
     const abandon = () => stop({ kind: "aborted" });
     signal.addEventListener("abort", abandon, { once: true });
     const release = () => signal.removeEventListener("abort", abandon);
-    const timer = setTimeout(() => stop({ kind: "timeout", afterMs: timeoutMs }), timeoutMs);
+    const cancel = after(timeoutMs, () => stop({ kind: "timeout", afterMs: timeoutMs }));
     let response: IncomingMessage | null = null;
     try {
       response = await responseTo(attempt, call);
@@ -148,8 +159,7 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
       const first: IteratorResult<Uint8Array> =
         response.statusCode === RESET_CONTENT ? { done: true, value: undefined } : await rest.next();
       const body = new AnswerBody(first, rest, {
-        idleMs,
-        onStalled: () => stop({ kind: "stalled", afterMs: idleMs }),
+        whenIdle: () => after(idleMs, () => stop({ kind: "stalled", afterMs: idleMs })),
         errorFor: (error) => new UpstreamError(name, failure ?? { kind: "broken", cause: causeOf(error) }),
         release,
         destroy: () => attempt.destroy(),
@@ -169,7 +179,7 @@ export function openUpstream({ url, apiKey, timeoutMs, idleMs = timeoutMs }: Ups
       const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
       throw new UpstreamError(name, failure ?? { kind: wasReached ? "broken" : "unreachable", cause });
     } finally {
-      clearTimeout(timer);
+      cancel();
     }
   };
   return { name, send };
@@ -231,10 +241,8 @@ function causeOf(error: unknown): string {
 
 /** What an answer's body needs of its call. */
 interface AnswerBodyParts {
-  /** Time-out of a read, in milliseconds. Time between reads does not count: a slow reader is not the engine's fault. */
-  readonly idleMs: number;
-  /** Called at the time-out. */
-  readonly onStalled: () => void;
+  /** Starts a read's time-out; gives what ends it. Time between reads does not count: a slow reader is not the engine's fault. */
+  readonly whenIdle: () => () => void;
   /** The error to throw in place of the connection's. */
   readonly errorFor: (error: unknown) => Error;
   /** Called once, at the end of the body, however it ended. */
@@ -262,7 +270,7 @@ class AnswerBody implements AsyncIterableIterator<Uint8Array> {
     const first = this.#first;
     this.#first = null;
     if (first !== null) return first;
-    const timer = setTimeout(this.parts.onStalled, this.parts.idleMs);
+    const cancel = this.parts.whenIdle();
     try {
       const read = await this.rest.next();
       if (read.done === true) this.#end();
@@ -271,7 +279,7 @@ class AnswerBody implements AsyncIterableIterator<Uint8Array> {
       this.#end();
       throw this.parts.errorFor(error);
     } finally {
-      clearTimeout(timer);
+      cancel();
     }
   }
 

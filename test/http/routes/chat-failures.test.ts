@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { indexResult } from "../../../src/http/contracts/contracts.js";
 import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
+import { HeldTimers, PATIENCE } from "../server/held-timers.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf, errorOf } from "./chat-client.js";
@@ -13,12 +14,12 @@ const TEA = "Ada drinks green tea";
 describe("a chat that fails", () => {
   const engine = openAiEngine();
   const source = answeringSource([TEA]);
+  const timers = new HeldTimers();
   const app = servedApp({
     source: () => source,
     upstream: engine,
-    environment: {
-      MEMSTEM_UPSTREAM_TIMEOUT_MS: "2000",
-    },
+    after: timers.after,
+    environment: { MEMSTEM_UPSTREAM_TIMEOUT_MS: "2000", MEMSTEM_UPSTREAM_IDLE_MS: "2001" },
   });
   const liveRequests = async () =>
     indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text)).nodes.flatMap((n) => n.request_ids);
@@ -85,7 +86,10 @@ describe("a chat that fails", () => {
         response.flushHeaders();
       }
     });
-    const error = await errorOf(clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true }));
+    const failing = errorOf(clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true }));
+    await vi.waitFor(() => expect(engine.requests).toHaveLength(1), PATIENCE);
+    await timers.runOut(2_000, 1);
+    const error = await failing;
     expect(error).toMatchObject({ status: 504, code: "upstream_timeout" });
     expect(error.message).toContain(`${engine.url} did not begin to answer within 2000 ms`);
     await engine.requests[0]?.abandoned;
@@ -93,15 +97,22 @@ describe("a chat that fails", () => {
   });
 
   it("is not one because the answer takes longer than its first byte may", async () => {
+    const chunks = streamedAnswer("One two three four five six", null).map(
+      (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
+    );
+    let go = () => {};
     engine.behave(async (_request, response) => {
       openEvents(response);
-      for (const chunk of streamedAnswer("One two three four five six", null)) {
-        response.write(`data: ${JSON.stringify(chunk)}\n\n`);
-        await new Promise((resolve) => setTimeout(resolve, 80));
-      }
-      response.end("data: [DONE]\n\n");
+      response.write(chunks.shift());
+      await new Promise<void>((resolve) => {
+        go = resolve;
+      });
+      response.end(`${chunks.join("")}data: [DONE]\n\n`);
     });
     const stream = await clientOf(app).chat.completions.create({ ...ask("Which tea?"), stream: true });
+    // From the first byte on, only the next one is waited for.
+    await vi.waitFor(() => expect(timers.waiting).toEqual([2_001]), PATIENCE);
+    go();
     let text = "";
     for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? "";
     expect(text).toBe("One two three four five six");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
 import { readSettings } from "../../../src/cli/settings.js";
+import type { After } from "../../../src/engines/upstream/upstream.js";
 import { composeResult } from "../../../src/http/contracts/contracts.js";
 import { type Problem, problemSchema } from "../../../src/http/problems/problem.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
@@ -44,6 +45,8 @@ export interface Serving {
   readonly source?: (dataDir: string) => MemorySource;
   /** The engine behind `/v1`, whose address may change with every test. Default: none. */
   readonly upstream?: { readonly url: string };
+  /** What waits for the engine's time-outs. Default: the process's timers. */
+  readonly after?: After;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -64,7 +67,9 @@ export function servedApp(serving: Serving = {}): ServedApp {
       MEMSTEM_UPSTREAM_URL: serving.upstream?.url,
       ...serving.environment,
     });
-    ({ memstem, base, close } = await startApp(settings, serving.source?.(dataDir) ?? null, { log, faults }));
+    const source = serving.source?.(dataDir) ?? null;
+    const seen = { log, faults };
+    ({ memstem, base, close } = await startApp(settings, source, seen, undefined, serving.after));
   });
   afterEach(async () => {
     await close();

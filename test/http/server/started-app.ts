@@ -1,6 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
 import { bodyPaceOf, keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
+import type { After } from "../../../src/engines/upstream/upstream.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import { createApp } from "../../../src/http/server/app.js";
 import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
@@ -21,6 +22,7 @@ export async function startApp(
   source: MemorySource | null,
   { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
   { memstem, keys }: Pick<AssembledService, "memstem" | "keys"> = assembleWithKeys(settings, source),
+  after?: After,
 ): Promise<StartedApp> {
   const surface = createApp({
     memstem,
@@ -30,7 +32,7 @@ export async function startApp(
     maxPending: settings.maxPending,
     maxLagMs: settings.maxLagMs,
     isStopping: () => false,
-    chat: openChatEngine(settings),
+    chat: openChatEngine(settings, null, after),
     version: "1.2.3",
     maxBodyBytes: settings.maxBodyBytes,
     bodyRate: bodyPaceOf(settings),
