@@ -57,7 +57,7 @@ export async function serveEngine(
   const engine = await openEmbeddedEngine({ modelPath, slots, contextTokens, threads });
   const answer = openAiUpstream(engine, onFault);
   const app = new Hono<HttpEnvironment>();
-  app.use(receiveBody({ maxBytes: MAX_BODY_BYTES, rate, onTooLarge: () => {} }));
+  app.use(receiveBody({ maxBytes: MAX_BODY_BYTES, rate, clock: () => performance.now(), onTooLarge: () => {} }));
   app.use(refuseUnsafeBody);
   app.onError((error, c) => {
     // The service's own problem names its settings, which this one does not have.

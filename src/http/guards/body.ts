@@ -13,6 +13,8 @@ export interface BodyLimits {
   /** Most bytes. */
   readonly maxBytes: number;
   readonly rate: BodyRate;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
   /** Called once per body that is too long. */
   readonly onTooLarge: () => void;
 }
@@ -53,7 +55,7 @@ export async function readBody(
   incoming: IncomingMessage,
   limits: BodyLimits,
 ): Promise<Buffer | Response> {
-  const { maxBytes, rate } = limits;
+  const { maxBytes, rate, clock } = limits;
   const header = c.req.header("content-length");
   const length = header === undefined ? null : Number(header);
   if (length !== null && length > maxBytes) return tooLarge(c, limits);
@@ -65,7 +67,7 @@ export async function readBody(
   }
   const parts: Uint8Array[] = [];
   let received = 0;
-  for await (const chunk of bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) })) {
+  for await (const chunk of bodyChunks(incoming, { rate, clock, onAwaited: () => awaitBody(c) })) {
     received += chunk.length;
     if (received > maxBytes) return tooLarge(c, limits);
     parts.push(chunk);
@@ -127,6 +129,8 @@ const AWAITED_AFTER_MS = 250;
 /** What reading a body needs. */
 export interface BodyChunksParts {
   readonly rate: BodyRate;
+  /** Milliseconds, monotonic. */
+  readonly clock: () => number;
   /** Called once, when the body counts as incomplete. What it throws ends the reading. */
   readonly onAwaited?: () => void;
 }
@@ -137,7 +141,7 @@ export interface BodyChunksParts {
  */
 export async function* bodyChunks(
   incoming: IncomingMessage,
-  { rate, onAwaited }: BodyChunksParts,
+  { rate, clock, onAwaited }: BodyChunksParts,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let wake = () => {};
   const on = () => wake();
@@ -165,7 +169,7 @@ export async function* bodyChunks(
         for (const event of events) incoming.on(event, on);
       }
       const most = Math.min(rate.idleMs - silentMs, leftMs(rate, received, waitedMs));
-      const since = performance.now();
+      const since = clock();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, isAwaited ? most : Math.min(most, AWAITED_AFTER_MS - waitedMs));
         wake = () => {
@@ -174,7 +178,7 @@ export async function* bodyChunks(
         };
       });
       wake = () => {};
-      const waited = performance.now() - since;
+      const waited = clock() - since;
       waitedMs += waited;
       silentMs += waited;
       if (incoming.readableLength > 0 || incoming.complete) continue;

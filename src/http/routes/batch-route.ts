@@ -9,7 +9,7 @@ import { exampleOf } from "../contracts/examples.js";
 import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
-import { type BodyRate, bodyChunks } from "../guards/body.js";
+import { type BodyChunksParts, type BodyRate, bodyChunks } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
@@ -85,10 +85,10 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   let workers: readonly string[] | null = namedInQuery ?? null;
   if (isLines) {
     // No minimum rate, only the idle time-out.
-    const body = bodyOf(c, { ...parts.bodyRate, bytesPerSecond: null });
+    const body = bodyOf(c, { rate: { ...parts.bodyRate, bytesPerSecond: null }, clock: parts.clock });
     inputs = batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await readJson(bodyOf(c, parts.bodyRate), parts.maxBatchBytes);
+    const given = await readJson(bodyOf(c, { rate: parts.bodyRate, clock: parts.clock }), parts.maxBatchBytes);
     if (given instanceof Response) return given;
     const document = wire.readBatch(given);
     inputs = document.inputs;
@@ -107,11 +107,14 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
 }
 
 /** A request's body in chunks. */
-function bodyOf(c: Context<HttpEnvironment>, rate: BodyRate): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+function bodyOf(
+  c: Context<HttpEnvironment>,
+  pace: Omit<BodyChunksParts, "onAwaited">,
+): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   const incoming = c.env?.incoming;
   return incoming === undefined
     ? (c.req.raw.body ?? [])
-    : bodyChunks(incoming, { rate, onAwaited: () => awaitBody(c) });
+    : bodyChunks(incoming, { ...pace, onAwaited: () => awaitBody(c) });
 }
 
 /** A body's JSON; a problem where it is too long or not JSON. */

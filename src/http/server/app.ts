@@ -193,8 +193,8 @@ export function createApp(parts: HttpParts): HttpSurface {
   ];
   for (const guard of guards) app.use(guarded(guard));
   const pretty = prettyJSON({ space: 2 });
-  const { maxBodyBytes: maxBytes, bodyRate: rate } = parts;
-  const body = { maxBytes, rate, onTooLarge: () => onRejected("too_large") };
+  const { maxBodyBytes: maxBytes, bodyRate: rate, clock, onFault } = parts;
+  const body = { maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") };
   app.use(receiveBody(body));
   // A batch is streamed; an engine's answer is sent unmodified.
   app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
@@ -215,7 +215,6 @@ export function createApp(parts: HttpParts): HttpSurface {
     return c.json(json, 200);
   });
   const all = [guardPending, ...guards];
-  const { clock, onFault } = parts;
   // CORS is the app's.
   const isDirect = corsOrigins.length === 0;
   const direct = isDirect

@@ -12,6 +12,7 @@ describe("a body without a length", () => {
     const body = await readBody(c, incoming, {
       maxBytes: 10,
       rate: { idleMs: 10_000, bytesPerSecond: null },
+      clock: () => 0,
       onTooLarge,
     });
     expect(Buffer.isBuffer(body)).toBe(false);
