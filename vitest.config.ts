@@ -26,16 +26,19 @@ const ALONE = [
   "test/memory/mem0-service-failures.test.ts",
 ];
 
-/** What the quick run leaves out besides: other processes, engines, models, disks, long histories. */
+/** What the quick run takes: no build, no engine, no model; of http the contracts, keys, isolation and a few routes. */
+const QUICK = [
+  "test/{core,service}/**/*.test.ts",
+  "test/http/contracts/**/*.test.ts",
+  "test/http/guards/{api-keys,body-rate,chunked-body,isolation,keyless,safe-input}.test.ts",
+  "test/http/routes/{chat,compose-single,failing-source,repeated-request}.test.ts",
+];
+/** … and of these it leaves out: long histories, what asks for every route or many bodies, and what starts a PostgreSQL server. */
 const NOT_QUICK = [
-  "test/{bench,cli,client,clients,dashboard,docs,eval,hostile,integrations,memory,package,postgres}/**",
-  "test/*.test.ts",
-  "test/engines/{embedded,random-model}/**",
-  "test/engines/adapters/predicted-cache.test.ts",
-  "test/http/{problems,server,usage}/**",
+  "test/http/contracts/{fuzz,openapi,openapi-examples,openapi-lint}.test.ts",
+  "test/service/{chat/deleted-while-sending,records/forgetting-elsewhere,responses/outdated-history,scopes/restored-database}.test.ts",
   "test/service/compose/{concurrency,explain-properties,long-conversations,policies-reload,residency-life}.test.ts",
   "test/service/records/expiring*.test.ts",
-  "test/store/{database,erasure,postgres,usage-postgres}/**",
 ];
 
 /**
@@ -58,7 +61,7 @@ export default defineConfig(({ mode }) => {
   const together = {
     name: "together",
     ...everywhere,
-    include: ["test/**/*.test.ts"],
+    include: mode === "quick" ? QUICK : ["test/**/*.test.ts"],
     exclude: [...configDefaults.exclude, ...ALONE, ...left],
     /** For each file by itself, a third of the time would go into loading the same modules. */
     isolate: false,
