@@ -12,25 +12,20 @@ const BUNDLE = ["--bundle", "--minify", "--format=esm", "--target=es2022", "--lo
 
 mkdirSync(".tmp", { recursive: true });
 const made = mkdtempSync(join(".tmp", "build-"));
-try {
-  run("tsc", "-p", ".ci", "--outDir", made);
-  run("tsc", "-p", "src/integrations/tsconfig.langchain.json", "--outDir", made);
-  run("esbuild", ...PAGE, ...BUNDLE, "--legal-comments=inline", "--log-level=warning", `--outdir=${made}/dashboard`);
-  chmodSync(join(made, "cli/main.js"), 0o755);
-  const files = filesOf(made);
-  for (const file of files) putInPlace(file);
-  const kept = new Set(files);
-  for (const file of filesOf(DIST)) if (!kept.has(file)) rmSync(join(DIST, file));
-} finally {
-  rmSync(made, { recursive: true, force: true });
-}
+process.on("exit", () => rmSync(made, { recursive: true, force: true }));
+run("tsc", "-p", ".ci", "--outDir", made);
+run("tsc", "-p", "src/integrations/tsconfig.langchain.json", "--outDir", made);
+run("esbuild", ...PAGE, ...BUNDLE, "--legal-comments=inline", "--log-level=warning", `--outdir=${made}/dashboard`);
+chmodSync(join(made, "cli/main.js"), 0o755);
+const files = filesOf(made);
+for (const file of files) putInPlace(file);
+const kept = new Set(files);
+for (const file of filesOf(DIST)) if (!kept.has(file)) rmSync(join(DIST, file));
 
 /** Runs a tool of `node_modules`; ends with its exit code where that is not 0. */
 function run(tool: string, ...args: readonly string[]): void {
   const { status } = spawnSync(join("node_modules/.bin", tool), args, { stdio: "inherit" });
-  if (status === 0) return;
-  rmSync(made, { recursive: true, force: true });
-  process.exit(status ?? 1);
+  if (status !== 0) process.exit(status ?? 1);
 }
 
 /** Files below a folder, as paths within it. */

@@ -21,12 +21,10 @@ interface Part {
 }
 
 const isAll = process.argv.includes("all");
-const PIPES = ["pipe", "pipe"] as const;
-const INHERITED = ["inherit", "inherit"] as const;
 const parts: Part[] = [];
 if (await part("build", "npm", ["run", "--silent", "build"])) {
   const tests = part("tests", "npx", ["vitest", "run", ...(isAll ? ["--mode", "all"] : [])]);
-  await Promise.all([tests, part("types, style, dependencies", "npm", ["run", "--silent", "check"], "apart")]);
+  await Promise.all([tests, part("types, style, dependencies", "npm", ["run", "--silent", "check"], "pipe")]);
   if (isAll) {
     for (const version of OTHER_NODES) await onNode(version);
     await part("adapters", "npm", ["run", "--silent", "adapters"]);
@@ -37,15 +35,15 @@ console.log("\nMinutes, by part:");
 for (const { name, minutes, passed } of parts) console.log(`  ${minutes}  ${name}${passed ? "" : ": FAILED"}`);
 process.exitCode = parts.every(({ passed }) => passed) ? 0 : 1;
 
-/** Runs one part; its output is shown at once, or `apart`: in one piece when it ends, so that it does not break into another part's. */
+/** Runs one part; its output is shown at once, or through a `pipe`: in one piece when it ends, so that it does not break into another part's. */
 async function part(
   name: string,
   command: string,
   args: readonly string[],
-  output: "at once" | "apart" = "at once",
+  output: "inherit" | "pipe" = "inherit",
 ): Promise<boolean> {
   const since = performance.now();
-  const child = spawn(command, args, { stdio: ["ignore", ...(output === "apart" ? PIPES : INHERITED)] });
+  const child = spawn(command, args, { stdio: ["ignore", output, output] });
   const said: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece: Buffer) => said.push(piece));
   const passed = await new Promise<boolean>((resolve) => {

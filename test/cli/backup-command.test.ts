@@ -4,9 +4,10 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Choices, memoryOf } from "../crash/actors.js";
 import { ask, GONE, servicesAt } from "../crash/answers.js";
-import { commands, type Listening } from "./memstem-command.js";
+import { commands, type Ended } from "./memstem-command.js";
+import type { Listening } from "./own-directories.js";
 
-const at = ({ address }: Listening) => servicesAt(() => address);
+const at = ({ address }: Listening<Ended>) => servicesAt(() => address);
 
 describe("memstem backup", () => {
   const memstem = commands();
@@ -86,7 +87,7 @@ describe("memstem backup", () => {
     const service = await memstem.serve();
     const compose = (id: string) =>
       ask(at(service), "POST", "/compose", { user_id: "ada", request_id: id, query: "Well?", memories: [] });
-    const summary = (of: Listening) => ask(at(of), "GET", "/usage/summary", undefined);
+    const summary = (of: Listening<Ended>) => ask(at(of), "GET", "/usage/summary", undefined);
     await compose("r1");
     expect(await summary(service)).toContain('"prompts":1');
     const copy = join(memstem.root, "copy");

@@ -1,7 +1,7 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { batchLine } from "../../src/http/contracts/batch-contract.js";
+import { answersIn, requestsIn } from "./batch-file.js";
 import { commands } from "./memstem-command.js";
 
 const environment = { MEMSTEM_SOURCE: "none" };
@@ -15,19 +15,8 @@ const request = (n: number) => ({
 describe("memstem batch", () => {
   const memstem = commands();
 
-  function written(...lines: readonly string[]): string {
-    const file = join(memstem.root, "requests.jsonl");
-    writeFileSync(file, lines.join("\n"));
-    return file;
-  }
-  const answersIn = (text: string) =>
-    text
-      .trim()
-      .split("\n")
-      .map((line) => batchLine.parse(JSON.parse(line)));
-
   it("answers every line of a file, in the order in which they are to be executed", async () => {
-    const file = written(...Array.from({ length: 20 }, (_, n) => JSON.stringify(request(n))));
+    const file = requestsIn(memstem.root, ...Array.from({ length: 20 }, (_, n) => JSON.stringify(request(n))));
     const { code, stdout, stderr } = await memstem.run(["batch", file], { environment });
     expect(code).toBe(0);
     const answers = answersIn(stdout).flatMap((line) => ("answer" in line ? [line] : []));
@@ -37,7 +26,8 @@ describe("memstem batch", () => {
   });
 
   it("writes to a file, makes a bad line an error in its place, and says by its exit code that there was one", async () => {
-    const file = written(
+    const file = requestsIn(
+      memstem.root,
       JSON.stringify(request(0)),
       "{",
       JSON.stringify({ query: "Whose?" }),

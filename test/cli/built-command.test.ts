@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { VERSION } from "../../src/cli/version.js";
-import { batchLine } from "../../src/http/contracts/batch-contract.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
+import { answersIn, requestsIn } from "./batch-file.js";
 import { SAMPLE } from "./eval-directory.js";
 import { launch, MAIN } from "./launch.js";
 import { processes } from "./memstem-process.js";
@@ -149,16 +149,6 @@ describe("built memstem batch, in a process", () => {
   const memstem = processes();
   const environment = { MEMSTEM_SOURCE: "none" };
   const request = (n: number) => ({ user_id: `user-${n % 2}`, request_id: `r-${n}`, query: `Question ${n}?` });
-  function written(...lines: readonly string[]): string {
-    const file = join(memstem.root, "requests.jsonl");
-    writeFileSync(file, lines.join("\n"));
-    return file;
-  }
-  const answersIn = (text: string) =>
-    text
-      .trim()
-      .split("\n")
-      .map((line) => batchLine.parse(JSON.parse(line)));
 
   it("plans a large batch on a thread, and comes to an end", async () => {
     const many = (n: number) => ({
@@ -168,7 +158,7 @@ describe("built memstem batch, in a process", () => {
         memory: `Fact ${(7 * n + at) % 97}.`,
       })),
     });
-    const file = written(...Array.from({ length: 300 }, (_, n) => JSON.stringify(many(n))));
+    const file = requestsIn(memstem.root, ...Array.from({ length: 300 }, (_, n) => JSON.stringify(many(n))));
     const ended = await memstem.run(["batch", file], { environment });
     expect(ended).toMatchObject({ code: 0, stderr: "300 composed, 0 failed\n" });
     const answers = answersIn(ended.stdout).flatMap((line) => ("answer" in line ? [line] : []));
@@ -177,7 +167,10 @@ describe("built memstem batch, in a process", () => {
 
     // Most of the same requests again, in another order: planned by themselves they would share other prefixes than those that are cached.
     const again = Array.from({ length: 300 }, (_, n) => ({ ...many(299 - n), request_id: `again-${n}` }));
-    const most = written(...again.filter((_request, n) => n % 7 !== 0).map((each) => JSON.stringify(each)));
+    const most = requestsIn(
+      memstem.root,
+      ...again.filter((_request, n) => n % 7 !== 0).map((each) => JSON.stringify(each)),
+    );
     const { stdout } = await memstem.run(["batch", most], { environment });
     for (const line of answersIn(stdout)) {
       if (!("answer" in line)) continue;

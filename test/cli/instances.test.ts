@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { newDatabase, testServer } from "../postgres/test-server.js";
-import { type Listening, processes } from "./memstem-process.js";
+import type { Ended } from "./launch.js";
+import { processes } from "./memstem-process.js";
+import type { Listening } from "./own-directories.js";
 
 const server = await testServer();
 
@@ -14,14 +16,19 @@ const DOG = { id: "m-dog", memory: "Ana has a dog called Bo." };
 describe.skipIf(server.url === null)("instances of the service on one PostgreSQL database", () => {
   const memstem = processes();
 
-  async function ask(instance: Listening, path: string, body?: object, method = "POST"): Promise<Response> {
+  async function ask(
+    instance: Listening<Ended, NodeJS.Signals>,
+    path: string,
+    body?: object,
+    method = "POST",
+  ): Promise<Response> {
     return fetch(`${instance.address}${path}`, {
       method,
       ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
     });
   }
 
-  async function compose(instance: Listening, body: object): Promise<Composed> {
+  async function compose(instance: Listening<Ended, NodeJS.Signals>, body: object): Promise<Composed> {
     const response = await ask(instance, "/compose", { user_id: "ana", ...body });
     expect(response.status).toBe(200);
     return (await response.json()) as Composed;
@@ -74,10 +81,11 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
     const report = { user_id: "ana", request_id: "r1", cached_tokens: 0, ttft_ms: 40, model: "sonnet" };
     // Reported to the other instance, which waits for the prompt to be recorded.
     expect((await ask(two, "/feedback", report)).status).toBe(200);
-    const view = async <T>(instance: Listening, path: string) =>
+    const view = async <T>(instance: Listening<Ended, NodeJS.Signals>, path: string) =>
       (await (await ask(instance, `/usage/${path}`, undefined, "GET")).json()) as T;
     type Rows = { requests: { user_id: string; model: string }[] };
-    const seen = async (instance: Listening) => (await view<Rows>(instance, "requests")).requests;
+    const seen = async (instance: Listening<Ended, NodeJS.Signals>) =>
+      (await view<Rows>(instance, "requests")).requests;
     for (const instance of [one, two]) {
       await expect
         .poll(async () => (await seen(instance)).map(({ user_id, model }) => `${user_id} ${model}`).sort(), {

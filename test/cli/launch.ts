@@ -47,20 +47,28 @@ export function launch(
   const ended = new Promise<Ended>((done) => {
     child.once("close", (code, signal) => done({ code, signal, ...output }));
   });
-  const printed = (pattern: RegExp) =>
-    new Promise<string>((found) => {
+  const printed = printedIn(child.stdout, output);
+  return { child, ended, printed, stderr: () => output.stderr };
+}
+
+/** Gives what waits for a pattern in an output that is collected: resolves with what its group matched. */
+export function printedIn(stdout: Readable, output: { readonly stdout: string }): (pattern: RegExp) => Promise<string> {
+  return (pattern) =>
+    new Promise((found) => {
       const look = () => {
         const [, text] = pattern.exec(output.stdout) ?? [];
         if (text !== undefined) found(text);
       };
-      child.stdout.on("data", look);
+      stdout.on("data", look);
       look();
     });
-  return { child, ended, printed, stderr: () => output.stderr };
 }
 
 /** The address of a service that was started, when it listens; rejects where it ends before. */
-export function listening(service: Launched): Promise<string> {
+export function listening(service: {
+  readonly printed: (pattern: RegExp) => Promise<string>;
+  readonly ended: Promise<{ readonly code: number | null; readonly stderr: string }>;
+}): Promise<string> {
   return Promise.race([
     service.printed(/listens on (\S+)\n/),
     service.ended.then(({ code, stderr }) => Promise.reject(new Error(`memstem ended with ${code}: ${stderr}`))),

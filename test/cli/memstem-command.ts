@@ -1,11 +1,9 @@
 import { EventEmitter } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { afterEach, beforeEach } from "vitest";
 import { run } from "../../src/cli/command-line.js";
-import type { Environment } from "./launch.js";
+import { type Environment, listening, printedIn } from "./launch.js";
+import { type Begun, type Commands, OwnDirectories, SERVES } from "./own-directories.js";
 
 /** What a command that has ended gave. */
 export interface Ended {
@@ -14,50 +12,19 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A command that runs. */
-export interface Begun {
-  kill(signal: "SIGINT" | "SIGTERM"): void;
-  /** Resolves with what the pattern's group matched, once standard output has it. */
-  printed(pattern: RegExp): Promise<string>;
-  readonly stderr: string;
-  readonly ended: Promise<Ended>;
-}
-
-/** A service that listens. */
-export interface Listening extends Omit<Begun, "printed"> {
-  readonly address: string;
-}
-
-/** Runs `memstem` in this process, with directories of its own; whatever still runs after a test is told to stop, and the directories go. */
-export interface Commands {
-  /** Holds nothing but what a test puts there. */
-  readonly root: string;
-  readonly dataDir: string;
-  /** Names of what commands left in the home directory and among temporary files. */
-  readonly leftBehind: readonly string[];
-  run(
-    args: readonly string[],
-    options?: { readonly input?: string; readonly environment?: Environment },
-  ): Promise<Ended>;
-  /** Starts a command, to be stopped before it ends. */
-  begin(args: readonly string[], environment?: Environment): Begun;
-  /** Starts `memstem serve`, on a free port unless told otherwise; resolves when it listens. */
-  serve(environment?: Environment): Promise<Listening>;
-}
-
-export function commands(): Commands {
-  let root = "";
+/** Runs `memstem` in this process; whatever still runs after a test is told to stop. */
+export function commands(): Commands<Ended> {
+  const own = new OwnDirectories();
   let before: Environment = {};
-  const running = new Set<Begun>();
+  const running = new Set<Begun<Ended>>();
 
   beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), "memstem-cli-"));
-    for (const name of ["home", "tmp"]) mkdirSync(join(root, name));
+    own.make();
     const { HOME = "", TMPDIR = "" } = process.env;
     before = { HOME, TMPDIR };
     // Libraries ask the process for them.
-    process.env["HOME"] = join(root, "home");
-    process.env["TMPDIR"] = join(root, "tmp");
+    process.env["HOME"] = own.home;
+    process.env["TMPDIR"] = own.temporary;
   });
   afterEach(async () => {
     for (const begun of running) {
@@ -68,12 +35,11 @@ export function commands(): Commands {
       if (value === "") delete process.env[name];
       else process.env[name] = value;
     }
-    rmSync(root, { recursive: true });
+    own.remove();
   });
 
-  const start = (args: readonly string[], environment: Environment, input = ""): Begun => {
-    const own = { PATH: process.env["PATH"] ?? "", HOME: join(root, "home"), TMPDIR: join(root, "tmp") };
-    const begun = begin(args, { ...own, MEMSTEM_DATA_DIR: join(root, "data"), ...environment }, input);
+  const start = (args: readonly string[], environment: Environment, input = "") => {
+    const begun = begin(args, { ...own.environment, ...environment }, input);
     running.add(begun);
     void begun.ended.then(() => running.delete(begun));
     return begun;
@@ -81,36 +47,26 @@ export function commands(): Commands {
 
   return {
     get root() {
-      return root;
+      return own.root;
     },
     get dataDir() {
-      return join(root, "data");
+      return own.dataDir;
     },
     get leftBehind() {
-      return ["home", "tmp"].flatMap((name) => readdirSync(join(root, name)));
+      return own.leftBehind;
     },
     run: (args, { input, environment = {} } = {}) => start(args, environment, input).ended,
     begin: (args, environment = {}) => start(args, environment),
     async serve(environment = {}) {
-      const begun = start(["serve"], { MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none", ...environment });
-      const early = begun.ended.then(({ code, stderr }) =>
-        Promise.reject(new Error(`it ended with ${code}: ${stderr}`)),
-      );
-      const address = await Promise.race([begun.printed(/listens on (\S+)\n/), early]);
-      return {
-        address,
-        get stderr() {
-          return begun.stderr;
-        },
-        kill: begun.kill,
-        ended: begun.ended,
-      };
+      const service = start(["serve"], { ...SERVES, ...environment });
+      const address = await listening(service);
+      return Object.assign(service, { address: address });
     },
   };
 }
 
 /** Begins a command in this process. */
-export function begin(args: readonly string[], env: Environment, input = ""): Begun {
+export function begin(args: readonly string[], env: Environment, input = ""): Begun<Ended> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const output = { stdout: "", stderr: "" };
   for (const [name, stream] of Object.entries({ stdout, stderr }))
@@ -131,18 +87,9 @@ export function begin(args: readonly string[], env: Environment, input = ""): Be
       },
     );
   });
-  const printed = (pattern: RegExp) =>
-    new Promise<string>((found) => {
-      const look = () => {
-        const [, text] = pattern.exec(output.stdout) ?? [];
-        if (text !== undefined) found(text);
-      };
-      stdout.on("data", look);
-      look();
-    });
   return {
     kill: (signal) => void signals.emit(signal),
-    printed,
+    printed: printedIn(stdout, output),
     get stderr() {
       return output.stderr;
     },

@@ -2,14 +2,15 @@ import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { describe, expect, it } from "vitest";
 import { composeResult } from "../../src/http/contracts/contracts.js";
-import { commands, type Listening } from "./memstem-command.js";
+import { commands, type Ended } from "./memstem-command.js";
+import type { Listening } from "./own-directories.js";
 import { slowMem0 } from "./slow-mem0.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
 const QUESTION = "Where on earth did she put it?";
 const ANSWER = "I would rather not say";
 
-function post(service: Listening, path: string, body: unknown): Promise<Response> {
+function post(service: Listening<Ended>, path: string, body: unknown): Promise<Response> {
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return fetch(service.address + path, { method: "POST", body: text, headers: { "content-type": "application/json" } });
 }

@@ -3,7 +3,8 @@ import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { commands, type Listening } from "./memstem-command.js";
+import { commands, type Ended } from "./memstem-command.js";
+import type { Listening } from "./own-directories.js";
 import { slowMem0 } from "./slow-mem0.js";
 
 const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
@@ -21,7 +22,7 @@ class KeptConnection {
     this.closed = once(socket, "close");
   }
 
-  static async to({ address }: Listening): Promise<KeptConnection> {
+  static async to({ address }: Listening<Ended>): Promise<KeptConnection> {
     const socket = connect(Number(new URL(address).port), "127.0.0.1");
     await once(socket, "connect");
     return new KeptConnection(socket);

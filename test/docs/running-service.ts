@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import { type Begun, begin } from "../cli/memstem-command.js";
+import { begin, type Ended } from "../cli/memstem-command.js";
+import type { Begun } from "../cli/own-directories.js";
 
 /** The service, as a reader of the documentation starts it: with its data in an empty folder, and no settings but its port. */
 export interface RunningService {
@@ -14,7 +15,7 @@ export interface RunningService {
 /** Starts it before the tests of a suite, and takes it and its files away after. */
 export function runningService(): RunningService {
   const directory = mkdtempSync(join(tmpdir(), "memstem-docs-"));
-  let service: Begun | undefined;
+  let service: Begun<Ended> | undefined;
   let port = "";
 
   beforeAll(async () => {
