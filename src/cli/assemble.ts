@@ -202,6 +202,7 @@ export function openChatEngine(
   return {
     upstream: responsesUpstream(settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, dialect), {
       now: Date.now,
+      isOpenAi: dialect.isOpenAi,
     }),
     readUsage,
     dialect,

@@ -8,24 +8,24 @@ import type { Digest } from "./ids.js";
 import { type ChatMessage, type ContentPart, ITEM_FORM, messageDigest } from "./message.js";
 
 /**
- * Fields of answers that clients drop or format differently when they send an answer back. Reasoning does not count: clients and chat
+ * Fields of answers that clients drop or format differently when they send an answer back. Reasoning and its signatures do not count: clients and chat
  * templates drop it from earlier turns. Cache marks affect bytes, not meaning.
  * Sources: OpenAI's chat completion object; vLLM's and DeepSeek's `reasoning_content`, OpenRouter's `reasoning_details`, LiteLLM's
- * `thinking_blocks` and `provider_specific_fields`; AI SDK's and LangChain's `id`; `providerOptions` of the AI SDK's prompts (ids of items,
+ * `thinking_blocks` and `provider_specific_fields`; Gemini's `extra_content`; AI SDK's and LangChain's `id`; `providerOptions` of the AI SDK's prompts (ids of items,
  * signatures, cache marks).
  */
 const NOT_MEANT = new Set([
-  ...["id", "annotations", "cache_control", "prompt_cache_breakpoint", "provider_specific_fields"],
+  ...["id", "annotations", "cache_control", "prompt_cache_breakpoint", "provider_specific_fields", "extra_content"],
   "providerOptions",
   ...["reasoning", "reasoning_content", "reasoning_details", "thinking_blocks", "anthropic_blocks"],
   ITEM_FORM,
 ]);
 /** Fields of a content part that only control caching, or that only its provider reads. */
 const NOT_MEANT_IN_PARTS = new Set(["cache_control", "prompt_cache_breakpoint", "providerOptions"]);
-/** Content parts of the AI SDK's that are reasoning. */
-const REASONING_PARTS = new Set(["reasoning", "reasoning-file"]);
-/** Fields of a tool call that repeat its position in the list, or only control caching. */
-const NOT_MEANT_IN_CALLS = new Set(["index", "cache_control"]);
+/** Content parts that are reasoning: the AI SDK's, Anthropic's. */
+const REASONING_PARTS = new Set(["reasoning", "reasoning-file", "thinking", "redacted_thinking"]);
+/** Fields of a tool call that repeat its position in the list, only control caching, or sign it. */
+const NOT_MEANT_IN_CALLS = new Set(["index", "cache_control", "extra_content", "provider_specific_fields"]);
 
 /** A message's meaning is read for its history, for its window and for its prompt. Of those that mean what they are, none is kept. */
 const MEANINGS = new WeakMap<ChatMessage, Digest>();

@@ -1,6 +1,7 @@
 import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
+import { ANTHROPIC_BLOCKS } from "../reasoning/carried-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
-import { ANTHROPIC_BLOCKS, type AnthropicBlock } from "./anthropic-content.js";
+import { type AnthropicBlock, keptBlock } from "./anthropic-content.js";
 
 /** An OpenAI chat completion, or a chunk of one. */
 export type OpenAiChatAnswer = Readonly<Record<string, unknown>>;
@@ -89,7 +90,13 @@ function chatMessage(blocks: readonly AnthropicBlock[]): OpenAiChatAnswer {
   const texts = blocks.filter(({ type }) => type === "text").map((block) => text(block["text"]));
   const calls = blocks.filter(({ type }) => type === "tool_use");
   const thoughts = blocks.filter(({ type }) => type === "thinking").map(({ thinking }) => text(thinking));
-  const others = blocks.filter((block) => !hasChatForm(block));
+  const others: AnthropicBlock[] = [];
+  const place = { characters: 0, calls: 0 };
+  for (const block of blocks) {
+    if (!hasChatForm(block)) others.push(keptBlock(block, place));
+    else if (block.type === "tool_use") place.calls++;
+    else place.characters += text(block["text"]).length;
+  }
   return {
     role: "assistant",
     content: texts.length === 0 ? null : texts.join(""),

@@ -1,5 +1,6 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
+import { ANTHROPIC_BLOCKS } from "../reasoning/carried-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
 
 /** A content block of `/v1/messages`. */
@@ -14,8 +15,22 @@ export interface AnthropicMessage {
   readonly content: readonly AnthropicBlock[];
 }
 
-/** Field of a message that keeps the blocks that OpenAI's form lacks, to be sent back unmodified. */
-export const ANTHROPIC_BLOCKS = "anthropic_blocks";
+/**
+ * Field of such a block that says how much of its message stands before it: characters of text, and calls. Absent: nothing does. The API
+ * takes thinking, and results of its own tools, in their order only.
+ */
+const PLACE = "anthropic_place";
+
+/** What stands before a block. */
+export interface KeptPlace {
+  readonly characters: number;
+  readonly calls: number;
+}
+
+/** A block as it is kept beside a chat message's text and calls. */
+export function keptBlock(block: AnthropicBlock, { characters, calls }: KeptPlace): AnthropicBlock {
+  return characters === 0 && calls === 0 ? block : { ...block, [PLACE]: { characters, calls } };
+}
 
 /**
  * Converts OpenAI's messages behind the instructions. As the API requires, consecutive messages of one role become one, with tool results
@@ -63,11 +78,60 @@ function assistantBlocks(message: ChatMessage): readonly AnthropicBlock[] {
   const kept = message[ANTHROPIC_BLOCKS];
   const calls = Array.isArray(message["tool_calls"]) ? (message["tool_calls"] as readonly unknown[]) : [];
   const before = message["function_call"] == null ? [] : [{ function: message["function_call"] }];
-  return [
-    ...(Array.isArray(kept) ? (kept as readonly AnthropicBlock[]) : []),
-    ...partBlocks(message),
-    ...[...calls, ...before].map(toolUse),
-  ];
+  const texts = partBlocks(message);
+  const uses = [...calls, ...before].map(toolUse);
+  return Array.isArray(kept) ? inOrder(kept.map(record), texts, uses) : [...texts, ...uses];
+}
+
+/** Kept blocks among the texts and calls of their message, where they stood. */
+function inOrder(
+  kept: readonly Readonly<Record<string, unknown>>[],
+  texts: readonly AnthropicBlock[],
+  uses: readonly AnthropicBlock[],
+): readonly AnthropicBlock[] {
+  const blocks: AnthropicBlock[] = [];
+  let [left, called] = [texts, 0];
+  let written = 0;
+  for (const { [PLACE]: place, ...block } of kept) {
+    const { characters, calls } = record(place);
+    if (typeof characters === "number" && characters > written) {
+      const { before, behind } = splitTexts(left, characters - written);
+      append(blocks, before);
+      written = characters;
+      left = behind;
+    }
+    if (typeof calls === "number" && calls > called) {
+      // Calls stand behind the text.
+      append(blocks, [...left, ...uses.slice(called, calls)]);
+      left = [];
+      called = calls;
+    }
+    blocks.push(block as AnthropicBlock);
+  }
+  return [...blocks, ...left, ...uses.slice(called)];
+}
+
+/** Text blocks up to so many characters, and the others; one that lies across is split. */
+function splitTexts(
+  blocks: readonly AnthropicBlock[],
+  characters: number,
+): { readonly before: readonly AnthropicBlock[]; readonly behind: readonly AnthropicBlock[] } {
+  let wanted = characters;
+  for (const [at, block] of blocks.entries()) {
+    const said = text(block["text"]);
+    if (wanted < said.length) {
+      const { cache_control: _mark, ...bare } = block;
+      const first = { ...(bare as AnthropicBlock), text: said.slice(0, wanted) };
+      const second = { ...block, text: said.slice(wanted) };
+      return {
+        before: [...blocks.slice(0, at), ...(wanted > 0 ? [first] : [])],
+        behind: [second, ...blocks.slice(at + 1)],
+      };
+    }
+    wanted -= said.length;
+    if (wanted === 0) return { before: blocks.slice(0, at + 1), behind: blocks.slice(at + 1) };
+  }
+  return { before: blocks, behind: [] };
 }
 
 function toolUse(call: unknown): AnthropicBlock {

@@ -1,6 +1,7 @@
+import { ANTHROPIC_BLOCKS } from "../reasoning/carried-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
 import { chatError, chatUsage, finishReason, hasChatForm, type OpenAiChatAnswer } from "./anthropic-answer.js";
-import { ANTHROPIC_BLOCKS, type AnthropicBlock } from "./anthropic-content.js";
+import { type AnthropicBlock, keptBlock } from "./anthropic-content.js";
 
 /** The state of a streamed answer; immutable. */
 export interface AnthropicStream {
@@ -12,6 +13,8 @@ export interface AnthropicStream {
   readonly usage: Readonly<Record<string, unknown>>;
   /** Tool calls begun. */
   readonly calls: number;
+  /** Characters of text so far. */
+  readonly characters: number;
   /** The block that is open; null for none. */
   readonly open: OpenBlock | null;
 }
@@ -33,7 +36,7 @@ export interface StreamStep {
 
 /** The state before the first event. `created`: seconds since the epoch. */
 export function newAnthropicStream(created: number): AnthropicStream {
-  return { id: "", model: "", created, usage: {}, calls: 0, open: null };
+  return { id: "", model: "", created, usage: {}, calls: 0, characters: 0, open: null };
 }
 
 /**
@@ -73,7 +76,7 @@ export function anthropicStreamStep(stream: AnthropicStream, event: unknown): St
 function blockStarted(stream: AnthropicStream, block: AnthropicBlock): StreamStep {
   if (block.type !== "tool_use") {
     const begun = { ...stream, open: { block, call: null, started: false } };
-    return { stream: begun, chunks: block.type === "text" ? textChunks(begun, "content", block["text"]) : [] };
+    return block.type === "text" ? said(begun, block["text"]) : { stream: begun, chunks: [] };
   }
   const call = stream.calls;
   const begun = { ...stream, calls: call + 1, open: { block, call, started: false } };
@@ -90,7 +93,7 @@ function blockWentOn(stream: AnthropicStream, delta: Readonly<Record<string, unk
   const { block, call } = open;
   switch (delta["type"]) {
     case "text_delta":
-      return { stream, chunks: textChunks(stream, "content", delta["text"]) };
+      return said(stream, delta["text"]);
     case "input_json_delta": {
       const json = delta["partial_json"];
       if (typeof json !== "string" || json === "") return { stream, chunks: [] };
@@ -123,7 +126,12 @@ function blockEnded(stream: AnthropicStream): StreamStep {
       chunks: [callChunk(ended, { index: call, function: { arguments: JSON.stringify(block["input"] ?? {}) } })],
     };
   if (hasChatForm(block)) return { stream: ended, chunks: [] };
-  return { stream: ended, chunks: [chunk(ended, { [ANTHROPIC_BLOCKS]: [withInput(block)] })] };
+  return { stream: ended, chunks: [chunk(ended, { [ANTHROPIC_BLOCKS]: [keptBlock(withInput(block), ended)] })] };
+}
+
+function said(stream: AnthropicStream, more: unknown): StreamStep {
+  const characters = stream.characters + text(more).length;
+  return { stream: { ...stream, characters }, chunks: textChunks(stream, "content", more) };
 }
 
 /** The stream with more text in a field of its open block. */

@@ -6,14 +6,17 @@
  */
 
 import { z } from "zod";
+import { mayHoldSealed } from "../reasoning/carried-reasoning.js";
 import { MAX_ANSWER_BYTES, wholeBody } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
-import { record, text } from "../upstream/json-values.js";
+import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../upstream/upstream-headers.js";
+import { withAcceptedThinking } from "./accepted-thinking.js";
 import { fromAnthropicAnswer } from "./anthropic-answer.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
 import { anthropicStreamStep, newAnthropicStream } from "./anthropic-stream.js";
+import { SignedThinking, StreamedThinking } from "./signed-thinking.js";
 
 /** The API version of the conversions. Source: https://platform.claude.com/docs/en/api/versioning */
 const API_VERSION = "2023-06-01";
@@ -33,21 +36,30 @@ export interface AnthropicUpstreamOptions {
  * Source: https://platform.claude.com/docs/en/api/messages, https://platform.claude.com/docs/en/api/models-list
  */
 export function anthropicUpstream(upstream: Upstream, { apiKey, now }: AnthropicUpstreamOptions): Upstream {
+  const thinking = new SignedThinking();
   return {
     name: upstream.name,
     send: async (call, signal) => {
-      if (isMessagesCall(call)) return upstream.send({ ...call, headers: ownHeaders(call.headers, apiKey) }, signal);
+      if (isMessagesCall(call)) {
+        const headers = ownHeaders(call.headers, apiKey);
+        return upstream.send({ ...call, headers, body: acceptedBody(call.body) }, signal);
+      }
       if (!CONVERTED.has(call.path)) return noRoute(call.path);
-      const { sent, asksUsage } = toAnthropicCall(call);
+      const { sent, asksUsage } = toAnthropicCall(call, thinking);
       const answer = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
       const created = Math.floor(now() / 1_000);
       const headers = chatHeaders(answer.headers);
       const type = headers.find(([name]) => name === "content-type")?.[1] ?? "";
       if (/^text\/event-stream\b/i.test(type)) {
-        return { ...answer, headers, body: chatStream(answer, upstream.name, { created, asksUsage }) };
+        return { ...answer, headers, body: chatStream(answer, upstream.name, { created, asksUsage, thinking }) };
       }
-      const convert = call.path === "models" ? fromAnthropicModels : fromAnthropicAnswer;
-      return { ...answer, headers, body: wholeBody(answer, upstream.name, (json) => convert(json, created)) };
+      const convert = (json: unknown): unknown => {
+        if (call.path === "models") return fromAnthropicModels(json, created);
+        const chat = fromAnthropicAnswer(json, created);
+        thinking.answered(record(record(listIn(chat["choices"])[0])["message"]));
+        return chat;
+      };
+      return { ...answer, headers, body: wholeBody(answer, upstream.name, convert) };
     },
   };
 }
@@ -90,7 +102,29 @@ const chatBody = z.looseObject({
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish().catch(null),
 });
 
-function toAnthropicCall(call: UpstreamCall): { readonly sent: UpstreamCall; readonly asksUsage: boolean } {
+/** A body of Anthropic's own form without thinking that the API refuses. */
+function acceptedBody(body: UpstreamCall["body"]): UpstreamCall["body"] {
+  if (body === null) return null;
+  const json = typeof body === "string" ? body : Buffer.from(body).toString();
+  if (!(mayHoldSealed(json) || json.includes('"thinking"'))) return body;
+  const given = jsonIn(json);
+  const accepted = withAcceptedThinking(given, false);
+  return accepted === given ? body : JSON.stringify(accepted);
+}
+
+/** An empty object where it is no JSON: the API says so. */
+function jsonIn(json: string): JsonObject {
+  try {
+    return record(JSON.parse(json));
+  } catch {
+    return {};
+  }
+}
+
+function toAnthropicCall(
+  call: UpstreamCall,
+  thinking: SignedThinking,
+): { readonly sent: UpstreamCall; readonly asksUsage: boolean } {
   if (call.path === "models") {
     const query = new URLSearchParams(call.query);
     if (!query.has("limit")) query.set("limit", MOST_MODELS);
@@ -99,9 +133,14 @@ function toAnthropicCall(call: UpstreamCall): { readonly sent: UpstreamCall; rea
   const given: unknown = call.body === null ? null : JSON.parse(String(call.body));
   const read = chatBody.safeParse(given);
   // A body that is no chat completion is sent on, for the API to reject.
-  const body = read.success ? toAnthropicMessages(given as ChatBody) : given;
+  const body = read.success ? messagesOfChat(given as ChatBody, thinking) : given;
   const asksUsage = read.success && read.data.stream_options?.include_usage === true;
   return { sent: { ...call, path: "messages", body: JSON.stringify(body) }, asksUsage };
+}
+
+function messagesOfChat(chat: ChatBody, thinking: SignedThinking): JsonObject {
+  const messages = chat.messages.map((message) => thinking.returned(message));
+  return withAcceptedThinking(toAnthropicMessages({ ...chat, messages }), true);
 }
 
 const BEARER = /^Bearer\s+(.+)$/i;
@@ -127,18 +166,28 @@ function chatHeaders(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   return id === undefined || isNamed ? headers : [...headers, ["x-request-id", id]];
 }
 
+interface ChatStreaming {
+  readonly created: number;
+  readonly asksUsage: boolean;
+  readonly thinking: SignedThinking;
+}
+
 async function* chatStream(
   { body }: UpstreamAnswer,
   name: string,
-  { created, asksUsage }: { readonly created: number; readonly asksUsage: boolean },
+  { created, asksUsage, thinking }: ChatStreaming,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let stream = newAnthropicStream(created);
+  const streamed = new StreamedThinking();
   let isOver = false;
   for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
     const { type } = record(data);
     const step = anthropicStreamStep(stream, data);
     stream = step.stream;
     isOver ||= type === "message_stop" || type === "error";
+    for (const chunk of step.chunks) streamed.take(chunk);
+    // Before the client has the end, and sends its next request.
+    if (type === "message_delta") thinking.answered(streamed.message);
     const chunks = type === "message_stop" && !asksUsage ? [] : step.chunks;
     const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
     if (type === "message_stop") events.push("data: [DONE]\n\n");

@@ -1,4 +1,6 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
+import { unsealed } from "../reasoning/carried-reasoning.js";
+import { ReturnedReasoning } from "../reasoning/returned-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
 import { chatOfMessages, type MessagesBody, systemBehind, withoutAnthropicForm } from "./messages-as-chat.js";
 
@@ -18,8 +20,8 @@ const NOT_PASSED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Converts the body of a `POST /v1/messages` into a chat completion. Thinking is left out, and so are tools that Anthropic runs itself. Null
- * where the body has no messages.
+ * Converts the body of a `POST /v1/messages` into a chat completion. Thinking goes back in the fields in which the engine gave it, without
+ * signatures of Anthropic's; tools that Anthropic runs itself are left out. Null where the body has no messages.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 export function toChatCompletion(body: MessagesBody, dialect: ChatDialect): Readonly<Record<string, unknown>> | null {
@@ -97,23 +99,36 @@ function chatMessage(message: ChatMessage, dialect: ChatDialect): ChatMessage {
 function assistantMessage({ content }: ChatMessage, dialect: ChatDialect): ChatMessage {
   if (!Array.isArray(content)) return { role: "assistant", content: content ?? "" };
   const calls = content.filter(({ type }) => type === "tool_use");
-  const said = chatContent(
-    content.filter(({ type }) => type === "text"),
-    dialect,
+  const said = asText(
+    chatContent(
+      content.filter(({ type }) => type === "text"),
+      dialect,
+    ),
+    "",
   );
+  const reasoning = new ReturnedReasoning();
+  for (const block of content) takeThinking(reasoning, block);
   return {
     role: "assistant",
-    content: said.length === 0 ? null : asText(said, ""),
+    content: said.length === 0 && calls.length > 0 ? null : said,
+    ...reasoning.fields(said),
     ...(calls.length === 0
       ? {}
       : {
-          tool_calls: calls.map(({ id, name, input }) => ({
-            id,
-            type: "function",
-            function: { name, arguments: JSON.stringify(input ?? {}) },
-          })),
+          tool_calls: calls.map(({ id, name, input }) =>
+            reasoning.withSignature({
+              id,
+              type: "function",
+              function: { name, arguments: JSON.stringify(input ?? {}) },
+            }),
+          ),
         }),
   };
+}
+
+function takeThinking(reasoning: ReturnedReasoning, block: ContentPart): void {
+  if (block.type === "thinking") reasoning.take(text(block["thinking"]), unsealed(block["signature"]));
+  else if (block.type === "redacted_thinking") reasoning.take(null, unsealed(block["data"]));
 }
 
 /** Plain texts as one: chat templates take no parts there, or join them in ways of their own. */

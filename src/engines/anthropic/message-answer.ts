@@ -1,4 +1,6 @@
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
+import { isSilent, ReasoningRun, reasoningIn, SignedParts } from "../reasoning/answered-reasoning.js";
+import { type CarriedReasoning, sealed } from "../reasoning/carried-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
 
 /** An answer of `/v1/messages`, an event of one, or an error. */
@@ -6,6 +8,8 @@ export type AnthropicAnswer = Readonly<Record<string, unknown>>;
 
 /**
  * Converts a chat completion into an answer of `/v1/messages`: reasoning, text and calls as blocks, OpenAI's usage fields beside Anthropic's.
+ * What the engine gave with its reasoning, and with its calls, is sealed where clients return it unread: as a signature, or as redacted
+ * thinking.
  * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
  *
  * @param status the answer's, which names the kind of an error
@@ -14,8 +18,10 @@ export function toAnthropicAnswer(answer: unknown, status: number): AnthropicAns
   const { id, model, choices, usage, timings, error } = record(answer);
   if (status >= 400 || error != null) return anthropicError(answer, status);
   const { message, finish_reason } = record(Array.isArray(choices) ? choices[0] : null);
-  const { content, tool_calls, ...more } = record(message);
-  const thought = reasoningIn(more);
+  const { content, tool_calls } = record(message);
+  const thought = reasoningIn(record(message));
+  const parts = new SignedParts();
+  parts.take(record(message));
   const calls = Array.isArray(tool_calls) ? (tool_calls as readonly unknown[]).map(record) : [];
   return {
     id: text(id),
@@ -23,7 +29,7 @@ export function toAnthropicAnswer(answer: unknown, status: number): AnthropicAns
     role: "assistant",
     model: text(model),
     content: [
-      ...(thought === "" ? [] : [{ type: "thinking", thinking: thought, signature: "" }]),
+      ...(isSilent(thought) ? [] : [thinkingBlock(thought.text, new ReasoningRun().take(thought).carried())]),
       ...(text(content) === "" ? [] : [{ type: "text", text: text(content) }]),
       ...calls.map(({ id: call, function: called }) => ({
         type: "tool_use",
@@ -31,6 +37,7 @@ export function toAnthropicAnswer(answer: unknown, status: number): AnthropicAns
         name: text(record(called)["name"]),
         input: inputOf(record(called)["arguments"]),
       })),
+      ...(parts.carried === null ? [] : [thinkingBlock("", parts.carried)]),
     ],
     stop_reason: stopReason(finish_reason),
     stop_sequence: null,
@@ -39,9 +46,10 @@ export function toAnthropicAnswer(answer: unknown, status: number): AnthropicAns
   };
 }
 
-/** What a model thought, by either of the names that engines give it. */
-export function reasoningIn({ reasoning_content, reasoning }: Readonly<Record<string, unknown>>): string {
-  return text(reasoning_content) || text(reasoning);
+/** A block with what is sealed beside a text of reasoning; without a text, of redacted thinking. */
+export function thinkingBlock(thinking: string, carried: CarriedReasoning): AnthropicAnswer {
+  if (thinking === "") return { type: "redacted_thinking", data: sealed(carried) };
+  return { type: "thinking", thinking, signature: sealed(carried) };
 }
 
 const STOP_REASONS: Readonly<Record<string, string>> = {

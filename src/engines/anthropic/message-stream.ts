@@ -1,6 +1,14 @@
 import { append } from "../../core/text/lists.js";
+import {
+  isSilent,
+  ReasoningRun,
+  reasoningIn,
+  type SaidReasoning,
+  SignedParts,
+} from "../reasoning/answered-reasoning.js";
+import { type CarriedReasoning, sealed } from "../reasoning/carried-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
-import { type AnthropicAnswer, anthropicError, anthropicUsage, reasoningIn, stopReason } from "./message-answer.js";
+import { type AnthropicAnswer, anthropicError, anthropicUsage, stopReason, thinkingBlock } from "./message-answer.js";
 
 /** Converts the chunks of a streamed chat completion into the events of a streamed `/v1/messages` answer, in order. */
 export class MessageStream {
@@ -14,6 +22,9 @@ export class MessageStream {
   #blocks = 0;
   /** The open block's kind: `text`, `thinking`, or a call by its index; null for none. */
   #open: string | null = null;
+  /** The reasoning of the open block, or what was said of reasoning since the last one. */
+  #run = new ReasoningRun();
+  readonly #parts = new SignedParts();
   /** Block indexes of calls by OpenAI's index. */
   readonly #calls = new Map<number, number>();
 
@@ -44,6 +55,8 @@ export class MessageStream {
     return [
       ...(this.#isStarted ? [] : this.#start("", "")),
       ...this.#close(),
+      ...this.#unsaid(),
+      ...this.#signedParts(),
       {
         type: "message_delta",
         delta: { stop_reason: stopReason(this.#finish), stop_sequence: null },
@@ -73,11 +86,8 @@ export class MessageStream {
   #said(delta: Readonly<Record<string, unknown>>): readonly AnthropicAnswer[] {
     const { content, tool_calls } = delta;
     const events: AnthropicAnswer[] = [];
-    const thought = reasoningIn(delta);
-    if (thought !== "") {
-      append(events, this.#opened("thinking", { type: "thinking", thinking: "", signature: "" }));
-      events.push(this.#delta({ type: "thinking_delta", thinking: thought }));
-    }
+    this.#parts.take(delta);
+    append(events, this.#thought(reasoningIn(delta)));
     if (text(content) !== "") {
       append(events, this.#opened("text", { type: "text", text: "" }));
       events.push(this.#delta({ type: "text_delta", text: content }));
@@ -85,6 +95,17 @@ export class MessageStream {
     for (const call of Array.isArray(tool_calls) ? (tool_calls as readonly unknown[]) : [])
       append(events, this.#called(record(call)));
     return events;
+  }
+
+  #thought(thought: SaidReasoning): readonly AnthropicAnswer[] {
+    if (isSilent(thought)) return [];
+    if (thought.text === "") {
+      this.#run.take(thought);
+      return [];
+    }
+    const opened = this.#opened("thinking", { type: "thinking", thinking: "", signature: "" });
+    this.#run.take(thought);
+    return [...opened, this.#delta({ type: "thinking_delta", thinking: thought.text })];
   }
 
   #called({ index, id, function: called }: Readonly<Record<string, unknown>>): readonly AnthropicAnswer[] {
@@ -102,15 +123,45 @@ export class MessageStream {
   #opened(kind: string, content_block: AnthropicAnswer): readonly AnthropicAnswer[] {
     if (this.#open === kind) return [];
     const closed = this.#close();
+    const unsaid = kind === "thinking" ? [] : this.#unsaid();
     this.#open = kind;
     this.#blocks++;
-    return [...closed, { type: "content_block_start", index: this.#blocks - 1, content_block }];
+    return [...closed, ...unsaid, { type: "content_block_start", index: this.#blocks - 1, content_block }];
   }
 
   #close(): readonly AnthropicAnswer[] {
     if (this.#open === null) return [];
+    const signature = this.#open === "thinking" ? sealed(this.#taken()) : null;
     this.#open = null;
-    return [{ type: "content_block_stop", index: this.#blocks - 1 }];
+    return [
+      ...(signature === null ? [] : [this.#delta({ type: "signature_delta", signature })]),
+      { type: "content_block_stop", index: this.#blocks - 1 },
+    ];
+  }
+
+  /** A block with what was said of reasoning without a text. */
+  #unsaid(): readonly AnthropicAnswer[] {
+    return this.#run.isEmpty ? [] : this.#whole(thinkingBlock("", this.#taken()));
+  }
+
+  /** A block with what stands beside the answer's calls and text. */
+  #signedParts(): readonly AnthropicAnswer[] {
+    const { carried } = this.#parts;
+    return carried === null ? [] : this.#whole(thinkingBlock("", carried));
+  }
+
+  #whole(content_block: AnthropicAnswer): readonly AnthropicAnswer[] {
+    const index = this.#blocks++;
+    return [
+      { type: "content_block_start", index, content_block },
+      { type: "content_block_stop", index },
+    ];
+  }
+
+  #taken(): CarriedReasoning {
+    const carried = this.#run.carried();
+    this.#run = new ReasoningRun();
+    return carried;
   }
 
   #delta(delta: AnthropicAnswer, index = this.#blocks - 1): AnthropicAnswer {

@@ -1,3 +1,4 @@
+import { withoutForeignReasoning } from "../reasoning/chat-fields.js";
 import { MAX_ANSWER_BYTES, namedEvent, wholeBody } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
@@ -9,21 +10,27 @@ import { MessageStream } from "./message-stream.js";
 
 /**
  * OpenAI's API behind Anthropic's: calls of `/v1/messages` are sent as chat completions; answers, streams and errors are returned in
- * Anthropic's form, with status and headers unmodified. Other calls pass unmodified. Tokens cannot be counted: 404.
+ * Anthropic's form, with status and headers unmodified. Other calls pass unmodified, but for what a chat has of another engine's reasoning.
+ * Tokens cannot be counted: 404.
  */
 export function messagesUpstream(upstream: Upstream, dialect: ChatDialect): Upstream {
   return {
     name: upstream.name,
     send: async (call, signal) => {
+      if (call.path === "chat/completions") return upstream.send(forEngine(call, dialect), signal);
       if (!isMessagesCall(call)) return upstream.send(call, signal);
       if (call.path !== "messages") return notThere(call);
-      const answer = await upstream.send(toChatCall(call, dialect), signal);
+      const answer = await upstream.send(forEngine(toChatCall(call, dialect), dialect), signal);
       const type = answer.headers.find(([name]) => name === "content-type")?.[1] ?? "";
       if (/^text\/event-stream\b/i.test(type)) return { ...answer, body: messageEvents(answer, upstream.name) };
       const convert = (json: unknown) => toAnthropicAnswer(json, answer.status);
       return { ...answer, body: wholeBody(answer, upstream.name, convert) };
     },
   };
+}
+
+function forEngine(call: UpstreamCall, dialect: ChatDialect): UpstreamCall {
+  return typeof call.body === "string" ? { ...call, body: withoutForeignReasoning(call.body, dialect) } : call;
 }
 
 function toChatCall(call: UpstreamCall, dialect: ChatDialect): UpstreamCall {

@@ -1,7 +1,9 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { ITEM_FORM } from "../../core/index.js";
-import { type JsonObject, listIn, record } from "../upstream/json-values.js";
-import { isOpaque, messagesOf, opaqueTypeOf } from "./responses-items.js";
+import { unsealed } from "../reasoning/carried-reasoning.js";
+import { ReturnedReasoning } from "../reasoning/returned-reasoning.js";
+import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { isOpaque, messagesOf, opaqueTypeOf, type ResponsesItem, reasoningOf } from "./responses-items.js";
 
 /** Fields of a Responses request that chat completions do not have, or have in another form. */
 const RESPONSES_ONLY = new Set([
@@ -25,7 +27,7 @@ export class NoChatFormError extends Error {
 
 /**
  * Converts a Responses request into a chat completion. Instructions come first, `developer` becomes `system`, calls join the assistant's
- * message before them; reasoning is left out, as chats do. Fields that neither API names pass unmodified. Throws {@link NoChatFormError}
+ * message before them, and reasoning the message that it led to. Fields that neither API names pass unmodified. Throws {@link NoChatFormError}
  * for items and tools that chats do not have, and for an id of a response.
  * Source: https://platform.openai.com/docs/guides/migrate-to-responses
  */
@@ -49,19 +51,52 @@ export function toChatCompletion(body: JsonObject): JsonObject {
 
 function chatMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const merged: ChatMessage[] = [];
+  /** What was thought before the assistant's messages. */
+  const thoughts = new Map<ChatMessage, ReturnedReasoning>();
   for (const message of messages) {
     if (isOpaque(message)) {
       const type = opaqueTypeOf(message);
+      // It led to nothing that is here.
       if (type === "reasoning") continue;
       throw new NoChatFormError(`Items of type '${type}' need an engine that has /responses.`, "input");
     }
     const last = merged.at(-1);
     const next = chatMessage(message);
     const { tool_calls: calls } = next;
-    if (last?.role !== "assistant" || !Array.isArray(calls)) merged.push(next);
-    else merged[merged.length - 1] = { ...last, tool_calls: [...listIn(last["tool_calls"]), ...calls] };
+    const joins = last?.role === "assistant" && Array.isArray(calls);
+    const said = joins ? { ...last, tool_calls: [...listIn(last["tool_calls"]), ...calls] } : next;
+    if (joins) merged.pop();
+    merged.push(said);
+    if (said.role !== "assistant") continue;
+    const reasoning = (joins ? thoughts.get(last) : undefined) ?? new ReturnedReasoning();
+    const { before, after } = reasoningOf(message);
+    for (const item of [...before, ...after]) takeReasoning(reasoning, item);
+    thoughts.set(said, reasoning);
   }
-  return merged;
+  return merged.map((message) => withReasoning(message, thoughts.get(message)));
+}
+
+/** A text that is left out, as OpenAI's clients do with those of sealed items, is the sealed one. */
+function takeReasoning(reasoning: ReturnedReasoning, item: ResponsesItem): void {
+  const { content, summary, encrypted_content } = record(item);
+  const carried = unsealed(encrypted_content);
+  const said = textsIn(content).join("");
+  const summed = carried?.text === undefined ? textsIn(summary).join("\n\n") : "";
+  reasoning.take(said || summed || null, carried);
+}
+
+function textsIn(parts: unknown): readonly string[] {
+  return listIn(parts).map((part) => text(record(part)["text"]));
+}
+
+function withReasoning(message: ChatMessage, reasoning: ReturnedReasoning | undefined): ChatMessage {
+  if (reasoning === undefined) return message;
+  const { tool_calls: calls, ...said } = message;
+  return {
+    ...(said as ChatMessage),
+    ...reasoning.fields(said.content),
+    ...(Array.isArray(calls) ? { tool_calls: calls.map((call) => reasoning.withSignature(record(call))) } : {}),
+  };
 }
 
 function chatMessage({ [ITEM_FORM]: _form, ...message }: ChatMessage): ChatMessage {

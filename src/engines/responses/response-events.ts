@@ -1,4 +1,12 @@
 import { append } from "../../core/text/lists.js";
+import {
+  isSilent,
+  ReasoningRun,
+  reasoningIn,
+  type SaidReasoning,
+  SignedParts,
+} from "../reasoning/answered-reasoning.js";
+import type { CarriedReasoning } from "../reasoning/carried-reasoning.js";
 import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 import {
   callItem,
@@ -8,6 +16,7 @@ import {
   reasoningItem,
   refusalPart,
   responseOf,
+  returnsSealedOnly,
   textPart,
 } from "./response-object.js";
 
@@ -43,6 +52,9 @@ interface OpenItem {
 export class ResponseEvents {
   readonly #output: JsonObject[] = [];
   #open: OpenItem | null = null;
+  /** The reasoning of the open item, or what was said of reasoning since the last one. */
+  #run = new ReasoningRun();
+  readonly #parts = new SignedParts();
   #model: unknown = null;
   #usage: unknown = null;
   #finish: unknown = null;
@@ -65,8 +77,9 @@ export class ResponseEvents {
     for (const choice of listIn(choices)) {
       const { index, delta, finish_reason: finish } = record(choice);
       if (index !== 0 && index !== undefined) continue;
-      const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = record(delta);
-      append(events, this.#say("reasoning", reasoning_content ?? reasoning));
+      const { content, refusal, tool_calls: calls } = record(delta);
+      this.#parts.take(record(delta));
+      append(events, this.#thought(reasoningIn(record(delta))));
       append(events, this.#say("text", content));
       append(events, this.#say("refusal", refusal));
       for (const call of listIn(calls)) append(events, this.#call(record(call)));
@@ -78,7 +91,8 @@ export class ResponseEvents {
   /** The events behind the last chunk. */
   end(): readonly JsonObject[] {
     const begun = this.#count === 0 ? this.#begin() : [];
-    const closed = this.#close();
+    const { carried } = this.#parts;
+    const closed = [...this.#close(), ...this.#unsaid(), ...(carried === null ? [] : this.#silent(carried))];
     const response = responseOf(this.head, {
       model: this.#model,
       output: this.#output,
@@ -91,6 +105,35 @@ export class ResponseEvents {
   #begin(): JsonObject[] {
     const response = openResponse(this.head, this.#model);
     return [this.#event("response.created", { response }), this.#event("response.in_progress", { response })];
+  }
+
+  #thought(thought: SaidReasoning): readonly JsonObject[] {
+    if (isSilent(thought)) return [];
+    const opened = this.#open?.kind === "reasoning" || thought.text === "" ? [] : this.#close();
+    this.#run.take(thought);
+    return [...opened, ...this.#say("reasoning", thought.text)];
+  }
+
+  /** An item with what was said of reasoning without a text. */
+  #unsaid(): readonly JsonObject[] {
+    return this.#run.isEmpty ? [] : this.#silent(this.#taken());
+  }
+
+  #silent(carried: CarriedReasoning): readonly JsonObject[] {
+    const item = reasoningItem(this.head, this.#output.length, "", carried);
+    const added = this.#event("response.output_item.added", {
+      item: { ...item, status: "in_progress" },
+      ...this.#place(),
+    });
+    const done = this.#event("response.output_item.done", { item, ...this.#place() });
+    this.#output.push(item);
+    return [added, done];
+  }
+
+  #taken(): CarriedReasoning {
+    const carried = this.#run.carried(returnsSealedOnly(this.head));
+    this.#run = new ReasoningRun();
+    return carried;
   }
 
   #say(kind: Exclude<Kind, "call">, text: unknown): readonly JsonObject[] {
@@ -110,7 +153,7 @@ export class ResponseEvents {
   }
 
   #start(item: OpenItem): readonly JsonObject[] {
-    const closed = this.#close();
+    const closed = [...this.#close(), ...(item.kind === "reasoning" ? [] : this.#unsaid())];
     this.#open = item;
     const whole = this.#itemOf(item);
     const empty = item.kind === "call" ? {} : { content: [] };
@@ -131,7 +174,7 @@ export class ResponseEvents {
     const open = this.#open;
     if (open === null) return [];
     const { done, field } = KINDS[open.kind];
-    const item = this.#itemOf(open);
+    const item = this.#itemOf(open, open.kind === "reasoning" ? this.#taken() : null);
     const named = open.kind === "call" ? { name: open.name } : {};
     const events = [this.#event(done, { ...this.#at(open), [field]: open.text, ...named, ...logprobsOf(open) })];
     if (open.kind !== "call") events.push(this.#event("response.content_part.done", this.#part(open)));
@@ -141,7 +184,8 @@ export class ResponseEvents {
     return events;
   }
 
-  #itemOf({ kind, text, callId, name }: OpenItem): JsonObject {
+  /** @param carried of reasoning: what is sealed with it, once all of it is known */
+  #itemOf({ kind, text, callId, name }: OpenItem, carried: CarriedReasoning | null = null): JsonObject {
     const at = this.#output.length;
     switch (kind) {
       case "text":
@@ -149,7 +193,7 @@ export class ResponseEvents {
       case "refusal":
         return messageItem(this.head, at, refusalPart(text));
       case "reasoning":
-        return reasoningItem(this.head, at, text);
+        return reasoningItem(this.head, at, text, carried);
       case "call":
         return callItem(this.head, at, { id: callId, name, given: text });
     }

@@ -1,3 +1,5 @@
+import { isSilent, ReasoningRun, reasoningIn, SignedParts } from "../reasoning/answered-reasoning.js";
+import { type CarriedReasoning, sealed } from "../reasoning/carried-reasoning.js";
 import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 
 /** What a converted answer has of its own. */
@@ -27,16 +29,22 @@ const REPEATED: JsonObject = {
 };
 
 /**
- * Converts a chat completion into a response; its first choice counts. `store` is false: nobody keeps it under its id but memstem.
+ * Converts a chat completion into a response; its first choice counts. `store` is false: nobody keeps it under its id but memstem. What the
+ * engine gave with its reasoning, and with its calls, is sealed as encrypted content, which clients return unread.
  * Source: https://platform.openai.com/docs/api-reference/responses/object
  */
 export function fromChatCompletion(answer: unknown, head: ResponseHead): JsonObject {
   const { choices, model, usage } = record(answer);
   const { message, finish_reason: finish } = record(listIn(choices)[0]);
-  const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = record(message);
-  const thought = reasoning_content ?? reasoning;
+  const { content, refusal, tool_calls: calls } = record(message);
+  const thought = reasoningIn(record(message));
+  const parts = new SignedParts();
+  parts.take(record(message));
   const items: JsonObject[] = [];
-  if (isText(thought)) items.push(reasoningItem(head, items.length, thought));
+  if (!isSilent(thought)) {
+    const carried = new ReasoningRun().take(thought).carried(returnsSealedOnly(head));
+    items.push(reasoningItem(head, items.length, thought.text, carried));
+  }
   if (isText(refusal)) items.push(messageItem(head, items.length, refusalPart(refusal)));
   if (isText(content)) items.push(messageItem(head, items.length, textPart(content)));
   for (const call of listIn(calls)) {
@@ -44,6 +52,7 @@ export function fromChatCompletion(answer: unknown, head: ResponseHead): JsonObj
     const { name, arguments: given } = record(called);
     items.push(callItem(head, items.length, { id: String(id), name: String(name), given: String(given) }));
   }
+  if (parts.carried !== null) items.push(reasoningItem(head, items.length, "", parts.carried));
   return responseOf(head, { model, output: items, finish, usage });
 }
 
@@ -93,8 +102,26 @@ export function messageItem({ id }: ResponseHead, at: number, ...content: readon
   return { id: `msg_${id}_${at}`, type: "message", status: "completed", role: "assistant", content };
 }
 
-export function reasoningItem({ id }: ResponseHead, at: number, text: string): JsonObject {
-  return { id: `rs_${id}_${at}`, type: "reasoning", summary: [], content: [{ type: "reasoning_text", text }] };
+/** @param carried what is sealed with it; null: that is not known yet */
+export function reasoningItem(
+  { id }: ResponseHead,
+  at: number,
+  text: string,
+  carried: CarriedReasoning | null,
+): JsonObject {
+  const isSilentItem = text === "" && carried !== null;
+  return {
+    id: `rs_${id}_${at}`,
+    type: "reasoning",
+    summary: [],
+    content: isSilentItem ? [] : [{ type: "reasoning_text", text }],
+    ...(carried === null ? {} : { encrypted_content: sealed(carried) }),
+  };
+}
+
+/** Whether a client that returns a reasoning item may leave out its text, as it does for OpenAI's. */
+export function returnsSealedOnly({ asked }: ResponseHead): boolean {
+  return asked["store"] === false || listIn(asked["include"]).includes("reasoning.encrypted_content");
 }
 
 /** A function call with its arguments as JSON. */

@@ -10,6 +10,8 @@ interface ItemForm {
   readonly fields?: Readonly<Record<string, unknown>>;
   /** Reasoning items in front of it. */
   readonly before?: readonly ResponsesItem[];
+  /** Reasoning items behind it, of an answer that ends with them. */
+  readonly after?: readonly ResponsesItem[];
   /** It is the request's `instructions`, not an item. */
   readonly isInstructions?: boolean;
 }
@@ -24,8 +26,8 @@ const TEXT_TYPES = new Set(["input_text", "output_text", "text"]);
 
 /**
  * The messages of a Responses request, which {@link inputOf} turns back into the same items. A message item is a message, a function call an
- * assistant's message with one call, a call's output a tool's message; reasoning belongs to what the assistant does next. Any other item is
- * a message without content that holds the item. Null: `input` is neither a text nor a list of items.
+ * assistant's message with one call, a call's output a tool's message; reasoning belongs to what the assistant does next, or else did before.
+ * Any other item is a message without content that holds the item. Null: `input` is neither a text nor a list of items.
  * Source: https://platform.openai.com/docs/api-reference/responses/create
  */
 export function messagesOf(input: unknown, instructions: unknown = null): readonly ChatMessage[] | null {
@@ -39,13 +41,38 @@ export function messagesOf(input: unknown, instructions: unknown = null): readon
       continue;
     }
     const message = messageOf(item);
-    if (message.role === "assistant" && message[OPAQUE] === undefined && before.length > 0) {
+    if (isSaid(message) && before.length > 0) {
       messages.push({ ...message, [ITEM_FORM]: { ...formOf(message), before } });
-    } else append(messages, [...before.map(opaque), message]);
+    } else {
+      putBehind(messages, before);
+      messages.push(message);
+    }
     before = [];
   }
-  append(messages, before.map(opaque));
+  putBehind(messages, before);
   return messages;
+}
+
+/** Puts reasoning items behind what the assistant said last; where it said nothing, they are messages of their own. */
+function putBehind(messages: ChatMessage[], reasoning: readonly ResponsesItem[]): void {
+  const last = messages.at(-1);
+  if (last === undefined || !isSaid(last)) append(messages, reasoning.map(opaque));
+  else if (reasoning.length > 0)
+    messages[messages.length - 1] = { ...last, [ITEM_FORM]: { ...formOf(last), after: reasoning } };
+}
+
+function isSaid(message: ChatMessage): boolean {
+  return message.role === "assistant" && !isOpaque(message);
+}
+
+/** The reasoning items in front of a message's items, or that it holds itself, and those behind them. */
+export function reasoningOf(message: ChatMessage): {
+  readonly before: readonly ResponsesItem[];
+  readonly after: readonly ResponsesItem[];
+} {
+  if (isOpaque(message)) return { before: [message[OPAQUE]], after: [] };
+  const { before = [], after = [] } = formOf(message);
+  return { before, after };
 }
 
 /** The items of messages: those that they were made of, with what was put into their content, or new ones. */
@@ -150,7 +177,7 @@ function itemsOfMessage(message: ChatMessage): readonly ResponsesItem[] {
       content == null || content.length === 0 ? [] : [{ role: "user", content: itemContent(content, "user") }];
     return [message[OPAQUE], ...added];
   }
-  const { before = [], fields = {} } = formOf(message);
+  const { before = [], after = [], fields = {} } = formOf(message);
   const calls = Array.isArray(message["tool_calls"]) ? (message["tool_calls"] as readonly unknown[]) : [];
   if (role === "tool" || role === "function") {
     const id = message["tool_call_id"] ?? message["name"];
@@ -160,7 +187,7 @@ function itemsOfMessage(message: ChatMessage): readonly ResponsesItem[] {
     calls.length > 0 && (content == null || content.length === 0)
       ? []
       : [{ ...(calls.length > 0 ? {} : fields), role, content: itemContent(content, role) }];
-  return [...before, ...said, ...calls.map((call) => callItem(call, fields))];
+  return [...before, ...said, ...calls.map((call) => callItem(call, fields)), ...after];
 }
 
 function callItem(call: unknown, fields: Readonly<Record<string, unknown>>): ResponsesItem {

@@ -6,11 +6,13 @@
  */
 
 import { randomUUID } from "node:crypto";
+import { mayHoldSealed } from "../reasoning/carried-reasoning.js";
 import { MAX_ANSWER_BYTES, namedEvent, wholeBody, wholeOf } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type JsonObject, record } from "../upstream/json-values.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
 import { NoChatFormError, toChatCompletion } from "./chat-request.js";
+import { withoutSealedReasoning } from "./held-reasoning.js";
 import { ResponseEvents } from "./response-events.js";
 import { fromChatCompletion, type ResponseHead } from "./response-object.js";
 
@@ -21,18 +23,20 @@ const PATH = "responses";
 export interface ResponsesUpstreamOptions {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** Whether it is OpenAI's own API. */
+  readonly isOpenAi: boolean;
 }
 
 /**
  * The upstream with `/responses`, whether it has that or not. It is found out by a request: an engine that answers 404, 405 or 501 without
  * an error of its API's has none; for ten minutes requests are then sent as chat completions at once.
  */
-export function responsesUpstream(upstream: Upstream, { now }: ResponsesUpstreamOptions): Upstream {
+export function responsesUpstream(upstream: Upstream, { now, isOpenAi }: ResponsesUpstreamOptions): Upstream {
   let lackingUntil = 0;
   const send: Upstream["send"] = async (call, signal) => {
     if (call.path !== PATH || call.body === null) return upstream.send(call, signal);
     if (now() >= lackingUntil) {
-      const answer = await upstream.send(call, signal);
+      const answer = await upstream.send({ ...call, body: bodyFor(call.body, isOpenAi) }, signal);
       const { isLacking, body } = await checkRoute(answer, upstream.name);
       if (!isLacking) return { ...answer, body };
       lackingUntil = now() + LACKING_FOR_MS;
@@ -41,6 +45,11 @@ export function responsesUpstream(upstream: Upstream, { now }: ResponsesUpstream
     return sendAsChat(upstream, call, head, signal);
   };
   return { name: upstream.name, send };
+}
+
+function bodyFor(body: UpstreamCall["body"], isOpenAi: boolean): UpstreamCall["body"] {
+  if (typeof body !== "string" || !mayHoldSealed(body)) return body;
+  return JSON.stringify(withoutSealedReasoning(record(JSON.parse(body)), { isOpenAi }));
 }
 
 async function sendAsChat(

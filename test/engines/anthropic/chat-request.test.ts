@@ -68,6 +68,7 @@ describe("a request of Anthropic's as a chat completion", () => {
         {
           role: "assistant",
           content: "Let me look.",
+          reasoning_content: "Hm.",
           tool_calls: [{ id: "t1", type: "function", function: { name: "look", arguments: '{"z":1,"a":2}' } }],
         },
         { role: "tool", tool_call_id: "t1", content: "Seen." },

@@ -1,0 +1,95 @@
+/*
+ * reasoning: what an engine said of its reasoning, on its way through an API that has other fields for it, and back.
+ * Enters: the messages and deltas of chat completions. Leaves: texts with a sealed rest, which clients return unread where their API has
+ * signatures and encrypted content; and what a client returned, as the fields that the engine gave.
+ */
+
+import { z } from "zod";
+import { digestOf, messageDigest } from "../../core/index.js";
+import type { JsonObject } from "../upstream/json-values.js";
+
+/** Names of a chat completion's reasoning text: DeepSeek's, Qwen's, GLM's, SGLang's, older vLLM's; newer vLLM's, OpenRouter's, Groq's. */
+export const REASONING_NAMES = ["reasoning_content", "reasoning"] as const;
+export type ReasoningName = (typeof REASONING_NAMES)[number];
+
+/** Field of a chat message that keeps the blocks of Anthropic's that OpenAI's form lacks, to be sent back unmodified. */
+export const ANTHROPIC_BLOCKS = "anthropic_blocks";
+
+/** Fields of the engine's own, with a digest of what they sign. */
+const signed = z.object({ of: z.string(), fields: z.record(z.string(), z.unknown()) });
+export type Signed = z.output<typeof signed>;
+
+const carried = z.object({
+  of: z.string().optional(),
+  text: z.string().optional(),
+  names: z.array(z.enum(REASONING_NAMES)).optional(),
+  details: z.array(z.unknown()).optional(),
+  blocks: z.array(z.record(z.string(), z.unknown())).optional(),
+  calls: z.record(z.string(), signed).optional(),
+  message: signed.optional(),
+});
+
+/** What another API has no field for. */
+export interface CarriedReasoning {
+  /** Digest of the reasoning text that it belongs to; absent: it stands without one. */
+  readonly of?: string | undefined;
+  /** That text, for clients that return nothing else. */
+  readonly text?: string | undefined;
+  /** The fields in which the engine gave the text. */
+  readonly names?: readonly ReasoningName[] | undefined;
+  /** OpenRouter's `reasoning_details`. */
+  readonly details?: readonly unknown[] | undefined;
+  /** Anthropic's blocks, as `anthropic_blocks` has them. */
+  readonly blocks?: readonly JsonObject[] | undefined;
+  /** By the id of a call: fields beside its function, as Gemini's signatures are. */
+  readonly calls?: Readonly<Record<string, Signed>> | undefined;
+  /** Fields beside the message's text. */
+  readonly message?: Signed | undefined;
+}
+
+/** What every sealed text begins with; no signature of a provider's does. */
+const SEAL = "memstem.reasoning.";
+
+/** The text that a client returns unread. */
+export function sealed(reasoning: CarriedReasoning): string {
+  return SEAL + Buffer.from(JSON.stringify(reasoning)).toString("base64url");
+}
+
+/** Whether a signature, or encrypted content, is memstem's own: no provider takes it. */
+export function isSealed(value: unknown): boolean {
+  return typeof value === "string" && value.startsWith(SEAL);
+}
+
+/** Whether a body may hold a sealed text: one look, where to read it takes many. */
+export function mayHoldSealed(json: string): boolean {
+  return json.includes(SEAL);
+}
+
+/** What a sealed text holds. Null: it is none, or not as it was sealed. */
+export function unsealed(value: unknown): CarriedReasoning | null {
+  if (typeof value !== "string" || !value.startsWith(SEAL)) return null;
+  try {
+    const json: unknown = JSON.parse(Buffer.from(value.slice(SEAL.length), "base64url").toString("utf8"));
+    return carried.safeParse(json).data ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Digest of a text that a signature belongs to. */
+export function textSigned(text: string): string {
+  return digestOf(text);
+}
+
+/** Digest of a call that a signature belongs to, the same however its arguments' JSON is written. */
+export function callSigned(name: string, json: unknown): string {
+  return messageDigest({ role: name, input: parsed(json) });
+}
+
+function parsed(json: unknown): unknown {
+  try {
+    return typeof json === "string" ? (JSON.parse(json.trim() === "" ? "{}" : json) as unknown) : (json ?? {});
+  } catch {
+    return json;
+  }
+}

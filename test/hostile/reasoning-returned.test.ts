@@ -1,0 +1,59 @@
+/*
+ * Attacked: agents whose model reasons between its calls of tools, behind every door and over every kind of engine. Broke: what an engine
+ * gave as reasoning, or as the signature of a call, was dropped on its way back through another API; DeepSeek and Gemini answer that with
+ * 400, Qwen's and GLM's templates go on without it.
+ * Held: a signature goes back with its own text alone, and to the kind of engine that made it.
+ */
+import { describe, expect, it } from "vitest";
+import { answeringSource } from "../http/routes/answering-source.js";
+import { openAiEngine, sendJson } from "../http/routes/openai-engine.js";
+import { servedApp } from "../http/server/served-app.js";
+import { AGENTS } from "./reasoning-clients.js";
+import {
+  answerChat,
+  ENGINES,
+  type Json,
+  lackOf,
+  messageOf,
+  type ReasoningEngine,
+  STEPS,
+  type Step,
+} from "./reasoning-engines.js";
+
+const FINAL = STEPS.map((steps) => steps.at(-1)?.text);
+
+describe.each(Object.entries(ENGINES))("an engine's reasoning, %s", (_kind, reasoning) => {
+  const engine = openAiEngine();
+  const source = answeringSource([]);
+  const app = servedApp({ source: () => source, upstream: engine });
+  const cases = Object.entries(AGENTS).flatMap(([door, agent]) =>
+    [false, true].map((stream) => ({ door, agent, stream })),
+  );
+
+  it.each(cases)("goes back to it from $door (stream: $stream)", async ({ door, agent, stream }) => {
+    engine.behave(({ url, raw }, response) =>
+      url === "/v1/chat/completions"
+        ? answerChat(reasoning, JSON.parse(raw), response)
+        : sendJson(response, 404, { detail: "Not Found" }),
+    );
+    source.found = ["Ada likes it warm."];
+    expect(await agent(app, { stream, conversation: `${door} ${stream}` })).toEqual(FINAL);
+    expect(lacks(reasoning, chatsOf(engine.requests).at(-1) ?? [])).toEqual([]);
+    expect(app.faults).toEqual([]);
+  });
+});
+
+/** What the engine lacks of the first question's messages, which its templates may leave out but are to be given. */
+function lacks(engine: ReasoningEngine, messages: readonly Json[]): readonly string[] {
+  const said = messages.filter(({ role }) => role === "assistant");
+  return (STEPS[0] ?? []).flatMap((step: Step, at) => {
+    const lacking = lackOf(engine, said[at] ?? {}, messageOf(engine, step, `0.${at}`));
+    return lacking === null ? [] : [lacking];
+  });
+}
+
+function chatsOf(requests: readonly { readonly url: string; readonly raw: string }[]): (readonly Json[])[] {
+  return requests
+    .filter(({ url }) => url === "/v1/chat/completions")
+    .map(({ raw }) => (JSON.parse(raw) as { messages: readonly Json[] }).messages);
+}
