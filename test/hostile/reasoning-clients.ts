@@ -22,29 +22,7 @@ const weather = (id: string) => `12 degrees, ${id}.`;
 const headersOf = ({ conversation }: Asking) => ({ "x-memstem-user": "ada", "x-memstem-conversation": conversation });
 
 export const AGENTS: Readonly<Record<string, Agent>> = {
-  "chat completions": async (app, asking) => {
-    const client = clientOf(app, headersOf(asking));
-    const tools = [{ type: "function" as const, function: { name: "weather", parameters: schema } }];
-    const messages: OpenAI.ChatCompletionMessageParam[] = [];
-    const answers: string[] = [];
-    for (const content of QUESTIONS) {
-      messages.push({ role: "user", content });
-      for (;;) {
-        const body = { model: "stub-1", messages, tools, ...asking.more };
-        const message = asking.stream
-          ? await streamedMessage(await client.chat.completions.create({ ...body, stream: true }))
-          : (await client.chat.completions.create(body)).choices[0]?.message;
-        if (message === undefined) throw new Error("no message");
-        messages.push(message);
-        for (const { id } of message.tool_calls ?? [])
-          messages.push({ role: "tool", tool_call_id: id, content: weather(id) });
-        if ((message.tool_calls ?? []).length > 0) continue;
-        answers.push(message.content ?? "");
-        break;
-      }
-    }
-    return answers;
-  },
+  "chat completions": (app, asking) => chat(app, asking, (message) => message),
   Messages: async (app, asking) => {
     const client = messagesClientOf(app, headersOf(asking));
     const tools = [{ name: "weather", input_schema: schema }];
@@ -78,6 +56,47 @@ export const AGENTS: Readonly<Record<string, Agent>> = {
   "Responses with previous_response_id": (app, asking) => respond(app, asking, "id"),
   "Responses with item references": (app, asking) => respond(app, asking, "references"),
 };
+
+/** A client of chat completions that returns the text of reasoning, and drops fields that it does not know: the AI SDK's. */
+export const TEXT_ALONE: Agent = (app, asking) =>
+  chat(app, asking, (message) => {
+    const { reasoning_content, reasoning, content, tool_calls: calls } = message as unknown as Json;
+    const tool_calls = (calls as readonly Json[] | undefined)?.map(({ id, type, function: called }) => ({
+      id,
+      type,
+      function: called,
+    }));
+    const said = { role: "assistant", content, reasoning_content: reasoning_content ?? reasoning };
+    return { ...said, ...(tool_calls === undefined ? {} : { tool_calls }) } as unknown as OpenAI.ChatCompletionMessage;
+  });
+
+async function chat(
+  app: ServedApp,
+  asking: Asking,
+  returns: (message: OpenAI.ChatCompletionMessage) => OpenAI.ChatCompletionMessage,
+): Promise<readonly string[]> {
+  const client = clientOf(app, headersOf(asking));
+  const tools = [{ type: "function" as const, function: { name: "weather", parameters: schema } }];
+  const messages: OpenAI.ChatCompletionMessageParam[] = [];
+  const answers: string[] = [];
+  for (const content of QUESTIONS) {
+    messages.push({ role: "user", content });
+    for (;;) {
+      const body = { model: "stub-1", messages, tools, ...asking.more };
+      const message = asking.stream
+        ? await streamedMessage(await client.chat.completions.create({ ...body, stream: true }))
+        : (await client.chat.completions.create(body)).choices[0]?.message;
+      if (message === undefined) throw new Error("no message");
+      messages.push(returns(message));
+      for (const { id } of message.tool_calls ?? [])
+        messages.push({ role: "tool", tool_call_id: id, content: weather(id) });
+      if ((message.tool_calls ?? []).length > 0) continue;
+      answers.push(message.content ?? "");
+      break;
+    }
+  }
+  return answers;
+}
 
 /** A message of a stream's deltas, as clients put them together that keep what they do not know. */
 async function streamedMessage(

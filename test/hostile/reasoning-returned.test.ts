@@ -6,9 +6,10 @@
  */
 import { describe, expect, it } from "vitest";
 import { answeringSource } from "../http/routes/answering-source.js";
+import { anthropicServer } from "../http/routes/anthropic-server.js";
 import { openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
-import { AGENTS } from "./reasoning-clients.js";
+import { AGENTS, TEXT_ALONE } from "./reasoning-clients.js";
 import {
   answerChat,
   ENGINES,
@@ -19,6 +20,7 @@ import {
   STEPS,
   type Step,
 } from "./reasoning-engines.js";
+import { answerMessage } from "./signed-thinking-engine.js";
 
 const FINAL = STEPS.map((steps) => steps.at(-1)?.text);
 
@@ -41,6 +43,30 @@ describe.each(Object.entries(ENGINES))("an engine's reasoning, %s", (_kind, reas
     expect(lacks(reasoning, chatsOf(engine.requests).at(-1) ?? [])).toEqual([]);
     expect(app.faults).toEqual([]);
   });
+});
+
+describe("Anthropic's signed thinking", () => {
+  const anthropic = anthropicServer();
+  const source = answeringSource([]);
+  const app = servedApp({
+    source: () => source,
+    upstream: anthropic,
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+  });
+  const agents = Object.entries({ ...AGENTS, "chat completions, the text alone": TEXT_ALONE });
+  const cases = agents.flatMap(([door, agent]) => [false, true].map((stream) => ({ door, agent, stream })));
+
+  it.each(cases)(
+    "goes back to it from $door, unmodified and first (stream: $stream)",
+    async ({ door, agent, stream }) => {
+      anthropic.behave(answerMessage);
+      source.found = ["Ada likes it warm."];
+      const more = { thinking: { type: "enabled", budget_tokens: 1_024 } };
+      expect(await agent(app, { stream, more, conversation: `${door} ${stream}` })).toEqual(["Go to Faro.", "Yes."]);
+      for (const { body } of anthropic.calls) expect(body).toMatchObject(more);
+      expect(app.faults).toEqual([]);
+    },
+  );
 });
 
 /** What the engine lacks of the first question's messages, which its templates may leave out but are to be given. */

@@ -27,6 +27,7 @@ const carried = z.object({
   blocks: z.array(z.record(z.string(), z.unknown())).optional(),
   calls: z.record(z.string(), signed).optional(),
   message: signed.optional(),
+  behind: z.number().optional(),
 });
 
 /** What another API has no field for. */
@@ -45,6 +46,8 @@ export interface CarriedReasoning {
   readonly calls?: Readonly<Record<string, Signed>> | undefined;
   /** Fields beside the message's text. */
   readonly message?: Signed | undefined;
+  /** Characters of its message's text that stand before it. Absent: none does. */
+  readonly behind?: number | undefined;
 }
 
 /** What every sealed text begins with; no signature of a provider's does. */

@@ -62,18 +62,29 @@ function chatMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] 
     }
     const last = merged.at(-1);
     const next = chatMessage(message);
-    const { tool_calls: calls } = next;
-    const joins = last?.role === "assistant" && Array.isArray(calls);
-    const said = joins ? { ...last, tool_calls: [...listIn(last["tool_calls"]), ...calls] } : next;
-    if (joins) merged.pop();
+    const { before, after } = reasoningOf(message);
+    const joined = last === undefined ? null : joinedTo(last, next, before);
+    if (joined !== null) merged.pop();
+    const said = joined ?? next;
     merged.push(said);
     if (said.role !== "assistant") continue;
-    const reasoning = (joins ? thoughts.get(last) : undefined) ?? new ReturnedReasoning();
-    const { before, after } = reasoningOf(message);
+    const reasoning =
+      (joined === null || last === undefined ? undefined : thoughts.get(last)) ?? new ReturnedReasoning();
     for (const item of [...before, ...after]) takeReasoning(reasoning, item);
     thoughts.set(said, reasoning);
   }
   return merged.map((message) => withReasoning(message, thoughts.get(message)));
+}
+
+/** The assistant's message with the next one in it: its calls, or the text behind what was thought in the middle of it. Null: another message. */
+function joinedTo(last: ChatMessage, next: ChatMessage, before: readonly ResponsesItem[]): ChatMessage | null {
+  if (last.role !== "assistant" || next.role !== "assistant") return null;
+  const calls = listIn(next["tool_calls"]);
+  if (calls.length > 0) return { ...last, tool_calls: [...listIn(last["tool_calls"]), ...calls] };
+  const said = text(last.content);
+  const isBehind = before.some((item) => unsealed(record(item)["encrypted_content"])?.behind === said.length);
+  if (said === "" || !isBehind || typeof next.content !== "string") return null;
+  return { ...last, content: said + next.content };
 }
 
 /** A text that is left out, as OpenAI's clients do with those of sealed items, is the sealed one. */

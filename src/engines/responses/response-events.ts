@@ -55,6 +55,8 @@ export class ResponseEvents {
   /** The reasoning of the open item, or what was said of reasoning since the last one. */
   #run = new ReasoningRun();
   readonly #parts = new SignedParts();
+  /** Characters of the answer's text so far. */
+  #characters = 0;
   #model: unknown = null;
   #usage: unknown = null;
   #finish: unknown = null;
@@ -133,7 +135,7 @@ export class ResponseEvents {
   #taken(): CarriedReasoning {
     const carried = this.#run.carried(returnsSealedOnly(this.head));
     this.#run = new ReasoningRun();
-    return carried;
+    return this.#characters === 0 ? carried : { ...carried, behind: this.#characters };
   }
 
   #say(kind: Exclude<Kind, "call">, text: unknown): readonly JsonObject[] {
@@ -167,6 +169,7 @@ export class ResponseEvents {
     const open = this.#open;
     if (open === null) return [];
     open.text += delta;
+    if (open.kind === "text") this.#characters += delta.length;
     return [this.#event(KINDS[open.kind].delta, { ...this.#at(open), delta, ...logprobsOf(open) })];
   }
 
