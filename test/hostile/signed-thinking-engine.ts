@@ -42,15 +42,18 @@ export function answerMessage(response: ServerResponse, { body }: AnthropicCall)
   const refused = refusal(messages, running, question, body);
   if (refused !== null) {
     const error = { type: "invalid_request_error", message: refused };
-    return sendAnthropic(response, 400, { type: "error", error });
+    sendAnthropic(response, 400, { type: "error", error });
+    return;
   }
   const content = CONTENTS[question]?.[running.length] ?? [];
   const stop_reason = content.some(({ type }) => type === "tool_use") ? "tool_use" : "end_turn";
   const usage = { input_tokens: 50, output_tokens: 5, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
   const message = { id: `msg_${question}_${running.length}`, type: "message", role: "assistant", model: "claude-x" };
-  if (body["stream"] !== true)
-    return sendAnthropic(response, 200, { ...message, content, stop_reason, stop_sequence: null, usage });
-  return streamAnthropic(response, [
+  if (body["stream"] !== true) {
+    sendAnthropic(response, 200, { ...message, content, stop_reason, stop_sequence: null, usage });
+    return;
+  }
+  streamAnthropic(response, [
     { type: "message_start", message: { ...message, content: [], stop_reason: null, stop_sequence: null, usage } },
     ...content.flatMap(blockEvents),
     { type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage },
