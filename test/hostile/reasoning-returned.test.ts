@@ -45,6 +45,18 @@ describe.each(Object.entries(ENGINES))("an engine's reasoning, %s", (_kind, reas
   });
 });
 
+describe.each(["reasoning", "reasoning_content"])("an engine that reads reasoning by the name %s alone", (name) => {
+  const engine = openAiEngine();
+  const app = servedApp({ source: () => answeringSource([]), upstream: engine });
+  const reasoning = Object.entries(ENGINES).find(([, { fields }]) => fields.length === 1 && fields[0] === name)?.[1];
+
+  it.each([false, true])("is given it by that, whatever its client calls it (stream: %s)", async (stream) => {
+    engine.behave(({ raw }, response) => answerChat(reasoning as ReasoningEngine, JSON.parse(raw), response));
+    expect(await TEXT_ALONE(app, { stream, conversation: "c" })).toEqual(FINAL);
+    expect(lacks(reasoning as ReasoningEngine, chatsOf(engine.requests).at(-1) ?? [])).toEqual([]);
+  });
+});
+
 describe("Anthropic's signed thinking", () => {
   const anthropic = anthropicServer();
   const source = answeringSource([]);

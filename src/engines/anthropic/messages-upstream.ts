@@ -1,4 +1,5 @@
 import { withoutForeignReasoning } from "../reasoning/chat-fields.js";
+import { ReasoningNames } from "../reasoning/reasoning-names.js";
 import { MAX_ANSWER_BYTES, namedEvent, wholeBody } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
@@ -14,23 +15,25 @@ import { MessageStream } from "./message-stream.js";
  * Tokens cannot be counted: 404.
  */
 export function messagesUpstream(upstream: Upstream, dialect: ChatDialect): Upstream {
+  const names = new ReasoningNames();
+  const chat: Upstream["send"] = async (call, signal) => {
+    if (typeof call.body !== "string") return upstream.send(call, signal);
+    const body = names.returned(withoutForeignReasoning(call.body, dialect));
+    return names.learnedFrom(await upstream.send({ ...call, body }, signal), body);
+  };
   return {
     name: upstream.name,
     send: async (call, signal) => {
-      if (call.path === "chat/completions") return upstream.send(forEngine(call, dialect), signal);
+      if (call.path === "chat/completions") return chat(call, signal);
       if (!isMessagesCall(call)) return upstream.send(call, signal);
       if (call.path !== "messages") return notThere(call);
-      const answer = await upstream.send(forEngine(toChatCall(call, dialect), dialect), signal);
+      const answer = await chat(toChatCall(call, dialect), signal);
       const type = answer.headers.find(([name]) => name === "content-type")?.[1] ?? "";
       if (/^text\/event-stream\b/i.test(type)) return { ...answer, body: messageEvents(answer, upstream.name) };
       const convert = (json: unknown) => toAnthropicAnswer(json, answer.status);
       return { ...answer, body: wholeBody(answer, upstream.name, convert) };
     },
   };
-}
-
-function forEngine(call: UpstreamCall, dialect: ChatDialect): UpstreamCall {
-  return typeof call.body === "string" ? { ...call, body: withoutForeignReasoning(call.body, dialect) } : call;
 }
 
 function toChatCall(call: UpstreamCall, dialect: ChatDialect): UpstreamCall {
