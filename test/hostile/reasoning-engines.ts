@@ -13,7 +13,7 @@ export interface Step {
   readonly calls: readonly { readonly id: string; readonly name: string; readonly json: string }[];
 }
 
-const call = (id: string, city: string) => ({ id, name: "weather", json: `{"city": "${city}", "days": 1.50}` });
+const call = (id: string, city: string) => ({ id, name: "weather", json: `{"city" : "${city}"}` });
 const emoji = "\u{1F914}";
 
 /** What the model says, question by question: two calls at once, one more, an answer; then an answer at once. */
@@ -24,7 +24,7 @@ export const STEPS: readonly (readonly Step[])[] = [
       text: "I look.",
       calls: [call("c1", "Faro"), call("c2", "Porto")],
     },
-    { thoughts: ["  One is left. "], text: "", calls: [call("c3", "Évora")] },
+    { thoughts: ["  One is left. "], text: "", calls: [call("c3", "\\u00c9vora")] },
     { thoughts: ["All known."], text: "Go to Faro.", calls: [] },
   ],
   [{ thoughts: ["Easy."], text: "Yes.", calls: [] }],

@@ -9,7 +9,7 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { anthropicServer } from "../http/routes/anthropic-server.js";
 import { openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
-import { AGENTS, TEXT_ALONE } from "./reasoning-clients.js";
+import { AGENTS, type Agent, type Asking, TEXT_ALONE } from "./reasoning-clients.js";
 import {
   answerChat,
   ENGINES,
@@ -28,19 +28,18 @@ describe.each(Object.entries(ENGINES))("an engine's reasoning, %s", (_kind, reas
   const engine = openAiEngine();
   const source = answeringSource([]);
   const app = servedApp({ source: () => source, upstream: engine });
-  const cases = Object.entries(AGENTS).flatMap(([door, agent]) =>
-    [false, true].map((stream) => ({ door, agent, stream })),
-  );
 
-  it.each(cases)("goes back to it from $door (stream: $stream)", async ({ door, agent, stream }) => {
+  it("goes back to it from every door, streamed and not", async () => {
     engine.behave(({ url, raw }, response) =>
       url === "/v1/chat/completions"
         ? answerChat(reasoning, JSON.parse(raw), response)
         : sendJson(response, 404, { detail: "Not Found" }),
     );
     source.found = ["Ada likes it warm."];
-    expect(await agent(app, { stream, conversation: `${door} ${stream}` })).toEqual(FINAL);
-    expect(lacks(reasoning, chatsOf(engine.requests).at(-1) ?? [])).toEqual([]);
+    await askedByAll(AGENTS, async (agent, asking) => {
+      expect(await agent(app, asking)).toEqual(FINAL);
+      expect(lacks(reasoning, chatsOf(engine.requests).at(-1) ?? [])).toEqual([]);
+    });
     expect(app.faults).toEqual([]);
   });
 });
@@ -65,21 +64,35 @@ describe("Anthropic's signed thinking", () => {
     upstream: anthropic,
     environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
   });
-  const agents = Object.entries({ ...AGENTS, "chat completions, the text alone": TEXT_ALONE });
-  const cases = agents.flatMap(([door, agent]) => [false, true].map((stream) => ({ door, agent, stream })));
 
-  it.each(cases)(
-    "goes back to it from $door, unmodified and first (stream: $stream)",
-    async ({ door, agent, stream }) => {
-      anthropic.behave(answerMessage);
-      source.found = ["Ada likes it warm."];
-      const more = { thinking: { type: "enabled", budget_tokens: 1_024 } };
-      expect(await agent(app, { stream, more, conversation: `${door} ${stream}` })).toEqual(["Go to Faro.", "Yes."]);
-      for (const { body } of anthropic.calls) expect(body).toMatchObject(more);
-      expect(app.faults).toEqual([]);
-    },
-  );
+  it("goes back to it from every door, unmodified and first", async () => {
+    anthropic.behave(answerMessage);
+    source.found = ["Ada likes it warm."];
+    const more = { thinking: { type: "enabled", budget_tokens: 1_024 } };
+    await askedByAll({ ...AGENTS, "chat completions, the text alone": TEXT_ALONE }, async (agent, asking) => {
+      expect(await agent(app, { ...asking, more })).toEqual(["Go to Faro.", "Yes."]);
+    });
+    for (const { body } of anthropic.calls) expect(body).toMatchObject(more);
+    expect(app.faults).toEqual([]);
+  });
 });
+
+/** Has every agent ask, streamed and not, and says which of them failed. */
+async function askedByAll(
+  agents: Readonly<Record<string, Agent>>,
+  ask: (agent: Agent, asking: Asking) => Promise<void>,
+): Promise<void> {
+  const failed: Record<string, string> = {};
+  for (const [door, agent] of Object.entries(agents)) {
+    for (const stream of [false, true]) {
+      const conversation = `${door}${stream ? ", streamed" : ""}`;
+      await ask(agent, { stream, conversation }).catch((error: unknown) => {
+        failed[conversation] = String(error);
+      });
+    }
+  }
+  expect(failed).toEqual({});
+}
 
 /** What the engine lacks of the first question's messages, which its templates may leave out but are to be given. */
 function lacks(engine: ReasoningEngine, messages: readonly Json[]): readonly string[] {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type AnthropicCall, sendAnthropic, streamAnthropic } from "../http/routes/anthropic-server.js";
 import type { Json } from "./reasoning-engines.js";
 
-const use = (id: string, city: string) => ({ type: "tool_use", id, name: "weather", input: { city, days: 1.5 } });
+const use = (id: string, city: string) => ({ type: "tool_use", id, name: "weather", input: { city } });
 const thinking = (said: string, signature: string) => ({ type: "thinking", thinking: said, signature });
 
 /** What the model answers, question by question; thinking stands between its words and its calls, too. */

@@ -9,19 +9,20 @@ const MOST_MODELS = 1_000;
 const MOST_BYTES = 16 * 1_024;
 
 /**
- * By which name each model's engine gives its reasoning: an engine reads it by that name alone (newer vLLM: `reasoning`), and clients return it
+ * By which names each model's engine gives its reasoning: an engine reads it by those alone (newer vLLM: `reasoning`), and clients return it
  * by another (the AI SDK: `reasoning_content`). Learned from answers, in memory.
  */
 export class ReasoningNames {
-  readonly #names = new LruMap<string, ReasoningName>(MOST_MODELS);
+  readonly #names = new LruMap<string, readonly ReasoningName[]>(MOST_MODELS);
 
-  /** A chat completion's body, as JSON, with reasoning by its engine's name. The same text where it is, or where the name is not known. */
+  /** A chat completion's body, as JSON, with reasoning by its engine's names. The same text where it is, or where they are not known. */
   returned(json: string): string {
     if (this.#names.size === 0 || !REASONING_NAMES.some((name) => json.includes(`"${name}"`))) return json;
     const body = record(JSON.parse(json));
-    const name = this.#names.get(text(body["model"]));
+    const names = this.#names.get(text(body["model"]));
+    if (names === undefined) return json;
     const given = listIn(body["messages"]);
-    const messages = name === undefined ? given : given.map((message) => named(record(message), name));
+    const messages = given.map((message) => named(record(message), names));
     return messages.every((message, at) => message === given[at]) ? json : JSON.stringify({ ...body, messages });
   }
 
@@ -32,20 +33,22 @@ export class ReasoningNames {
   }
 
   async *#read(body: AsyncIterable<Uint8Array>, sent: string): AsyncGenerator<Uint8Array, void, undefined> {
-    let head = "";
-    let isRead = false;
+    let head: string | null = "";
     for await (const bytes of body) {
-      if (!isRead) {
+      if (head !== null) {
         head += Buffer.from(bytes).toString("latin1");
-        const names = REASONING_NAMES.filter((name) => GIVEN[name].test(head));
-        const [only] = names;
-        if (only !== undefined && names.length === 1) this.#names.set(modelOf(sent), only);
-        // By both names at once, or by none: a client's own name is as good.
-        isRead = names.length > 0 || head.length > MOST_BYTES;
-        if (isRead) head = "";
+        const isWhole = head.length > MOST_BYTES || /"reasoning(_content)?"\s*:\s*"[^"][\s\S]*\n\r?\n/.test(head);
+        if (isWhole) this.#learn(head, sent);
+        if (isWhole) head = null;
       }
       yield bytes;
     }
+    if (head !== null) this.#learn(head, sent);
+  }
+
+  #learn(head: string, sent: string): void {
+    const names = REASONING_NAMES.filter((name) => GIVEN[name].test(head));
+    if (names.length > 0) this.#names.set(text(record(JSON.parse(sent))["model"]), names);
   }
 }
 
@@ -55,14 +58,12 @@ const GIVEN: Readonly<Record<ReasoningName, RegExp>> = {
   reasoning: /(?<!\\)"reasoning"\s*:\s*"[^"]/,
 };
 
-function modelOf(sent: string): string {
-  return text(record(JSON.parse(sent))["model"]);
-}
-
-/** The message with its reasoning by this name; the same object where it has that, or none. */
-function named(message: JsonObject, name: ReasoningName): JsonObject {
-  const other = REASONING_NAMES.find((given) => given !== name && text(message[given]) !== "");
-  if (message["role"] !== "assistant" || other === undefined || message[name] != null) return message;
-  const fields = Object.entries(message).filter(([field]) => field !== name);
-  return Object.fromEntries(fields.map(([field, value]) => [field === other ? name : field, value]));
+/** The message with its reasoning by these names; the same object where it has it by all of them, or has none. */
+function named(message: JsonObject, names: readonly ReasoningName[]): JsonObject {
+  const said = REASONING_NAMES.map((name) => text(message[name])).find((given) => given !== "");
+  const isByAll = names.every((name) => message[name] != null);
+  if (message["role"] !== "assistant" || said === undefined || isByAll) return message;
+  const others = Object.entries(message).filter(([field]) => !REASONING_NAMES.some((name) => name === field));
+  const own = names.map((name) => [name, message[name] ?? said]);
+  return { ...Object.fromEntries(others), ...Object.fromEntries(own) };
 }
