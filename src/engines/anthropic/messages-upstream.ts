@@ -1,5 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { MAX_ANSWER_BYTES, namedEvent, wholeBody } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
+import { listIn, record, text } from "../upstream/json-values.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
 import type { HeaderPair } from "../upstream/upstream-headers.js";
 import { isMessagesCall } from "./anthropic-upstream.js";
@@ -17,21 +19,34 @@ export function messagesUpstream(upstream: Upstream, dialect: ChatDialect): Upst
     send: async (call, signal) => {
       if (!isMessagesCall(call)) return upstream.send(call, signal);
       if (call.path !== "messages") return notThere(call);
-      const answer = await upstream.send(toChatCall(call, dialect), signal);
+      const { sent, tools } = toChatCall(call, dialect);
+      const answer = await upstream.send(sent, signal);
+      const ownId = `msg_${randomUUID().replaceAll("-", "")}`;
       const type = answer.headers.find(([name]) => name === "content-type")?.[1] ?? "";
-      if (/^text\/event-stream\b/i.test(type)) return { ...answer, body: messageEvents(answer, upstream.name) };
-      const convert = (json: unknown) => toAnthropicAnswer(json, answer.status);
+      if (/^text\/event-stream\b/i.test(type)) {
+        const stream = new MessageStream(tools, ownId);
+        return { ...answer, body: messageEvents(answer, upstream.name, stream) };
+      }
+      const convert = (json: unknown) => toAnthropicAnswer(json, answer.status, ownId);
       return { ...answer, body: wholeBody(answer, upstream.name, convert) };
     },
   };
 }
 
-function toChatCall(call: UpstreamCall, dialect: ChatDialect): UpstreamCall {
-  const text = typeof call.body === "string" ? call.body : Buffer.from(call.body ?? "{}").toString();
-  const given = JSON.parse(text) as Readonly<Record<string, unknown>>;
+/** The chat completion, and the names of the client's functions. */
+function toChatCall(
+  call: UpstreamCall,
+  dialect: ChatDialect,
+): { readonly sent: UpstreamCall; readonly tools: ReadonlySet<string> } {
+  const json = typeof call.body === "string" ? call.body : Buffer.from(call.body ?? "{}").toString();
+  const given = JSON.parse(json) as Readonly<Record<string, unknown>>;
   // A body without messages is sent on, for the engine to reject.
   const body = toChatCompletion(given, dialect) ?? given;
-  return { ...call, path: "chat/completions", headers: chatHeaders(call.headers), body: JSON.stringify(body) };
+  const headers = chatHeaders(call.headers);
+  return {
+    sent: { ...call, path: "chat/completions", headers, body: JSON.stringify(body) },
+    tools: new Set(listIn(record(given)["tools"]).map((tool) => text(record(tool)["name"]))),
+  };
 }
 
 /** A key in Anthropic's header becomes a bearer token; Anthropic's own headers end here. */
@@ -43,8 +58,11 @@ export function chatHeaders(headers: Iterable<HeaderPair>): readonly HeaderPair[
   return key === undefined || isNamed ? others : [...others, ["authorization", `Bearer ${key}`]];
 }
 
-async function* messageEvents({ body }: UpstreamAnswer, name: string): AsyncGenerator<Uint8Array, void, undefined> {
-  const stream = new MessageStream();
+async function* messageEvents(
+  { body }: UpstreamAnswer,
+  name: string,
+  stream: MessageStream,
+): AsyncGenerator<Uint8Array, void, undefined> {
   let isOver = false;
   for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
     if (isOver) continue;

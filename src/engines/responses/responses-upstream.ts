@@ -97,14 +97,18 @@ function isOfApi(text: string): boolean {
 
 async function* responseStream({ body }: UpstreamAnswer, name: string, head: ResponseHead): Bytes {
   const stream = new ResponseEvents(head);
+  let isOver = false;
   for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
+    isOver = isLast;
     if (isLast) break;
     if (data === undefined) continue;
     const events = stream.take(data);
     if (events.length > 0) yield eventBytes(events);
     if (record(data)["error"] != null) return;
   }
-  if (!stream.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the answer did" });
+  // Some engines end without `[DONE]`, others without a reason.
+  if (!isOver && !stream.isFinished)
+    throw new UpstreamError(name, { kind: "broken", cause: "it ended before the answer did" });
   // Each of them has the whole text: one at a time, so that others are served between them.
   for (const event of stream.end()) yield eventBytes([event]);
 }
