@@ -1,3 +1,4 @@
+import { readOpenAiUsage } from "../adapters/reported-usage.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { reasoningIn } from "../upstream/streamed-turn.js";
 import { type CalledFunction, callsIn } from "../upstream/tool-calls.js";
@@ -144,9 +145,14 @@ function usageOf(usage: unknown): JsonObject | null {
   if (typeof usage !== "object" || usage === null) return null;
   const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, completion_tokens_details } =
     record(usage);
+  const { writtenTokens } = readOpenAiUsage({ usage });
+  const details = {
+    ...record(prompt_tokens_details),
+    ...(writtenTokens === null ? {} : { cache_write_tokens: writtenTokens }),
+  };
   return {
     input_tokens: prompt_tokens,
-    ...(prompt_tokens_details == null ? {} : { input_tokens_details: prompt_tokens_details }),
+    ...(Object.keys(details).length === 0 ? {} : { input_tokens_details: details }),
     output_tokens: completion_tokens,
     output_tokens_details: { reasoning_tokens: 0, ...record(completion_tokens_details) },
     total_tokens,
