@@ -69,7 +69,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "explain",
     "usage",
   ],
-  engines: ["upstream", "adapters", "reasoning", "anthropic", "responses", "embedded", "random-model"],
+  engines: ["upstream", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
   store: ["api", "threads", "database", "usage", "journal", "erasure", "sqlite", "postgres", "usage-postgres", "check"],
   service: [
     "base",

@@ -200,10 +200,10 @@ export function openChatEngine(
   const { readUsage } = ENGINES[family];
   const dialect = { keepsMarks: family === "anthropic", isOpenAi: family.startsWith("openai") };
   return {
-    upstream: responsesUpstream(settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, dialect), {
-      now: Date.now,
-      isOpenAi: dialect.isOpenAi,
-    }),
+    upstream: responsesUpstream(
+      settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, { dialect, now: Date.now }),
+      { now: Date.now, isOpenAi: dialect.isOpenAi },
+    ),
     readUsage,
     dialect,
     writeBack: writeBack === "on",

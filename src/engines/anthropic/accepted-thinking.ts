@@ -1,4 +1,4 @@
-import { isSealed } from "../reasoning/carried-reasoning.js";
+import { isSealed } from "../turns/carried-reasoning.js";
 import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 
 /**

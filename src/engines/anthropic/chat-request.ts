@@ -1,6 +1,6 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
-import { unsealed } from "../reasoning/carried-reasoning.js";
-import { ReturnedReasoning } from "../reasoning/returned-reasoning.js";
+import { unsealed } from "../turns/carried-reasoning.js";
+import { ReturnedReasoning } from "../turns/returned-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
 import { chatOfMessages, type MessagesBody, systemBehind, withoutAnthropicForm } from "./messages-as-chat.js";
 

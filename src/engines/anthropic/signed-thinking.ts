@@ -1,6 +1,6 @@
 import { digestOf } from "../../core/index.js";
 import { LruMap } from "../../core/text/lru-map.js";
-import { ANTHROPIC_BLOCKS, REASONING_NAMES } from "../reasoning/carried-reasoning.js";
+import { ANTHROPIC_BLOCKS, REASONING_NAMES } from "../turns/carried-reasoning.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 
 /** Answers that are remembered. */

@@ -1,7 +1,7 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { ITEM_FORM } from "../../core/index.js";
-import { unsealed } from "../reasoning/carried-reasoning.js";
-import { ReturnedReasoning } from "../reasoning/returned-reasoning.js";
+import { unsealed } from "../turns/carried-reasoning.js";
+import { ReturnedReasoning } from "../turns/returned-reasoning.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { isOpaque, messagesOf, opaqueTypeOf, type ResponsesItem, reasoningOf } from "./responses-items.js";
 

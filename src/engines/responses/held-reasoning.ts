@@ -1,4 +1,4 @@
-import { isSealed, unsealed } from "../reasoning/carried-reasoning.js";
+import { isSealed, unsealed } from "../turns/carried-reasoning.js";
 import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 
 /**

@@ -1,12 +1,12 @@
 import { append } from "../../core/text/lists.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { type CalledFunction, signatureIn } from "../upstream/tool-calls.js";
 import {
   ANTHROPIC_BLOCKS,
   type CarriedReasoning,
   callSigned,
   REASONING_NAMES,
   type ReasoningName,
-  type Signed,
   textSigned,
 } from "./carried-reasoning.js";
 import { mergedDetails } from "./reasoning-details.js";
@@ -59,9 +59,13 @@ export class ReasoningRun {
     return this;
   }
 
-  /** @param withText whether its client may return nothing else */
-  carried(withText = false): CarriedReasoning {
+  /**
+   * @param withText whether its client may return nothing else
+   * @param behind characters of the message's text in front of it
+   */
+  carried(withText = false, behind = 0): CarriedReasoning {
     return {
+      ...(behind === 0 ? {} : { behind }),
       ...(this.text === "" ? {} : { of: textSigned(this.text) }),
       ...(withText && this.text !== "" ? { text: this.text } : {}),
       ...(this.#names.size === 0 ? {} : { names: [...this.#names] }),
@@ -72,51 +76,19 @@ export class ReasoningRun {
 }
 
 /**
- * What stands beside an answer's calls and its text and belongs to them: thought signatures, as Gemini's API has them.
- * Source: https://ai.google.dev/gemini-api/docs/thought-signatures, "OpenAI compatibility"
+ * What stands beside an answer's calls and its text and belongs to them: thought signatures. Null: nothing is signed.
+ *
+ * @param message the message, or what of it is not its calls
  */
-export class SignedParts {
-  #text = "";
-  #message: JsonObject | null = null;
-  #last = "";
-  readonly #calls = new Map<string, { name: string; json: string; fields: JsonObject }>();
-
-  /** Takes a message, or one delta of it. */
-  take(given: JsonObject): void {
-    this.#text += text(given["content"]);
-    if (isSigning("extra_content", given["extra_content"])) this.#message = { extra_content: given["extra_content"] };
-    for (const call of listIn(given["tool_calls"])) this.#takeCall(record(call));
-  }
-
-  /** Null: nothing is signed. */
-  get carried(): CarriedReasoning | null {
-    const calls = [...this.#calls].flatMap(([id, { name, json, fields }]): [string, Signed][] =>
-      Object.keys(fields).length === 0 ? [] : [[id, { of: callSigned(name, json), fields }]],
-    );
-    if (calls.length === 0 && this.#message === null) return null;
-    return {
-      ...(calls.length === 0 ? {} : { calls: Object.fromEntries(calls) }),
-      ...(this.#message === null ? {} : { message: { of: textSigned(this.#text), fields: this.#message } }),
-    };
-  }
-
-  #takeCall(given: JsonObject): void {
-    // Later fragments may have no id; they are of the call before.
-    this.#last = text(given["id"]) || this.#last;
-    const { name, arguments: more } = record(given["function"]);
-    const known = this.#calls.get(this.#last) ?? { name: "", json: "", fields: {} };
-    const beside = Object.entries(given).filter(([field, value]) => isSigning(field, value));
-    this.#calls.set(this.#last, {
-      name: known.name || text(name),
-      json: known.json + text(more),
-      fields: { ...known.fields, ...Object.fromEntries(beside) },
-    });
-  }
-}
-
-/** Whether a field is a thought signature or holds one: `extra_content.google` of Gemini's, gateways' `provider_specific_fields`. */
-function isSigning(field: string, value: unknown, levels = 2): boolean {
-  if (field === "thought_signature") return text(value) !== "";
-  if (levels === 0 || field === "function" || typeof value !== "object") return false;
-  return Object.entries(record(value)).some(([name, inner]) => isSigning(name, inner, levels - 1));
+export function signedParts(message: JsonObject, calls: readonly CalledFunction[]): CarriedReasoning | null {
+  const ofCalls = calls
+    .filter(({ signature }) => Object.keys(signature).length > 0)
+    .map(({ id, name, given, signature }) => [id, { of: callSigned(name, given), fields: signature }] as const);
+  const { extra_content } = signatureIn(message);
+  if (ofCalls.length === 0 && extra_content === undefined) return null;
+  const ofText = { of: textSigned(text(message["content"])), fields: { extra_content } };
+  return {
+    ...(ofCalls.length === 0 ? {} : { calls: Object.fromEntries(ofCalls) }),
+    ...(extra_content === undefined ? {} : { message: ofText }),
+  };
 }
