@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { escapeText } from "../../src/core/index.js";
+import { sealed } from "../../src/engines/turns/carried-reasoning.js";
 
 export const json = (value: unknown) => JSON.stringify(value);
 const asciiOnly = (text: string) =>
@@ -29,6 +30,8 @@ export const ENCODINGS: Readonly<Record<string, (text: string) => string>> = {
   "behind a backslash": (text) => `\\${text}`,
 };
 
+const thought = (text: string) => ({ type: "redacted_thinking", data: sealed({ text }) });
+
 export type Message = Readonly<Record<string, unknown>>;
 /** Where in a prompt they quote it. */
 export const PLACES: Readonly<Record<string, (quote: string) => readonly Message[]>> = {
@@ -56,6 +59,11 @@ export const PLACES: Readonly<Record<string, (quote: string) => readonly Message
     { role: "user", content: "Look." },
     { role: "assistant", content: null, tool_calls: [toolCall(quote)] },
     { role: "tool", tool_call_id: "call_1", content: "ok" },
+  ],
+  "sealed reasoning": (quote) => [
+    { role: "user", content: "Tell me." },
+    { role: "assistant", content: [thought(quote), { type: "text", text: "Hm." }] },
+    { role: "user", content: "Thanks." },
   ],
   instructions: (quote) => [
     { role: "system", content: quote },

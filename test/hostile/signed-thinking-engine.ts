@@ -7,7 +7,7 @@ const use = (id: string, city: string) => ({ type: "tool_use", id, name: "weathe
 const thinking = (said: string, signature: string) => ({ type: "thinking", thinking: said, signature });
 
 /** What the model answers, question by question; thinking stands between its words and its calls, too. */
-export const CONTENTS: readonly (readonly (readonly Json[])[])[] = [
+const CONTENTS: readonly (readonly (readonly Json[])[])[] = [
   [
     [
       thinking(" Two cities,\nat once. ", "Eq+/A=="),

@@ -53,9 +53,9 @@ export interface CarriedReasoning {
 /** What every sealed text begins with; no signature of a provider's does. */
 const SEAL = "memstem.reasoning.";
 
-/** The text that a client returns unread. */
+/** The text that a client returns unread. Plain JSON: what quotes a memory is found in it, and goes with the memory. */
 export function sealed(reasoning: CarriedReasoning): string {
-  return SEAL + Buffer.from(JSON.stringify(reasoning)).toString("base64url");
+  return SEAL + JSON.stringify(reasoning);
 }
 
 /** Whether a signature, or encrypted content, is memstem's own: no provider takes it. */
@@ -72,8 +72,7 @@ export function mayHoldSealed(json: string): boolean {
 export function unsealed(value: unknown): CarriedReasoning | null {
   if (typeof value !== "string" || !value.startsWith(SEAL)) return null;
   try {
-    const json: unknown = JSON.parse(Buffer.from(value.slice(SEAL.length), "base64url").toString("utf8"));
-    return carried.safeParse(json).data ?? null;
+    return carried.safeParse(JSON.parse(value.slice(SEAL.length))).data ?? null;
   } catch {
     return null;
   }
