@@ -229,6 +229,20 @@ export const MUTATIONS: readonly Mutation[] = [
     by: ["test/engines/upstream/streamed-turn.test.ts"],
   },
   {
+    promise: "reasoning: a signature goes back with its own text alone",
+    file: "src/engines/turns/returned-reasoning.ts",
+    from: "carried.of === textSigned(own)",
+    to: "true",
+    by: ["test/hostile/foreign-reasoning.test.ts"],
+  },
+  {
+    promise: "reasoning: Anthropic gets no thinking that it did not sign",
+    file: "src/engines/anthropic/accepted-thinking.ts",
+    from: "|| isSealed(signature)",
+    to: "",
+    by: ["test/hostile/foreign-reasoning.test.ts"],
+  },
+  {
     promise: "streams: a turn that holds calls ends with them",
     file: "src/engines/upstream/turn-end.ts",
     from: "if (hasCalls)",
