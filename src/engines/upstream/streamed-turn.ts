@@ -14,6 +14,9 @@ export type TurnEvent =
   | { readonly type: "more"; readonly item: TurnItem; readonly text: string }
   | { readonly type: "ended"; readonly item: TurnItem };
 
+/** Most characters that wait for an item before them; with more, that counts as ended. */
+const MOST_WAITING = 1_000_000;
+
 /** An item that has not ended. */
 interface OpenItem {
   readonly kind: TurnItem["kind"];
@@ -23,6 +26,7 @@ interface OpenItem {
   given: TurnItem | null;
   /** Its text that was not given yet. */
   waiting: string;
+  hasEnded: boolean;
 }
 
 /**
@@ -34,17 +38,19 @@ export class StreamedTurn implements TurnContent {
   readonly #ids: CallIds;
   readonly #open: OpenItem[] = [];
   readonly #byCall = new Map<StreamedCall, OpenItem>();
+  /** Characters that were not given yet. */
+  #waiting = 0;
   #finish: unknown = null;
   #hasCalls = false;
   #hasRefusal = false;
 
   /**
    * @param tools names of the functions that the request has
-   * @param answerId a text that no other answer has: from it ids are made for calls that have none
+   * @param seed a text that no other answer has: from it ids are made for calls that have none
    */
-  constructor(tools: ReadonlySet<string>, answerId: string) {
+  constructor(tools: ReadonlySet<string>, seed: string) {
     this.#calls = new StreamedCalls(tools);
-    this.#ids = new CallIds(answerId);
+    this.#ids = new CallIds(seed);
   }
 
   /** Whether a call was given. */
@@ -74,16 +80,7 @@ export class StreamedTurn implements TurnContent {
 
   /** Ends the turn. A call that names no function is none. */
   end(): readonly TurnEvent[] {
-    const events: TurnEvent[] = [];
-    for (const item of this.#open.splice(0)) {
-      const { call } = item;
-      if (item.given === null && call !== null) {
-        if (call.name === "") continue;
-        item.waiting = call.whole;
-      }
-      events.push(...this.#moved(item), { type: "ended", item: item.given ?? this.#itemOf(item) });
-    }
-    return events;
+    return this.#open.splice(0).flatMap((item) => [...this.#ended(item)]);
   }
 
   #takeDelta(delta: JsonObject): void {
@@ -91,9 +88,9 @@ export class StreamedTurn implements TurnContent {
     this.#say("text", text(delta["content"]));
     this.#say("refusal", text(delta["refusal"]));
     for (const { call, more } of this.#calls.take(callFields(delta))) {
-      const known = this.#byCall.get(call);
-      if (known !== undefined) known.waiting += more;
-      else this.#byCall.set(call, this.#opened("call", call, more));
+      const item = this.#byCall.get(call) ?? this.#opened("call", call);
+      this.#byCall.set(call, item);
+      this.#add(item, more);
     }
   }
 
@@ -101,24 +98,48 @@ export class StreamedTurn implements TurnContent {
     if (said === "") return;
     if (kind === "refusal") this.#hasRefusal = true;
     const last = this.#open.at(-1);
-    if (last?.kind === kind) last.waiting += said;
-    else this.#opened(kind, null, said);
+    this.#add(last?.kind === kind ? last : this.#opened(kind, null), said);
   }
 
-  #opened(kind: TurnItem["kind"], call: StreamedCall | null, waiting: string): OpenItem {
-    const item: OpenItem = { kind, call, given: null, waiting };
+  #opened(kind: TurnItem["kind"], call: StreamedCall | null): OpenItem {
+    const item: OpenItem = { kind, call, given: null, waiting: "", hasEnded: false };
     this.#open.push(item);
     return item;
+  }
+
+  #add(item: OpenItem, more: string): void {
+    if (item.hasEnded) return;
+    item.waiting += more;
+    this.#waiting += more.length;
   }
 
   *#whatIsDue(): Generator<TurnEvent> {
     for (;;) {
       const [first, second] = this.#open;
-      if (first === undefined || first.call?.isBegun === false) return;
-      yield* this.#moved(first);
-      if (second === undefined || first.call?.isWhole === false) return;
-      if (first.given !== null) yield { type: "ended", item: first.given };
+      if (first === undefined) return;
+      const isStuck = second !== undefined && this.#waiting > MOST_WAITING;
+      if (first.call?.isBegun === false && !isStuck) return;
+      if (second === undefined || (first.call?.isWhole === false && !isStuck)) {
+        yield* this.#moved(first);
+        return;
+      }
+      yield* this.#ended(first);
       this.#open.shift();
+    }
+  }
+
+  /** All that is left of an item; nothing of a call that names no function. */
+  *#ended(item: OpenItem): Generator<TurnEvent> {
+    const { call } = item;
+    item.hasEnded = true;
+    if (item.given === null && call !== null) {
+      this.#waiting += call.whole.length - item.waiting.length;
+      item.waiting = call.whole;
+    }
+    if (call?.name === "") this.#waiting -= item.waiting.length;
+    else {
+      yield* this.#moved(item);
+      if (item.given !== null) yield { type: "ended", item: item.given };
     }
   }
 
@@ -129,6 +150,7 @@ export class StreamedTurn implements TurnContent {
       yield { type: "begun", item: item.given };
     }
     if (item.waiting !== "") yield { type: "more", item: item.given, text: item.waiting };
+    this.#waiting -= item.waiting.length;
     item.waiting = "";
   }
 
