@@ -1,3 +1,4 @@
+import { append } from "../../core/text/lists.js";
 import { type JsonObject, listIn, record, text } from "./json-values.js";
 import { type StreamedCall, StreamedCalls } from "./streamed-calls.js";
 import { CallIds, callFields } from "./tool-calls.js";
@@ -75,7 +76,7 @@ export class StreamedTurn implements TurnContent {
       this.#takeDelta(record(delta));
       this.#finish = finish ?? this.#finish;
     }
-    return [...this.#whatIsDue()];
+    return this.#whatIsDue();
   }
 
   /** Ends the turn. A call that names no function is none. */
@@ -113,51 +114,57 @@ export class StreamedTurn implements TurnContent {
     this.#waiting += more.length;
   }
 
-  *#whatIsDue(): Generator<TurnEvent> {
-    for (;;) {
-      const [first, second] = this.#open;
-      if (first === undefined) return;
-      const isStuck = second !== undefined && this.#waiting > MOST_WAITING;
-      if (first.call?.isBegun === false && !isStuck) return;
-      if (second === undefined || (first.call?.isWhole === false && !isStuck)) {
-        yield* this.#moved(first);
-        return;
+  #whatIsDue(): readonly TurnEvent[] {
+    const events: TurnEvent[] = [];
+    let ended = 0;
+    for (let first = this.#open[0]; first !== undefined; first = this.#open[ended]) {
+      const isLast = ended === this.#open.length - 1;
+      const isStuck = !isLast && this.#waiting > MOST_WAITING;
+      if (first.call?.isBegun === false && !isStuck) break;
+      if (isLast || (first.call?.isWhole === false && !isStuck)) {
+        append(events, this.#moved(first));
+        break;
       }
-      yield* this.#ended(first);
-      this.#open.shift();
+      append(events, this.#ended(first));
+      ended++;
     }
+    this.#open.splice(0, ended);
+    return events;
   }
 
   /** All that is left of an item; nothing of a call that names no function. */
-  *#ended(item: OpenItem): Generator<TurnEvent> {
+  #ended(item: OpenItem): readonly TurnEvent[] {
     const { call } = item;
     item.hasEnded = true;
     if (item.given === null && call !== null) {
       this.#waiting += call.whole.length - item.waiting.length;
       item.waiting = call.whole;
     }
-    if (call?.name === "") this.#waiting -= item.waiting.length;
-    else {
-      yield* this.#moved(item);
-      if (item.given !== null) yield { type: "ended", item: item.given };
-    }
+    if (call?.name !== "") return [...this.#moved(item), { type: "ended", item: this.#givenOf(item) }];
+    this.#waiting -= item.waiting.length;
+    return [];
   }
 
   /** An item's beginning, and what waits of it. */
-  *#moved(item: OpenItem): Generator<TurnEvent> {
-    if (item.given === null) {
-      item.given = this.#itemOf(item);
-      yield { type: "begun", item: item.given };
-    }
-    if (item.waiting !== "") yield { type: "more", item: item.given, text: item.waiting };
+  #moved(item: OpenItem): readonly TurnEvent[] {
+    const events: TurnEvent[] = [];
+    const isBegun = item.given !== null;
+    const given = this.#givenOf(item);
+    if (!isBegun) events.push({ type: "begun", item: given });
+    if (item.waiting !== "") events.push({ type: "more", item: given, text: item.waiting });
     this.#waiting -= item.waiting.length;
     item.waiting = "";
+    return events;
   }
 
-  #itemOf({ kind, call }: OpenItem): TurnItem {
-    if (kind !== "call" || call === null) return { kind } as TurnItem;
-    this.#hasCalls = true;
-    return { kind, id: this.#ids.of(call.id), name: call.name };
+  #givenOf(item: OpenItem): TurnItem {
+    const { kind, call } = item;
+    if (kind !== "call" || call === null) item.given ??= { kind } as TurnItem;
+    else {
+      this.#hasCalls = true;
+      item.given ??= { kind, id: this.#ids.of(call.id), name: call.name };
+    }
+    return item.given;
   }
 }
 
