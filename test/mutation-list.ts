@@ -250,6 +250,13 @@ export const MUTATIONS: readonly Mutation[] = [
     by: ["test/hostile/turn-ends.test.ts"],
   },
   {
+    promise: "routes: OpenAI's unknown route is none of the engine's",
+    file: "src/engines/upstream/absent-route.ts",
+    from: "ABSENT.has(status) && !errors.some(isOfThing)",
+    to: "ABSENT.has(status) && errors.length === 0",
+    by: ["test/hostile/absent-routes.test.ts"],
+  },
+  {
     promise: "Anthropic: fragments of a tool call have its place",
     file: "src/engines/anthropic/anthropic-stream.ts",
     from: "{ index: call, function: { arguments: json } }",

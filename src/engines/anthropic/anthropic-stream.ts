@@ -130,7 +130,7 @@ function blockWentOn(
       if (typeof json !== "string" || json === "") return { stream, chunks: [] };
       // A server tool's call is not the caller's: it is passed on as a whole block.
       if (call === null) return { stream: extended(stream, open, "partial_json", json), chunks: [] };
-      const going = withOpen(stream, { ...open, started: true });
+      const going = open.started ? stream : withOpen(stream, { ...open, started: true });
       return { stream: going, chunks: [callChunk(going, { index: call, function: { arguments: json } })] };
     }
     case "thinking_delta":

@@ -16,7 +16,7 @@ export type AnthropicAnswer = Readonly<Record<string, unknown>>;
  * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
  *
  * @param status the answer's, which names the kind of an error
- * @param ownId the message's id where the engine gives none
+ * @param ownId the message's id where the engine gives none; no other message has it
  */
 export function toAnthropicAnswer(answer: unknown, status: number, ownId: string): AnthropicAnswer {
   const { id, model, choices, usage, timings, error } = record(answer);
@@ -25,11 +25,10 @@ export function toAnthropicAnswer(answer: unknown, status: number, ownId: string
   const said = record(message);
   const thought = reasoningIn(said);
   const texts = [text(said["content"]), text(said["refusal"])].filter((each) => each !== "");
-  const messageId = text(id) || ownId;
-  const calls = callsIn(said, messageId);
+  const calls = callsIn(said, ownId);
   const parts = signedParts(said, calls);
   return {
-    id: messageId,
+    id: text(id) || ownId,
     type: "message",
     role: "assistant",
     model: text(model),

@@ -1,4 +1,5 @@
 import { digestOf } from "../../core/index.js";
+import { append } from "../../core/text/lists.js";
 import { LruMap } from "../../core/text/lru-map.js";
 import { ANTHROPIC_BLOCKS, REASONING_NAMES } from "../turns/carried-reasoning.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
@@ -42,10 +43,15 @@ export class StreamedThinking {
   };
 
   take(chunk: JsonObject): void {
+    // Of a longer one nothing is remembered.
+    if (this.#message.reasoning_content.length > MOST_CHARACTERS) return;
     const { reasoning_content, tool_calls, anthropic_blocks } = record(record(listIn(chunk["choices"])[0])["delta"]);
     this.#message.reasoning_content += text(reasoning_content);
-    this.#message.tool_calls.push(...listIn(tool_calls).filter((call) => text(record(call)["id"]) !== ""));
-    this.#message.anthropic_blocks.push(...listIn(anthropic_blocks));
+    append(
+      this.#message.tool_calls,
+      listIn(tool_calls).filter((call) => text(record(call)["id"]) !== ""),
+    );
+    append(this.#message.anthropic_blocks, listIn(anthropic_blocks));
   }
 
   get message(): JsonObject {

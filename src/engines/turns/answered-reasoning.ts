@@ -40,21 +40,26 @@ export function isSilent({ text: said, details, blocks }: SaidReasoning): boolea
   return said === "" && details.length === 0 && blocks.length === 0;
 }
 
+/** Most characters of a text that is signed; what is longer goes back without signatures. */
+export const MOST_SEALED = 4_000_000;
+
 /** A run of reasoning, as an answer or its deltas have it. */
 export class ReasoningRun {
-  text = "";
+  #text = "";
+  #characters = 0;
   readonly #names = new Set<ReasoningName>();
   readonly #details: unknown[] = [];
   readonly #blocks: JsonObject[] = [];
 
-  get isEmpty(): boolean {
-    return this.text === "" && this.#details.length === 0 && this.#blocks.length === 0;
-  }
-
   take({ text: said, names, details, blocks }: SaidReasoning): this {
-    this.text += said;
     for (const name of names) this.#names.add(name);
-    append(this.#details, details);
+    this.#characters += said.length;
+    if (this.#characters > MOST_SEALED) return this;
+    this.#text += said;
+    for (const detail of details) {
+      const last = this.#details.pop();
+      append(this.#details, last === undefined ? [detail] : mergedDetails([last, detail]));
+    }
     append(this.#blocks, blocks);
     return this;
   }
@@ -64,13 +69,14 @@ export class ReasoningRun {
    * @param behind characters of the message's text in front of it
    */
   carried(withText = false, behind = 0): CarriedReasoning {
+    const isWhole = this.#characters <= MOST_SEALED;
     return {
       ...(behind === 0 ? {} : { behind }),
-      ...(this.text === "" ? {} : { of: textSigned(this.text) }),
-      ...(withText && this.text !== "" ? { text: this.text } : {}),
       ...(this.#names.size === 0 ? {} : { names: [...this.#names] }),
-      ...(this.#details.length === 0 ? {} : { details: mergedDetails(this.#details) }),
-      ...(this.#blocks.length === 0 ? {} : { blocks: this.#blocks }),
+      ...(isWhole && this.#text !== "" ? { of: textSigned(this.#text) } : {}),
+      ...(isWhole && withText && this.#text !== "" ? { text: this.#text } : {}),
+      ...(isWhole && this.#details.length > 0 ? { details: this.#details } : {}),
+      ...(isWhole && this.#blocks.length > 0 ? { blocks: this.#blocks } : {}),
     };
   }
 }

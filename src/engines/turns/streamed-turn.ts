@@ -1,8 +1,16 @@
+import { append } from "../../core/text/lists.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { type StreamedCall, StreamedCalls } from "../upstream/streamed-calls.js";
 import { type CalledFunction, CallIds, callFields, signatureIn } from "../upstream/tool-calls.js";
 import type { TurnContent } from "../upstream/turn-end.js";
-import { isSilent, ReasoningRun, reasoningIn, type SaidReasoning, signedParts } from "./answered-reasoning.js";
+import {
+  isSilent,
+  MOST_SEALED,
+  ReasoningRun,
+  reasoningIn,
+  type SaidReasoning,
+  signedParts,
+} from "./answered-reasoning.js";
 import type { CarriedReasoning } from "./carried-reasoning.js";
 
 /** What a turn consists of. */
@@ -19,6 +27,9 @@ export type TurnEvent =
   /** What is to be sealed alone, in a place of its own. */
   | { readonly type: "sealed"; readonly reasoning: CarriedReasoning };
 
+/** Most characters that wait for an item before them; with more, that counts as ended. */
+const MOST_WAITING = 1_000_000;
+
 /** An item that has not ended. */
 interface OpenItem {
   /** Null: reasoning without a text, as far as it came. */
@@ -33,6 +44,7 @@ interface OpenItem {
   given: TurnItem | null;
   /** Its text that was not given yet. */
   waiting: string;
+  hasEnded: boolean;
 }
 
 /**
@@ -44,27 +56,31 @@ export class StreamedTurn implements TurnContent {
   readonly #ids: CallIds;
   readonly #open: OpenItem[] = [];
   readonly #byCall = new Map<StreamedCall, OpenItem>();
+  /** Characters that were not given yet. */
+  #waiting = 0;
   /** The calls that were given, with their ids. */
   readonly #given: [StreamedCall, string][] = [];
-  #finish: unknown = null;
+  /** The turn's text, as long as it may be signed, and its characters. */
   #text = "";
-  /** Fields beside the turn's text that sign it. */
+  #characters = 0;
+  /** Fields beside the text that sign it. */
   #signature: JsonObject = {};
+  #finish: unknown = null;
   #hasCalls = false;
   #hasRefusal = false;
 
   /**
    * @param tools names of the functions that the request has
-   * @param answerId a text that no other answer has: from it ids are made for calls that have none
+   * @param seed a text that no other answer has: from it ids are made for calls that have none
    * @param sealsText whether clients may return of reasoning what is sealed, and no text
    */
   constructor(
     tools: ReadonlySet<string>,
-    answerId: string,
+    seed: string,
     private readonly sealsText = false,
   ) {
     this.#calls = new StreamedCalls(tools);
-    this.#ids = new CallIds(answerId);
+    this.#ids = new CallIds(seed);
   }
 
   /** Whether a call was given. */
@@ -89,20 +105,12 @@ export class StreamedTurn implements TurnContent {
       this.#takeDelta(record(delta));
       this.#finish = finish ?? this.#finish;
     }
-    return [...this.#whatIsDue()];
+    return this.#whatIsDue();
   }
 
   /** Ends the turn. A call that names no function is none. */
   end(): readonly TurnEvent[] {
-    const events: TurnEvent[] = [];
-    for (const item of this.#open.splice(0)) {
-      const { call } = item;
-      if (item.given === null && call !== null) {
-        if (call.name === "") continue;
-        item.waiting = call.whole;
-      }
-      events.push(...this.#moved(item), ...this.#ended(item));
-    }
+    const events = this.#open.splice(0).flatMap((item) => [...this.#ended(item)]);
     const reasoning = this.#signedParts();
     return reasoning === null ? events : [...events, { type: "sealed", reasoning }];
   }
@@ -111,80 +119,116 @@ export class StreamedTurn implements TurnContent {
     const calls = this.#given.map(
       ([{ name, whole, signature }, id]): CalledFunction => ({ id, name, given: whole, signature }),
     );
-    return signedParts({ ...this.#signature, content: this.#text }, calls);
+    const signature = this.#characters > MOST_SEALED ? {} : this.#signature;
+    return signedParts({ ...signature, content: this.#text }, calls);
   }
 
   #takeDelta(delta: JsonObject): void {
     this.#think(reasoningIn(delta));
     this.#say("text", text(delta["content"]));
-    this.#text += text(delta["content"]);
-    this.#signature = { ...this.#signature, ...signatureIn({ extra_content: delta["extra_content"] }) };
+    this.#sign(delta);
     this.#say("refusal", text(delta["refusal"]));
     for (const { call, more } of this.#calls.take(callFields(delta))) {
-      const known = this.#byCall.get(call);
-      if (known !== undefined) known.waiting += more;
-      else this.#byCall.set(call, this.#opened("call", call, more));
+      const item = this.#byCall.get(call) ?? this.#opened("call", call);
+      this.#byCall.set(call, item);
+      this.#add(item, more);
     }
+  }
+
+  #sign({ content, extra_content }: JsonObject): void {
+    const said = text(content);
+    this.#characters += said.length;
+    if (this.#characters <= MOST_SEALED) this.#text += said;
+    this.#signature = { ...this.#signature, ...signatureIn({ extra_content }) };
   }
 
   #think(thought: SaidReasoning): void {
     if (isSilent(thought)) return;
     const last = this.#open.at(-1);
-    const item = last?.run == null ? this.#opened(null, null, "") : last;
+    const item = last?.run == null ? this.#opened(null, null) : last;
     item.run?.take(thought);
-    if (thought.text === "") return;
-    item.kind = "reasoning";
-    item.waiting += thought.text;
+    if (thought.text !== "") item.kind = "reasoning";
+    this.#add(item, thought.text);
   }
 
   #say(kind: "text" | "refusal", said: string): void {
     if (said === "") return;
     if (kind === "refusal") this.#hasRefusal = true;
     const last = this.#open.at(-1);
-    if (last?.kind === kind) last.waiting += said;
-    else this.#opened(kind, null, said);
+    this.#add(last?.kind === kind ? last : this.#opened(kind, null), said);
   }
 
-  #opened(kind: OpenItem["kind"], call: StreamedCall | null, waiting: string): OpenItem {
+  #opened(kind: OpenItem["kind"], call: StreamedCall | null): OpenItem {
     const run = kind === null ? new ReasoningRun() : null;
-    const item: OpenItem = { kind, run, behind: this.#text.length, call, given: null, waiting };
+    const behind = this.#characters;
+    const item: OpenItem = { kind, run, behind, call, given: null, waiting: "", hasEnded: false };
     this.#open.push(item);
     return item;
   }
 
-  *#whatIsDue(): Generator<TurnEvent> {
-    for (;;) {
-      const [first, second] = this.#open;
-      if (first === undefined || first.call?.isBegun === false) return;
-      yield* this.#moved(first);
-      if (second === undefined || first.call?.isWhole === false) return;
-      yield* this.#ended(first);
-      this.#open.shift();
+  #add(item: OpenItem, more: string): void {
+    if (item.hasEnded) return;
+    item.waiting += more;
+    this.#waiting += more.length;
+  }
+
+  #whatIsDue(): readonly TurnEvent[] {
+    const events: TurnEvent[] = [];
+    let ended = 0;
+    for (let first = this.#open[0]; first !== undefined; first = this.#open[ended]) {
+      const isLast = ended === this.#open.length - 1;
+      const isStuck = !isLast && this.#waiting > MOST_WAITING;
+      if (first.call?.isBegun === false && !isStuck) break;
+      if (isLast || (first.call?.isWhole === false && !isStuck)) {
+        append(events, this.#moved(first));
+        break;
+      }
+      append(events, this.#ended(first));
+      ended++;
     }
+    this.#open.splice(0, ended);
+    return events;
+  }
+
+  /** All that is left of an item; nothing of a call that names no function. */
+  #ended(item: OpenItem): readonly TurnEvent[] {
+    const { call } = item;
+    item.hasEnded = true;
+    if (item.given === null && call !== null) {
+      this.#waiting += call.whole.length - item.waiting.length;
+      item.waiting = call.whole;
+    }
+    const reasoning = item.run?.carried(this.sealsText, item.behind) ?? null;
+    if (item.kind === null) return reasoning === null ? [] : [{ type: "sealed", reasoning }];
+    if (call?.name !== "") return [...this.#moved(item), { type: "ended", item: this.#givenOf(item), reasoning }];
+    this.#waiting -= item.waiting.length;
+    return [];
   }
 
   /** An item's beginning, and what waits of it. */
-  *#moved(item: OpenItem): Generator<TurnEvent> {
-    if (item.kind === null) return;
-    if (item.given === null) {
-      item.given = this.#itemOf(item);
-      yield { type: "begun", item: item.given };
-    }
-    if (item.waiting !== "") yield { type: "more", item: item.given, text: item.waiting };
+  #moved(item: OpenItem): readonly TurnEvent[] {
+    if (item.kind === null) return [];
+    const events: TurnEvent[] = [];
+    const isBegun = item.given !== null;
+    const given = this.#givenOf(item);
+    if (!isBegun) events.push({ type: "begun", item: given });
+    if (item.waiting !== "") events.push({ type: "more", item: given, text: item.waiting });
+    this.#waiting -= item.waiting.length;
     item.waiting = "";
+    return events;
   }
 
-  *#ended({ given, run, behind }: OpenItem): Generator<TurnEvent> {
-    const reasoning = run === null ? null : run.carried(this.sealsText, behind);
-    if (given !== null) yield { type: "ended", item: given, reasoning };
-    else if (reasoning !== null) yield { type: "sealed", reasoning };
-  }
-
-  #itemOf({ kind, call }: OpenItem): TurnItem {
-    if (kind !== "call" || call === null) return { kind } as TurnItem;
-    this.#hasCalls = true;
-    const id = this.#ids.of(call.id);
-    this.#given.push([call, id]);
-    return { kind, id, name: call.name };
+  #givenOf(item: OpenItem): TurnItem {
+    const { kind, call } = item;
+    if (kind !== "call" || call === null) item.given ??= { kind } as TurnItem;
+    else {
+      this.#hasCalls = true;
+      if (item.given === null) {
+        const id = this.#ids.of(call.id);
+        this.#given.push([call, id]);
+        item.given = { kind, id, name: call.name };
+      }
+    }
+    return item.given;
   }
 }

@@ -17,10 +17,10 @@ export interface CalledFunction {
  * The calls of a chat completion's message, those in OpenAI's older form (`function_call`) included. What names no function is none. A call
  * without an id, or with that of another, gets one of its own, as clients answer by it.
  *
- * @param answerId of the answer, or any text that no other answer has: from it ids are made
+ * @param seed a text that no other answer has, from which ids are made; engines' own ids of answers may come again
  */
-export function callsIn(message: JsonObject, answerId: string): readonly CalledFunction[] {
-  const ids = new CallIds(answerId);
+export function callsIn(message: JsonObject, seed: string): readonly CalledFunction[] {
+  const ids = new CallIds(seed);
   return callFields(message)
     .filter(({ name }) => name !== "")
     .map(({ id, name, given, signature }) => ({ id: ids.of(id), name, given: wholeArguments(given), signature }));
@@ -41,7 +41,9 @@ export interface CallFields {
 
 /** The calls of a message, or the fragments of calls in a chunk of it, in their order; unchecked. */
 export function callFields({ tool_calls: calls, function_call: older }: JsonObject): readonly CallFields[] {
-  const all = older == null ? listIn(calls) : [...listIn(calls), { function: older }];
+  const newer = listIn(calls);
+  // Some engines say the same in both forms.
+  const all = newer.length > 0 || older == null ? newer : [{ function: older }];
   return all.map((call) => {
     const { index, id, function: called } = record(call);
     const { name, arguments: given } = record(called);
@@ -68,7 +70,7 @@ function isSigning(field: string, value: unknown, levels: number): boolean {
 export class CallIds {
   readonly #taken = new Set<string>();
 
-  constructor(private readonly answerId: string) {}
+  constructor(private readonly seed: string) {}
 
   /** The id that the engine gave, where it is one and no other call has it; else one that stays the same for this answer and call. */
   of(given: string): string {
@@ -78,7 +80,7 @@ export class CallIds {
   }
 
   #made(): string {
-    return `call_${digestOf(JSON.stringify([this.answerId, this.#taken.size])).slice(0, 24)}`;
+    return `call_${digestOf(JSON.stringify([this.seed, this.#taken.size])).slice(0, 24)}`;
   }
 }
 

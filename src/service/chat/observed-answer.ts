@@ -47,7 +47,7 @@ export class ObservedAnswer implements AnswerReader {
       if (delta && holdsToken(delta)) this.firstTokenAt ??= at;
       if (index !== 0) continue;
       this.#append((delta ?? message)?.["content"]);
-      this.#hasCalls ||= callFields(delta ?? message ?? {}).length > 0;
+      this.#hasCalls ||= callFields(delta ?? message ?? {}).some(({ name }) => name !== "");
       this.#finish = finish_reason ?? this.#finish;
     }
   }

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MessageStream } from "../../../src/engines/anthropic/message-stream.js";
 import { ResponseEvents } from "../../../src/engines/responses/response-events.js";
+import { StreamedTurn } from "../../../src/engines/turns/streamed-turn.js";
 import { listIn, record } from "../../../src/engines/upstream/json-values.js";
 import { streamedMessage } from "../../hostile/doors.js";
 import { anyFragments, type MeantCall, TOOL_NAMES } from "./streamed-fragments.js";
@@ -65,5 +66,24 @@ describe.each([
       }),
       { numRuns: 500 },
     );
+  });
+});
+
+describe("what waits for a call that does not end", () => {
+  it("is given once it is long, and the call's later fragments are not", () => {
+    const turn = new StreamedTurn(new Set(["w"]), "own");
+    const take = (delta: object) => turn.take([{ index: 0, delta }]);
+    const call = (given: string) => ({
+      tool_calls: [{ index: 0, id: "a", function: { name: "w", arguments: given } }],
+    });
+    expect(take(call('{"t":')).map(({ type }) => type)).toEqual(["begun", "more"]);
+    expect(take({ content: "a".repeat(1_000_000) })).toEqual([]);
+    expect(take({ content: "b" }).map((event) => [event.type, "item" in event && event.item.kind])).toEqual([
+      ["ended", "call"],
+      ["begun", "text"],
+      ["more", "text"],
+    ]);
+    expect(take(call("1}"))).toEqual([]);
+    expect(turn.end().map(({ type }) => type)).toEqual(["ended"]);
   });
 });
