@@ -55,6 +55,11 @@ const detail = (type: string, index: number, fields: Json) => ({
   index,
 });
 
+const parts = (thought: string, said: string) => [
+  { type: "thinking", thinking: [{ type: "text", text: thought }] },
+  ...(said === "" ? [] : [{ type: "text", text: said }]),
+];
+
 export const ENGINES: Readonly<Record<string, ReasoningEngine>> = {
   "DeepSeek's, with reasoning_content": named("reasoning_content"),
   "vLLM's, with reasoning": named("reasoning"),
@@ -89,6 +94,11 @@ export const ENGINES: Readonly<Record<string, ReasoningEngine>> = {
     beside: (_step, at, number) =>
       at === 0 ? { extra_content: { google: { thought_signature: `thought-${number}+/==` } } } : {},
     fields: [],
+  },
+  "Mistral's, as a part of the content": {
+    message: (step) => ({ content: parts(whole(step), step.text) }),
+    deltas: ({ thoughts }) => thoughts.map((said) => ({ content: parts(said, "") })),
+    fields: ["content"],
   },
   "GLM's, with reasoning_content and signed calls": {
     ...named("reasoning_content"),

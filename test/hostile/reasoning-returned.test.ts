@@ -36,7 +36,10 @@ describe.each(Object.entries(ENGINES))("an engine's reasoning, %s", (_kind, reas
         : sendJson(response, 404, { detail: "Not Found" }),
     );
     source.found = ["Ada likes it warm."];
-    await askedByAll(AGENTS, async (agent, asking) => {
+    const { "chat completions": ofChats, ...converted } = AGENTS;
+    // A chat passes as it is; the client here puts no parts of a content together.
+    const agents = reasoning.fields.includes("content") || ofChats === undefined ? converted : AGENTS;
+    await askedByAll(agents, async (agent, asking) => {
       expect(await agent(app, asking)).toEqual(FINAL);
       expect(lacks(reasoning, chatsOf(engine.requests).at(-1) ?? [])).toEqual([]);
     });

@@ -1,5 +1,5 @@
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
-import { isSilent, ReasoningRun, reasoningIn, signedParts } from "../turns/answered-reasoning.js";
+import { contentText, isSilent, ReasoningRun, reasoningIn, signedParts } from "../turns/answered-reasoning.js";
 import { type CarriedReasoning, sealed } from "../turns/carried-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
 import { callsIn } from "../upstream/tool-calls.js";
@@ -24,7 +24,7 @@ export function toAnthropicAnswer(answer: unknown, status: number, ownId: string
   const { message, finish_reason } = record(Array.isArray(choices) ? choices[0] : null);
   const said = record(message);
   const thought = reasoningIn(said);
-  const texts = [text(said["content"]), text(said["refusal"])].filter((each) => each !== "");
+  const texts = [contentText(said["content"]), text(said["refusal"])].filter((each) => each !== "");
   const calls = callsIn(said, ownId);
   const parts = signedParts(said, calls);
   return {

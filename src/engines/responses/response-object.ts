@@ -1,5 +1,5 @@
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
-import { isSilent, ReasoningRun, reasoningIn, signedParts } from "../turns/answered-reasoning.js";
+import { contentText, isSilent, ReasoningRun, reasoningIn, signedParts } from "../turns/answered-reasoning.js";
 import { type CarriedReasoning, sealed } from "../turns/carried-reasoning.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { type CalledFunction, callsIn } from "../upstream/tool-calls.js";
@@ -40,7 +40,7 @@ export function fromChatCompletion(answer: unknown, head: ResponseHead): JsonObj
   const { choices, model, usage } = record(answer);
   const { message, finish_reason: finish } = record(listIn(choices)[0]);
   const said = record(message);
-  const parts = [refusalPart(text(said["refusal"])), textPart(text(said["content"]))];
+  const parts = [refusalPart(text(said["refusal"])), textPart(contentText(said["content"]))];
   const items: ((at: number, status: ItemStatus) => JsonObject)[] = [];
   const thought = reasoningIn(said);
   const run = new ReasoningRun().take(thought).carried(returnsSealedOnly(head.asked));

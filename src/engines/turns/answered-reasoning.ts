@@ -15,6 +15,8 @@ import { mergedDetails } from "./reasoning-details.js";
 export interface SaidReasoning {
   readonly text: string;
   readonly names: readonly ReasoningName[];
+  /** Whether it is a part of the content. */
+  readonly inContent: boolean;
   readonly details: readonly unknown[];
   readonly blocks: readonly JsonObject[];
 }
@@ -24,10 +26,25 @@ export function reasoningIn(given: JsonObject): SaidReasoning {
   const names = REASONING_NAMES.filter((name) => text(given[name]) !== "");
   const [first] = names;
   const details = listIn(given["reasoning_details"]);
-  const said = first === undefined ? details.map(detailText).join("") : text(given[first]);
+  const inContent = listIn(given["content"]).map(thinkingOf).join("");
+  const unnamed = inContent === "" ? details.map(detailText).join("") : inContent;
+  const said = first === undefined ? unnamed : text(given[first]);
   // A name stands for this text, not for another.
   const same = names.filter((name) => given[name] === said);
-  return { text: said, names: same, details, blocks: listIn(given[ANTHROPIC_BLOCKS]).map(record) };
+  const blocks = listIn(given[ANTHROPIC_BLOCKS]).map(record);
+  return { text: said, names: same, inContent: inContent !== "" && inContent === said, details, blocks };
+}
+
+/** The text of a message's content, or of a delta's: Mistral's models that reason give parts, of which some are no text. */
+export function contentText(content: unknown): string {
+  if (!Array.isArray(content)) return text(content);
+  return content.map((part) => (record(part)["type"] === "text" ? text(record(part)["text"]) : "")).join("");
+}
+
+/** Source: https://docs.mistral.ai/capabilities/reasoning/, `ThinkChunk` */
+function thinkingOf(part: unknown): string {
+  const { type, thinking } = record(part);
+  return type === "thinking" ? contentText(thinking) : "";
 }
 
 function detailText(detail: unknown): string {
@@ -48,10 +65,12 @@ export class ReasoningRun {
   #text = "";
   #characters = 0;
   readonly #names = new Set<ReasoningName>();
+  #inContent = false;
   readonly #details: unknown[] = [];
   readonly #blocks: JsonObject[] = [];
 
-  take({ text: said, names, details, blocks }: SaidReasoning): this {
+  take({ text: said, names, inContent, details, blocks }: SaidReasoning): this {
+    this.#inContent ||= inContent;
     for (const name of names) this.#names.add(name);
     this.#characters += said.length;
     if (this.#characters > MOST_SEALED) return this;
@@ -73,6 +92,7 @@ export class ReasoningRun {
     return {
       ...(behind === 0 ? {} : { behind }),
       ...(this.#names.size === 0 ? {} : { names: [...this.#names] }),
+      ...(this.#inContent ? { inContent: true } : {}),
       ...(isWhole && this.#text !== "" ? { of: textSigned(this.#text) } : {}),
       ...(isWhole && withText && this.#text !== "" ? { text: this.#text } : {}),
       ...(isWhole && this.#details.length > 0 ? { details: this.#details } : {}),
@@ -92,7 +112,7 @@ export function signedParts(message: JsonObject, calls: readonly CalledFunction[
     .map(({ id, name, given, signature }) => [id, { of: callSigned(name, given), fields: signature }] as const);
   const { extra_content } = signatureIn(message);
   if (ofCalls.length === 0 && extra_content === undefined) return null;
-  const ofText = { of: textSigned(text(message["content"])), fields: { extra_content } };
+  const ofText = { of: textSigned(contentText(message["content"])), fields: { extra_content } };
   return {
     ...(ofCalls.length === 0 ? {} : { calls: Object.fromEntries(ofCalls) }),
     ...(extra_content === undefined ? {} : { message: ofText }),

@@ -23,6 +23,7 @@ const carried = z.object({
   of: z.string().optional(),
   text: z.string().optional(),
   names: z.array(z.enum(REASONING_NAMES)).optional(),
+  inContent: z.boolean().optional(),
   details: z.array(z.unknown()).optional(),
   blocks: z.array(z.record(z.string(), z.unknown())).optional(),
   calls: z.record(z.string(), signed).optional(),
@@ -38,6 +39,8 @@ export interface CarriedReasoning {
   readonly text?: string | undefined;
   /** The fields in which the engine gave the text. */
   readonly names?: readonly ReasoningName[] | undefined;
+  /** Whether the engine gave it as a part of the message's content, as Mistral's do. */
+  readonly inContent?: boolean | undefined;
   /** OpenRouter's `reasoning_details`. */
   readonly details?: readonly unknown[] | undefined;
   /** Anthropic's blocks, as `anthropic_blocks` has them. */

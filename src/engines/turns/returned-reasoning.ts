@@ -1,6 +1,7 @@
 import type { ChatMessage } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import { type JsonObject, record, text } from "../upstream/json-values.js";
+import { contentText } from "./answered-reasoning.js";
 import {
   ANTHROPIC_BLOCKS,
   type CarriedReasoning,
@@ -18,6 +19,7 @@ import { mergedDetails, signsNothing } from "./reasoning-details.js";
 export class ReturnedReasoning {
   #text = "";
   #isAsGiven = true;
+  #inContent = false;
   readonly #names = new Set<ReasoningName>();
   readonly #details: unknown[] = [];
   readonly #blocks: JsonObject[] = [];
@@ -35,6 +37,7 @@ export class ReturnedReasoning {
     const isIntact = carried === null ? own === "" : carried.of === undefined || carried.of === textSigned(own);
     this.#text += own;
     for (const name of carried?.names ?? []) this.#names.add(name);
+    this.#inContent ||= carried?.inContent === true;
     this.#isAsGiven &&= isIntact;
     if (carried === null) return;
     if (isIntact) {
@@ -46,16 +49,19 @@ export class ReturnedReasoning {
   }
 
   /**
-   * The message's fields beside its text and its calls.
+   * The message's fields beside its text and its calls; also its content where that has the reasoning.
    *
    * @param content the message's own text
    */
   fields(content: ChatMessage["content"]): JsonObject {
     const details = this.#isAsGiven ? mergedDetails(this.#details).filter((detail) => !signsNothing(detail)) : [];
     const isInDetails = details.length > 0 && this.#names.size === 0;
-    const names = this.#names.size > 0 ? [...this.#names] : isInDetails ? [] : [DEFAULT_NAME];
-    const isSigned = this.#message !== null && this.#message.of === textSigned(said(content));
+    const isUnnamed = isInDetails || this.#inContent;
+    const names = this.#names.size > 0 ? [...this.#names] : isUnnamed ? [] : [DEFAULT_NAME];
+    const whole = contentText(content);
+    const isSigned = this.#message !== null && this.#message.of === textSigned(whole);
     return {
+      ...(this.#inContent && this.#text !== "" ? { content: partsOf(this.#text, whole) } : {}),
       ...(this.#text === "" ? {} : Object.fromEntries(names.map((name) => [name, this.#text]))),
       ...(details.length === 0 ? {} : { reasoning_details: details }),
       ...(this.#blocks.length === 0 ? {} : { [ANTHROPIC_BLOCKS]: this.#blocks }),
@@ -71,9 +77,9 @@ export class ReturnedReasoning {
   }
 }
 
-function said(content: ChatMessage["content"]): string {
-  if (typeof content === "string") return content;
-  return (content ?? []).map((part) => text(part["text"])).join("");
+function partsOf(thought: string, said: string): readonly JsonObject[] {
+  const thinking = { type: "thinking", thinking: [{ type: "text", text: thought }] };
+  return said === "" ? [thinking] : [thinking, { type: "text", text: said }];
 }
 
 /** Of reasoning that no engine of this API's gave: the name that most of them take. */

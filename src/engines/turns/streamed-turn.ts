@@ -4,6 +4,7 @@ import { type StreamedCall, StreamedCalls } from "../upstream/streamed-calls.js"
 import { type CalledFunction, CallIds, callFields, signatureIn } from "../upstream/tool-calls.js";
 import type { TurnContent } from "../upstream/turn-end.js";
 import {
+  contentText,
   isSilent,
   MOST_SEALED,
   ReasoningRun,
@@ -125,7 +126,7 @@ export class StreamedTurn implements TurnContent {
 
   #takeDelta(delta: JsonObject): void {
     this.#think(reasoningIn(delta));
-    this.#say("text", text(delta["content"]));
+    this.#say("text", contentText(delta["content"]));
     this.#sign(delta);
     this.#say("refusal", text(delta["refusal"]));
     for (const { call, more } of this.#calls.take(callFields(delta))) {
@@ -136,7 +137,7 @@ export class StreamedTurn implements TurnContent {
   }
 
   #sign({ content, extra_content }: JsonObject): void {
-    const said = text(content);
+    const said = contentText(content);
     this.#characters += said.length;
     if (this.#characters <= MOST_SEALED) this.#text += said;
     this.#signature = { ...this.#signature, ...signatureIn({ extra_content }) };
