@@ -229,7 +229,8 @@ describe("an engine of chat completions", () => {
   });
 
   it("finds the memories of earlier turns in a history whose thinking its client dropped", async () => {
-    const source = answeringSource(["Ada likes blue."]);
+    const facts = ["Ada likes blue.", "Ada likes red."];
+    const source = answeringSource(facts.slice(0, 1));
     const own = await startApp(
       readSettings({
         MEMSTEM_DATA_DIR: `${app.dataDir}-own`,
@@ -240,9 +241,10 @@ describe("an engine of chat completions", () => {
       { log: [], faults: app.faults },
     );
     try {
+      const keep = { memstem: { retention: "keep" } };
       engine.behave(chatsOnly({ content: "Blue.", reasoning_content: "Hm." }));
       const question = { role: "user", content: "Which colour?" };
-      const { content } = (await post(own.base, "messages", { max_tokens: 9, messages: [question] })) as {
+      const { content } = (await post(own.base, "messages", { max_tokens: 9, ...keep, messages: [question] })) as {
         content: Json[];
       };
       const history = (said: readonly Json[], next: string) => [
@@ -250,17 +252,19 @@ describe("an engine of chat completions", () => {
         { role: "assistant", content: said },
         { role: "user", content: next },
       ];
-      await post(own.base, "messages", { max_tokens: 9, messages: history(content, "Sure?") });
+      source.found = facts;
+      await post(own.base, "messages", { max_tokens: 9, ...keep, messages: history(content, "Sure?") });
       const bare = content.filter(({ type }) => type === "text");
       const third = [
         ...history(bare, "Sure?"),
         { role: "assistant", content: bare },
         { role: "user", content: "Yes?" },
       ];
-      await post(own.base, "messages", { max_tokens: 9, messages: third });
-      const [first, , last] = engine.requests.map(({ raw }) => messagesOf(raw));
-      expect(last?.slice(0, 1)).toEqual(first?.slice(0, 1));
-      expect(JSON.stringify(last).split("Ada likes blue.")).toHaveLength(2);
+      await post(own.base, "messages", { max_tokens: 9, ...keep, messages: third });
+      const [, second, last] = engine.requests.map(({ raw }) => messagesOf(raw));
+      const asked = (messages: readonly Json[] = []) => messages.filter(({ role }) => role === "user");
+      expect(asked(last).slice(0, 2)).toEqual(asked(second));
+      for (const fact of facts) expect(JSON.stringify(last).split(fact)).toHaveLength(2);
     } finally {
       await own.close();
     }
