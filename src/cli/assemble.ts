@@ -203,9 +203,10 @@ export function openChatEngine(
   const { readUsage } = ENGINES[family];
   const dialect = { keepsMarks: family === "anthropic", isOpenAi: family.startsWith("openai") };
   return {
-    upstream: responsesUpstream(settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, dialect), {
-      now: Date.now,
-    }),
+    upstream: responsesUpstream(
+      settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, { dialect, now: Date.now }),
+      { now: Date.now },
+    ),
     readUsage,
     dialect,
     writeBack: writeBack === "on",
