@@ -4,7 +4,7 @@
  * the stored one that its client had cut, and the stored one was sent; what was missing behind a first message, or was a tool's, was put back.
  * Held: whole messages that a client cuts at the front are put back, and nothing else.
  */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
 import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
 import { itemsOf } from "../../src/engines/responses/responses-items.js";
@@ -331,6 +331,83 @@ describe("a client whose history is stored", () => {
       const { messages: sent } = await app.compose(body);
       expect(sent).toHaveLength(2 * turn + 1);
       expect(JSON.stringify(sent).split("cache_control")).toHaveLength(2);
+    }
+  });
+});
+
+describe("what was recorded of a message that its client changed since", () => {
+  const kept = answeringSource([]);
+  const recorded = servedApp({
+    source: () => kept,
+    upstream: engine,
+    environment: { MEMSTEM_WRITE_BACK: "on", MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: "http://127.0.0.1:1" },
+  });
+  beforeEach(() => {
+    kept.added.length = 0;
+  });
+  const ask = async (messages: Messages, conversation = "c", more: object = {}) => {
+    kept.found = kept.added.map((memory) => memory.text);
+    const count = kept.added.length;
+    const response = await fetch(`${recorded.base}/v1/chat/completions`, {
+      method: "POST",
+      headers: { connection: "close", "content-type": "application/json" },
+      body: JSON.stringify({ model: "m", user: "ada", messages, memstem: { conversation_id: conversation, ...more } }),
+    });
+    expect(response.status, await response.text()).toBe(200);
+    await vi.waitFor(() => expect(kept.added).toHaveLength(count + 1));
+    return {
+      sent: engine.requests.at(-1)?.raw ?? "",
+      warnings: response.headers.get("x-memstem-warnings")?.split(",") ?? [],
+    };
+  };
+  const answered = says("Indeed.");
+  const card = user("My card is OLD-1. Is it new?");
+
+  const redactions: Record<string, [Messages, Messages]> = {
+    "the front of a question": [[card], [user("Is it new?"), answered]],
+    "all of a question": [[card], [user("[redacted]"), answered]],
+    "a later question": [
+      [user("Hello?"), says("Hello."), card],
+      [user("Hello?"), says("Hello."), user("Is it?"), answered],
+    ],
+    "a question and its answer": [
+      [user("Hello?"), says("Hello."), card],
+      [user("Hello?"), says("Hello."), user("?"), says("!")],
+    ],
+    "an exchange": [
+      [user("Hello?"), says("Hello."), card],
+      [user("Hello?"), says("Hello.")],
+    ],
+  };
+  it.each(Object.entries(redactions))("does not bring the old form of %s back", async (_what, [before, after]) => {
+    await ask(before);
+    await ask([...before, answered, user("And so?")]);
+    const history: ChatMessage[] = [...after];
+    for (let turn = 0; turn < 3; turn++) {
+      history.push(user(`Turn ${turn}?`));
+      const { sent, warnings } = await ask(history);
+      expect(sent).not.toContain("OLD");
+      expect(warnings).toContain("memory_replaced");
+      history.push(answered);
+    }
+  });
+
+  it("does not bring the old form of an answer back", async () => {
+    engine.answers.push("It is OLD.");
+    await ask([user("Is it new?")]);
+    await ask([user("Is it new?"), says("It is OLD."), user("So?")]);
+    expect((await ask([user("Is it new?"), says("It is."), user("So?")])).sent).not.toContain("OLD");
+  });
+
+  it("is given in other conversations, and where a window cut the message", async () => {
+    await ask([card]);
+    expect((await ask([user("What do you know?")], "another")).sent).toContain("OLD-1");
+    const said = [card, answered];
+    for (let turn = 0; turn < 3; turn++) {
+      said.push(user(`Turn ${turn}?`));
+      const { sent } = await ask(said.slice(-3), "c", { history: "exact" });
+      expect(sent.split("OLD-1")).toHaveLength(2);
+      said.push(answered);
     }
   });
 });
