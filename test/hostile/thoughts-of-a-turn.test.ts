@@ -92,7 +92,9 @@ function expectKept(template: string, turns: readonly (readonly Messages[])[]): 
 const isOwnMessage = (messages: Messages) => messages.at(-1)?.role === "user" && messages.at(-2)?.role === "tool";
 
 describe("a model whose template keeps thoughts behind the newest user's message", () => {
-  const app = servedApp({ source: () => source, upstream: engine });
+  // A prompt that starts afresh does not begin with the one before.
+  const environment = { MEMSTEM_RETENTION: "keep" };
+  const app = servedApp({ source: () => source, upstream: engine, environment });
   const { post, chat, run } = agentOf(app);
   /** Until the engine was asked what it serves, and said so. */
   const untilKnown = (model: string) =>

@@ -62,29 +62,34 @@ function windowOf(
   return inFront > 0 || isMoved ? { kind: "summarised" } : { kind: "cut", fresh };
 }
 
+/** A window that can be put behind what was cut of it. */
+export type ContinuedWindow = Exclude<Window, { readonly kind: "summarised" }>;
+
 /**
- * What is stored, then the last `fresh` sent messages: those that were sent as they were sent now, the others as they were, without cache
- * marks, which would count against the provider's limit. O(stored + sent).
+ * What is stored, then what is new: of the messages that were sent what was sent now, the others as they were, without cache marks, which would
+ * count against the provider's limit. O(stored + sent).
+ *
+ * @param sent without those in front of a longer window
  */
 export function withCut(
   stored: readonly ChatMessage[],
   sent: readonly ChatMessage[],
-  fresh: number,
+  { kind, fresh }: ContinuedWindow,
 ): { readonly messages: readonly ChatMessage[]; readonly added: number } {
-  const messages: ChatMessage[] = sent.slice(sent.length - fresh).reverse();
-  let added = 0;
-  let left = sent.length - fresh - 1;
+  const known = sent.length - fresh;
+  if (kind === "cut" || kind === "longer") {
+    const cut = stored.slice(0, stored.length - known).map(withoutMarks);
+    return { messages: [...cut, ...sent], added: cut.length };
+  }
+  const messages: ChatMessage[] = sent.slice(known).reverse();
+  let left = known - 1;
   for (const message of stored.toReversed()) {
     const now = sent[left];
-    if (now !== undefined && meaningOf(now) === meaningOf(message)) {
-      messages.push(now);
-      left--;
-    } else {
-      messages.push(withoutMarks(message));
-      added++;
-    }
+    const isSent = now !== undefined && meaningOf(now) === meaningOf(message);
+    messages.push(isSent ? now : withoutMarks(message));
+    if (isSent) left--;
   }
-  return { messages: messages.reverse(), added };
+  return { messages: messages.reverse(), added: stored.length - known };
 }
 
 /** The longest end of `known` that occurs in `given` with at least one message behind it; of several, the last. */

@@ -119,7 +119,7 @@ function continuedTerms(
   const leftOut = window.kind === "longer" ? window.inFront : 0;
   const last = said[leftOut - 1];
   if (last !== undefined && meaningOf(last) !== behind) return null;
-  const whole = withCut(messages, said.slice(leftOut), window.fresh);
+  const whole = withCut(messages, said.slice(leftOut), window);
   return { kind: "continued", messages: [...head, ...whole.messages], added: whole.added, leftOut, prompts };
 }
 

@@ -50,7 +50,7 @@ describe("a history that its client cut", () => {
     const stored = saying(["one", "two", "three"]);
     const parts: ChatMessage = { role: "user", content: [{ type: "text", text: "three" }] };
     expect(findWindow(stored, [parts, say("new")])).toEqual({ kind: "cut", fresh: 1 });
-    expect(withCut(stored, [parts, say("new")], 1)).toEqual({
+    expect(withCut(stored, [parts, say("new")], { kind: "cut", fresh: 1 })).toEqual({
       messages: [...stored.slice(0, 2), parts, say("new")],
       added: 2,
     });
