@@ -31,7 +31,7 @@ export function findGiven(given: readonly ChatMessage[], composed: readonly Chat
 }
 
 /** What memstem puts into a message, whole: in front of its text, or behind it. */
-const SECTION = /^\s*<memories>\n[^]*<\/memories>\s*$/;
+const SECTION = /^\s*<memories>\n[\s\S]*<\/memories>\s*$/;
 
 /** Whether a message is the given one with a section or cache marks in its content. */
 function isWithMore({ content, ...message }: ChatMessage, { content: given, ...own }: ChatMessage): boolean {
