@@ -213,7 +213,7 @@ export class SharedCache {
     const { capacity } = this;
     const known = this.#streams.get(stream);
     if (known === undefined || capacity === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
-    return Math.max(0, capacity - this.uses.above(known.at).tokens);
+    return Math.max(0, Math.floor(capacity - this.uses.above(known.at).tokens));
   }
 
   /** Tokens that a stream's prompts may have to be still resident at its next turn: a fair share. Infinite where the capacity is not known. */
