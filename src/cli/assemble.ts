@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
-import { CacheUses, DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { CacheUses, DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel, type ToolMemories } from "../core/index.js";
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
@@ -150,6 +150,7 @@ function assembleWith(
       engine: engineModelOf(settings),
       engineFamily: engineFamilyOf(settings),
       history: settings.history,
+      toolMemories: toolMemoriesOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       contextTokens: inside?.contextTokens ?? null,
       blockTemplate: settings.blockTemplate,
@@ -172,6 +173,10 @@ function assembleWith(
     scheduleMs: settings.scheduleMs,
     maxWaitingPerUser: settings.maxWaitingPerUser,
   });
+}
+
+function toolMemoriesOf({ toolMemories }: Settings): ToolMemories | undefined {
+  return toolMemories === "auto" ? undefined : toolMemories;
 }
 
 /** Whether prompts are recorded for the dashboard. */
@@ -215,6 +220,7 @@ export function openChatEngine(
     adaptiveDepth,
     // A configured limit applies to every prompt, in place of the engine's own.
     contextLimit: maxPromptTokens === undefined ? ofEngine : null,
+    toolMemories: toolMemoriesOf(settings),
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     router: settings.router ?? null,

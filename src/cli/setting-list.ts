@@ -13,6 +13,7 @@ import {
   MAX_MEMORY_CHARACTERS,
   POLICY_NAMES,
   RETENTION_NAMES,
+  TOOL_MEMORIES,
   timeZoneProblem,
 } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
@@ -174,6 +175,11 @@ export const SETTINGS = {
     "MEMSTEM_HISTORY",
     "prompts of histories that the client cut: exact (its own messages only), extended (what it cut too, within the history ratio) or auto (the same where the engine's cost says that it pays)",
     z.enum(DEFAULT_HISTORY_NAMES).default(DEFAULT_HISTORY),
+  ),
+  toolMemories: setting(
+    "MEMSTEM_TOOL_MEMORIES",
+    "memories behind a tool's result: own_message, in_result, or auto (as the engine family and the model take them); see docs/engines.md",
+    z.enum(["auto", ...TOOL_MEMORIES]).default("auto"),
   ),
   maxPromptTokens: setting(
     "MEMSTEM_MAX_PROMPT_TOKENS",

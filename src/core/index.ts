@@ -127,7 +127,7 @@ export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";
 export * from "./text/message.js";
-export { meaningDigest } from "./text/message-meaning.js";
+export { meaningDigest, withoutMarks } from "./text/message-meaning.js";
 export {
   CUT_MARK,
   cutText,

@@ -25,6 +25,7 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     "topK",
     "retention",
     "history",
+    "toolMemories",
     "maxPromptTokens",
     "adaptiveDepth",
     "blockTemplate",

@@ -189,6 +189,7 @@ export class BlockRegister {
       sharing,
       contained: [],
       said: [],
+      replaced: [],
       conflicting: distinct(conflicting),
       forgotten: distinct(forgotten),
     };

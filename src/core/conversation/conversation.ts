@@ -96,6 +96,32 @@ export class Conversation {
     return (parent === null ? undefined : this.#turns.get(parent)?.epoch) ?? turn;
   }
 
+  /** All turns, in order of creation. */
+  get turns(): Iterable<Turn> {
+    return this.#turns.values();
+  }
+
+  /** For each place where a message of this meaning was said: what was said before and after it, at most `near` messages each. O(turns). */
+  *saidAround(
+    meaning: Digest,
+    near: number,
+  ): Generator<{ readonly before: readonly Digest[]; readonly after: readonly Digest[] }> {
+    for (const turn of this.#turns.values()) {
+      const at = turn.meant.indexOf(meaning);
+      if (at < 0) continue;
+      let before = turn.meant.slice(0, at);
+      for (let { parent } = turn; parent !== null && before.length < near; ) {
+        const earlier = this.#turns.get(parent);
+        before = [...(earlier?.meant ?? []), ...before];
+        parent = earlier?.parent ?? null;
+      }
+      const after = turn.meant.slice(at + 1);
+      const next = after.length < near ? this.childrenOf(turn.id) : [];
+      const branches = next.length === 0 ? [after] : next.map(({ meant }) => [...after, ...meant]);
+      for (const branch of branches) yield { before: before.slice(-near), after: branch.slice(0, near) };
+    }
+  }
+
   /** Children of `parent`, oldest first. */
   childrenOf(parent: TurnId | null): readonly Turn[] {
     return this.#children.get(parent) ?? [];

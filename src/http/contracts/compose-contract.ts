@@ -141,7 +141,7 @@ export const composeBody = z
     }),
     tool_memories: field.toolMemories.nullish().meta({
       description:
-        "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's). Default: `in_result` for the engine family `mistral` and where earlier turns of the conversation have it, else `own_message`.",
+        "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's), or keep thoughts only behind the newest one (Qwen3's, GLM's). Default: `MEMSTEM_TOOL_MEMORIES`, else `in_result` for the engine family `mistral`, in chats for models whose template wants it, and where earlier turns of the conversation have it, else `own_message`.",
     }),
     block_template: field.blockTemplate.nullish().meta({
       description:

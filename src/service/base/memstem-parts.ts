@@ -19,6 +19,7 @@ import type {
   ScopeBounds,
   SharedCache,
   TokenCounter,
+  ToolMemories,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { MemorySource } from "../../memory/memory-source.js";
@@ -36,6 +37,8 @@ export interface ComposeDefaults {
   readonly engineFamily: EngineName;
   /** Default: {@link DEFAULT_HISTORY}. */
   readonly history?: DefaultHistoryName;
+  /** Where memories stand behind tools' results. Default: as the engine family takes them. */
+  readonly toolMemories?: ToolMemories | undefined;
   /** Most tokens of a prompt, by the engine's count as far as it is reported. Default: no limit. */
   readonly maxPromptTokens?: number | null;
   /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */

@@ -138,9 +138,10 @@ export class PlanningInput {
     return history ?? this.parts.defaults.history ?? DEFAULT_HISTORY;
   }
 
-  /** Where memories go after tool results: the request's choice, else what its engine family requires. */
+  /** Where memories go after tool results: the request's choice, the configured one, or what its engine family requires. */
   #toolMemoriesOf(request: ComposeRequest) {
-    return request.toolMemories ?? this.engineOf(request).toolMemories ?? null;
+    const { toolMemories } = this.parts.defaults;
+    return request.toolMemories ?? toolMemories ?? this.engineOf(request).toolMemories ?? null;
   }
 
   #policyFor({ policy }: ComposeRequest, front: readonly Digest[], { register }: ScopeState): ScopePolicy {
