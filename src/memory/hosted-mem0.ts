@@ -47,7 +47,9 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
 
     async search({ scope, query, topK }, signal) {
       const names = sharedScope(NAME, scope);
-      const searching = { filters: filtersOf(names), topK, ...(threshold === undefined ? {} : { threshold }) };
+      const limits = { topK, ...(threshold === undefined ? {} : { threshold }) };
+      // Else the platform gives versions that it has superseded as if they held.
+      const searching = { filters: filtersOf(names), latestOnly: true, ...limits };
       const answer: unknown = await run(signal, (mem0) => mem0.search(query, searching));
       return readMem0Found(NAME, answer, names, topK);
     },

@@ -15,7 +15,7 @@ export function readMem0Found(
   scope: Mem0Scope,
   topK: number,
 ): readonly RetrievedMemory[] {
-  const read = readMem0Answer(answer, { root: "answer", badItems: "skip", belongs: belongsTo(scope) });
+  const read = readMem0Answer(answer, { root: "answer", belongs: belongsTo(scope) });
   if (read.ok) return read.memories.slice(0, topK);
   const cause = read.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
   throw new MemorySourceError(source, { kind: "unreadable", cause });
@@ -42,7 +42,7 @@ export function readMem0Added(answer: unknown, sentText: string): readonly Retri
     if (!parsed.success || !KEPT_EVENTS.has(parsed.data.event ?? "ADD")) return [];
     return [{ id: parsed.data.id, memory: parsed.data.memory ?? parsed.data.data?.memory ?? sentText }];
   });
-  const read = readMem0Answer(items, { badItems: "skip" });
+  const read = readMem0Answer(items);
   return read.ok ? read.memories : [];
 }
 

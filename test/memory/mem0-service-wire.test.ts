@@ -90,7 +90,10 @@ describe("on the wire", () => {
         "POST /v3/memories/add/",
         { messages: [{ role: "user", content: "she drinks tea" }], ...names, infer: false, metadata: { camelKey: 1 } },
       ],
-      ["POST /v3/memories/search/", { query: "tea", output_format: "v1.1", filters: names, top_k: 7, threshold: 0.2 }],
+      [
+        "POST /v3/memories/search/",
+        { query: "tea", output_format: "v1.1", filters: names, latest_only: true, top_k: 7, threshold: 0.2 },
+      ],
       [`GET /v1/memories/${found?.id}/`, undefined],
       [`DELETE /v1/memories/${found?.id}/`, undefined],
       ["DELETE /v2/entities/user/Ada%20Lovelace/", undefined],

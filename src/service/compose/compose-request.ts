@@ -53,6 +53,8 @@ export interface ComposeRequest {
   readonly historyRatio?: number | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
+  /** Items that were given among them and are no memories; absent: none. */
+  readonly unusable?: field.UnusableMemories;
   /** Ids of those that Mem0's AI SDK provider had put into the messages; absent: none. */
   readonly moved?: readonly MemoryId[];
   /** Null: the configured number. */
@@ -174,7 +176,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
   }
   const instructions: ChatMessage[] = fields.system ? [{ role: "system", content: fields.system }] : [];
   const { messages: said, memories: provided } = withoutProviderMemories([...instructions, ...asked.chat]);
-  const given = fields.memories ?? null;
+  const { usable: given, unusable } = memoriesGiven(fields);
   return {
     userId: fields.userId,
     agentId: fields.agentId ?? null,
@@ -191,6 +193,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     historyRatio: fields.historyRatio ?? null,
     memories: provided === null ? given : [...(given ?? []), ...provided],
     ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
+    ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
     topK: fields.topK ?? null,
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
     memoryBudgetRatio: fields.memoryBudgetRatio ?? null,
@@ -209,10 +212,17 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
   };
 }
 
-/** The fields of a request; chat messages may be given as such. */
-type ComposeFields = Omit<z.output<typeof composeOptions>, "messages"> & {
+/** The fields of a request; chat messages may be given as such, and memories that were checked before. */
+type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memories"> & {
   readonly messages?: GivenMessages | readonly ChatMessage[] | null | undefined;
+  readonly memories?: field.GivenMemories | readonly RetrievedMemory[] | null | undefined;
 };
+
+function memoriesGiven({
+  memories,
+}: ComposeFields): Pick<ComposeRequest, "unusable"> & { usable: ComposeRequest["memories"] } {
+  return memories != null && "usable" in memories ? memories : { usable: memories ?? null };
+}
 
 function messagesIn({ messages, format, query }: ComposeFields): GivenMessages | null {
   if (messages == null) return query == null ? null : asGiven([{ role: "user", content: query }]);

@@ -3,6 +3,7 @@ import {
   type BlockTemplates,
   DEFAULT_BLOCK_TEMPLATE,
   DEFAULT_TIME_ZONE,
+  type EndedMemory,
   type MemoryId,
   messageText,
   type RenderedMemory,
@@ -23,6 +24,8 @@ export type MemoryLookup =
       readonly found: readonly RenderedMemory[];
       /** Those whose text was truncated. */
       readonly cut?: readonly MemoryId[];
+      /** Those that no longer hold, and are not among the found ones. */
+      readonly ended?: readonly EndedMemory[];
       /** The user's id in the source, if nothing was found under it and it differs from the caller's. */
       readonly emptyUnder?: string;
     }
@@ -34,6 +37,8 @@ export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
 /** The memory source, and the maximum length of a memory. */
 export interface LookupParts {
   readonly source: MemorySource | null;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
   /** Maximum characters (UTF-16 units) of one memory's text. */
   readonly maxMemoryCharacters: number;
   /** Where a request names none. Default: {@link DEFAULT_BLOCK_TEMPLATE}, {@link DEFAULT_TIME_ZONE}. */
@@ -69,32 +74,67 @@ export async function lookUpMemories(
   }
 }
 
-/** The found memories; after a failed lookup, the scope's known memories that share words with the query. With the resulting warnings. */
-export function settleLookup(
-  lookup: MemoryLookup,
-  register: BlockRegister,
-  topK: number,
-): { readonly memories: readonly RenderedMemory[]; readonly warnings: readonly Warning[] } {
-  if ("found" in lookup) {
-    const warnings = [...cutWarnings(lookup.cut ?? []), ...scopedIdWarnings(lookup.emptyUnder, register)];
-    return { memories: lookup.found, warnings };
-  }
-  const memories = recallKnown(register, lookup.query, topK);
-  const message = `${lookup.failed.message}; composed from ${memories.length} memories known already`;
-  return { memories, warnings: [{ code: "memory_source_failed", message }] };
+/** A lookup's memories, and the resulting warnings. */
+export interface SettledLookup {
+  readonly memories: readonly RenderedMemory[];
+  readonly ended: readonly EndedMemory[];
+  readonly warnings: readonly Warning[];
 }
 
-/** The memories as their blocks give them, each within the maximum length. */
-function asBlocks(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[]): MemoryLookup {
+/**
+ * The found memories; after a failed lookup, the scope's known memories that share words with the query, and hold at `now`, in milliseconds
+ * since the epoch.
+ */
+export function settleLookup(lookup: MemoryLookup, register: BlockRegister, topK: number, now: number): SettledLookup {
+  if ("found" in lookup) {
+    const { found, cut = [], ended = [], emptyUnder } = lookup;
+    const warnings = [...cutWarnings(cut), ...endedWarnings(ended), ...scopedIdWarnings(emptyUnder, register)];
+    return { memories: found, ended, warnings };
+  }
+  register.expire(now);
+  const memories = recallKnown(register, lookup.query, topK);
+  const message = `${lookup.failed.message}; composed from ${memories.length} memories known already`;
+  return { memories, ended: [], warnings: [{ code: "memory_source_failed", message }] };
+}
+
+/** Warnings about items of a request's memories that are none. */
+export function unusableWarnings({ unusable }: Pick<ComposeRequest, "unusable">): readonly Warning[] {
+  if (unusable === undefined) return [];
+  const { count, issues } = unusable;
+  const said = issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+  return [{ code: "memory_unusable", message: `${count} of the given memories left out: ${said}` }];
+}
+
+/** The memories that hold as their blocks give them, each within the maximum length; and those that do not. */
+function asBlocks(parts: LookupParts, request: ComposeRequest, given: readonly RetrievedMemory[]): MemoryLookup {
+  const now = parts.now();
+  const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= now;
+  if (!given.some(hasEnded)) return rendered(parts, request, given);
+  const found = given.filter((memory) => !hasEnded(memory));
+  // Of the same memory twice, as of one that was deleted and added again, what holds counts.
+  const holding = new Set(found.map(({ id }) => id));
+  const ended = given
+    .filter((memory) => hasEnded(memory) && !holding.has(memory.id))
+    .map(({ id, end }): EndedMemory => ({ id, replacedBy: end?.replacedBy }));
+  return { ...rendered(parts, request, found), ended };
+}
+
+function rendered(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[]) {
   const source = request.blockTemplate ?? parts.blockTemplate ?? DEFAULT_BLOCK_TEMPLATE;
   const template = parts.templates.get(source, request.timeZone ?? parts.timeZone ?? DEFAULT_TIME_ZONE);
   const cut: MemoryId[] = [];
-  const rendered = found.map((given) => {
+  const blocks = found.map((given) => {
     const { memory, isCut } = renderMemory(template, given, parts.maxMemoryCharacters);
     if (isCut) cut.push(memory.id);
     return memory;
   });
-  return cut.length === 0 ? { found: rendered } : { found: rendered, cut };
+  return cut.length === 0 ? { found: blocks } : { found: blocks, cut };
+}
+
+function endedWarnings(ended: readonly EndedMemory[]): readonly Warning[] {
+  if (ended.length === 0) return [];
+  const message = "no longer holds, as its source says; it is not sent";
+  return [{ code: "memory_ended", message, memoryIds: ended.map(({ id }) => id) }];
 }
 
 function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {

@@ -89,7 +89,8 @@ export class PromptComposer {
   constructor(private readonly on: ComposerParts) {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
     const { blockTemplate, timeZone, topK } = defaults;
-    this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone, templates: new BlockTemplates(), topK };
+    const templates = new BlockTemplates();
+    this.#lookup = { source, now: on.parts.now, maxMemoryCharacters, blockTemplate, timeZone, templates, topK };
     const input = new PlanningInput(on.parts, on.law);
     this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, input);
     this.#drafts = new PromptDrafts(on.parts, on.tenant, on.routing, input);

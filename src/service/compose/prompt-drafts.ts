@@ -48,9 +48,10 @@ export class PromptDrafts {
   ): Promise<DraftedPrompt> {
     const stored = await this.input.past(working, request, true);
     const { scope, state } = working;
-    const { memories } = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request));
+    const now = this.parts.now();
+    const settled = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request), now);
     const said = this.input.saidIn(request, stored);
-    const input = this.input.of(state, request, said, stored, { ...retrieved, depth, memories }, this.parts.now());
+    const input = this.input.of(state, request, said, stored, { ...retrieved, ...settled, depth }, now);
     const { prompt, past, choice, replay, selection, section } = bounded(() => draftPrompt(state, input));
     const adapter = this.input.engineOf(request);
     const emitted = adapter.emit({

@@ -50,6 +50,7 @@ type NotAskedFor =
   | "engine"
   | "given"
   | "moved"
+  | "unusable"
   | "marksElsewhere"
   | "toolMemories"
   | "maxPromptTokens"

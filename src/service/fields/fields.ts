@@ -34,7 +34,7 @@ import {
   wordingProblem,
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
-import { readMem0Answer } from "../../memory/mem0-answer.js";
+import { type AnswerIssue, readMem0Answer } from "../../memory/mem0-answer.js";
 import type { InstructionPart } from "../base/call-options.js";
 
 /** Most memories in one request or of one search. */
@@ -145,20 +145,35 @@ const messageList = z
 
 export const messages = z.preprocess(cutAt(MAX_MESSAGES), messageList);
 
-/** Memories in any of Mem0's result shapes; or what is wrong with them, with the full path of each invalid field. */
+/** Memories as a request gave them. */
+export interface GivenMemories {
+  /** Best first. */
+  readonly usable: readonly RetrievedMemory[];
+  /** What is left out because it is no memory. */
+  readonly unusable: UnusableMemories;
+}
+
+/** Items of a list of memories that are none. */
+export interface UnusableMemories {
+  readonly count: number;
+  /** Of the first ones: where they stand, and what is wrong with them. Never quotes memory text. */
+  readonly issues: readonly AnswerIssue[];
+}
+
+/** Memories in any of Mem0's result shapes; or why they are no list, with the full path of the field. */
 export function memoriesIn(
   value: unknown,
-): { readonly memories: readonly RetrievedMemory[] } | readonly { readonly path?: string; readonly message: string }[] {
+): GivenMemories | readonly { readonly path?: string; readonly message: string }[] {
   const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
   if (Array.isArray(list) && list.length > MAX_MEMORIES)
     return [{ message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` }];
   const read = readMem0Answer(value, { root: "memories" });
-  return read.ok ? { memories: read.memories } : read.issues;
+  return read.ok ? { usable: read.memories, unusable: { count: read.skipped, issues: read.issues } } : read.issues;
 }
 
-export const memories = z.unknown().transform((value, context): readonly RetrievedMemory[] => {
+export const memories = z.unknown().transform((value, context): GivenMemories => {
   const read = memoriesIn(value);
-  if ("memories" in read) return read.memories;
+  if ("usable" in read) return read;
   for (const { path, message } of read)
     context.addIssue({ code: "custom", message, ...(path === undefined ? {} : { params: { field: path } }) });
   return z.NEVER;
