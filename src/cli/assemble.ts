@@ -143,6 +143,11 @@ function assembleWith(
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
+      among: {
+        appId: settings.mem0AppId ?? null,
+        filters: settings.mem0Filters ?? null,
+        showExpired: settings.mem0ShowExpired === "on",
+      },
       retention: settings.retention,
       engine: settings.engineModel,
       engineFamily: engineFamilyOf(settings),

@@ -3,7 +3,7 @@ import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
 import { LoadingError, loadOnce } from "./load-once.js";
-import { filtersOf, isOwnedBy, sharedScope, sharedUserName } from "./mem0-identity.js";
+import { filtersOf, isOwnedBy, type Mem0Search, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
 import { readMem0Added, readMem0Found } from "./mem0-results.js";
 import { checkedService, checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
@@ -45,13 +45,15 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
       await client();
     },
 
-    async search({ scope, query, topK }, signal) {
-      const names = sharedScope(NAME, scope);
+    async search(asked, signal) {
+      const search = sharedSearch(NAME, asked);
+      const { query, topK } = asked;
       const limits = { topK, ...(threshold === undefined ? {} : { threshold }) };
+      const expired = search.showExpired ? { showExpired: true } : {};
       // Else the platform gives versions that it has superseded as if they held.
-      const searching = { filters: filtersOf(names), latestOnly: true, ...limits };
+      const searching = { filters: platformFilters(search), latestOnly: true, ...limits, ...expired };
       const answer: unknown = await run(signal, (mem0) => mem0.search(query, searching));
-      return readMem0Found(NAME, answer, names, topK);
+      return readMem0Found(NAME, answer, search, topK);
     },
 
     async add(scope, memories, signal) {
@@ -98,4 +100,13 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
 
     async close() {},
   };
+}
+
+/** The platform takes one field, or one of AND, OR and NOT, at the top of filters that have conditions. */
+function platformFilters(search: Mem0Search): Record<string, unknown> {
+  const ids = filtersOf(search);
+  if (search.filters === null) return { ...ids };
+  const each = (fields: object) =>
+    Object.entries(fields).map(([name, value]: [string, unknown]) => ({ [name]: value }));
+  return { AND: [...each(ids), ...each(search.filters)] };
 }

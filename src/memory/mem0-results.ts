@@ -2,20 +2,20 @@ import { z } from "zod";
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { readMem0Answer } from "./mem0-answer.js";
-import { belongsTo, embeddedAgent, type Mem0Scope } from "./mem0-identity.js";
+import { belongsTo, embeddedAgent, type Mem0Search } from "./mem0-identity.js";
 import { type KeptMemory, MemorySourceError } from "./memory-source.js";
 
 /**
- * Reads what a provider answered to a search: at most `topK` memories of the scope, bad items and other users' left out. Throws
+ * Reads what a provider answered to a search: at most `topK` memories that it was for, bad items and other users' left out. Throws
  * {@link MemorySourceError} `unreadable` where it is no answer at all.
  */
 export function readMem0Found(
   source: string,
   answer: unknown,
-  scope: Mem0Scope,
+  search: Mem0Search,
   topK: number,
 ): readonly RetrievedMemory[] {
-  const read = readMem0Answer(answer, { root: "answer", belongs: belongsTo(scope) });
+  const read = readMem0Answer(answer, { root: "answer", belongs: belongsTo(search) });
   if (read.ok) return read.memories.slice(0, topK);
   const cause = read.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
   throw new MemorySourceError(source, { kind: "unreadable", cause });

@@ -16,6 +16,20 @@ export interface MemoryQuery {
   readonly query: string;
   /** Most memories wanted, 1 to 1,000. */
   readonly topK: number;
+  /** Which of the scope's memories. Absent: those of no run. */
+  readonly among?: MemoryChoice | undefined;
+}
+
+/** Which of a scope's memories a search is for, in Mem0's terms. */
+export interface MemoryChoice {
+  /** Only those of this run, `*`: of any. Null: those of no run. */
+  readonly runId: string | null;
+  /** Only those of this application; null: of any. */
+  readonly appId: string | null;
+  /** Conditions on metadata in Mem0's form, which name no user, agent, run or application; null: none. */
+  readonly filters: Readonly<Record<string, unknown>> | null;
+  /** Whether those are given too whose expiration date is past. */
+  readonly showExpired: boolean;
 }
 
 /** A memory to keep, for `POST /memories`. */

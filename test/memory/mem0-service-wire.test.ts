@@ -82,9 +82,18 @@ describe("on the wire", () => {
     const source = openHostedMem0({ url: server.url, apiKey: KEY, threshold: 0.2 });
     expect(await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never)).toEqual([]);
     const [found] = await source.search({ scope: odd, query: "tea", topK: 7 }, never);
+    const among = { runId: "trip", appId: null, filters: { topic: "food" }, showExpired: true };
+    await source.search({ scope: odd, query: "tea", topK: 7, among }, never).catch(() => []);
+    const narrowed = server.requests.splice(2, 1)[0]?.body;
     await source.delete(odd, found?.id ?? ("" as MemoryId), never);
     await source.deleteUser(odd, never);
     const names = { user_id: "Ada Lovelace", agent_id: "bot 7/ä" };
+    expect(narrowed).toMatchObject({
+      filters: {
+        AND: [{ user_id: names.user_id }, { agent_id: names.agent_id }, { run_id: "trip" }, { topic: "food" }],
+      },
+      show_expired: true,
+    });
     expect(server.requests.map(({ method, path, body }) => [`${method} ${path}`, body])).toEqual([
       [
         "POST /v3/memories/add/",

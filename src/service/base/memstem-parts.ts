@@ -19,7 +19,7 @@ import type {
   TokenCounter,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { MemorySource } from "../../memory/memory-source.js";
+import type { MemoryChoice, MemorySource } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
 import type { UsageLog } from "../../store/api/usage-log.js";
 
@@ -29,6 +29,8 @@ export interface ComposeDefaults {
   readonly retention: RetentionName;
   /** Memories to search for. Default: {@link DEFAULT_TOP_K}. */
   readonly topK?: number | undefined;
+  /** Which of a user's memories to search for. Default: all that belong to no run, and have not expired. */
+  readonly among?: Partial<MemoryChoice> | undefined;
   /** The cost model of the engine that prompts go to. */
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;

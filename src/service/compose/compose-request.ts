@@ -17,6 +17,7 @@ import {
   withoutProviderMemories,
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
 import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "../fields/fields.js";
@@ -59,6 +60,8 @@ export interface ComposeRequest {
   readonly moved?: readonly MemoryId[];
   /** Null: the configured number. */
   readonly topK: number | null;
+  /** Which of the user's memories to search for, where it says so; absent: the configured ones, of no run. */
+  readonly among?: Partial<MemoryChoice>;
   readonly memoryBudgetTokens: number | null;
   readonly memoryBudgetRatio: number | null;
   /** Null: the configured one. */
@@ -134,6 +137,10 @@ export const composeOptions = z.strictObject({
   memories: field.memories.optional(),
   system: field.system.nullish(),
   topK: field.topK.nullish(),
+  runId: field.mem0Name.nullish(),
+  appId: field.mem0Name.nullish(),
+  filters: field.memoryFilters.nullish(),
+  showExpired: z.boolean().nullish(),
   memoryBudgetTokens: field.memoryBudgetTokens.nullish(),
   memoryBudgetRatio: field.memoryBudgetRatio.nullish(),
   policy: field.policy.nullish(),
@@ -195,6 +202,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
     ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
     topK: fields.topK ?? null,
+    ...choiceIn(fields),
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
     memoryBudgetRatio: fields.memoryBudgetRatio ?? null,
     policy: fields.policy ?? null,
@@ -217,6 +225,17 @@ type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memorie
   readonly messages?: GivenMessages | readonly ChatMessage[] | null | undefined;
   readonly memories?: field.GivenMemories | readonly RetrievedMemory[] | null | undefined;
 };
+
+/** What a request says of which memories to search for; nothing where it says nothing. */
+function choiceIn({ runId, appId, filters, showExpired }: ComposeFields): Pick<ComposeRequest, "among"> {
+  const among = {
+    ...(runId == null ? {} : { runId }),
+    ...(appId == null ? {} : { appId }),
+    ...(filters == null ? {} : { filters }),
+    ...(showExpired == null ? {} : { showExpired }),
+  };
+  return Object.keys(among).length === 0 ? {} : { among };
+}
 
 function memoriesGiven({
   memories,

@@ -3,6 +3,7 @@ import {
   type BlockTemplates,
   DEFAULT_BLOCK_TEMPLATE,
   DEFAULT_TIME_ZONE,
+  ENDED,
   type EndedMemory,
   type MemoryId,
   messageText,
@@ -13,7 +14,7 @@ import {
   type Scope,
   type Warning,
 } from "../../core/index.js";
-import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
+import { type MemoryChoice, type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 
@@ -47,6 +48,8 @@ export interface LookupParts {
   readonly templates: BlockTemplates;
   /** Default: {@link DEFAULT_TOP_K}. */
   readonly topK?: number | undefined;
+  /** Default: all of the user's that belong to no run, and have not expired. */
+  readonly among?: Partial<MemoryChoice> | undefined;
 }
 
 /**
@@ -64,7 +67,9 @@ export async function lookUpMemories(
   const query = request.query ?? lastQuestion(request);
   if (source === null || query.trim() === "") return { found: [] };
   try {
-    const found = await source.search({ scope, query, topK: request.topK ?? parts.topK ?? DEFAULT_TOP_K }, signal);
+    const topK = request.topK ?? parts.topK ?? DEFAULT_TOP_K;
+    const among = chosen(parts.among, request.among);
+    const found = await source.search({ scope, query, topK, ...(among === null ? {} : { among }) }, signal);
     if (found.length > 0) return asBlocks(parts, request, found);
     const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
     return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };
@@ -72,6 +77,14 @@ export async function lookUpMemories(
     if (error instanceof MemorySourceError) return { failed: error, query };
     throw error;
   }
+}
+
+/** The configured choice with what a request says. The conditions of both apply. Null: nothing is chosen. */
+function chosen(configured: Partial<MemoryChoice> = {}, asked: Partial<MemoryChoice> = {}): MemoryChoice | null {
+  const { runId = null, appId = null, showExpired = false } = { ...configured, ...asked };
+  const [filters = null, more] = [configured.filters, asked.filters].filter((one) => one != null);
+  if (runId === null && appId === null && filters === null && !showExpired) return null;
+  return { runId, appId, showExpired, filters: more === undefined ? filters : { AND: [filters, more] } };
 }
 
 /** A lookup's memories, and the resulting warnings. */
@@ -108,7 +121,9 @@ export function unusableWarnings({ unusable }: Pick<ComposeRequest, "unusable">)
 /** The memories that hold as their blocks give them, each within the maximum length; and those that do not. */
 function asBlocks(parts: LookupParts, request: ComposeRequest, given: readonly RetrievedMemory[]): MemoryLookup {
   const now = parts.now();
-  const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= now;
+  const { showExpired } = { ...parts.among, ...request.among };
+  // Whoever asks for expired ones gets them, in this prompt.
+  const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
   if (!given.some(hasEnded)) return rendered(parts, request, given);
   const found = given.filter((memory) => !hasEnded(memory));
   // Of the same memory twice, as of one that was deleted and added again, what holds counts.

@@ -88,9 +88,9 @@ export class PromptComposer {
 
   constructor(private readonly on: ComposerParts) {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
-    const { blockTemplate, timeZone, topK } = defaults;
+    const { blockTemplate, timeZone, topK, among } = defaults;
     const templates = new BlockTemplates();
-    this.#lookup = { source, now: on.parts.now, maxMemoryCharacters, blockTemplate, timeZone, templates, topK };
+    this.#lookup = { source, now: on.parts.now, maxMemoryCharacters, blockTemplate, timeZone, templates, topK, among };
     const input = new PlanningInput(on.parts, on.law);
     this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, input);
     this.#drafts = new PromptDrafts(on.parts, on.tenant, on.routing, input);

@@ -179,6 +179,9 @@ export const memories = z.unknown().transform((value, context): GivenMemories =>
   return z.NEVER;
 });
 
+/** A run or an application of Mem0's, or `*` for any. */
+export const mem0Name = identifier;
+export { memoryFilters } from "./memory-filters.js";
 export const topK = z.int().min(1).max(MAX_MEMORIES);
 export const memoryBudgetTokens = z.int().min(0, "must not be negative");
 export const memoryBudgetRatio = z

@@ -67,7 +67,7 @@ const invalid: readonly (readonly [string, unknown, ...string[]])[] = [
     "messages",
   ],
   ["an unknown field", { ...good, userId: "ada" }, "userId"],
-  ["two unknown fields", { ...good, k: 3, filters: {} }, "k", "filters"],
+  ["two unknown fields", { ...good, k: 3, filter: {} }, "k", "filter"],
   ["an unknown field in annotations", { ...good, annotations: { topN: 3 } }, "annotations.topN"],
   [
     "an unknown field in the wording",
