@@ -140,6 +140,7 @@ function assembleWith(
     store,
     usage,
     source,
+    checksSource: settings.mem0Check === "on",
     defaults: {
       policy: settings.policy,
       topK: settings.topK,

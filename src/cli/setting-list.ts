@@ -108,6 +108,11 @@ export const SETTINGS = {
     "on or off: by default, give memories whose expiration date is past",
     z.enum(["on", "off"]).default("off"),
   ),
+  mem0Check: setting(
+    "MEMSTEM_MEM0_CHECK",
+    "on or off: beside each search, ask Mem0 what became of memories that the conversation was given, at most 16",
+    z.enum(["on", "off"]).default("on"),
+  ),
   policy: setting(
     "MEMSTEM_POLICY",
     `default ordering policy: ${POLICY_NAMES.join(", ")}`,

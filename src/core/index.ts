@@ -41,7 +41,7 @@ export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
 export { draftPrompt } from "./compose/epoch-draft.js";
-export { type Past, possibleSections, recallPast } from "./compose/past.js";
+export { type Past, possibleSections, recallPast, standingMemories } from "./compose/past.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type PromptHead, promptHead } from "./compose/prompt-head.js";

@@ -1,8 +1,10 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import type { MemoryId } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
 import { LoadingError, loadOnce } from "./load-once.js";
+import { currentOf, noneIfMissing } from "./mem0-current.js";
 import { filtersOf, isOwnedBy, type Mem0Search, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
 import { readMem0Added, readMem0Found } from "./mem0-results.js";
 import { checkedService, checkMemoryText } from "./mem0-service.js";
@@ -54,6 +56,11 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
       const searching = { filters: platformFilters(search), latestOnly: true, ...limits, ...expired };
       const answer: unknown = await run(signal, (mem0) => mem0.search(query, searching));
       return readMem0Found(NAME, answer, search, topK);
+    },
+
+    async current(scope, ids, signal) {
+      const get = (id: MemoryId) => run(signal, (mem0): Promise<unknown> => mem0.get(id)).catch(noneIfMissing);
+      return await currentOf(ids.filter(isPathSegment), sharedScope(NAME, { ...scope, agentId: null }), get);
     },
 
     async add(scope, memories, signal) {

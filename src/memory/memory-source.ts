@@ -50,6 +50,14 @@ export interface KeptMemory {
   readonly updatedAt: string | null;
 }
 
+/** What a source has under some ids. What it does not say anything of is in neither list. */
+export interface CurrentMemories {
+  /** As they are now. */
+  readonly kept: readonly RetrievedMemory[];
+  /** Those that it says it does not have. */
+  readonly gone: readonly MemoryId[];
+}
+
 /** Why a memory source gave no answer. */
 export type MemorySourceFailure =
   | { readonly kind: "timeout"; readonly afterMs: number }
@@ -108,6 +116,10 @@ export interface MemorySource {
   sourceUserId?(scope: Pick<Scope, "tenant" | "userId">): string;
   /** The memories most relevant to the query, best first, at most `topK`. */
   search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
+  /**
+   * What became of memories that a search found before. There where another system, which owns them, may change and delete them.
+   */
+  current?(scope: Scope, ids: readonly MemoryId[], signal: AbortSignal): Promise<CurrentMemories>;
   /**
    * Keeps new memories as they are (no extraction), one after the other; gives back those whose ids are known, in order. A source
    * that stores later (the hosted platform queues) gives back fewer, or none. When it rejects half way, the earlier ones are kept.

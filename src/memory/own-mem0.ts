@@ -1,6 +1,8 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import type { MemoryId, Scope } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { isPathSegment } from "./bounded-json.js";
+import { currentOf } from "./mem0-current.js";
 import { isOwnedBy, searchFilters, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
 import { readMem0Added, readMem0Found } from "./mem0-results.js";
 import { checkMemoryText } from "./mem0-service.js";
@@ -55,6 +57,15 @@ export function openOwnMem0(own: OwnMem0): MemorySource {
       const searching = { filters: searchFilters(search), topK, latestOnly: true as const, ...expired };
       return readMem0Found(NAME, await run(() => own.search(query, searching)), search, topK);
     },
+
+    ...(own.get === undefined
+      ? {}
+      : {
+          current: (scope: Scope, ids: readonly MemoryId[]) =>
+            currentOf(ids.filter(isPathSegment), sharedScope(NAME, { ...scope, agentId: null }), (id) =>
+              found(() => own.get?.(id)),
+            ),
+        }),
 
     async add(scope, memories, signal) {
       const { userId, agentId } = sharedScope(NAME, scope);

@@ -1,6 +1,8 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import type { MemoryId } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
+import { currentOf, noneIfMissing } from "./mem0-current.js";
 import { filtersOf, isOwnedBy, searchFilters, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
 import { readMem0Added, readMem0Found } from "./mem0-results.js";
 import { checkedService, checkMemoryText, type Mem0Service } from "./mem0-service.js";
@@ -37,6 +39,12 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
       const expired = search.showExpired ? { show_expired: true } : {};
       const body = { query, filters: searchFilters(search), top_k: topK, ...threshold, ...expired };
       return readMem0Found(NAME, await send(service, "POST", "/search", signal, body), search, topK);
+    },
+
+    async current(scope, ids, signal) {
+      const get = (id: MemoryId) =>
+        send(service, "GET", `/memories/${encodeURIComponent(id)}`, signal).catch(noneIfMissing);
+      return await currentOf(ids.filter(isPathSegment), sharedScope(NAME, { ...scope, agentId: null }), get);
     },
 
     async add(scope, memories, signal) {

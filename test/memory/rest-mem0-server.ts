@@ -28,8 +28,8 @@ export interface RestMem0Server {
   finds: readonly string[] | null;
   /** Whether it answers every request with 500. */
   isDown: boolean;
-  /** How it says that there is no such memory: newer versions with 404, older ones with null. */
-  missing: 404 | null;
+  /** How it says that there is no such memory: newer versions with 404, older ones with null; or that it has no route for one. */
+  missing: 404 | null | "no route";
   readonly requests: Mem0Request[];
 }
 
@@ -38,7 +38,7 @@ export function restMem0Server(): RestMem0Server {
   let url = "";
   const memories = new Map<string, ServedMemory>();
   const requests: Mem0Request[] = [];
-  const state = { finds: null as readonly string[] | null, isDown: false, missing: 404 as 404 | null };
+  const state = { finds: null as readonly string[] | null, isDown: false, missing: 404 as RestMem0Server["missing"] };
 
   const answerTo = ({ method, path }: Mem0Request): readonly [number, unknown] => {
     if (state.isDown) return [500, { detail: "down" }];
@@ -47,7 +47,7 @@ export function restMem0Server(): RestMem0Server {
       return [200, { results: found }];
     }
     const id = /^\/memories\/([^/?]+)$/.exec(path)?.[1];
-    if (id === undefined || method !== "GET") return [404, { detail: "Not Found" }];
+    if (id === undefined || method !== "GET" || state.missing === "no route") return [404, { detail: "Not Found" }];
     const memory = memories.get(decodeURIComponent(id));
     if (memory !== undefined) return [200, memory];
     return state.missing === 404 ? [404, { detail: "Memory not found" }] : [200, null];

@@ -134,6 +134,11 @@ export class BlockRegister {
   /** A block's text in the form in which it is compared with others. */
   comparedOf = (label: Label): ComparedText => this.#compared.of(label, this.textOf(label));
 
+  /** The memories that a search found and whose current text is this block's. */
+  foundWith(label: Label): readonly MemoryId[] {
+    return this.#memories.foundWith(label);
+  }
+
   /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
     return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
@@ -160,7 +165,7 @@ export class BlockRegister {
     const sharing: MemoryId[] = [];
     const conflicting: MemoryId[] = [];
     const forgotten: MemoryId[] = [];
-    for (const [rank, { id, text, rendered, end }] of memories.entries()) {
+    for (const [rank, { id, text, rendered, end, found }] of memories.entries()) {
       if (this.#forgotten.has(id)) {
         forgotten.push(id);
         continue;
@@ -175,6 +180,7 @@ export class BlockRegister {
         seen.set(id, block.label);
         this.#setCurrent(id, block.label, rendered);
         this.#memories.setUntil(id, end?.until);
+        if (found === true) this.#memories.setFound(id);
         if (blocks.has(block.label)) sharing.push(id);
       } else {
         conflicting.push(id);

@@ -45,6 +45,8 @@ export interface MemoryVersion {
   readonly label: Label;
   /** Whether this is the memory's current text. */
   readonly current: boolean;
+  /** On the current version: whether a search found the memory, which its source can be asked about then. Absent: no. */
+  readonly found?: true;
   /** On the current version: when the memory ceases to hold, in milliseconds since the epoch. Absent: it is not known to. */
   readonly until?: number | undefined;
   /** Absent: the block's text is the memory's own. */
@@ -122,6 +124,8 @@ export interface RenderedMemory {
   readonly rendered?: RenderedWords | undefined;
   /** Absent: it holds. */
   readonly end?: MemoryEnd | undefined;
+  /** Whether a search found it. Absent: a request brought it, or it is recalled. */
+  readonly found?: true;
 }
 
 /** A memory that no longer holds, and the one that took its place. */

@@ -14,6 +14,8 @@ interface Versions {
   current: Label;
   /** Where the words stand in the only version; meaningless where there is a table. */
   rendered: RenderedWords | undefined;
+  /** Whether a search found the memory. */
+  isFound: boolean;
   /** All versions, in the order in which they came; null while there is one. */
   table: Map<Label, RenderedWords | undefined> | null;
 }
@@ -28,10 +30,24 @@ export class MemoryVersions {
   readonly #untils = new Map<MemoryId, number>();
 
   constructor(stored: readonly MemoryVersion[]) {
-    for (const { memoryId, label, current, rendered, until } of stored) {
+    for (const { memoryId, label, current, rendered, found, until } of stored) {
       this.#hold(memoryId, label, current, rendered);
+      if (found === true) this.#found(memoryId);
       if (until !== undefined) this.#untils.set(memoryId, until);
     }
+  }
+
+  /** Remembers that a search found a known memory. */
+  setFound(id: MemoryId): void {
+    if (this.#found(id)) this.#dirty.add(id);
+  }
+
+  /** The memories that a search found and whose current text is this block's. */
+  foundWith(label: Label): MemoryId[] {
+    return this.holdersOf(label).filter((id) => {
+      const versions = this.#versions.get(id);
+      return versions?.isFound === true && versions.current === label;
+    });
   }
 
   /** When a memory ceases to hold, in milliseconds since the epoch; undefined: it is not known to. */
@@ -181,7 +197,8 @@ export class MemoryVersions {
     return labelsIn(versions).map((label) => {
       const current = label === versions.current;
       const until = current ? this.#untils.get(memoryId) : undefined;
-      const row = { memoryId, label, current, ...(until === undefined ? {} : { until }) };
+      const found = current && versions.isFound ? { found: true as const } : {};
+      const row = { memoryId, label, current, ...found, ...(until === undefined ? {} : { until }) };
       const rendered = this.renderedOf(memoryId, label);
       return rendered === undefined ? row : { ...row, rendered };
     });
@@ -194,7 +211,7 @@ export class MemoryVersions {
 
   #hold(id: MemoryId, label: Label, current: boolean, rendered: RenderedWords | undefined): void {
     const versions = this.#versions.get(id);
-    if (versions === undefined) this.#versions.set(id, { current: label, rendered, table: null });
+    if (versions === undefined) this.#versions.set(id, { current: label, rendered, isFound: false, table: null });
     else if (versions.table === null && versions.current === label) versions.rendered = rendered;
     else {
       versions.table ??= new Map([[versions.current, versions.rendered]]);
@@ -204,6 +221,14 @@ export class MemoryVersions {
     const holders = this.#holders.get(label);
     if (holders instanceof Set) holders.add(id);
     else if (holders !== id) this.#holders.set(label, holders === undefined ? id : new Set([holders, id]));
+  }
+
+  /** Whether that was not known. */
+  #found(id: MemoryId): boolean {
+    const versions = this.#versions.get(id);
+    if (versions === undefined || versions.isFound) return false;
+    versions.isFound = true;
+    return true;
   }
 
   #remove(id: MemoryId): void {

@@ -34,6 +34,8 @@ import { type Selection, type SelectionInput, selectBlocks } from "./selection.j
 export interface ComposeInput extends PastInput, SelectionInput {
   /** In relevance order, best first. */
   readonly memories: readonly RenderedMemory[];
+  /** Texts of known memories as they are now, which the request does not ask for. Default: none. */
+  readonly changed?: readonly RenderedMemory[] | undefined;
   /** Those of which their source says that they no longer hold. Default: none. */
   readonly ended?: readonly EndedMemory[] | undefined;
   /** Decides what the engine should have evicted by `now`. */
@@ -139,6 +141,7 @@ export function draftWith(
   if (recalled.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
   input.residency.expire(index, input.now);
   register.expire(input.now);
+  register.resolve(input.changed ?? []);
   const retrieved = register.resolve(input.memories);
   register.withdraw(input.ended ?? []);
   const begun =

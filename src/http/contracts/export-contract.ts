@@ -19,7 +19,7 @@ const tables = z
     }),
     memory_versions: rows.meta({
       description:
-        "Which memory has or had which block's text. Label 0: it no longer holds. `until`: when it ceases to, in milliseconds since 1970.",
+        "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `until`: when it ceases to, in milliseconds since 1970.",
     }),
     index_nodes: rows.meta({ description: "The context index: block sequences that were served, and when." }),
     ordering_rows: rows.meta({ description: "State of ordering policies." }),

@@ -63,6 +63,8 @@ export interface MemstemParts {
   readonly usage?: UsageLog | undefined;
   /** Null: each request brings its memories. Has a time-out of its own. */
   readonly source: MemorySource | null;
+  /** Whether the source is asked what became of memories that a conversation has from it. Default: where it can be. */
+  readonly checksSource?: boolean;
   readonly defaults: ComposeDefaults;
   /** The adapter of every engine family. */
   readonly engines: Readonly<Record<EngineName, EngineAdapter>>;

@@ -38,6 +38,7 @@ export interface Retrieved {
 /** What of it, and of the memories found, is input of the core. */
 interface FoundMemories extends Pick<Retrieved, "front"> {
   readonly memories: ComposeInput["memories"];
+  readonly changed?: ComposeInput["changed"];
   readonly ended?: ComposeInput["ended"];
   readonly depth: Depth | null;
 }
@@ -84,13 +85,14 @@ export class PlanningInput {
     request: ComposeRequest,
     { messages, historyTerms }: Pick<SaidMessages, "messages" | "historyTerms">,
     { conversation, isOurs, recalled }: StoredPast,
-    { memories, ended, front, depth }: FoundMemories,
+    { memories, changed, ended, front, depth }: FoundMemories,
     now: number,
   ): ComposeInput {
     // Field by field: a copy of the request would take longer than all else here.
     const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
     return {
       memories,
+      changed,
       ended,
       conversation,
       messages,

@@ -3,8 +3,10 @@ import {
   type Depth,
   type Digest,
   draftPrompt,
+  type MemoryId,
   NOTHING_INJECTED,
   promptHead,
+  standingMemories,
 } from "../../core/index.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
@@ -74,6 +76,14 @@ export class PromptDrafts {
     const { ordering, fresh, due } = selection;
     const noLogprobs = adapter.noLogprobs ?? null;
     return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs, watch: working.watch() };
+  }
+
+  /** The memories of the source that earlier turns of the request's conversation gave, as far as they are current. */
+  async standing(working: WorkingScope, request: ComposeRequest): Promise<readonly MemoryId[]> {
+    const past = await this.input.readPast(working, request);
+    const { state } = working;
+    const said = this.input.saidIn(request, past);
+    return standingMemories(state, this.input.of(state, request, said, past, NOTHING_FOUND, this.parts.now()));
   }
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
