@@ -7,7 +7,7 @@ import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATA
 import { Erasure } from "./erasure.js";
 import { loadOnce } from "./load-once.js";
 import { embeddedScope, embeddedSearch, embeddedUserName, isOwnedBy, searchFilters } from "./mem0-identity.js";
-import { readMem0Added, readMem0Found, readMem0Kept } from "./mem0-results.js";
+import { readMem0Added, readMem0Kept, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText, similarityThreshold } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 
@@ -115,10 +115,11 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
       if (query.trim() === "") return [];
       const search = embeddedSearch(asked);
       const { showExpired } = search;
-      const limits = { topK, showExpired, ...(threshold === undefined ? {} : { threshold }) };
+      const limits = { showExpired, ...(threshold === undefined ? {} : { threshold }) };
       const searching = { filters: searchFilters(search), ...limits };
-      const answer = await call(signal, (mem0) => mem0.search(query.slice(0, MAX_QUERY_CHARACTERS), searching));
-      return readMem0Found(NAME, answer, search, topK);
+      const seen = query.slice(0, MAX_QUERY_CHARACTERS);
+      const ask = (most: number) => call(signal, (mem0) => mem0.search(seen, { ...searching, topK: most }));
+      return await searchMem0(NAME, search, topK, ask);
     },
 
     async add(scope, memories, signal) {

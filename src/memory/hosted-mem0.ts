@@ -6,7 +6,7 @@ import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-cl
 import { LoadingError, loadOnce } from "./load-once.js";
 import { currentOf, noneIfMissing } from "./mem0-current.js";
 import { filtersOf, isOwnedBy, type Mem0Search, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
-import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkedService, checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 
@@ -50,12 +50,12 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
     async search(asked, signal) {
       const search = sharedSearch(NAME, asked);
       const { query, topK } = asked;
-      const limits = { topK, ...(threshold === undefined ? {} : { threshold }) };
+      const limits = threshold === undefined ? {} : { threshold };
       const expired = search.showExpired ? { showExpired: true } : {};
       // Else the platform gives versions that it has superseded as if they held.
       const searching = { filters: platformFilters(search), latestOnly: true, ...limits, ...expired };
-      const answer: unknown = await run(signal, (mem0) => mem0.search(query, searching));
-      return readMem0Found(NAME, answer, search, topK);
+      const ask = (most: number) => run(signal, (mem0) => mem0.search(query, { ...searching, topK: most }));
+      return await searchMem0(NAME, search, topK, ask);
     },
 
     async current(scope, ids, signal) {

@@ -6,6 +6,8 @@ import { foundTextProblem, unstorable } from "../core/text/storable-text.js";
 import { mem0End } from "./mem0-end.js";
 import { mem0Fields } from "./mem0-fields.js";
 
+export { mem0End } from "./mem0-end.js";
+
 /** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
 export interface AnswerIssue {
   readonly path: string;

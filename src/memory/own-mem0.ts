@@ -4,7 +4,7 @@ import { append } from "../core/text/lists.js";
 import { isPathSegment } from "./bounded-json.js";
 import { currentOf } from "./mem0-current.js";
 import { isOwnedBy, searchFilters, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
-import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 
@@ -54,8 +54,9 @@ export function openOwnMem0(own: OwnMem0): MemorySource {
       const search = sharedSearch(NAME, asked);
       const { query, topK } = asked;
       const expired = search.showExpired ? { showExpired: true as const } : {};
-      const searching = { filters: searchFilters(search), topK, latestOnly: true as const, ...expired };
-      return readMem0Found(NAME, await run(() => own.search(query, searching)), search, topK);
+      const searching = { filters: searchFilters(search), latestOnly: true as const, ...expired };
+      const ask = (most: number) => run(() => own.search(query, { ...searching, topK: most }));
+      return await searchMem0(NAME, search, topK, ask);
     },
 
     ...(own.get === undefined

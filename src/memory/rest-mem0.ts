@@ -4,7 +4,7 @@ import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
 import { currentOf, noneIfMissing } from "./mem0-current.js";
 import { filtersOf, isOwnedBy, searchFilters, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
-import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkedService, checkMemoryText, type Mem0Service } from "./mem0-service.js";
 import type { MemorySource } from "./memory-source.js";
 
@@ -37,8 +37,9 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
       const search = sharedSearch(NAME, asked);
       const { query, topK } = asked;
       const expired = search.showExpired ? { show_expired: true } : {};
-      const body = { query, filters: searchFilters(search), top_k: topK, ...threshold, ...expired };
-      return readMem0Found(NAME, await send(service, "POST", "/search", signal, body), search, topK);
+      const body = { query, filters: searchFilters(search), ...threshold, ...expired };
+      const ask = (top_k: number) => send(service, "POST", "/search", signal, { ...body, top_k });
+      return await searchMem0(NAME, search, topK, ask);
     },
 
     async current(scope, ids, signal) {

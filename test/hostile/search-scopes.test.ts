@@ -89,6 +89,17 @@ describe("a search", () => {
     }
   });
 
+  it("asks for more where memories of runs took the place of the others, once", async () => {
+    const runs = Array.from({ length: 8 }, (_, n) => ({ ...ofTrip, id: `trip-${n}`, memory: `Trip ${n} went well.` }));
+    mem0.memories.clear();
+    for (const memory of [...runs, general, ofApp]) mem0.memories.set(memory.id, memory);
+    const { blocks } = await compose({ top_k: 3 });
+    expect(blocks.map(({ memory_id }) => memory_id).sort()).toEqual(["app", "general"]);
+    expect(searches().map(({ top_k }) => top_k)).toEqual([3, 12]);
+    await compose({ top_k: 20 });
+    expect(searches()).toHaveLength(3);
+  });
+
   it("is narrowed from every door", async () => {
     const asked = { run_id: "trip", filters: { topic: "food" }, show_expired: true };
     await app.send("POST", "/compose/batch", { requests: [{ user_id: "ada", query: "What?", ...asked }] });

@@ -40,11 +40,12 @@ export function restMem0Server(): RestMem0Server {
   const requests: Mem0Request[] = [];
   const state = { finds: null as readonly string[] | null, isDown: false, missing: 404 as RestMem0Server["missing"] };
 
-  const answerTo = ({ method, path }: Mem0Request): readonly [number, unknown] => {
+  const answerTo = ({ method, path, body }: Mem0Request): readonly [number, unknown] => {
     if (state.isDown) return [500, { detail: "down" }];
     if (method === "POST" && path === "/search") {
       const found = (state.finds ?? [...memories.keys()]).flatMap((id) => memories.get(id) ?? []);
-      return [200, { results: found }];
+      const most = typeof body["top_k"] === "number" ? body["top_k"] : 100;
+      return [200, { results: found.slice(0, most) }];
     }
     const id = /^\/memories\/([^/?]+)$/.exec(path)?.[1];
     if (id === undefined || method !== "GET" || state.missing === "no route") return [404, { detail: "Not Found" }];
