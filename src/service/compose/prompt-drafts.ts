@@ -53,7 +53,7 @@ export class PromptDrafts {
     const now = this.parts.now();
     const settled = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request), now);
     const said = this.input.saidIn(request, stored);
-    const input = this.input.of(state, request, said, stored, { ...retrieved, ...settled, depth }, now);
+    const input = this.input.of(working, request, said, stored, { ...retrieved, ...settled, depth }, now);
     const { prompt, past, choice, replay, selection, section } = bounded(() => draftPrompt(state, input));
     const adapter = this.input.engineOf(request);
     const emitted = adapter.emit({
@@ -83,7 +83,7 @@ export class PromptDrafts {
     const past = await this.input.readPast(working, request);
     const { state } = working;
     const said = this.input.saidIn(request, past);
-    return standingMemories(state, this.input.of(state, request, said, past, NOTHING_FOUND, this.parts.now()));
+    return standingMemories(state, this.input.of(working, request, said, past, NOTHING_FOUND, this.parts.now()));
   }
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
@@ -95,7 +95,7 @@ export class PromptDrafts {
     const said = this.input.saidIn(request, past);
     // What a window's prompt begins with depends on its memories.
     if (said.historyTerms?.window != null) return null;
-    const head = promptHead(state, this.input.of(state, request, said, past, NOTHING_FOUND, this.parts.now()));
+    const head = promptHead(state, this.input.of(working, request, said, past, NOTHING_FOUND, this.parts.now()));
     if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
     const { messages, fields, headers } = this.input.engineOf(request).emit(
@@ -122,6 +122,6 @@ export class PromptDrafts {
     const past = await this.input.readPast(working, request);
     const { state } = working;
     const said = this.input.saidIn(request, past);
-    return knownTexts(state, this.input.of(state, request, said, past, NOTHING_FOUND, this.parts.now()), texts);
+    return knownTexts(state, this.input.of(working, request, said, past, NOTHING_FOUND, this.parts.now()), texts);
   }
 }
