@@ -125,7 +125,6 @@ export const composeBody = z
       .nullish()
       .meta({ description: "Search only memories of this application of Mem0's. Default: `MEMSTEM_MEM0_APP_ID`." }),
     filters: field.memoryFilters.nullish().meta({
-      anyOf: [{ type: "object" }, { type: "null" }],
       description:
         'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMSTEM_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
     }),

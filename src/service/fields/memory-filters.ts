@@ -21,7 +21,7 @@ const IDENTITIES: ReadonlySet<string> = new Set([
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What is wrong with filters, phrased as the end of a sentence whose subject is the field; null for none. Never quotes a value. */
-export function memoryFiltersProblem(filters: unknown): string | null {
+function memoryFiltersProblem(filters: unknown): string | null {
   const conditions = { left: MAX_CONDITIONS };
   return problemIn(filters, conditions, MAX_FILTER_NESTING);
 }
@@ -87,9 +87,9 @@ function isObject(value: unknown): value is Fields {
 }
 
 /** Conditions on memories, in Mem0's form. */
-export const memoryFilters = z.unknown().transform((filters, context): Fields => {
-  const problem = memoryFiltersProblem(filters);
-  if (problem === null) return filters as Fields;
-  context.addIssue({ code: "custom", message: problem });
-  return z.NEVER;
-});
+export const memoryFilters = z
+  .record(z.string(), z.unknown(), "must be an object of conditions")
+  .superRefine((filters, context) => {
+    const problem = memoryFiltersProblem(filters);
+    if (problem !== null) context.addIssue({ code: "custom", message: problem });
+  });
