@@ -143,9 +143,15 @@ function assembleWith(
     store,
     usage,
     source,
+    checksSource: settings.mem0Check === "on",
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
+      among: {
+        appId: settings.mem0AppId ?? null,
+        filters: settings.mem0Filters ?? null,
+        showExpired: settings.mem0ShowExpired === "on",
+      },
       retention: settings.retention,
       engine: engineModelOf(settings),
       engineFamily: engineFamilyOf(settings),

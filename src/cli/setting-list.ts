@@ -18,10 +18,10 @@ import {
 } from "../core/index.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
-import { workers } from "../service/fields/fields.js";
+import { mem0Name, workers } from "../service/fields/fields.js";
 import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";
 import { headerName, identitySources, sessionRouter } from "./session-settings.js";
-import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
+import { adaptiveDepth, engineModel, escapedMarkers, memoryFilters } from "./structured-settings.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
 interface Setting<S extends z.ZodType> {
@@ -91,6 +91,26 @@ export const SETTINGS = {
     "MEMSTEM_MEM0_THRESHOLD",
     "minimum similarity of memories to the query, 0 to 1; default: Mem0's own",
     z.coerce.number("must be a number").min(0).max(1).optional(),
+  ),
+  mem0AppId: setting(
+    "MEMSTEM_MEM0_APP_ID",
+    "application of Mem0's whose memories are searched where a request names none; default: any",
+    mem0Name.optional(),
+  ),
+  mem0Filters: setting(
+    "MEMSTEM_MEM0_FILTERS",
+    'conditions of every search in Mem0\'s form, as JSON, such as {"topic": "food"}; default: none',
+    memoryFilters.optional(),
+  ),
+  mem0ShowExpired: setting(
+    "MEMSTEM_MEM0_SHOW_EXPIRED",
+    "on or off: by default, give memories whose expiration date is past",
+    z.enum(["on", "off"]).default("off"),
+  ),
+  mem0Check: setting(
+    "MEMSTEM_MEM0_CHECK",
+    "on or off: beside each search, ask Mem0 what became of memories that the conversation was given, at most 16",
+    z.enum(["on", "off"]).default("on"),
   ),
   policy: setting(
     "MEMSTEM_POLICY",

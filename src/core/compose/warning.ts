@@ -13,6 +13,8 @@ export interface Warning {
     | "provider_memories_moved"
     | "memory_conflict"
     | "memory_forgotten"
+    | "memory_unusable"
+    | "memory_ended"
     | "history_diverged"
     | "history_erased"
     | "answer_missing"

@@ -5,6 +5,7 @@
  * later prompts keep of it (retention).
  */
 
+import { WITHDRAWN } from "../blocks/context-block.js";
 import { SeenRetrievals } from "../blocks/seen-retrievals.js";
 import { type Injection, isEmptyInjection } from "../prompt/injection.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
@@ -276,7 +277,7 @@ function continuesByBytes({ given }: Turn, { digests }: MeantMessages, at: numbe
 export interface Standing {
   /** Labels whose text is in the prompt. */
   readonly given: ReadonlySet<Label>;
-  /** Labels that the prompt declares superseded, with their successors. */
+  /** Labels that the prompt declares superseded, with their successors; {@link WITHDRAWN} where it says that they no longer hold. */
   readonly replaced: ReadonlyMap<Label, Label>;
 }
 
@@ -298,6 +299,7 @@ export function standingOf(injections: Iterable<Injection>): Standing {
     }
     for (const annotation of annotations) {
       if (annotation.kind === "restored") takePlace(annotation.label, annotation.replaces);
+      if (annotation.kind === "withdrawn") for (const old of annotation.labels) replaced.set(old, WITHDRAWN);
     }
   }
   return { given, replaced };
