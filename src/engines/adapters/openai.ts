@@ -26,7 +26,7 @@ const MARKABLE = new Set(["image_url", "input_audio", "file"]);
 
 const style: BreakpointStyle = {
   field: MARK,
-  mark: { mode: "explicit" },
+  markBetween: () => ({ mode: "explicit" }),
   limits: OPENAI_LIMITS,
   canMark: ({ role }: ChatMessage, part: ContentPart) =>
     role !== "assistant" &&

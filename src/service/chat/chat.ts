@@ -5,7 +5,6 @@
  */
 
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
-import { marksBehind } from "../../engines/anthropic/messages-as-chat.js";
 import { OutdatedCallError } from "../../engines/upstream/sending.js";
 import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
@@ -259,7 +258,7 @@ export class Chat {
       ...compose,
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
-      marksElsewhere: anthropicMarksElsewhere(body) + marksBehind(compose.messages),
+      marksElsewhere: anthropicMarksElsewhere(body),
       // A prompt that was refused is not kept waiting again; others have time left to be composed.
       scheduleMs: isRepeated ? 0 : Math.min(compose.scheduleMs ?? timeoutMs / 2, timeoutMs / 2),
     };

@@ -3,7 +3,7 @@ import type { ObservedCompose } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
-import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
+import { answerAgain, type ComposeAnswer, composeAnswer, saidNow } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { settleLookup } from "./memory-lookup.js";
 import { plannedReuse } from "./planned-reuse.js";
@@ -136,7 +136,8 @@ export class PromptPlanner {
     return {
       prompt: request.prompt,
       engine: this.input.engineOf(request),
-      marksElsewhere: request.marksElsewhere ?? 0,
+      marksElsewhere: request.marksElsewhere,
+      said: saidNow(request),
       given: request.given ?? null,
       cacheSecret: this.tenant.cacheSecret,
     };

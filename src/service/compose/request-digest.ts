@@ -51,6 +51,7 @@ type NotAskedFor =
   | "given"
   | "moved"
   | "marksElsewhere"
+  | "sentNow"
   | "toolMemories"
   | "maxPromptTokens"
   | "acceptedTokens"
