@@ -35,8 +35,8 @@ export interface AdapterPrompt {
   readonly requestId: RequestId;
   /** Opaque and stable, one per tenant: keeps caches apart (vLLM's `cache_salt`). */
   readonly tenantKey: string;
-  /** Opaque and stable, one per scope: routes a user's prompts to one replica (`prompt_cache_key`). */
-  readonly scopeKey: string;
+  /** Opaque and stable, one per scope: routes a user's prompts to one replica (`prompt_cache_key`). Null: nobody is named. */
+  readonly scopeKey: string | null;
   readonly messages: readonly ChatMessage[];
   /** Indexes of messages whose ends are expected to end prefixes of later prompts, most useful first. */
   readonly reusableMessages: readonly number[];

@@ -7,6 +7,7 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
+import { getPath } from "hono/utils/url";
 import type { ApiKeys } from "../../service/base/api-key.js";
 import { BusyUserError, InvalidRequestError } from "../../service/base/errors.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
@@ -39,6 +40,7 @@ import { securityHeaders } from "../guards/security-headers.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { BodyShareError, isFault, problemOf, SlowBodyError } from "../problems/problem.js";
 import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
+import { namedByPath, pathBehindBase } from "../requests/base-url.js";
 import {
   BATCH_PATH,
   COMPOSE_PATH,
@@ -137,6 +139,7 @@ export interface HttpSurface {
 export function createApp(parts: HttpParts): HttpSurface {
   const { isStopping, corsOrigins } = parts;
   const app = new OpenAPIHono<HttpEnvironment>({
+    getPath: (request) => pathBehindBase(getPath(request)),
     defaultHook: (result) => {
       if (!result.success) throw new InvalidRequestError(fieldIssues(result.error));
     },
@@ -192,6 +195,11 @@ export function createApp(parts: HttpParts): HttpSurface {
     rejectAmbiguous(),
   ];
   for (const guard of guards) app.use(guarded(guard));
+  // On every path below a base URL, also where nobody asks whom it names.
+  app.use((c, next) => {
+    if (isOpenAiPath(c.req.path)) namedByPath(c.req.url);
+    return next();
+  });
   const pretty = prettyJSON({ space: 2 });
   const { maxBodyBytes: maxBytes, bodyRate: rate, clock, onFault } = parts;
   const body = { maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") };

@@ -31,7 +31,7 @@ export { chatOfMessages } from "../../engines/anthropic/messages-as-chat.js";
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
 export { MESSAGES } from "./chat-format.js";
-export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
+export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */

@@ -208,9 +208,16 @@ export function enginePrompt(
   };
 }
 
-/** An engine adapter's view of messages that were not composed: only the cache keys, which separate tenants' caches. */
-export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): AdapterPrompt {
-  const keys = { tenantKey: tenantKeyOf(cacheSecret), scopeKey: scopeKeyOf(scope, cacheSecret) };
+/**
+ * An engine adapter's view of messages that were not composed: only the cache keys, which separate tenants' caches.
+ *
+ * @param scope null: the request names nobody
+ */
+export function plainPrompt(requestId: RequestId, scope: Scope | null, cacheSecret: string): AdapterPrompt {
+  const keys = {
+    tenantKey: tenantKeyOf(cacheSecret),
+    scopeKey: scope === null ? null : scopeKeyOf(scope, cacheSecret),
+  };
   return { requestId, ...keys, messages: [], reusableMessages: [] };
 }
 

@@ -29,7 +29,7 @@ import type { MemstemParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import { LiveSchedule } from "../batch/live-schedule.js";
-import type { ChatComposer } from "../chat/chat-request.js";
+import { type ChatComposer, NOBODY } from "../chat/chat-request.js";
 import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "../compose/compose-answer.js";
 import type { ComposeHooks } from "../compose/compose-hooks.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
@@ -425,7 +425,8 @@ export class Memstem {
       sessionKey: (userId, agentId, conversationId) =>
         sessionKeyOf(this.#jobs.scopeOf(userId, agentId), conversationId, this.tenant.cacheSecret),
       fieldsWithoutPrompt: (userId, agentId, engine) => {
-        const prompt = plainPrompt(newRequestId(), this.#jobs.scopeOf(userId, agentId), this.tenant.cacheSecret);
+        const scope = userId === NOBODY ? null : this.#jobs.scopeOf(userId, agentId);
+        const prompt = plainPrompt(newRequestId(), scope, this.tenant.cacheSecret);
         return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
       },
     };
