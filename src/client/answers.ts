@@ -11,7 +11,7 @@ import type { UsageRow } from "./usage-row.js";
 /** One request of a batch. Workers are named for all of them, and none waits to be scheduled. */
 export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<
   ComposeOptions<M>,
-  "workers" | "scheduleMs"
+  "workers" | "scheduleMs" | "dryRun" | "recordUsage"
 > & {
   /** Higher priorities first. Default: 0. */
   readonly priority?: number | null | undefined;

@@ -28,7 +28,7 @@ const HEADERS = {
 
 /** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
 export const chatSettings = composeBody
-  .omit({ messages: true, format: true, prompt: true, system: true })
+  .omit({ messages: true, format: true, prompt: true, system: true, dry_run: true, record_usage: true })
   .extend({
     user_id: field.userId.nullish().meta({
       description: "Whose memories. Alternatively the header `X-Memstem-User`. Default: the body's `user`.",

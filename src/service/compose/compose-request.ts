@@ -61,6 +61,10 @@ export interface ComposeRequest {
   readonly engine: EngineName | null;
   /** The caller's cache marks outside the messages in the request to the engine, for example on tools. Default: none. */
   readonly marksElsewhere?: MarksElsewhere;
+  /** Whether it only looks: nothing of its prompt stays. Default: no. */
+  readonly dryRun?: boolean;
+  /** Whether observers are told of its prompt. Default: yes. */
+  readonly recordUsage?: boolean;
   /** How many of the messages, the last ones, the caller sends now; those before them are remembered. Default: all. */
   readonly sentNow?: number;
   /** Where memories go after a tool's result; null: as the engine family requires, or as before in the conversation. */
@@ -141,6 +145,8 @@ export const composeOptions = z.strictObject({
   workers: field.workers.nullish(),
   scheduleMs: field.milliseconds.nullish(),
   prompt: z.boolean().nullish(),
+  dryRun: z.boolean().nullish(),
+  recordUsage: z.boolean().nullish(),
 });
 
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
@@ -200,6 +206,8 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     workers: fields.workers ?? null,
     scheduleMs: fields.scheduleMs ?? null,
     prompt: fields.prompt ?? false,
+    ...(fields.dryRun === true ? { dryRun: true } : {}),
+    ...(fields.recordUsage === false ? { recordUsage: false } : {}),
   };
 }
 

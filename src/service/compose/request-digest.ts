@@ -52,6 +52,8 @@ type NotAskedFor =
   | "moved"
   | "marksElsewhere"
   | "sentNow"
+  | "dryRun"
+  | "recordUsage"
   | "toolMemories"
   | "maxPromptTokens"
   | "acceptedTokens"
