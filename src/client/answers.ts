@@ -147,8 +147,10 @@ export interface ExportedData {
 
 /** The service's state. */
 export interface Health {
-  readonly status: "ok" | "stopping";
+  readonly status: "ok" | "degraded" | "stopping";
   readonly version: string;
   /** The memory source's name; null: none is configured. */
   readonly source: string | null;
+  /** What failed when it was last asked; absent: nothing. `since`: milliseconds since the epoch. */
+  readonly degraded?: readonly { readonly part: string; readonly reason: string; readonly since: number }[];
 }

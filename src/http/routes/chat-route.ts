@@ -226,7 +226,15 @@ function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair
       : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies HeaderPair]),
     ...(composed.worker === undefined ? [] : [["x-memstem-worker", composed.worker] satisfies HeaderPair]),
     ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies HeaderPair]),
+    ...sourceFailure(composed),
   ];
+}
+
+/** Why memories could not be searched for, in characters that a header can carry. */
+function sourceFailure({ warnings }: NonNullable<ProxiedAnswer["composed"]>): HeaderPair[] {
+  const failed = warnings.find(({ code }) => code === "memory_source_failed");
+  if (failed === undefined) return [];
+  return [["x-memstem-source-failure", failed.message.replace(/[^\x20-\x7e]/g, "?")]];
 }
 
 /**

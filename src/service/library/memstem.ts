@@ -22,6 +22,7 @@ import {
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
+import { DegradedParts } from "../base/degraded-parts.js";
 import { NotFoundError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import { type MemstemObserver, Observers } from "../base/memstem-observer.js";
@@ -44,6 +45,7 @@ import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
 import { StoredResponses } from "../records/stored-responses.js";
 import { type UserExport, UserRecords, type UserUsage } from "../records/user-records.js";
+import { watchedSource } from "../records/watched-source.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
@@ -68,6 +70,7 @@ interface SharedWork {
   /** Theirs. */
   readonly schedules: Set<LiveSchedule>;
   readonly observers: Observers;
+  readonly degraded: DegradedParts;
   usage: RecordedUsage | null;
 }
 
@@ -95,6 +98,7 @@ export type MemstemOfAll = Pick<
   | "recordUsage"
   | "recorded"
   | "sourceName"
+  | "degraded"
   | "load"
   | "timeLaw"
   | "ping"
@@ -130,9 +134,13 @@ export class Memstem {
     private readonly tenant: Tenant = DEFAULT_TENANT,
     shared?: SharedWork,
   ) {
+    const observers = shared?.observers ?? new Observers();
+    const degraded = shared?.degraded ?? new DegradedParts(observers, given.now);
     // Another tenant's source is wrapped already.
     const source =
-      given.source === null || shared !== undefined ? given.source : finishingDeletions(given.source, given.store);
+      given.source === null || shared !== undefined
+        ? given.source
+        : finishingDeletions(watchedSource(given.source, degraded), given.store);
     const parts = { ...given, source };
     this.parts = parts;
     const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
@@ -143,7 +151,8 @@ export class Memstem {
       closing: new AbortController(),
       tenants: new Map([[tenant.name, this]]),
       schedules: new Set(),
-      observers: new Observers(),
+      observers,
+      degraded,
       usage: null,
     };
     this.#scopes = this.#shared.scopes;
@@ -217,6 +226,11 @@ export class Memstem {
     return this.#ofStored(userId, agentId, id, (working, parts) =>
       showIn(working, this.parts.store, id, { ...parts, hasText }),
     );
+  }
+
+  /** What memstem needs of others, and which of it fails. */
+  get degraded(): DegradedParts {
+    return this.#shared.degraded;
   }
 
   /** Name of the configured memory source; null for none. */
