@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
-import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel, sharedResidency } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
@@ -41,6 +41,7 @@ import {
   identityOf,
   residencyOf,
   type Settings,
+  sharedCacheOf,
   sourceOf,
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
@@ -137,6 +138,8 @@ function assembleWith(
   source: MemorySource | null,
   inside: Inside | null,
 ): Memstem {
+  const own = residencyModel(residencyOf(settings));
+  const sharedCache = sharedCacheOf(settings);
   return new Memstem({
     store,
     usage,
@@ -156,7 +159,8 @@ function assembleWith(
       workers: settings.workers,
     },
     engines: enginesFor(settings),
-    residency: residencyModel(residencyOf(settings)),
+    residency: sharedCache === undefined ? own : sharedResidency(sharedCache, own),
+    sharedCache,
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
     maxMemoryCharacters: settings.maxMemoryCharacters,

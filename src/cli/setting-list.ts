@@ -137,7 +137,7 @@ export const SETTINGS = {
   ),
   cacheTokens: setting(
     "MEMSTEM_CACHE_TOKENS",
-    "tokens of one user that the engine's cache keeps, with LRU eviction; default: no limit",
+    "tokens that the engine's cache holds, of all users; default: learned from its reports",
     wholeNumber(1, 1_000_000_000_000).optional(),
   ),
   cacheSlots: setting(

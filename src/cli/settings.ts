@@ -1,4 +1,4 @@
-import type { DiagnosingProvider, ResidencyConfig } from "../core/index.js";
+import { type DiagnosingProvider, type ResidencyConfig, SharedCache } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import type { BodyRate } from "../http/guards/body.js";
@@ -163,13 +163,20 @@ export function keyLimitsOf({ ratePerSecond, rateBurst, maxConcurrent }: Setting
 
 /** What the engine's cache keeps. Default for the engine inside: its slots. */
 export function residencyOf(settings: Settings): ResidencyConfig {
-  const { cacheTtlSeconds, cacheTokens: tokens, cacheSlots, engine, engineSlots } = settings;
-  const ttlMs = cacheTtlSeconds === undefined ? undefined : cacheTtlSeconds * 1_000;
-  if (ttlMs !== undefined)
-    return tokens === undefined ? { kind: "ttl", ttlMs } : { kind: "ttl-and-capacity", ttlMs, tokens };
-  if (tokens !== undefined) return { kind: "capacity", tokens };
+  const { cacheTtlSeconds, cacheSlots, engine, engineSlots } = settings;
+  if (cacheTtlSeconds !== undefined) return { kind: "ttl", ttlMs: cacheTtlSeconds * 1_000 };
   const slots = cacheSlots ?? (engine === "embedded" ? engineSlots : undefined);
   return slots === undefined ? { kind: "all" } : { kind: "slots", slots };
+}
+
+/**
+ * The engine's cache as all users fill it. None where a slot holds one prompt, or where a provider bills prompts and says nothing of how
+ * much it keeps.
+ */
+export function sharedCacheOf(settings: Settings): SharedCache | undefined {
+  const { cacheTokens = null, engineModel } = settings;
+  if (residencyOf(settings).kind === "slots") return undefined;
+  return cacheTokens === null && engineModel.cost.kind === "money" ? undefined : new SharedCache(cacheTokens);
 }
 
 /** The settings as `--help` lists them. */

@@ -15,8 +15,11 @@ export class BlockHashCache implements PrefixCache {
   readonly name = "blocks";
   readonly #blocks: ChainedBlocks;
 
-  constructor(limits: CacheLimits = {}) {
-    this.#blocks = new ChainedBlocks(BLOCK_TOKENS, limits);
+  constructor(
+    limits: CacheLimits = {},
+    private readonly blockTokens = BLOCK_TOKENS,
+  ) {
+    this.#blocks = new ChainedBlocks(blockTokens, limits);
   }
 
   get heldTokens(): number {
@@ -24,7 +27,7 @@ export class BlockHashCache implements PrefixCache {
   }
 
   serve({ tokens }: SimulatedPrompt, now: number): CacheOutcome {
-    const reusable = Math.max(0, Math.ceil(tokens.length / BLOCK_TOKENS) - 1) * BLOCK_TOKENS;
+    const reusable = Math.max(0, Math.ceil(tokens.length / this.blockTokens) - 1) * this.blockTokens;
     return { cachedTokens: Math.min(this.#blocks.take(tokens, now), reusable), writtenTokens: null };
   }
 

@@ -82,11 +82,6 @@ describe("the settings", () => {
   it.each([
     [{}, { kind: "all" }],
     [{ MEMSTEM_CACHE_TTL_SECONDS: "300" }, { kind: "ttl", ttlMs: 300_000 }],
-    [{ MEMSTEM_CACHE_TOKENS: "65536" }, { kind: "capacity", tokens: 65_536 }],
-    [
-      { MEMSTEM_CACHE_TTL_SECONDS: "1", MEMSTEM_CACHE_TOKENS: "2" },
-      { kind: "ttl-and-capacity", ttlMs: 1_000, tokens: 2 },
-    ],
     [{ MEMSTEM_CACHE_SLOTS: "8" }, { kind: "slots", slots: 8 }],
     [
       { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: "m.gguf" },

@@ -239,7 +239,7 @@ describeInChromium("the views of what prompts cost", () => {
     await recorded(2);
     const acme = callerOf(app, "acme");
     await acme.send("POST", "/compose", { user_id: "carl", query: "Where?", memories: MEMORIES });
-    const { page } = await open("requests").catch(() => pages.open(`${app.base}/dashboard#/requests`));
+    const { page } = await pages.open(`${app.base}/dashboard#/requests`);
     await page.getByText("An API key is needed").waitFor();
     await page.getByRole("button", { name: "Key" }).click();
     await page.getByLabel("Key", { exact: true }).fill(acme.key);

@@ -18,9 +18,10 @@ import {
 } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
+import { IS_WHOLE } from "../run-length.js";
 
 const LIMIT = 6_000;
-const TURNS = 100;
+const TURNS = IS_WHOLE ? 100 : 40;
 
 /** How engines say that a prompt is too long. */
 const ERRORS: Record<string, (tokens: number) => { status: number; body: unknown }> = {

@@ -45,6 +45,8 @@ export interface Composition {
   readonly leaf: NodeId;
   /** Tokens of `head`. */
   readonly headTokens: number;
+  /** Tokens of the prompt that earlier prompts begin with, evicted or not. */
+  readonly knownTokens: number;
 }
 
 /**
@@ -81,7 +83,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const served = serve(index, input.residency, sections, known, state.tick(), input.now);
   const { leaf } = served;
   const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
-  const expectedCachedTokens = Math.min(served.cachedTokens, totalTokens);
+  const expectedCachedTokens = Math.min(served.cachedTokens, totalTokens, input.residentTokens ?? totalTokens);
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   if (input.memoryBudgetRatio !== null) {
@@ -147,6 +149,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
       .map(digestOf),
     leaf,
     headTokens: replay.headTokens,
+    knownTokens: Math.max(replay.knownTokens, expectedCachedTokens),
   };
 }
 

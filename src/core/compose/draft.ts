@@ -43,6 +43,13 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly maxPromptTokens?: number | null | undefined;
   /** Tokens that the engine was found to accept: the same, but messages that come to more are composed without memories. */
   readonly acceptedTokens?: number | null | undefined;
+  /**
+   * Tokens that a prompt of this conversation may have to be still in the engine's cache at its next turn, by what others use of it;
+   * see `SharedCache.shareOf`. Default: no limit.
+   */
+  readonly shareTokens?: number | undefined;
+  /** How many leading tokens of the conversation's newest prompt the engine holds at most; see `SharedCache.residentOf`. Default: all. */
+  readonly residentTokens?: number | undefined;
   /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
   readonly dedupe?: DedupeName | undefined;
   /** Which messages of the conversation the prompt has. Default: `messages`. */

@@ -91,7 +91,8 @@ function draftContinued(
   const draft = draftWith(state, { ...input, messages: window.messages });
   // Behind messages that memstem left out, the window is the longer one.
   const exact = window.leftOut > 0 ? Number.POSITIVE_INFINITY : exactTokens(input, draft);
-  const bounds = { ratio, max: most, engine: isByCost ? input.engine : null };
+  const share = isByCost ? (input.shareTokens ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+  const bounds = { ratio, max: most, share, engine: isByCost ? input.engine : null };
   const endBehind = (prompts: readonly PromptTokens[]) => endOfEpoch(prompts, tokensOf(draft), exact, bounds);
   const began = endBehind(window.prompts);
   const another = began === null ? null : draftEpoch(state, input, most, began);

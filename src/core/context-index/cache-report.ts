@@ -89,6 +89,11 @@ export function reachOf(
   return (cachedTokens + step) * scale + error;
 }
 
+/** Tokens of the step in which an engine counted what was cached, as far as the count shows it. */
+export function stepOf(cachedTokens: number): number {
+  return STEPS.find((tokens) => cachedTokens % tokens === 0) ?? 1;
+}
+
 /** Whether the engine held nothing but the prompt's instructions although more was expected: nothing of this user's own. */
 export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at">, report: CacheReport): boolean {
   const { plan, grounds } = request;

@@ -1,4 +1,5 @@
 import type { ResidencyConfig, ResidencyModel } from "./residency-model.js";
+import type { SharedCache } from "./shared-cache.js";
 import { promptSlots } from "./slot-residency.js";
 
 export type * from "./residency-model.js";
@@ -26,6 +27,24 @@ export function residencyModel(config: ResidencyConfig): ResidencyModel {
       };
     }
   }
+}
+
+/** What all users' prompts leave of one user's in an engine's cache, where that keeps things by `own` rules besides. */
+export function sharedResidency(cache: SharedCache, own: ResidencyModel = KEEPS_ALL): ResidencyModel {
+  return {
+    expire(index, now) {
+      own.expire(index, now);
+      const since = cache.heldSince();
+      if (since !== null) index.dropUnusedSince(since - 1);
+    },
+    get limits(): ResidencyConfig {
+      const { capacity: tokens } = cache;
+      if (tokens === Number.POSITIVE_INFINITY) return own.limits ?? { kind: "all" };
+      return own.limits?.kind === "ttl"
+        ? { kind: "ttl-and-capacity", ttlMs: own.limits.ttlMs, tokens }
+        : { kind: "capacity", tokens };
+    },
+  };
 }
 
 /** Whether a prefix last used at `usedAt` is within the model's TTL; true under a model without one. Times in milliseconds. */

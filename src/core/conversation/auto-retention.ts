@@ -37,6 +37,8 @@ export interface RetentionOutlook {
   /** This turn's section if it extends the prompt, and if it starts afresh; `annotations` is part of `total`. */
   readonly going: SectionSize & { readonly newBlocks: number };
   readonly afresh: SectionSize;
+  /** Tokens that a prompt may have to be still cached at the next turn. */
+  readonly share: number;
 }
 
 export interface SectionSize {
@@ -59,16 +61,25 @@ export function autoRetention(
   outlook: RetentionOutlook,
   countTokens: TokenCounter,
 ): RetentionChoice {
-  const { seen, retrieved, question, answer, before, standing, going, afresh } = outlook;
+  const { seen, retrieved, question, answer, before, standing, going, afresh, share } = outlook;
   if (seen.turns === 0 || retrieved.length === 0) return { retention: "keep", freshStart: false };
   const cost = (uncached: number, cached: number) => {
     const shared = Math.max(0, cached);
     return promptCost(smooth(engine), uncached + shared, shared);
   };
   const turn = seen.turns + 1;
-  const ahead = Math.min(OUTLOOK * turn, FARTHEST);
   const novelty = noveltyOf(seen, retrieved);
   const tags = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
+
+  const { plain } = standing;
+  const front = Math.min(plain.inFront, before.cached);
+
+  // A prompt that is longer than its share is computed whole at the next turn, so the turns ahead end there.
+  const longer = question + answer + going.total;
+  const room = share - (before.total + going.total + question);
+  const isOutgrown = room < longer && afresh.total < before.total - plain.inFront - plain.behind + going.total;
+  if (isOutgrown && standing.blocks.size > 0) return { retention: "keep", freshStart: true };
+  const ahead = Math.max(1, Math.min(OUTLOOK * turn, FARTHEST, Math.floor(room / longer)));
 
   // A turn halfway through those ahead.
   const size = retrieved.reduce((sum, { tokens }) => sum + tokens, 0);
@@ -100,9 +111,8 @@ export function autoRetention(
     cost(before.total - before.cached + going.total + question, before.cached) +
     ahead * usual +
     Math.min(holdingThese, dropping);
-  const { plain } = standing;
   const leaving =
-    cost(plain.behind + afresh.total + question, plain.inFront) +
+    cost(plain.inFront + plain.behind - front + afresh.total + question, front) +
     ahead * cost(uncached + again, cached - spared) +
     Math.min(holdingAfresh, dropping);
   const freshStart = standing.blocks.size > 0 && leaving < staying;

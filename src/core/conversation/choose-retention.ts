@@ -26,6 +26,10 @@ export interface RetainableTurn {
   readonly placement: Turn["placement"];
   readonly annotations: AnnotationSettings;
   readonly engine: EngineModel;
+  /** Tokens of a prompt that the engine keeps until the next turn. Default: any. */
+  readonly shareTokens?: number | undefined;
+  /** Leading tokens of the newest prompt that it still holds, at most. Default: all. */
+  readonly residentTokens?: number | undefined;
   readonly countTokens: TokenCounter;
 }
 
@@ -65,11 +69,15 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
       answer: answers.reduce((sum, tokens) => sum + tokens, 0) / answers.length,
       before: {
         total: replay.tokens + answered,
-        cached: isWhole ? replay.tokens + answered : replay.cachedTokens,
+        cached: Math.min(
+          isWhole ? replay.tokens + answered : replay.cachedTokens,
+          turn.residentTokens ?? Number.POSITIVE_INFINITY,
+        ),
       },
       standing: standingTokens(replay, answered, register),
       going: { ...going, newBlocks: requested.filter(({ label }) => !standing.given.has(label)).length },
       afresh: section(NOTHING_STANDING),
+      share: turn.shareTokens ?? Number.POSITIVE_INFINITY,
     },
     countTokens,
   );

@@ -36,11 +36,12 @@ export interface PromptTokens {
  * Why an epoch began, with a prompt that does not continue the one before:
  * - `ratio`: another prompt would have brought the epoch's average over the history ratio;
  * - `cost`: another prompt would have cost more than the epoch's average, by the engine's cost model;
+ * - `share`: another prompt would have been longer than its share of the engine's cache;
  * - `limit`: another prompt would have been longer than a prompt may be;
  * - `window`: the client's own messages only, by `history: "exact"`;
  * - `summary`: the client sent other messages in place of those that it cut.
  */
-export const EPOCH_REASONS = ["ratio", "cost", "limit", "window", "summary"] as const;
+export const EPOCH_REASONS = ["ratio", "cost", "share", "limit", "window", "summary"] as const;
 export type EpochReason = (typeof EPOCH_REASONS)[number];
 
 /** Which messages of a conversation a prompt may have besides, or in place of, the request's own. */
@@ -79,6 +80,8 @@ export interface EpochBounds {
   readonly ratio: number;
   /** Maximum tokens of a prompt; infinite: no limit. */
   readonly max: number;
+  /** Tokens that a prompt may have to be still cached at the next turn; infinite: no limit. */
+  readonly share: number;
   /** The engine whose cost decides too; null: it does not. */
   readonly engine: EngineModel | null;
 }
@@ -94,9 +97,10 @@ export function endOfEpoch(
   prompts: readonly PromptTokens[],
   next: PromptTokens,
   exact: number,
-  { ratio, max, engine }: EpochBounds,
+  { ratio, max, share, engine }: EpochBounds,
 ): EpochReason | null {
   if (next.total > max) return "limit";
+  if (next.total > share && next.total > exact) return "share";
   const sent = sumOf(prompts, ({ total }) => total);
   if (sent + next.total > ratio * exact * (prompts.length + 1)) return "ratio";
   if (engine === null || prompts.length === 0) return null;

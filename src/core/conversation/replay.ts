@@ -21,6 +21,8 @@ export interface Replay {
   /** What each turn added. */
   readonly turns: readonly ReplayedTurn[];
   readonly tokens: number;
+  /** Tokens of the prefix that earlier prompts share, evicted or not. */
+  readonly knownTokens: number;
   /** Leading messages that are byte for byte those of an earlier prompt. */
   readonly stableMessages: number;
   /** Tokens of the prefix that earlier prompts share and that is not evicted. */
@@ -76,6 +78,7 @@ export function replayTurns(
   const turns: ReplayedTurn[] = [];
   let tokens = headTokens;
   let stableMessages = 0;
+  let knownTokens = history.turns.length === 0 ? 0 : headTokens;
   // Another prompt with these instructions is held: the first of a conversation, a single one, or an epoch's.
   let cachedTokens = index.hasAnchor(headDigest) ? headTokens : 0;
   let cachedEnd: NodeId | null = null;
@@ -89,8 +92,10 @@ export function replayTurns(
     const { anchor, after } = replayed;
     const labels = injection.blocks.map(({ label }) => label);
     tokens += replayed.tokens.answer;
-    if (anchor === turn.anchor)
+    if (anchor === turn.anchor) {
       stableMessages = prompt.messages.length - messagesAfterAnchor(recalled.placement, replayed.section);
+      knownTokens = tokens;
+    }
     const end = tokens + replayed.tokens.section + replayed.tokens.question;
     const sentBy = after === turn.prompt ? turn.id : null;
     sections.push({ anchor, blocks: injection.blocks, before: tokens, end, sentBy });
@@ -105,7 +110,10 @@ export function replayTurns(
       }
     }
     tokens = end;
-    if (after === turn.prompt) stableMessages = prompt.messages.length;
+    if (after === turn.prompt) {
+      stableMessages = prompt.messages.length;
+      knownTokens = end;
+    }
   }
   return {
     prompt,
@@ -113,6 +121,7 @@ export function replayTurns(
     headTokens,
     turns,
     tokens,
+    knownTokens,
     stableMessages,
     cachedTokens,
     cachedEnd,

@@ -13,8 +13,8 @@ export type FixedRetention = (typeof FIXED_RETENTIONS)[number];
 export const RETENTION_NAMES = [...FIXED_RETENTIONS, "auto"] as const;
 export type RetentionName = (typeof RETENTION_NAMES)[number];
 
-/** Append-only, which is what users expect of a cache-stable prompt. */
-export const DEFAULT_RETENTION: RetentionName = "keep";
+/** What costs least, whatever the engine is and however many share its cache. */
+export const DEFAULT_RETENTION: RetentionName = "auto";
 
 /** The retention of a turn, and whether it starts afresh. */
 export interface RetentionChoice {

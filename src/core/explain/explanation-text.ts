@@ -8,6 +8,7 @@ import type { MissCause } from "./miss-cause.js";
 const EPOCH_BEGAN: Readonly<Record<EpochReason, string>> = {
   ratio: "the epoch's prompts would have passed the history ratio on average",
   cost: "another prompt of the epoch would have cost more than its prompts did on average",
+  share: "another prompt would have been longer than the conversation's share of the engine's cache",
   limit: "another prompt of the epoch would have been longer than a prompt may be",
   window: "the client cut its history, and the prompt has exactly the client's messages",
   summary: "the client put other messages in place of those that it cut",

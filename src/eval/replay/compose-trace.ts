@@ -18,6 +18,8 @@ import {
   renderBlock,
   type ScopePolicy,
   ScopeState,
+  type SharedCache,
+  sharedResidency,
   type TokenCounter,
   takeReport,
 } from "../../core/index.js";
@@ -45,6 +47,8 @@ export interface ReplayOptions {
   readonly residency?: ResidencyModel | undefined;
   /** Which texts are given once. Default: the default one. */
   readonly dedupe?: DedupeName | undefined;
+  /** The cache that others use too, which the prompts are planned for; default: none. */
+  readonly shared?: { readonly cache: SharedCache; readonly stream: string; now(): number } | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
 }
@@ -75,18 +79,19 @@ export interface ReplayedPrompt {
   /** Evidence ids of the question, and how many of them are of a block in the prompt. */
   readonly evidence: number;
   readonly evidenceInPrompt: number;
+  /** Tells the composer, before the next prompt, how many tokens of this one were cached. */
+  report(cachedTokens: number): void;
 }
 
 /**
  * Composes a trace's prompts one by one, for one user with an empty scope. A generator, so that several users can
- * take turns at one cache; it asks no cache, so that one composition can be costed on many. The caller may pass `next` how many tokens of
- * the last prompt were cached.
+ * take turns at one cache; it asks no cache, so that one composition can be costed on many.
  */
 export function* composeTrace(
   trace: RecordedTrace,
   { encode, countTokens }: TextTokens,
   options: ReplayOptions,
-): Generator<ReplayedPrompt, void, number | undefined> {
+): Generator<ReplayedPrompt, void, undefined> {
   const state = new ScopeState(EMPTY_SCOPE, countTokens);
   const tokenize = chatTokenizer(encode);
   const turns = new Conversation([]);
@@ -97,10 +102,11 @@ export function* composeTrace(
   );
   const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
   const standing = new PromptMemories();
-  const { budgetEach = null } = options;
+  const { budgetEach = null, shared } = options;
+  const residency = options.residency ?? (shared === undefined ? KEEPS_ALL : sharedResidency(shared.cache));
   for (const [at, recorded] of trace.questions.slice(0, options.limit).entries()) {
     const { question, retrieved, evidence } = recorded;
-    const now = at * PAUSE_MS;
+    const now = shared?.now() ?? at * PAUSE_MS;
     const asked = retrieved.slice(0, options.k);
     const retrievedTokens = sum(asked);
     const spoken: ChatMessage = { role: "user", content: question };
@@ -113,7 +119,9 @@ export function* composeTrace(
       memoryBudgetTokens: budgetEach === null ? null : Math.floor(budgetEach * retrievedTokens),
       memoryBudgetRatio: options.budgetRatio,
       annotations: DEFAULT_ANNOTATIONS,
-      residency: options.residency ?? KEEPS_ALL,
+      residency,
+      shareTokens: shared?.cache.shareOf(shared.stream),
+      residentTokens: shared?.cache.residentOf(shared.stream),
       now,
       retention: options.retention ?? DEFAULT_RETENTION,
       engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
@@ -121,12 +129,23 @@ export function* composeTrace(
       dedupe: options.dedupe,
       isOurs: () => false,
     });
+    const requestId = String(at);
+    const { totalTokens: total, expectedCachedTokens: cached } = composition.plan;
+    shared?.cache.served({
+      stream: shared.stream,
+      requestId: `${shared.stream} ${requestId}`,
+      at: now,
+      total,
+      cached,
+      known: composition.knownTokens,
+      head: composition.headTokens,
+    });
     const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };
     history.push(spoken, answered);
     const { order, carried } = standing.take(composition.memories, composition.plan);
     const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
     const tokens = tokenize(composition.messages);
-    const cachedTokens = yield {
+    yield {
       tokens,
       answered: isConversation ? tokenize([...composition.messages, answered]) : null,
       order,
@@ -137,10 +156,14 @@ export function* composeTrace(
       evidence: evidence.length,
       evidenceInPrompt: evidence.filter((id) => there.has(id)).length,
       expectedCachedTokens: composition.plan.expectedCachedTokens,
+      report(cachedTokens) {
+        const { leaf, turn, plan } = composition;
+        const ended = shared?.now() ?? now;
+        const report = { cachedTokens, promptTokens: tokens.length };
+        shared?.cache.reported(`${shared.stream} ${requestId}`, report, ended);
+        takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, report, ended);
+      },
     };
-    if (cachedTokens === undefined) continue;
-    const { leaf, turn, plan } = composition;
-    takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, { cachedTokens, promptTokens: tokens.length }, now);
   }
 }
 

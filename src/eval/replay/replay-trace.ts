@@ -21,7 +21,7 @@ export interface ReplayedRequest
 
 /** Sums over all requests. */
 export interface ReplayTotals
-  extends Omit<ReplayedPrompt, "tokens" | "answered" | "order" | "carried" | "expectedCachedTokens"> {
+  extends Omit<ReplayedPrompt, "tokens" | "answered" | "order" | "carried" | "expectedCachedTokens" | "report"> {
   readonly requests: number;
   readonly promptTokens: number;
   readonly cachedTokens: number;
@@ -64,9 +64,7 @@ export function replayTrace(
   };
   let largestSentRatio: number | null = null;
   const prompts = composeTrace(trace, tokens, options);
-  let step = prompts.next();
-  while (!step.done) {
-    const prompt = step.value;
+  for (const prompt of prompts) {
     const promptTokens = prompt.tokens.length;
     const { cachedTokens } = cache.serve(prompt, 0);
     if (prompt.answered !== null) cache.serve({ tokens: prompt.answered }, 0);
@@ -93,7 +91,7 @@ export function replayTrace(
     totals.evidenceInPrompt += prompt.evidenceInPrompt;
     const sent = ratioOf(prompt);
     if (sent !== null) largestSentRatio = Math.max(sent, largestSentRatio ?? 0);
-    step = prompts.next(options.reports ? cachedTokens : undefined);
+    if (options.reports) prompt.report(cachedTokens);
   }
   return { requests, totals: { ...totals, sentRatio: ratioOf(totals), largestSentRatio } };
 }

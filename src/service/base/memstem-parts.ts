@@ -16,6 +16,7 @@ import type {
   ResidencyModel,
   RetentionName,
   ScopeBounds,
+  SharedCache,
   TokenCounter,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
@@ -66,6 +67,8 @@ export interface MemstemParts {
   readonly engines: Readonly<Record<EngineName, EngineAdapter>>;
   /** What the engine is expected to evict by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
+  /** The engine's cache as all users' prompts fill it. Default: none, each user's prompts are planned for as if there were no others. */
+  readonly sharedCache?: SharedCache | undefined;
   /** Plans batches. Default: synchronously, on this thread. */
   readonly planning?: PlanBatch;
   readonly countTokens: TokenCounter;

@@ -17,6 +17,7 @@ import type { CommitBase } from "../../store/api/store.js";
 import { MessagesTooLongError } from "../base/errors.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { EngineLaw } from "../learning/engine-law.js";
+import { streamOf } from "../learning/shared-prompts.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
 import type { ChosenDepth } from "./chosen-depth.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
@@ -79,7 +80,7 @@ export class PlanningInput {
 
   /** The core's input for the request. */
   of(
-    state: ScopeState,
+    { scope, state }: Pick<WorkingScope, "scope" | "state">,
     request: ComposeRequest,
     { messages, historyTerms }: Pick<SaidMessages, "messages" | "historyTerms">,
     { conversation, isOurs, recalled }: StoredPast,
@@ -87,7 +88,8 @@ export class PlanningInput {
     now: number,
   ): ComposeInput {
     // Field by field: a copy of the request would take longer than all else here.
-    const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
+    const { defaults, countTokens, residency = KEEPS_ALL, sharedCache } = this.parts;
+    const stream = sharedCache === undefined ? "" : streamOf(scope, request.conversationId);
     return {
       memories,
       conversation,
@@ -109,6 +111,8 @@ export class PlanningInput {
       memoryBudgetRatio: request.memoryBudgetRatio,
       maxPromptTokens: this.#maxTokensOf(request),
       acceptedTokens: request.acceptedTokens,
+      shareTokens: sharedCache?.shareOf(stream),
+      residentTokens: sharedCache?.residentOf(stream),
     };
   }
 

@@ -50,7 +50,7 @@ export class PromptDrafts {
     const { scope, state } = working;
     const { memories } = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request));
     const said = this.input.saidIn(request, stored);
-    const input = this.input.of(state, request, said, stored, { ...retrieved, depth, memories }, this.parts.now());
+    const input = this.input.of(working, request, said, stored, { ...retrieved, depth, memories }, this.parts.now());
     const { prompt, past, choice, replay, selection, section } = bounded(() => draftPrompt(state, input));
     const adapter = this.input.engineOf(request);
     const drafted: PromptForEngine = {
@@ -82,7 +82,7 @@ export class PromptDrafts {
     const said = this.input.saidIn(request, past);
     // What a window's prompt begins with depends on its memories.
     if (said.historyTerms?.window != null) return null;
-    const head = promptHead(state, this.input.of(state, request, said, past, NOTHING_FOUND, this.parts.now()));
+    const head = promptHead(state, this.input.of(working, request, said, past, NOTHING_FOUND, this.parts.now()));
     if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
     const cold: PromptForEngine = {
@@ -109,6 +109,6 @@ export class PromptDrafts {
     const past = await this.input.readPast(working, request);
     const { state } = working;
     const said = this.input.saidIn(request, past);
-    return knownTexts(state, this.input.of(state, request, said, past, NOTHING_FOUND, this.parts.now()), texts);
+    return knownTexts(state, this.input.of(working, request, said, past, NOTHING_FOUND, this.parts.now()), texts);
   }
 }

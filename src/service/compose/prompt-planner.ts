@@ -1,7 +1,17 @@
-import { type Composition, compose, IN_FLIGHT_MS, type TurnId, type Warning } from "../../core/index.js";
+import {
+  type Composition,
+  type ConversationId,
+  compose,
+  IN_FLIGHT_MS,
+  type RequestId,
+  type Scope,
+  type TurnId,
+  type Warning,
+} from "../../core/index.js";
 import type { ObservedCompose } from "../base/memstem-observer.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
+import { sentAs, streamOf } from "../learning/shared-prompts.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, saidNow } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
@@ -58,7 +68,7 @@ export class PromptPlanner {
     const firstNew = state.register.nextLabel;
     const { memories, warnings } = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request));
     const said = this.input.saidIn(request, past);
-    const input = this.input.of(state, request, said, past, { ...retrieved, memories }, at);
+    const input = this.input.of(working, request, said, past, { ...retrieved, memories }, at);
     const before = input.conversation?.turns.newest ?? null;
     const newest = before?.id ?? null;
     const composition = bounded(() => compose(state, input));
@@ -111,6 +121,8 @@ export class PromptPlanner {
         await working.commit((base) => store.commitCompose(scope, base, record));
         working.requests.composed(requestId, at);
         if (request.conversationId === null) working.newestHead = turn.head;
+        // A try that counts in no figures is sent to no engine.
+        if (request.recordUsage !== false) this.#sent(scope, request.conversationId, requestId, composition, at);
         if (answer.worker !== undefined) this.routing.assigned(answer.worker, answer.plan, at);
       },
     };
@@ -130,6 +142,24 @@ export class PromptPlanner {
     return requestDigest(request) === answered.body
       ? again
       : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
+  }
+
+  /** The engine is about to be sent a prompt. */
+  #sent(scope: Scope, conversation: ConversationId | null, id: RequestId, composed: Composition, at: number): void {
+    const { sharedCache } = this.parts;
+    if (sharedCache === undefined) return;
+    const { plan, knownTokens: known, headTokens: head } = composed;
+    const stream = streamOf(scope, conversation);
+    const requestId = sentAs(scope, id);
+    sharedCache.served({
+      stream,
+      requestId,
+      at,
+      total: plan.totalTokens,
+      cached: plan.expectedCachedTokens,
+      known,
+      head,
+    });
   }
 
   #formOf(request: ComposeRequest) {

@@ -9,6 +9,7 @@ import type { WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLaw } from "./engine-law.js";
 import { evictIn, withdrawIn } from "./evicting.js";
 import { reportIn } from "./feedback.js";
+import { sentAs } from "./shared-prompts.js";
 import type { TokenRatios } from "./token-ratios.js";
 
 /** Who answered a prompt. */
@@ -100,14 +101,17 @@ export class EngineReports {
     model: string | null = served.model === "" ? null : served.model,
   ): Promise<Feedback> {
     const scope = this.jobs.scopeOf(userId, agentId);
-    const { store, now, residency = KEEPS_ALL } = this.parts;
+    const { store, now, residency = KEEPS_ALL, sharedCache } = this.parts;
     return this.jobs.run(userId, async () => {
+      const at = now();
       const reported = await retryWhileLocked(() =>
-        this.scopes.use(scope, (working) => reportIn(working, store, { id, observation }, residency, now())),
+        this.scopes.use(scope, (working) => reportIn(working, store, { id, observation }, residency, at)),
       );
       if (reported === null) throw new NotFoundError("request_id", "no such request of this user");
       const { feedback, before } = reported;
-      const { promptTokens } = observation;
+      const { promptTokens, cachedTokens } = observation;
+      if (cachedTokens !== undefined)
+        sharedCache?.reported(sentAs(scope, id), { cachedTokens, promptTokens: promptTokens ?? null }, at);
       if (promptTokens !== undefined && before.observed?.promptTokens === undefined) {
         const estimated = before.plan.totalTokens + served.besideTokens;
         this.ratios.take({ userId, model: served.model }, { estimated, reported: promptTokens });

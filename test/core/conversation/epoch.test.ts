@@ -7,7 +7,7 @@ import type { ChatMessage } from "../../../src/core/text/message.js";
 import { countTokens } from "../compose/scope-fixture.js";
 
 describe("an epoch", () => {
-  const bounds = { ratio: 2, max: Number.POSITIVE_INFINITY, engine: null };
+  const bounds = { ratio: 2, max: Number.POSITIVE_INFINITY, share: Number.POSITIVE_INFINITY, engine: null };
   const prompts = [
     { total: 100, computed: 100 },
     { total: 200, computed: 60 },
@@ -18,6 +18,9 @@ describe("an epoch", () => {
     expect(endOfEpoch(prompts, next(300), 100, bounds)).toBeNull();
     expect(endOfEpoch(prompts, next(301), 100, bounds)).toBe("ratio");
     expect(endOfEpoch(prompts, next(250), 100, { ...bounds, max: 249 })).toBe("limit");
+    expect(endOfEpoch(prompts, next(250), 100, { ...bounds, share: 249 })).toBe("share");
+    // The client's own window is what there is to send.
+    expect(endOfEpoch(prompts, next(250), 250, { ...bounds, share: 249 })).toBeNull();
   });
 
   it("ends, by cost, with the first prompt that costs more than those before it on average", () => {

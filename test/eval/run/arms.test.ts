@@ -87,7 +87,7 @@ describe("armsOf", () => {
         (kind) => `conversation k=20 window=8 prefix-exact ephemeral exact annotations=${kind}`,
       ),
       ...["none", ...["order", "references", "both"].map((kind) => `${kind} top=3 paper's words`)].map(
-        (kind) => `conversation k=20 window=8 prefix-exact keep exact annotations=${kind}`,
+        (kind) => `conversation k=20 window=8 prefix-exact auto exact annotations=${kind}`,
       ),
     ]);
     expect(ids({ policies: ["carry-over"], budgetRatios: [1.25, 2] })).toEqual([

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { countO200k } from "../../../src/cli/o200k.js";
 import { recordedMemories } from "../../memory/recorded-memories.js";
 import { ABSENT_AS_NULL } from "../contracts/absent-as-null.js";
 import { servedApp } from "../server/served-app.js";
@@ -132,7 +133,9 @@ describe("POST /compose without a conversation", () => {
       ["m-paris", "cached_prefix", 0],
     ]);
     expect(answer.annotations).toEqual(["Most relevant first: [3][1]."]);
-    expect((await ask([paris, tea], 1)).blocks.map(({ placement }) => placement)).not.toContain("carried_over");
+    // Enough for the bicycle, but what was retrieved counts, too.
+    const budget = countO200k(tea.memory) + countO200k(bicycle.memory);
+    expect((await ask([paris, tea], budget)).blocks.map(({ placement }) => placement)).not.toContain("carried_over");
   });
 
   it("takes every policy, and refuses one that it does not know", async () => {

@@ -9,6 +9,9 @@ import { nodeServer } from "../../../src/http/server/node-server.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 
+/** Between two looks for connections that became idle while the server closes: clients keep theirs for seconds. */
+const SWEEP_MS = 20;
+
 /** The app on a socket, for tests that take it away themselves. */
 export interface StartedApp {
   readonly memstem: Memstem;
@@ -55,7 +58,9 @@ export async function startApp(
         memstem,
         base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
         async close() {
+          const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
           await new Promise((closed) => server.close(closed));
+          clearInterval(sweep);
           eventLoop.stop();
           await memstem.close();
         },

@@ -71,7 +71,7 @@ describe("eviction", () => {
   it("of a conversation's turn ends what its next turn expects of it", async () => {
     const service = openService();
     const first = { role: "user", content: "One?" };
-    const of = { userId: "ana", conversationId: "c" };
+    const of = { userId: "ana", conversationId: "c", retention: "keep" } as const;
     await composeWith(service, { ...of, requestId: "t1", messages: [first], memories: FACTS });
     await service.evict([id("t1")]);
     const messages = [first, { role: "assistant", content: "1" }, { role: "user", content: "Two?" }];

@@ -313,7 +313,7 @@ describe("what should have been there", () => {
     await asking.turn("t2", bike);
     expect((await asking.explain("t2")).index).toEqual({ kind: "expected" });
     asking.now += 60_000;
-    await asking.turn("t3", dog);
+    await asking.turn("t3", dog, { retention: "keep" });
     expect(await asking.explain("t3")).toMatchObject({
       cause: { kind: "appended" },
       index: { kind: "left", because: { kind: "ttl", ttlMs: 60_000 } },

@@ -10,6 +10,7 @@ import { openDatabase } from "../../../src/store/database/open-database.js";
 import { ForgottenPieces } from "../../../src/store/erasure/forgotten-pieces.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { IS_WHOLE } from "../../run-length.js";
 import { composeInto, scopeOf } from "../api/stored-compose.js";
 
 const SECRET = "Ana hides the key under the third flower pot, behind the garden shed";
@@ -138,7 +139,7 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
     };
     const texts = new Map<string, string[]>();
     let added = 0;
-    for (let step = 0; step < 1_500; step++) {
+    for (let step = 0; step < (IS_WHOLE ? 1_500 : 300); step++) {
       const user = `user-${pick(30)}`;
       const own = texts.get(user) ?? [];
       if (step % 20 === 19 && own.length > 0) {

@@ -1,0 +1,291 @@
+import { LruMap } from "../text/lru-map.js";
+import { type CacheReport, stepOf } from "./cache-report.js";
+
+/**
+ * One engine's prefix cache as all its users fill it: finite, evicted in LRU order (docs/internals/algorithms.md, "A shared cache").
+ *
+ * A stack of when tokens were last used, by time: a prompt takes what it reuses from where it lay, and puts it on top with what it adds.
+ * What has more tokens above it than the cache holds is gone. So a prompt costs constant work and memory, and of other users' prompts only
+ * sums are known. The capacity is told, learned from reports, or both; until something was missed, the cache has no end.
+ */
+
+/** Sums by time that are kept; the oldest ones are merged. */
+const MOST_PERIODS = 1_024;
+/** Streams that are known; of the least recently used ones nothing is resident in any cache that is near its limit. */
+const MOST_STREAMS = 16_384;
+/** Share of the cache that streams plan with, so that one that comes late or grows does not push out all others. */
+const MARGIN = 0.95;
+/** Weight of the newest turn in a stream's mean of how many others come between two of its turns. */
+const NEWEST = 0.5;
+
+/** Capacities between which evidence is told apart: sixteen to an octave, from 256 tokens to 16 million. */
+const PER_OCTAVE = 16;
+const LEAST_CAPACITY = 256;
+const LEVELS = 16 * PER_OCTAVE;
+/** Where nothing was found yet, the cache is taken to hold at least this share of what it is known not to hold. */
+const LEAST_SHARE = 0.25;
+/** What a hit leaves of the evidence that so much is not held, and a miss of the evidence that it is. */
+const CONTRADICTED = 0.5;
+/** Evidence below this is forgotten. */
+const NEGLIGIBLE = 0.05;
+/** After so long a pause a miss says nothing of how much an engine holds: it may keep prefixes for a time only, or have been restarted. */
+const LONGEST_PAUSE_MS = 5 * 60_000;
+/** Tokens that a report may lack, as a share of the prompt: another tokenizer's. */
+const INACCURACY = 0.02;
+
+/** A prompt that an engine is about to compute. Tokens are estimates of one counter. */
+export interface SharedPrompt {
+  /** Whose prompts continue each other: a conversation, or a user's single prompts. */
+  readonly stream: string;
+  readonly requestId: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly total: number;
+  /** Those expected to be cached. */
+  readonly cached: number;
+  /** Those that would be if nothing were ever evicted. */
+  readonly known: number;
+  /** Tokens of the instructions at its head, which others' prompts may share. */
+  readonly head: number;
+}
+
+interface Stream {
+  at: number;
+  total: number;
+  /** Mean streams, itself included, that come from one of its turns to the next. */
+  among: number;
+}
+
+/** A prompt whose report is to come. */
+interface Sent {
+  readonly stream: string;
+  readonly at: number;
+  /** When the stream's prompt before was used last. */
+  readonly before: number;
+  /** Expected to be cached. */
+  readonly cached: number;
+  /** Tokens used since the stream's prompt before. */
+  readonly distance: number;
+  readonly known: number;
+  readonly head: number;
+  readonly total: number;
+}
+
+export class SharedCache {
+  /** Ascending by time. */
+  #at: number[] = [];
+  /** By period: tokens that were used last then, and how many streams' newest prompts. */
+  #tokens: number[] = [];
+  #tips: number[] = [];
+  readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
+  readonly #sent = new LruMap<string, Sent>(MOST_STREAMS);
+  readonly #evidence = new CapacityEvidence();
+
+  /** @param told tokens that the engine is said to hold; null: not known */
+  constructor(private readonly told: number | null = null) {}
+
+  /** Tokens that the engine is taken to hold; infinite until it is known. */
+  get capacity(): number {
+    return this.#evidence.capacity(this.told);
+  }
+
+  /** Takes a prompt in. */
+  served({ stream, requestId, at, total, cached, known, head }: SharedPrompt): void {
+    const before = this.#streams.get(stream);
+    if (before === undefined) this.#streams.set(stream, { at, total, among: this.#alive() + 1 });
+    else {
+      const { tokens, tips } = this.#above(before.at);
+      const sent = { stream, at, before: before.at, distance: tokens, cached, head, total };
+      this.#sent.set(requestId, { ...sent, known: Math.min(known, before.total) });
+      this.#take(before.at, Math.min(cached, before.total), 1);
+      before.among += NEWEST * (tips + 1 - before.among);
+      before.at = at;
+      before.total = total;
+    }
+    this.#put(at, total, 1);
+  }
+
+  /** Tokens that the engine computed for prompts that did not come this way. */
+  foreign(tokens: number, at: number): void {
+    if (tokens > 0) this.#put(at, tokens, 0);
+  }
+
+  /**
+   * Learns from the first report of a prompt. Its tokens count as used now, when its answer has ended.
+   */
+  reported(requestId: string, { cachedTokens, promptTokens }: CacheReport, at: number): void {
+    const sent = this.#sent.get(requestId);
+    if (sent === undefined || !(cachedTokens >= 0)) return;
+    this.#sent.delete(requestId);
+    const { known, total, before } = sent;
+    const scale = promptTokens === null || promptTokens <= 0 ? 1 : total / promptTokens;
+    const cached = cachedTokens * scale;
+    this.#take(before, Math.min(cached, known) - sent.cached, 0);
+    // What is shorter says little: instructions, which all prompts share, are always cached.
+    if (known > sent.head && sent.at - before <= LONGEST_PAUSE_MS)
+      this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
+    const stream = this.#streams.get(sent.stream);
+    if (stream === undefined || stream.at > at) return;
+    const moved = this.#take(stream.at, stream.total, 1);
+    stream.at = at;
+    this.#put(at, moved, 1);
+  }
+
+  /** What was last used before this time is gone, in milliseconds since the epoch; null: nothing is. */
+  heldSince(): number | null {
+    const { capacity } = this;
+    let above = 0;
+    for (let period = this.#at.length - 1; period >= 0; period--) {
+      above += this.#tokens[period] as number;
+      if (above > capacity) return this.#at[period] as number;
+    }
+    return null;
+  }
+
+  /**
+   * How many leading tokens of a stream's newest prompt are still held: engines evict a prompt from its end. Infinite where nothing is known
+   * to be gone.
+   */
+  residentOf(stream: string): number {
+    const { capacity } = this;
+    const known = this.#streams.get(stream);
+    if (known === undefined || capacity === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    return Math.max(0, capacity - this.#above(known.at).tokens);
+  }
+
+  /** Tokens that a stream's prompts may have to be still resident at its next turn: a fair share. Infinite where the capacity is not known. */
+  shareOf(stream: string): number {
+    const { capacity } = this;
+    if (capacity === Number.POSITIVE_INFINITY) return capacity;
+    const known = this.#streams.get(stream);
+    return (MARGIN * capacity) / (known?.among ?? this.#alive() + 1);
+  }
+
+  /** How many streams have something in the cache. */
+  #alive(): number {
+    const { capacity } = this;
+    let [above, tips] = [0, 0];
+    for (let period = this.#at.length - 1; period >= 0 && above < capacity; period--) {
+      above += this.#tokens[period] as number;
+      tips += this.#tips[period] as number;
+    }
+    return tips;
+  }
+
+  /** What was used after a time. */
+  #above(at: number): { readonly tokens: number; readonly tips: number } {
+    let [tokens, tips] = [0, 0];
+    for (let period = this.#at.length - 1; period >= 0 && (this.#at[period] as number) > at; period--) {
+      tokens += this.#tokens[period] as number;
+      tips += this.#tips[period] as number;
+    }
+    return { tokens, tips };
+  }
+
+  /** Takes so much from where it was last used, as far as it is there; gives how many tokens that were. */
+  #take(at: number, tokens: number, tips: number): number {
+    let low = 0;
+    let high = this.#at.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#at[middle] as number) < at) low = middle + 1;
+      else high = middle;
+    }
+    const held = this.#tokens[low] ?? 0;
+    if (held === 0) return 0;
+    const taken = Math.max(0, Math.min(tokens, held));
+    this.#tokens[low] = held - taken;
+    this.#tips[low] = Math.max(0, (this.#tips[low] as number) - tips);
+    return taken;
+  }
+
+  #put(at: number, tokens: number, tips: number): void {
+    const last = this.#at.length - 1;
+    // A clock that was set back does not change the order of use.
+    if (last >= 0 && (this.#at[last] as number) >= at) {
+      this.#tokens[last] = (this.#tokens[last] as number) + tokens;
+      this.#tips[last] = (this.#tips[last] as number) + tips;
+      return;
+    }
+    this.#at.push(at);
+    this.#tokens.push(tokens);
+    this.#tips.push(tips);
+    if (this.#at.length > MOST_PERIODS) this.#merge();
+  }
+
+  /** Merges the older half of the periods two by two; each is as new as its newer one. */
+  #merge(): void {
+    const half = MOST_PERIODS / 2;
+    const [at, tokens, tips]: [number[], number[], number[]] = [[], [], []];
+    for (let period = 0; period < half; period += 2) {
+      at.push(this.#at[period + 1] as number);
+      tokens.push((this.#tokens[period] as number) + (this.#tokens[period + 1] as number));
+      tips.push((this.#tips[period] as number) + (this.#tips[period + 1] as number));
+    }
+    this.#at = [...at, ...this.#at.slice(half)];
+    this.#tokens = [...tokens, ...this.#tokens.slice(half)];
+    this.#tips = [...tips, ...this.#tips.slice(half)];
+  }
+}
+
+/** What reports say of how much an engine holds. */
+class CapacityEvidence {
+  /** By level: that so much is held, and that it is not. */
+  readonly #hits = new Float64Array(LEVELS);
+  readonly #misses = new Float64Array(LEVELS);
+
+  /**
+   * @param distance tokens used since `known` ones were, of which `cached` were still there, counted in steps of so many
+   * @param head tokens that all prompts share
+   */
+  take({ distance, known, head }: Pick<Sent, "distance" | "known" | "head">, cached: number, step: number): void {
+    const isOwn = cached > head + step;
+    if (isOwn) this.#hit(levelOf(distance + Math.min(cached, known)));
+    if (cached + step >= known * (1 - INACCURACY)) return;
+    // Prompts are evicted from their ends; where nothing of its own was left, any of it may have been the last.
+    this.#miss(levelOf(distance + (isOwn ? cached + step : known)) + (isOwn ? 1 : 0));
+  }
+
+  #hit(level: number): void {
+    for (let below = 0; below <= Math.min(level, LEVELS - 1); below++)
+      this.#misses[below] = lessened(this.#misses[below]);
+    if (level >= 0) this.#hits[Math.min(level, LEVELS - 1)]! += 1;
+  }
+
+  #miss(level: number): void {
+    for (let above = Math.max(0, level); above < LEVELS; above++) this.#hits[above] = lessened(this.#hits[above]);
+    if (level < LEVELS) this.#misses[Math.max(0, level)]! += 1;
+  }
+
+  /** The capacity that contradicts least of it; of several the told one, else the middle one. */
+  capacity(told: number | null): number {
+    const misses = this.#misses.reduce((sum, weight) => sum + weight, 0);
+    if (misses === 0) return told ?? Number.POSITIVE_INFINITY;
+    // With a capacity between two levels, hits above it and misses below it are contradictions.
+    let wrong = this.#hits.reduce((sum, weight) => sum + weight, 0);
+    let least = wrong;
+    let [from, to] = [0, 0];
+    for (let level = 0; level < LEVELS; level++) {
+      wrong += (this.#misses[level] as number) - (this.#hits[level] as number);
+      if (wrong < least) [least, from, to] = [wrong, level + 1, level + 1];
+      else if (wrong === least && to === level) to = level + 1;
+    }
+    // A level's evidence may be of anything in it.
+    if (told !== null && told >= tokensAt(from - 2) && told <= tokensAt(to + 2)) return told;
+    const high = tokensAt(to);
+    return Math.sqrt(Math.max(tokensAt(from), high * LEAST_SHARE) * high);
+  }
+}
+
+function lessened(weight = 0): number {
+  const left = weight * CONTRADICTED;
+  return left < NEGLIGIBLE ? 0 : left;
+}
+
+function levelOf(tokens: number): number {
+  return Math.floor(PER_OCTAVE * Math.log2(Math.max(tokens, 1) / LEAST_CAPACITY));
+}
+
+function tokensAt(level: number): number {
+  return LEAST_CAPACITY * 2 ** (level / PER_OCTAVE);
+}

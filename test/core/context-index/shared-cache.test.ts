@@ -1,0 +1,172 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { SharedCache } from "../../../src/core/context-index/shared-cache.js";
+import { seeded } from "../../../src/eval/base/seeded.js";
+import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
+
+const ENDLESS = Number.POSITIVE_INFINITY;
+
+/** Prompts of one engine, one a second, each with its own request id. */
+class Asking {
+  #at = 0;
+  #requests = 0;
+  constructor(readonly cache: SharedCache) {}
+
+  /** A stream's next prompt, of which `known` tokens were sent before, and so many are found cached; none: it is not reported. */
+  ask(stream: string, total: number, known = 0, found: number | null = null): void {
+    const requestId = String(this.#requests++);
+    const cached = Math.min(known, this.cache.residentOf(stream));
+    this.#at += 1_000;
+    this.cache.served({ stream, requestId, at: this.#at, total, cached, known, head: 0 });
+    if (found !== null) this.cache.reported(requestId, { cachedTokens: found, promptTokens: total }, this.#at);
+  }
+
+  pause(ms: number): void {
+    this.#at += ms;
+  }
+}
+
+describe("a cache that all users share", () => {
+  it("has no end until something was missed, and then about what was held", () => {
+    const asking = new Asking(new SharedCache());
+    asking.ask("a", 1_000);
+    asking.ask("b", 4_000);
+    expect([asking.cache.capacity, asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([
+      ENDLESS,
+      null,
+      ENDLESS,
+    ]);
+    asking.ask("a", 1_100, 1_000, 1_000);
+    expect(asking.cache.capacity).toBe(ENDLESS);
+    asking.ask("b", 4_100, 4_000, 4_000);
+    for (const stream of ["c", "d", "e"]) asking.ask(stream, 4_000);
+    asking.ask("a", 1_200, 1_100, 0);
+    // 5,000 tokens were held with b above a, and 17,200 not.
+    expect(asking.cache.capacity).toBeGreaterThan(5_000);
+    expect(asking.cache.capacity).toBeLessThan(17_200);
+  });
+
+  it("loses what has more above it than it holds, oldest first and a prompt from its end", () => {
+    const asking = new Asking(new SharedCache(10_000));
+    asking.ask("a", 6_000);
+    asking.ask("b", 3_000);
+    expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([null, 7_000]);
+    asking.ask("c", 5_000);
+    expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([1_000, 2_000]);
+    asking.ask("d", 5_000);
+    expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([2_000, 0]);
+  });
+
+  it("has what is used again on top, and once", () => {
+    const asking = new Asking(new SharedCache(10_000));
+    asking.ask("a", 4_000);
+    asking.ask("b", 4_000);
+    asking.ask("a", 4_500, 4_000);
+    asking.ask("c", 1_500);
+    expect(asking.cache.heldSince()).toBeNull();
+    asking.ask("d", 2_000);
+    expect([asking.cache.residentOf("b"), asking.cache.residentOf("a")]).toEqual([2_000, 6_500]);
+  });
+
+  it("gives streams that take turns shares that fit together, and one that is alone all of it", () => {
+    const asking = new Asking(new SharedCache(10_000));
+    for (let turn = 0; turn < 4; turn++) asking.ask("a", 500 + turn, 500);
+    expect(asking.cache.shareOf("a")).toBe(9_500);
+    const streams = ["a", "b", "c", "d"];
+    for (let turn = 0; turn < 8; turn++) for (const stream of streams) asking.ask(stream, 1_000, 1_000);
+    const shares = streams.map((stream) => asking.cache.shareOf(stream));
+    for (const share of shares) expect(share).toBeCloseTo(9_500 / 4, -2);
+    // One that comes ten times as often as the others has most of it.
+    for (let turn = 0; turn < 40; turn++) asking.ask(turn % 10 === 0 ? "b" : "a", 1_000, 1_000);
+    expect(asking.cache.shareOf("a")).toBeGreaterThan(2 * asking.cache.shareOf("b"));
+    expect(new SharedCache().shareOf("a")).toBe(ENDLESS);
+  });
+
+  it("believes reports more than what it was told", () => {
+    for (const told of [1_000, 1e12]) {
+      const asking = new Asking(new SharedCache(told));
+      for (let turn = 0; turn < 20; turn++) {
+        for (const stream of ["a", "b", "c", "d"]) asking.ask(stream, 2_000, 2_000, turn === 0 ? 0 : 2_000);
+        asking.ask(`long ${turn % 2}`, 20_000, turn < 2 ? 0 : 20_000, 0);
+      }
+      expect(asking.cache.capacity).toBeGreaterThan(7_000);
+      expect(asking.cache.capacity).toBeLessThan(60_000);
+    }
+  });
+
+  it("learns nothing from a miss behind a pause, nor from reports that say nothing", () => {
+    const asking = new Asking(new SharedCache());
+    asking.ask("a", 1_000);
+    asking.pause(3_600_000);
+    asking.ask("a", 1_100, 1_000, 0);
+    expect(asking.cache.capacity).toBe(ENDLESS);
+    asking.ask("a", 1_200, 1_100, -5);
+    asking.ask("a", 1_300, 1_200, Number.NaN);
+    asking.cache.reported("nobody's", { cachedTokens: 0, promptTokens: 0 }, 0);
+    expect(asking.cache.capacity).toBe(ENDLESS);
+    asking.ask("a", 1_400, 1_300, 1e300);
+    expect(asking.cache.capacity).toBe(ENDLESS);
+  });
+
+  it("keeps sums only, whatever is asked: streams without end in bounded memory", () => {
+    const cache = new SharedCache(1e6);
+    const asking = new Asking(cache);
+    for (let n = 0; n < 50_000; n++) asking.ask(`s${n}`, 1_000);
+    expect(cache.heldSince()).toBeGreaterThan(49_000_000 - 1_000_000);
+    expect(cache.residentOf("s0")).toBe(ENDLESS);
+  });
+
+  /** Streams that grow by a turn each time and start afresh now and then, in turn or by chance, on a simulated engine. */
+  const life = fc.record({
+    seed: fc.integer(),
+    streams: fc.integer({ min: 1, max: 12 }),
+    room: fc.integer({ min: 300, max: 6_000 }),
+    block: fc.constantFrom(16, 128),
+    isTold: fc.boolean(),
+    inTurn: fc.boolean(),
+    afresh: fc.constantFrom(0, 0.1, 1),
+  });
+
+  it("says what is cached, in any life, within the engine's blocks: on average by some hundredths of the prompt", () => {
+    const lives: number[] = [];
+    fc.assert(
+      fc.property(life, ({ seed, streams, room, block, isTold, inTurn, afresh }) => {
+        const draw = seeded(seed);
+        const capacity = Math.max(1_500, room * streams);
+        const engine = new BlockHashCache({ capacityTokens: capacity }, block);
+        const cache = new SharedCache(isTold ? capacity : null);
+        const prompts = Array.from({ length: streams }, () => [] as number[]);
+        let token = 0;
+        const fresh = (count: number) => Array.from({ length: count }, () => token++);
+        const errors: number[] = [];
+        for (let n = 0; n < 60 + 40 * streams; n++) {
+          const of = inTurn ? n % streams : Math.floor(draw() * streams);
+          const before = prompts[of] as number[];
+          const kept =
+            draw() < afresh || before.length > 1.5 * room ? before.slice(0, Math.floor(before.length / 3)) : before;
+          const tokens = [...kept, ...fresh(60 + Math.floor(200 * draw()))];
+          const known = kept.length;
+          const cached = Math.min(known, cache.residentOf(String(of)));
+          const sent = {
+            stream: String(of),
+            requestId: String(n),
+            at: 2 * n,
+            total: tokens.length,
+            cached,
+            known,
+            head: 0,
+          };
+          cache.served(sent);
+          const { cachedTokens } = engine.serve({ tokens }, 2 * n);
+          cache.reported(String(n), { cachedTokens, promptTokens: tokens.length }, 2 * n + 1);
+          if (n >= 50) errors.push(Math.max(0, Math.abs(cached - cachedTokens) - block) / tokens.length);
+          prompts[of] = tokens;
+        }
+        const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
+        lives.push(mean);
+        expect(mean).toBeLessThanOrEqual(0.1);
+      }),
+    );
+    expect(lives.reduce((sum, error) => sum + error, 0) / lives.length).toBeLessThanOrEqual(0.02);
+  });
+});
