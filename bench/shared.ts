@@ -8,7 +8,14 @@
  * prompts.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
-import { type ChatMessage, type MemoryId, ORDERING_POLICIES, RETENTION_NAMES, SharedCache } from "../src/core/index.js";
+import {
+  CacheUses,
+  type ChatMessage,
+  type MemoryId,
+  ORDERING_POLICIES,
+  RETENTION_NAMES,
+  SharedCache,
+} from "../src/core/index.js";
 import { readmeMessages } from "../src/eval/base/hand-built.js";
 import { seeded } from "../src/eval/base/seeded.js";
 import { composeTrace } from "../src/eval/replay/compose-trace.js";
@@ -126,7 +133,7 @@ const arms: [string, (capacity: number) => (trace: RecordedTrace, stream: string
       (retention): (typeof arms)[number] => [
         `${retention}, ${kind}`,
         (capacity) => {
-          const cache = new SharedCache(kind === "told" ? capacity : null);
+          const cache = new SharedCache(new CacheUses(), kind === "told" ? capacity : null);
           return (trace, stream, now) =>
             composeTrace(
               trace,

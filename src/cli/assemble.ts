@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
-import { DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel, sharedResidency } from "../core/index.js";
+import { CacheUses, DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
@@ -138,8 +138,7 @@ function assembleWith(
   source: MemorySource | null,
   inside: Inside | null,
 ): Memstem {
-  const own = residencyModel(residencyOf(settings));
-  const sharedCache = sharedCacheOf(settings);
+  const cache = sharedCacheOf(settings);
   return new Memstem({
     store,
     usage,
@@ -159,8 +158,8 @@ function assembleWith(
       workers: settings.workers,
     },
     engines: enginesFor(settings),
-    residency: sharedCache === undefined ? own : sharedResidency(sharedCache, own),
-    sharedCache,
+    residency: residencyModel(residencyOf(settings)),
+    engineCache: cache === undefined ? undefined : { uses: new CacheUses(), ...cache },
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
     maxMemoryCharacters: settings.maxMemoryCharacters,
@@ -205,9 +204,10 @@ export function openChatEngine(
   const { readUsage } = ENGINES[family];
   const dialect = { keepsMarks: family === "anthropic", isOpenAi: family.startsWith("openai") };
   return {
-    upstream: responsesUpstream(settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, dialect), {
-      now: Date.now,
-    }),
+    upstream: responsesUpstream(
+      settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, { dialect, now: Date.now }),
+      { now: Date.now },
+    ),
     readUsage,
     dialect,
     writeBack: writeBack === "on",

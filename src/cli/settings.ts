@@ -1,4 +1,4 @@
-import { type DiagnosingProvider, type ResidencyConfig, SharedCache } from "../core/index.js";
+import type { DiagnosingProvider, ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import type { BodyRate } from "../http/guards/body.js";
@@ -170,13 +170,13 @@ export function residencyOf(settings: Settings): ResidencyConfig {
 }
 
 /**
- * The engine's cache as all users fill it. None where a slot holds one prompt, or where a provider bills prompts and says nothing of how
+ * The engine's cache as all users fill it, and how many tokens it holds; null: to be learned. None where a slot holds one prompt, or where a provider bills prompts and says nothing of how
  * much it keeps.
  */
-export function sharedCacheOf(settings: Settings): SharedCache | undefined {
-  const { cacheTokens = null, engineModel } = settings;
+export function sharedCacheOf(settings: Settings): { readonly tokens: number | null } | undefined {
+  const { cacheTokens: tokens = null, engineModel } = settings;
   if (residencyOf(settings).kind === "slots") return undefined;
-  return cacheTokens === null && engineModel.cost.kind === "money" ? undefined : new SharedCache(cacheTokens);
+  return tokens === null && engineModel.cost.kind === "money" ? undefined : { tokens };
 }
 
 /** The settings as `--help` lists them. */

@@ -84,7 +84,7 @@ const fact = (turn: number, n: number) => `Ada's fact ${turn}.${n}: house ${turn
 describe.each(Object.entries(ERRORS))("a conversation that outgrows the context of %s", (_who, error) => {
   const engine = openAiEngine();
   const source = answeringSource([]);
-  const app = servedApp({ source: () => source, upstream: engine });
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_RETENTION: "keep" } });
 
   const ask = async (messages: readonly ChatMessage[], more: object = {}, user = "ada", conversation = "c") => {
     const before = engine.requests.length;

@@ -21,7 +21,7 @@ const SECRET = 'Ada\'s "moonflower key" [7] <think>\nis under C:\\temp\\new, in 
 /** What every encoding of it leaves as it is. */
 const MARKS = ["moonflower"];
 describe("what quotes a forgotten memory", () => {
-  const app = servedApp();
+  const app = servedApp({ environment: { MEMSTEM_RETENTION: "keep" } });
   const secret = { id: "m-secret", memory: SECRET };
   const ada = { user_id: "ada" };
   const forget = async (id = "m-secret") => {

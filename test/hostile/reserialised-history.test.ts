@@ -86,7 +86,7 @@ function bare(prompt: readonly ChatMessage[]): ChatMessage[] {
 describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => {
   const engine = openAiEngine();
   const source = answeringSource([]);
-  const app = servedApp({ source: () => source, upstream: engine });
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_RETENTION: "keep" } });
 
   const ask = async (messages: readonly ChatMessage[], more: object = {}) => {
     const response = await fetch(`${app.base}/v1/chat/completions`, {

@@ -18,8 +18,8 @@ export interface PromptHead {
 }
 
 /**
- * The prefix that a prompt will have whatever memories are found. Null if unknown: for a section after a tool's result, and for `auto`,
- * which may start afresh. Serves nothing: the next compose is not affected.
+ * The prefix that a prompt will have whatever memories are found. Null if unknown: for a section after a tool's result, and for `auto` where
+ * it may start afresh, as memories of earlier turns stand in the prompt. Serves nothing: the next compose is not affected.
  */
 export function promptHead(
   state: ScopeState,
@@ -28,9 +28,10 @@ export function promptHead(
   const { residency, countTokens } = input;
   const { index, register } = state;
   const { head, turns, history } = recallPast(input);
-  if (history.rest.messages.at(-1)?.role !== "user" || input.retention === "auto") return null;
+  if (history.rest.messages.at(-1)?.role !== "user") return null;
   residency.expire(index, input.now);
   const replay = replayTurns(state, turns, head, history, false, countTokens);
+  if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;
   prompt.push(answer);

@@ -1,12 +1,10 @@
 import { LruMap } from "../text/lru-map.js";
 import { type CacheReport, stepOf } from "./cache-report.js";
 
-/**
- * One engine's prefix cache as all its users fill it: finite, evicted in LRU order (docs/internals/algorithms.md, "A shared cache").
- *
- * A stack of when tokens were last used, by time: a prompt takes what it reuses from where it lay, and puts it on top with what it adds.
- * What has more tokens above it than the cache holds is gone. So a prompt costs constant work and memory, and of other users' prompts only
- * sums are known. The capacity is told, learned from reports, or both; until something was missed, the cache has no end.
+/*
+ * One engine's prefix cache as all its users fill it: finite, evicted in LRU order (docs/internals/algorithms.md, "A shared cache"). What
+ * has more tokens above it than the cache holds is gone. The capacity is told, learned from reports, or both; until something was missed,
+ * the cache has no end.
  */
 
 /** Sums by time that are kept; the oldest ones are merged. */
@@ -18,9 +16,9 @@ const MARGIN = 0.95;
 /** Weight of the newest turn in a stream's mean of how many others come between two of its turns. */
 const NEWEST = 0.5;
 
-/** Capacities between which evidence is told apart: sixteen to an octave, from 256 tokens to 16 million. */
+/** Capacities between which evidence is told apart: sixteen to an octave, from 1,024 tokens, as no engine holds less, to 67 million. */
 const PER_OCTAVE = 16;
-const LEAST_CAPACITY = 256;
+const LEAST_CAPACITY = 1_024;
 const LEVELS = 16 * PER_OCTAVE;
 /** Where nothing was found yet, the cache is taken to hold at least this share of what it is known not to hold. */
 const LEAST_SHARE = 0.25;
@@ -71,109 +69,18 @@ interface Sent {
   readonly total: number;
 }
 
-export class SharedCache {
-  /** Ascending by time. */
+/**
+ * When an engine's tokens were used last, by time, and how many streams' newest prompts lie there: sums of all users' prompts. A prompt takes
+ * what it reuses from where it lay, and puts it on top with what it adds. Constant work and memory for each prompt.
+ */
+export class CacheUses {
+  /** Ascending. */
   #at: number[] = [];
-  /** By period: tokens that were used last then, and how many streams' newest prompts. */
   #tokens: number[] = [];
   #tips: number[] = [];
-  readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
-  readonly #sent = new LruMap<string, Sent>(MOST_STREAMS);
-  readonly #evidence = new CapacityEvidence();
 
-  /** @param told tokens that the engine is said to hold; null: not known */
-  constructor(private readonly told: number | null = null) {}
-
-  /** Tokens that the engine is taken to hold; infinite until it is known. */
-  get capacity(): number {
-    return this.#evidence.capacity(this.told);
-  }
-
-  /** Takes a prompt in. */
-  served({ stream, requestId, at, total, cached, known, head }: SharedPrompt): void {
-    const before = this.#streams.get(stream);
-    if (before === undefined) this.#streams.set(stream, { at, total, among: this.#alive() + 1 });
-    else {
-      const { tokens, tips } = this.#above(before.at);
-      const sent = { stream, at, before: before.at, distance: tokens, cached, head, total };
-      this.#sent.set(requestId, { ...sent, known: Math.min(known, before.total) });
-      this.#take(before.at, Math.min(cached, before.total), 1);
-      before.among += NEWEST * (tips + 1 - before.among);
-      before.at = at;
-      before.total = total;
-    }
-    this.#put(at, total, 1);
-  }
-
-  /** Tokens that the engine computed for prompts that did not come this way. */
-  foreign(tokens: number, at: number): void {
-    if (tokens > 0) this.#put(at, tokens, 0);
-  }
-
-  /**
-   * Learns from the first report of a prompt. Its tokens count as used now, when its answer has ended.
-   */
-  reported(requestId: string, { cachedTokens, promptTokens }: CacheReport, at: number): void {
-    const sent = this.#sent.get(requestId);
-    if (sent === undefined || !(cachedTokens >= 0)) return;
-    this.#sent.delete(requestId);
-    const { known, total, before } = sent;
-    const scale = promptTokens === null || promptTokens <= 0 ? 1 : total / promptTokens;
-    const cached = cachedTokens * scale;
-    this.#take(before, Math.min(cached, known) - sent.cached, 0);
-    // What is shorter says little: instructions, which all prompts share, are always cached.
-    if (known > sent.head && sent.at - before <= LONGEST_PAUSE_MS)
-      this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
-    const stream = this.#streams.get(sent.stream);
-    if (stream === undefined || stream.at > at) return;
-    const moved = this.#take(stream.at, stream.total, 1);
-    stream.at = at;
-    this.#put(at, moved, 1);
-  }
-
-  /** What was last used before this time is gone, in milliseconds since the epoch; null: nothing is. */
-  heldSince(): number | null {
-    const { capacity } = this;
-    let above = 0;
-    for (let period = this.#at.length - 1; period >= 0; period--) {
-      above += this.#tokens[period] as number;
-      if (above > capacity) return this.#at[period] as number;
-    }
-    return null;
-  }
-
-  /**
-   * How many leading tokens of a stream's newest prompt are still held: engines evict a prompt from its end. Infinite where nothing is known
-   * to be gone.
-   */
-  residentOf(stream: string): number {
-    const { capacity } = this;
-    const known = this.#streams.get(stream);
-    if (known === undefined || capacity === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
-    return Math.max(0, capacity - this.#above(known.at).tokens);
-  }
-
-  /** Tokens that a stream's prompts may have to be still resident at its next turn: a fair share. Infinite where the capacity is not known. */
-  shareOf(stream: string): number {
-    const { capacity } = this;
-    if (capacity === Number.POSITIVE_INFINITY) return capacity;
-    const known = this.#streams.get(stream);
-    return (MARGIN * capacity) / (known?.among ?? this.#alive() + 1);
-  }
-
-  /** How many streams have something in the cache. */
-  #alive(): number {
-    const { capacity } = this;
-    let [above, tips] = [0, 0];
-    for (let period = this.#at.length - 1; period >= 0 && above < capacity; period--) {
-      above += this.#tokens[period] as number;
-      tips += this.#tips[period] as number;
-    }
-    return tips;
-  }
-
-  /** What was used after a time. */
-  #above(at: number): { readonly tokens: number; readonly tips: number } {
+  /** What was used after a time, in milliseconds since the epoch. */
+  above(at: number): { readonly tokens: number; readonly tips: number } {
     let [tokens, tips] = [0, 0];
     for (let period = this.#at.length - 1; period >= 0 && (this.#at[period] as number) > at; period--) {
       tokens += this.#tokens[period] as number;
@@ -182,8 +89,19 @@ export class SharedCache {
     return { tokens, tips };
   }
 
+  /** The newest time before which what was used is gone from a cache of this capacity, and the streams behind it. */
+  within(capacity: number): { readonly since: number | null; readonly tips: number } {
+    let [tokens, tips] = [0, 0];
+    for (let period = this.#at.length - 1; period >= 0; period--) {
+      tokens += this.#tokens[period] as number;
+      tips += this.#tips[period] as number;
+      if (tokens > capacity) return { since: this.#at[period] as number, tips };
+    }
+    return { since: null, tips };
+  }
+
   /** Takes so much from where it was last used, as far as it is there; gives how many tokens that were. */
-  #take(at: number, tokens: number, tips: number): number {
+  take(at: number, tokens: number, tips: number): number {
     let low = 0;
     let high = this.#at.length - 1;
     while (low < high) {
@@ -199,7 +117,7 @@ export class SharedCache {
     return taken;
   }
 
-  #put(at: number, tokens: number, tips: number): void {
+  put(at: number, tokens: number, tips: number): void {
     const last = this.#at.length - 1;
     // A clock that was set back does not change the order of use.
     if (last >= 0 && (this.#at[last] as number) >= at) {
@@ -228,6 +146,89 @@ export class SharedCache {
   }
 }
 
+/**
+ * An engine's cache as one tenant's prompts find it. How much is used is everybody's; how much is held is learned from the tenant's own
+ * reports, so that one that lies misleads itself.
+ */
+export class SharedCache {
+  readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
+  readonly #sent = new LruMap<string, Sent>(MOST_STREAMS);
+  readonly #evidence = new CapacityEvidence();
+
+  /** @param told tokens that the engine is said to hold; null: not known */
+  constructor(
+    private readonly uses: CacheUses,
+    private readonly told: number | null = null,
+  ) {}
+
+  /** Tokens that the engine is taken to hold; infinite until it is known. */
+  get capacity(): number {
+    return this.#evidence.capacity(this.told);
+  }
+
+  /** Takes a prompt in. */
+  served({ stream, requestId, at, total, cached, known, head }: SharedPrompt): void {
+    const before = this.#streams.get(stream);
+    if (before === undefined) this.#streams.set(stream, { at, total, among: this.#newcomers });
+    else {
+      const { tokens, tips } = this.uses.above(before.at);
+      const sent = { stream, at, before: before.at, distance: tokens, cached, head, total };
+      this.#sent.set(requestId, { ...sent, known: Math.min(known, before.total) });
+      this.uses.take(before.at, Math.min(cached, before.total), 1);
+      before.among += NEWEST * (tips + 1 - before.among);
+      before.at = at;
+      before.total = total;
+    }
+    this.uses.put(at, total, 1);
+  }
+
+  /** Learns from the first report of a prompt. Its tokens count as used now, when its answer has ended. */
+  reported(requestId: string, { cachedTokens, promptTokens }: CacheReport, at: number): void {
+    const sent = this.#sent.get(requestId);
+    if (sent === undefined || !(cachedTokens >= 0)) return;
+    this.#sent.delete(requestId);
+    const { known, total, before } = sent;
+    const scale = promptTokens === null || promptTokens <= 0 ? 1 : total / promptTokens;
+    const cached = cachedTokens * scale;
+    this.uses.take(before, Math.min(cached, known) - sent.cached, 0);
+    if (known > sent.head && sent.at - before <= LONGEST_PAUSE_MS)
+      this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
+    const stream = this.#streams.get(sent.stream);
+    if (stream === undefined || stream.at > at) return;
+    const moved = this.uses.take(stream.at, stream.total, 1);
+    stream.at = at;
+    this.uses.put(at, moved, 1);
+  }
+
+  /** What was last used before this time is gone, in milliseconds since the epoch; null: nothing is. */
+  heldSince(): number | null {
+    return this.uses.within(this.capacity).since;
+  }
+
+  /**
+   * How many leading tokens of a stream's newest prompt are still held: engines evict a prompt from its end. Infinite where nothing is known
+   * to be gone.
+   */
+  residentOf(stream: string): number {
+    const { capacity } = this;
+    const known = this.#streams.get(stream);
+    if (known === undefined || capacity === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    return Math.max(0, Math.floor(capacity - this.uses.above(known.at).tokens));
+  }
+
+  /** Tokens that a stream's prompts may have to be still resident at its next turn: a fair share. Infinite where the capacity is not known. */
+  shareOf(stream: string): number {
+    const { capacity } = this;
+    if (capacity === Number.POSITIVE_INFINITY) return capacity;
+    return (MARGIN * capacity) / (this.#streams.get(stream)?.among ?? this.#newcomers);
+  }
+
+  /** Streams that have something in the cache, with one that comes new. */
+  get #newcomers(): number {
+    return this.uses.within(this.capacity).tips + 1;
+  }
+}
+
 /** What reports say of how much an engine holds. */
 class CapacityEvidence {
   /** By level: that so much is held, and that it is not. */
@@ -247,14 +248,16 @@ class CapacityEvidence {
   }
 
   #hit(level: number): void {
-    for (let below = 0; below <= Math.min(level, LEVELS - 1); below++)
-      this.#misses[below] = lessened(this.#misses[below]);
-    if (level >= 0) this.#hits[Math.min(level, LEVELS - 1)]! += 1;
+    const highest = Math.min(level, LEVELS - 1);
+    if (highest < 0) return;
+    for (let below = 0; below <= highest; below++) this.#misses[below] = lessened(this.#misses[below]);
+    this.#hits[highest] = (this.#hits[highest] as number) + 1;
   }
 
   #miss(level: number): void {
-    for (let above = Math.max(0, level); above < LEVELS; above++) this.#hits[above] = lessened(this.#hits[above]);
-    if (level < LEVELS) this.#misses[Math.max(0, level)]! += 1;
+    if (level < 0 || level >= LEVELS) return;
+    for (let above = level; above < LEVELS; above++) this.#hits[above] = lessened(this.#hits[above]);
+    this.#misses[level] = (this.#misses[level] as number) + 1;
   }
 
   /** The capacity that contradicts least of it; of several the told one, else the middle one. */

@@ -13,11 +13,25 @@ export function readOpenAiUsage(answer: unknown): EngineUsage {
     {
       promptTokens: reportedCount(usage, "prompt_tokens") ?? reportedCount(usage, "input_tokens"),
       cachedTokens: reportedCount(details, "cached_tokens"),
-      writtenTokens: reportedCount(details, "cache_write_tokens"),
+      writtenTokens: writtenTokensIn(usage, details),
       completionTokens: reportedCount(usage, "completion_tokens") ?? reportedCount(usage, "output_tokens"),
     },
     usage ?? null,
   );
+}
+
+/**
+ * Names of the tokens written to the cache: OpenAI's and OpenRouter's, vLLM's (`PromptTokenUsageInfo`), LiteLLM's, and that of Anthropic's models
+ * behind other gateways, which have it beside the details, too.
+ */
+const WRITTEN = ["cache_write_tokens", "created_cache_tokens", "cache_creation_tokens", "cache_creation_input_tokens"];
+
+function writtenTokensIn(usage: unknown, details: unknown): number | null {
+  for (const name of WRITTEN) {
+    const count = reportedCount(details, name) ?? reportedCount(usage, name);
+    if (count !== null) return count;
+  }
+  return null;
 }
 
 /**

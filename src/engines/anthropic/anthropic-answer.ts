@@ -1,5 +1,6 @@
 import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
 import { record, text } from "../upstream/json-values.js";
+import { type TurnEnd, turnEndOf } from "../upstream/turn-end.js";
 import { ANTHROPIC_BLOCKS, type AnthropicBlock } from "./anthropic-content.js";
 
 /** An OpenAI chat completion, or a chunk of one. */
@@ -27,7 +28,7 @@ export function fromAnthropicAnswer(answer: unknown, created: number): OpenAiCha
         index: 0,
         message: chatMessage(blocks),
         logprobs: null,
-        finish_reason: finishReason(stop_reason),
+        finish_reason: finishReason(stop_reason, blocks.some(isCall)),
         ...(typeof stop_sequence === "string" ? { stop_sequence } : {}),
       },
     ],
@@ -48,19 +49,22 @@ export function chatError(error: unknown): OpenAiChatAnswer {
   };
 }
 
-const FINISH_REASONS: Readonly<Record<string, string>> = {
-  end_turn: "stop",
-  stop_sequence: "stop",
-  pause_turn: "stop",
-  tool_use: "tool_calls",
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
+const FINISH_REASONS: Readonly<Record<TurnEnd, string>> = {
+  answer: "stop",
+  calls: "tool_calls",
+  length: "length",
   refusal: "content_filter",
 };
 
 /** OpenAI's `finish_reason`; null: not ended. */
-export function finishReason(stopReason: unknown): string | null {
-  return typeof stopReason === "string" ? (FINISH_REASONS[stopReason] ?? "stop") : null;
+export function finishReason(stopReason: unknown, hasCalls: boolean): string | null {
+  if (typeof stopReason !== "string" && !hasCalls) return null;
+  return FINISH_REASONS[turnEndOf(stopReason, { hasCalls })];
+}
+
+/** Whether a block is a call of the client's; a provider's own tools have other types. */
+export function isCall({ type }: AnthropicBlock): boolean {
+  return type === "tool_use";
 }
 
 /** OpenAI's counts, where known, beside all of Anthropic's fields. */
@@ -81,13 +85,13 @@ export function chatUsage(usage: unknown): OpenAiChatAnswer {
 }
 
 /** Whether a block has a place in OpenAI's messages. */
-export function hasChatForm({ type }: AnthropicBlock): boolean {
-  return type === "text" || type === "tool_use";
+export function hasChatForm(block: AnthropicBlock): boolean {
+  return block.type === "text" || isCall(block);
 }
 
 function chatMessage(blocks: readonly AnthropicBlock[]): OpenAiChatAnswer {
   const texts = blocks.filter(({ type }) => type === "text").map((block) => text(block["text"]));
-  const calls = blocks.filter(({ type }) => type === "tool_use");
+  const calls = blocks.filter(isCall);
   const thoughts = blocks.filter(({ type }) => type === "thinking").map(({ thinking }) => text(thinking));
   const others = blocks.filter((block) => !hasChatForm(block));
   return {

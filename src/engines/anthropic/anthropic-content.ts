@@ -77,13 +77,13 @@ function toolUse(call: unknown): AnthropicBlock {
     type: "tool_use",
     id: text(id ?? name),
     name: text(name),
-    input: parsedArguments(input),
+    input: inputOf(input),
     ...(mark == null ? {} : { cache_control: mark }),
   };
 }
 
-/** The API takes objects only; a model's invalid JSON is kept as `arguments`. */
-function parsedArguments(json: unknown): Readonly<Record<string, unknown>> {
+/** A call's arguments as the API has them, which takes objects only; a model's invalid JSON is kept as `arguments`. */
+export function inputOf(json: unknown): Readonly<Record<string, unknown>> {
   if (typeof json !== "string" || json.trim() === "") return {};
   try {
     const parsed: unknown = JSON.parse(json);

@@ -1,5 +1,7 @@
+import { append } from "../../core/text/lists.js";
 import { record, text } from "../upstream/json-values.js";
-import { chatError, chatUsage, finishReason, hasChatForm, type OpenAiChatAnswer } from "./anthropic-answer.js";
+import { indexOf } from "../upstream/tool-calls.js";
+import { chatError, chatUsage, finishReason, hasChatForm, isCall, type OpenAiChatAnswer } from "./anthropic-answer.js";
 import { ANTHROPIC_BLOCKS, type AnthropicBlock } from "./anthropic-content.js";
 
 /** The state of a streamed answer; immutable. */
@@ -12,11 +14,14 @@ export interface AnthropicStream {
   readonly usage: Readonly<Record<string, unknown>>;
   /** Tool calls begun. */
   readonly calls: number;
-  /** The block that is open; null for none. */
-  readonly open: OpenBlock | null;
+  /** The blocks that are open, by their index: some servers send parallel calls in turns. The last is the newest. */
+  readonly open: ReadonlyMap<number, OpenBlock>;
+  /** Whether the end was said. */
+  readonly isEnded: boolean;
 }
 
 interface OpenBlock {
+  readonly at: number;
   readonly block: AnthropicBlock;
   /** Its place among the tool calls, from 0; null where it is none. */
   readonly call: number | null;
@@ -33,7 +38,7 @@ export interface StreamStep {
 
 /** The state before the first event. `created`: seconds since the epoch. */
 export function newAnthropicStream(created: number): AnthropicStream {
-  return { id: "", model: "", created, usage: {}, calls: 0, open: null };
+  return { id: "", model: "", created, usage: {}, calls: 0, open: new Map(), isEnded: false };
 }
 
 /**
@@ -43,7 +48,8 @@ export function newAnthropicStream(created: number): AnthropicStream {
  * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
  */
 export function anthropicStreamStep(stream: AnthropicStream, event: unknown): StreamStep {
-  const { type, message, content_block, delta, usage, error } = record(event);
+  const { type, index, message, content_block, delta, usage, error } = record(event);
+  const newest = [...stream.open.keys()].at(-1) ?? -1;
   switch (type) {
     case "message_start": {
       const { id, model, usage: reported } = record(message);
@@ -51,18 +57,21 @@ export function anthropicStreamStep(stream: AnthropicStream, event: unknown): St
       return { stream: started, chunks: [chunk(started, { role: "assistant", content: "" })] };
     }
     case "content_block_start":
-      return blockStarted(stream, record(content_block) as AnthropicBlock);
+      return blockStarted(stream, indexOf(index) ?? newest + 1, record(content_block) as AnthropicBlock);
     case "content_block_delta":
-      return blockWentOn(stream, record(delta));
+      return blockWentOn(stream, stream.open.get(indexOf(index) ?? newest), record(delta));
     case "content_block_stop":
-      return blockEnded(stream);
+      return blockEnded(stream, stream.open.get(indexOf(index) ?? newest));
     case "message_delta": {
       const said = Object.entries(record(usage)).filter(([, count]) => count != null);
-      const ended = { ...stream, usage: { ...stream.usage, ...Object.fromEntries(said) } };
-      return { stream: ended, chunks: [chunk(ended, {}, finishReason(record(delta)["stop_reason"]))] };
+      const counted = { ...stream, usage: { ...stream.usage, ...Object.fromEntries(said) } };
+      const { stop_reason: why } = record(delta);
+      return why == null ? { stream: counted, chunks: [] } : streamEnded(counted, why);
     }
-    case "message_stop":
-      return { stream, chunks: [{ ...envelope(stream), choices: [], usage: chatUsage(stream.usage) }] };
+    case "message_stop": {
+      const { stream: ended, chunks } = stream.isEnded ? { stream, chunks: [] } : streamEnded(stream, "end_turn");
+      return { stream: ended, chunks: [...chunks, { ...envelope(ended), choices: [], usage: chatUsage(ended.usage) }] };
+    }
     case "error":
       return { stream, chunks: [chatError(error)] };
     default:
@@ -70,24 +79,41 @@ export function anthropicStreamStep(stream: AnthropicStream, event: unknown): St
   }
 }
 
-function blockStarted(stream: AnthropicStream, block: AnthropicBlock): StreamStep {
-  if (block.type !== "tool_use") {
-    const begun = { ...stream, open: { block, call: null, started: false } };
-    return { stream: begun, chunks: block.type === "text" ? textChunks(begun, "content", block["text"]) : [] };
+/** Ends the blocks that the server did not, and says why the answer ended. */
+function streamEnded(stream: AnthropicStream, stopReason: unknown): StreamStep {
+  let ended: AnthropicStream = { ...stream, isEnded: true };
+  const chunks: OpenAiChatAnswer[] = [];
+  for (const open of stream.open.values()) {
+    const step = blockEnded(ended, open);
+    ended = step.stream;
+    append(chunks, step.chunks);
   }
-  const call = stream.calls;
-  const begun = { ...stream, calls: call + 1, open: { block, call, started: false } };
-  const { id, name } = block;
-  return {
-    stream: begun,
-    chunks: [callChunk(begun, { index: call, id, type: "function", function: { name, arguments: "" } })],
-  };
+  return { stream: ended, chunks: [...chunks, chunk(ended, {}, finishReason(stopReason, ended.calls > 0))] };
 }
 
-function blockWentOn(stream: AnthropicStream, delta: Readonly<Record<string, unknown>>): StreamStep {
-  const { open } = stream;
-  if (open === null) return { stream, chunks: [] };
-  const { block, call } = open;
+function blockStarted(stream: AnthropicStream, at: number, block: AnthropicBlock): StreamStep {
+  // A server that numbers all blocks alike.
+  const before = blockEnded(stream, stream.open.get(at));
+  const call = isCall(block) ? before.stream.calls : null;
+  const begun = {
+    ...withOpen(before.stream, { at, block, call, started: false }),
+    calls: before.stream.calls + (call === null ? 0 : 1),
+  };
+  const { id, name } = block;
+  const chunks =
+    call === null
+      ? textChunks(begun, "content", block.type === "text" ? block["text"] : "")
+      : [callChunk(begun, { index: call, id, type: "function", function: { name, arguments: "" } })];
+  return { stream: begun, chunks: [...before.chunks, ...chunks] };
+}
+
+function blockWentOn(
+  stream: AnthropicStream,
+  open: OpenBlock | undefined,
+  delta: Readonly<Record<string, unknown>>,
+): StreamStep {
+  if (open === undefined) return { stream, chunks: [] };
+  const { call } = open;
   switch (delta["type"]) {
     case "text_delta":
       return { stream, chunks: textChunks(stream, "content", delta["text"]) };
@@ -95,27 +121,26 @@ function blockWentOn(stream: AnthropicStream, delta: Readonly<Record<string, unk
       const json = delta["partial_json"];
       if (typeof json !== "string" || json === "") return { stream, chunks: [] };
       // A server tool's call is not the caller's: it is passed on as a whole block.
-      if (call === null) return { stream: extended(stream, block, "partial_json", json), chunks: [] };
-      const going = { ...stream, open: { ...open, started: true } };
+      if (call === null) return { stream: extended(stream, open, "partial_json", json), chunks: [] };
+      const going = open.started ? stream : withOpen(stream, { ...open, started: true });
       return { stream: going, chunks: [callChunk(going, { index: call, function: { arguments: json } })] };
     }
     case "thinking_delta":
       return {
-        stream: extended(stream, block, "thinking", delta["thinking"]),
+        stream: extended(stream, open, "thinking", delta["thinking"]),
         chunks: textChunks(stream, "reasoning_content", delta["thinking"]),
       };
     case "signature_delta":
-      return { stream: extended(stream, block, "signature", delta["signature"]), chunks: [] };
+      return { stream: extended(stream, open, "signature", delta["signature"]), chunks: [] };
     default:
       return { stream, chunks: [] };
   }
 }
 
-function blockEnded(stream: AnthropicStream): StreamStep {
-  const { open } = stream;
-  const ended = { ...stream, open: null };
-  if (open === null) return { stream: ended, chunks: [] };
-  const { block, call, started } = open;
+function blockEnded(stream: AnthropicStream, open: OpenBlock | undefined): StreamStep {
+  if (open === undefined) return { stream, chunks: [] };
+  const { at, block, call, started } = open;
+  const ended = { ...stream, open: new Map([...stream.open].filter(([other]) => other !== at)) };
   // A call without arguments streams none, but clients parse them.
   if (call !== null && !started)
     return {
@@ -126,10 +151,14 @@ function blockEnded(stream: AnthropicStream): StreamStep {
   return { stream: ended, chunks: [chunk(ended, { [ANTHROPIC_BLOCKS]: [withInput(block)] })] };
 }
 
-/** The stream with more text in a field of its open block. */
-function extended(stream: AnthropicStream, block: AnthropicBlock, field: string, more: unknown): AnthropicStream {
-  if (stream.open === null || typeof more !== "string") return stream;
-  return { ...stream, open: { ...stream.open, block: { ...block, [field]: text(block[field]) + more } } };
+/** The stream with more text in a field of an open block. */
+function extended(stream: AnthropicStream, open: OpenBlock, field: string, more: unknown): AnthropicStream {
+  if (typeof more !== "string") return stream;
+  return withOpen(stream, { ...open, block: { ...open.block, [field]: text(open.block[field]) + more } });
+}
+
+function withOpen(stream: AnthropicStream, open: OpenBlock): AnthropicStream {
+  return { ...stream, open: new Map(stream.open).set(open.at, open) };
 }
 
 /** A block whose input was streamed as JSON, with the input in its place. */

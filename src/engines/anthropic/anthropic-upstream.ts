@@ -6,7 +6,7 @@
  */
 
 import { z } from "zod";
-import { MAX_ANSWER_BYTES, wholeBody } from "../upstream/converted-body.js";
+import { MAX_ANSWER_BYTES, oneChunk, wholeBody } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
 import { record, text } from "../upstream/json-values.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
@@ -58,9 +58,7 @@ const CONVERTED: ReadonlySet<string> = new Set(["chat/completions", "models"]);
 function noRoute(path: string): UpstreamAnswer {
   const message = `Anthropic's API has no /v1/${path} that memstem converts: use /v1/chat/completions.`;
   const error = { message, type: "invalid_request_error", param: null, code: null };
-  const body = (async function* () {
-    yield Buffer.from(JSON.stringify({ error }));
-  })();
+  const body = oneChunk(Buffer.from(JSON.stringify({ error })));
   return { status: 404, headers: [["content-type", "application/json"]], body };
 }
 

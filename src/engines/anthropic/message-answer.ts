@@ -1,60 +1,59 @@
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
 import { record, text } from "../upstream/json-values.js";
+import { reasoningIn } from "../upstream/streamed-turn.js";
+import { callsIn } from "../upstream/tool-calls.js";
+import { type TurnContent, type TurnEnd, turnEndOf } from "../upstream/turn-end.js";
+import { inputOf } from "./anthropic-content.js";
 
 /** An answer of `/v1/messages`, an event of one, or an error. */
 export type AnthropicAnswer = Readonly<Record<string, unknown>>;
 
 /**
- * Converts a chat completion into an answer of `/v1/messages`: reasoning, text and calls as blocks, OpenAI's usage fields beside Anthropic's.
+ * Converts a chat completion into an answer of `/v1/messages`: reasoning, text, a refusal and calls as blocks, OpenAI's usage fields beside
+ * Anthropic's.
  * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
  *
  * @param status the answer's, which names the kind of an error
+ * @param ownId the message's id where the engine gives none; no other message has it
  */
-export function toAnthropicAnswer(answer: unknown, status: number): AnthropicAnswer {
+export function toAnthropicAnswer(answer: unknown, status: number, ownId: string): AnthropicAnswer {
   const { id, model, choices, usage, timings, error } = record(answer);
   if (status >= 400 || error != null) return anthropicError(answer, status);
   const { message, finish_reason } = record(Array.isArray(choices) ? choices[0] : null);
-  const { content, tool_calls, ...more } = record(message);
-  const thought = reasoningIn(more);
-  const calls = Array.isArray(tool_calls) ? (tool_calls as readonly unknown[]).map(record) : [];
+  const said = record(message);
+  const thought = reasoningIn(said);
+  const texts = [text(said["content"]), text(said["refusal"])].filter((each) => each !== "");
+  const calls = callsIn(said, ownId);
   return {
-    id: text(id),
+    id: text(id) || ownId,
     type: "message",
     role: "assistant",
     model: text(model),
     content: [
       ...(thought === "" ? [] : [{ type: "thinking", thinking: thought, signature: "" }]),
-      ...(text(content) === "" ? [] : [{ type: "text", text: text(content) }]),
-      ...calls.map(({ id: call, function: called }) => ({
-        type: "tool_use",
-        id: text(call),
-        name: text(record(called)["name"]),
-        input: inputOf(record(called)["arguments"]),
-      })),
+      ...texts.map((each) => ({ type: "text", text: each })),
+      ...calls.map(({ id: call, name, given }) => ({ type: "tool_use", id: call, name, input: inputOf(given) })),
     ],
-    stop_reason: stopReason(finish_reason),
+    stop_reason: stopReason(finish_reason, {
+      hasCalls: calls.length > 0,
+      hasRefusal: text(said["refusal"]) !== "",
+    }),
     stop_sequence: null,
     usage: anthropicUsage(usage),
     ...(timings == null ? {} : { timings }),
   };
 }
 
-/** What a model thought, by either of the names that engines give it. */
-export function reasoningIn({ reasoning_content, reasoning }: Readonly<Record<string, unknown>>): string {
-  return text(reasoning_content) || text(reasoning);
-}
-
-const STOP_REASONS: Readonly<Record<string, string>> = {
-  stop: "end_turn",
+const STOP_REASONS: Readonly<Record<TurnEnd, string>> = {
+  answer: "end_turn",
+  calls: "tool_use",
   length: "max_tokens",
-  tool_calls: "tool_use",
-  function_call: "tool_use",
-  content_filter: "refusal",
+  refusal: "refusal",
 };
 
 /** Anthropic's `stop_reason`. */
-export function stopReason(finishReason: unknown): string {
-  return STOP_REASONS[text(finishReason)] ?? "end_turn";
+export function stopReason(finishReason: unknown, content: TurnContent): string {
+  return STOP_REASONS[turnEndOf(finishReason, content)];
 }
 
 /** Anthropic's counts beside OpenAI's; what the engine does not report is null. */
@@ -90,12 +89,4 @@ export function anthropicError(answer: unknown, status: number): AnthropicAnswer
       message: said ?? "the engine reported an error",
     },
   };
-}
-
-function inputOf(json: unknown): unknown {
-  try {
-    return typeof json === "string" && json.trim() !== "" ? JSON.parse(json) : {};
-  } catch {
-    return { arguments: json };
-  }
 }

@@ -1,25 +1,31 @@
 import { append } from "../../core/text/lists.js";
 import { record, text } from "../upstream/json-values.js";
-import { type AnthropicAnswer, anthropicError, anthropicUsage, reasoningIn, stopReason } from "./message-answer.js";
+import { StreamedTurn, type TurnEvent, type TurnItem } from "../upstream/streamed-turn.js";
+import { type AnthropicAnswer, anthropicError, anthropicUsage, stopReason } from "./message-answer.js";
 
 /** Converts the chunks of a streamed chat completion into the events of a streamed `/v1/messages` answer, in order. */
 export class MessageStream {
+  readonly #turn: StreamedTurn;
   #isStarted = false;
-  /** Whether the engine said that the answer is whole. */
-  #isFinished = false;
-  #finish: unknown = null;
   #usage: unknown = null;
   #timings: unknown = null;
   /** Blocks begun. */
   #blocks = 0;
-  /** The open block's kind: `text`, `thinking`, or a call by its index; null for none. */
-  #open: string | null = null;
-  /** Block indexes of calls by OpenAI's index. */
-  readonly #calls = new Map<number, number>();
+
+  /**
+   * @param tools names of the functions that the request has
+   * @param ownId the message's id where the engine gives none
+   */
+  constructor(
+    tools: ReadonlySet<string>,
+    private readonly ownId: string,
+  ) {
+    this.#turn = new StreamedTurn(tools, ownId);
+  }
 
   /** Whether the stream may end: the engine gave a finish reason. */
   get isFinished(): boolean {
-    return this.#isFinished;
+    return this.#turn.finish !== null;
   }
 
   /** The events that a chunk stands for. */
@@ -28,14 +34,8 @@ export class MessageStream {
     if (error != null) return [anthropicError(chunk, 500)];
     if (usage != null) this.#usage = usage;
     if (timings != null) this.#timings = timings;
-    const { delta, finish_reason, index = 0 } = record(Array.isArray(choices) ? choices[0] : null);
     const events: AnthropicAnswer[] = this.#isStarted ? [] : this.#start(id, model);
-    if (index !== 0) return events;
-    append(events, this.#said(record(delta)));
-    if (finish_reason != null) {
-      this.#finish = finish_reason;
-      this.#isFinished = true;
-    }
+    append(events, this.#turn.take(choices).map(this.#eventOf));
     return events;
   }
 
@@ -43,10 +43,10 @@ export class MessageStream {
   end(): readonly AnthropicAnswer[] {
     return [
       ...(this.#isStarted ? [] : this.#start("", "")),
-      ...this.#close(),
+      ...this.#turn.end().map(this.#eventOf),
       {
         type: "message_delta",
-        delta: { stop_reason: stopReason(this.#finish), stop_sequence: null },
+        delta: { stop_reason: stopReason(this.#turn.finish, this.#turn), stop_sequence: null },
         usage: this.#usage === null ? { output_tokens: 0 } : anthropicUsage(this.#usage),
         ...(this.#timings === null ? {} : { timings: this.#timings }),
       },
@@ -57,7 +57,7 @@ export class MessageStream {
   #start(id: unknown, model: unknown): AnthropicAnswer[] {
     this.#isStarted = true;
     const message = {
-      id: text(id),
+      id: text(id) || this.ownId,
       type: "message",
       role: "assistant",
       model: text(model),
@@ -70,50 +70,41 @@ export class MessageStream {
     return [{ type: "message_start", message }, { type: "ping" }];
   }
 
-  #said(delta: Readonly<Record<string, unknown>>): readonly AnthropicAnswer[] {
-    const { content, tool_calls } = delta;
-    const events: AnthropicAnswer[] = [];
-    const thought = reasoningIn(delta);
-    if (thought !== "") {
-      append(events, this.#opened("thinking", { type: "thinking", thinking: "", signature: "" }));
-      events.push(this.#delta({ type: "thinking_delta", thinking: thought }));
+  readonly #eventOf = (event: TurnEvent): AnthropicAnswer => {
+    const { type, item } = event;
+    if (type === "begun") this.#blocks++;
+    const index = this.#blocks - 1;
+    switch (type) {
+      case "begun":
+        return { type: "content_block_start", index, content_block: emptyBlock(item) };
+      case "more":
+        return { type: "content_block_delta", index, delta: blockDelta(item, event.text) };
+      case "ended":
+        return { type: "content_block_stop", index };
     }
-    if (text(content) !== "") {
-      append(events, this.#opened("text", { type: "text", text: "" }));
-      events.push(this.#delta({ type: "text_delta", text: content }));
-    }
-    for (const call of Array.isArray(tool_calls) ? (tool_calls as readonly unknown[]) : [])
-      append(events, this.#called(record(call)));
-    return events;
-  }
+  };
+}
 
-  #called({ index, id, function: called }: Readonly<Record<string, unknown>>): readonly AnthropicAnswer[] {
-    const { name, arguments: json } = record(called);
-    const at = typeof index === "number" ? index : this.#calls.size;
-    const known = this.#calls.get(at);
-    const block = { type: "tool_use", id: text(id), name: text(name), input: {} };
-    const opened = known === undefined ? this.#opened(`call ${at}`, block) : [];
-    if (known === undefined) this.#calls.set(at, this.#blocks - 1);
-    const place = known ?? this.#blocks - 1;
-    const more = text(json);
-    return more === "" ? opened : [...opened, this.#delta({ type: "input_json_delta", partial_json: more }, place)];
+function emptyBlock(item: TurnItem): AnthropicAnswer {
+  switch (item.kind) {
+    case "reasoning":
+      return { type: "thinking", thinking: "", signature: "" };
+    case "text":
+    case "refusal":
+      return { type: "text", text: "" };
+    case "call":
+      return { type: "tool_use", id: item.id, name: item.name, input: {} };
   }
+}
 
-  #opened(kind: string, content_block: AnthropicAnswer): readonly AnthropicAnswer[] {
-    if (this.#open === kind) return [];
-    const closed = this.#close();
-    this.#open = kind;
-    this.#blocks++;
-    return [...closed, { type: "content_block_start", index: this.#blocks - 1, content_block }];
-  }
-
-  #close(): readonly AnthropicAnswer[] {
-    if (this.#open === null) return [];
-    this.#open = null;
-    return [{ type: "content_block_stop", index: this.#blocks - 1 }];
-  }
-
-  #delta(delta: AnthropicAnswer, index = this.#blocks - 1): AnthropicAnswer {
-    return { type: "content_block_delta", index, delta };
+function blockDelta({ kind }: TurnItem, more: string): AnthropicAnswer {
+  switch (kind) {
+    case "reasoning":
+      return { type: "thinking_delta", thinking: more };
+    case "text":
+    case "refusal":
+      return { type: "text_delta", text: more };
+    case "call":
+      return { type: "input_json_delta", partial_json: more };
   }
 }

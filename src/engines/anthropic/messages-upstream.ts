@@ -1,37 +1,92 @@
-import { MAX_ANSWER_BYTES, namedEvent, wholeBody } from "../upstream/converted-body.js";
+import { randomUUID } from "node:crypto";
+import { MAX_ANSWER_BYTES, namedEvent, oneChunk, wholeBody, wholeOf } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
+import { listIn, record, text } from "../upstream/json-values.js";
+import { OptionalRoute } from "../upstream/optional-route.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
 import type { HeaderPair } from "../upstream/upstream-headers.js";
 import { isMessagesCall } from "./anthropic-upstream.js";
 import { type ChatDialect, toChatCompletion } from "./chat-request.js";
-import { toAnthropicAnswer } from "./message-answer.js";
+import { anthropicError, toAnthropicAnswer } from "./message-answer.js";
 import { MessageStream } from "./message-stream.js";
+
+const COUNT_TOKENS = "messages/count_tokens";
+
+export interface MessagesUpstreamOptions {
+  readonly dialect: ChatDialect;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
 
 /**
  * OpenAI's API behind Anthropic's: calls of `/v1/messages` are sent as chat completions; answers, streams and errors are returned in
- * Anthropic's form, with status and headers unmodified. Other calls pass unmodified. Tokens cannot be counted: 404.
+ * Anthropic's form, with status and headers unmodified. Other calls pass unmodified. Tokens are counted where the engine has Anthropic's route
+ * for that, as vLLM, llama.cpp and gateways do; else 404.
  */
-export function messagesUpstream(upstream: Upstream, dialect: ChatDialect): Upstream {
+export function messagesUpstream(upstream: Upstream, { dialect, now }: MessagesUpstreamOptions): Upstream {
+  const counting = new OptionalRoute(upstream, now);
   return {
     name: upstream.name,
     send: async (call, signal) => {
       if (!isMessagesCall(call)) return upstream.send(call, signal);
+      if (call.path === COUNT_TOKENS) return (await countedBy(counting, call, upstream.name, signal)) ?? notThere(call);
       if (call.path !== "messages") return notThere(call);
-      const answer = await upstream.send(toChatCall(call, dialect), signal);
+      const { sent, tools } = toChatCall(call, dialect);
+      const answer = await upstream.send(sent, signal);
+      const ownId = `msg_${randomUUID().replaceAll("-", "")}`;
       const type = answer.headers.find(([name]) => name === "content-type")?.[1] ?? "";
-      if (/^text\/event-stream\b/i.test(type)) return { ...answer, body: messageEvents(answer, upstream.name) };
-      const convert = (json: unknown) => toAnthropicAnswer(json, answer.status);
+      if (/^text\/event-stream\b/i.test(type)) {
+        const stream = new MessageStream(tools, ownId);
+        return { ...answer, body: messageEvents(answer, upstream.name, stream) };
+      }
+      const convert = (json: unknown) => toAnthropicAnswer(json, answer.status, ownId);
       return { ...answer, body: wholeBody(answer, upstream.name, convert) };
     },
   };
 }
 
-function toChatCall(call: UpstreamCall, dialect: ChatDialect): UpstreamCall {
-  const text = typeof call.body === "string" ? call.body : Buffer.from(call.body ?? "{}").toString();
-  const given = JSON.parse(text) as Readonly<Record<string, unknown>>;
+/** A count of tokens, or the engine's error in Anthropic's form; null where it counts none. */
+async function countedBy(
+  route: OptionalRoute,
+  call: UpstreamCall,
+  name: string,
+  signal: AbortSignal,
+): Promise<UpstreamAnswer | null> {
+  const answer = await route.send({ ...call, headers: chatHeaders(call.headers) }, signal);
+  if (answer === null) return null;
+  const { status } = answer;
+  if (status >= 400) return { ...answer, body: wholeBody(answer, name, (json) => inAnthropicForm(json, status)) };
+  const whole = await wholeOf(answer.body, name);
+  // Some servers answer any path with 200.
+  return holdsCount(whole.toString("utf8")) ? { ...answer, body: oneChunk(whole) } : null;
+}
+
+function inAnthropicForm(error: unknown, status: number): unknown {
+  return record(error)["type"] === "error" ? error : anthropicError(error, status);
+}
+
+function holdsCount(json: string): boolean {
+  try {
+    return typeof record(JSON.parse(json))["input_tokens"] === "number";
+  } catch {
+    return false;
+  }
+}
+
+/** The chat completion, and the names of the client's functions. */
+function toChatCall(
+  call: UpstreamCall,
+  dialect: ChatDialect,
+): { readonly sent: UpstreamCall; readonly tools: ReadonlySet<string> } {
+  const json = typeof call.body === "string" ? call.body : Buffer.from(call.body ?? "{}").toString();
+  const given = JSON.parse(json) as Readonly<Record<string, unknown>>;
   // A body without messages is sent on, for the engine to reject.
   const body = toChatCompletion(given, dialect) ?? given;
-  return { ...call, path: "chat/completions", headers: chatHeaders(call.headers), body: JSON.stringify(body) };
+  const headers = chatHeaders(call.headers);
+  return {
+    sent: { ...call, path: "chat/completions", headers, body: JSON.stringify(body) },
+    tools: new Set(listIn(record(given)["tools"]).map((tool) => text(record(tool)["name"]))),
+  };
 }
 
 /** A key in Anthropic's header becomes a bearer token; Anthropic's own headers end here. */
@@ -43,8 +98,11 @@ export function chatHeaders(headers: Iterable<HeaderPair>): readonly HeaderPair[
   return key === undefined || isNamed ? others : [...others, ["authorization", `Bearer ${key}`]];
 }
 
-async function* messageEvents({ body }: UpstreamAnswer, name: string): AsyncGenerator<Uint8Array, void, undefined> {
-  const stream = new MessageStream();
+async function* messageEvents(
+  { body }: UpstreamAnswer,
+  name: string,
+  stream: MessageStream,
+): AsyncGenerator<Uint8Array, void, undefined> {
   let isOver = false;
   for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
     if (isOver) continue;
@@ -64,8 +122,6 @@ function notThere({ path }: UpstreamCall): UpstreamAnswer {
   return {
     status: 404,
     headers: [["content-type", "application/json"]],
-    body: (async function* () {
-      yield Buffer.from(JSON.stringify(error));
-    })(),
+    body: oneChunk(Buffer.from(JSON.stringify(error))),
   };
 }

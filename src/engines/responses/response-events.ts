@@ -1,13 +1,16 @@
 import { append } from "../../core/text/lists.js";
-import { type JsonObject, listIn, record } from "../upstream/json-values.js";
+import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { StreamedTurn, type TurnEvent, type TurnItem } from "../upstream/streamed-turn.js";
 import {
   callItem,
+  type ItemStatus,
   messageItem,
   openResponse,
   type ResponseHead,
   reasoningItem,
   refusalPart,
   responseOf,
+  statusOfLast,
   textPart,
 } from "./response-object.js";
 
@@ -22,17 +25,13 @@ const KINDS = {
     field: "arguments",
   },
 } as const;
-type Kind = keyof typeof KINDS;
+/** An item before the first. */
+const NO_ITEM: OpenItem = { item: { kind: "text" }, text: "" };
 
-/** The item that is being streamed. */
+/** The item that is being streamed, and its text or a call's arguments so far. */
 interface OpenItem {
-  readonly kind: Kind;
-  /** Its text, or a call's arguments, so far. */
+  readonly item: TurnItem;
   text: string;
-  /** Of a call: which of the answer's. */
-  readonly index: number;
-  readonly callId: string;
-  readonly name: string;
 }
 
 /**
@@ -41,18 +40,21 @@ interface OpenItem {
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 export class ResponseEvents {
+  readonly #turn: StreamedTurn;
   readonly #output: JsonObject[] = [];
-  #open: OpenItem | null = null;
+  #open: OpenItem = NO_ITEM;
   #model: unknown = null;
   #usage: unknown = null;
-  #finish: unknown = null;
   #count = 0;
 
-  constructor(private readonly head: ResponseHead) {}
+  constructor(private readonly head: ResponseHead) {
+    const tools = listIn(head.asked["tools"]).map((tool) => text(record(tool)["name"]));
+    this.#turn = new StreamedTurn(new Set(tools), head.id);
+  }
 
   /** Whether the answer is complete: the engine gave a reason for its end. */
   get isFinished(): boolean {
-    return this.#finish !== null;
+    return this.#turn.finish !== null;
   }
 
   /** The events of one chunk. */
@@ -62,30 +64,23 @@ export class ResponseEvents {
     this.#model ??= model ?? null;
     this.#usage = usage ?? this.#usage;
     const events = this.#count === 0 ? this.#begin() : [];
-    for (const choice of listIn(choices)) {
-      const { index, delta, finish_reason: finish } = record(choice);
-      if (index !== 0 && index !== undefined) continue;
-      const { content, refusal, reasoning_content, reasoning, tool_calls: calls } = record(delta);
-      append(events, this.#say("reasoning", reasoning_content ?? reasoning));
-      append(events, this.#say("text", content));
-      append(events, this.#say("refusal", refusal));
-      for (const call of listIn(calls)) append(events, this.#call(record(call)));
-      this.#finish = finish ?? this.#finish;
-    }
+    for (const event of this.#turn.take(choices)) append(events, this.#eventsOf(event, "completed"));
     return events;
   }
 
   /** The events behind the last chunk. */
   end(): readonly JsonObject[] {
-    const begun = this.#count === 0 ? this.#begin() : [];
-    const closed = this.#close();
+    const events = this.#count === 0 ? this.#begin() : [];
+    const { finish } = this.#turn;
+    // What ends here may have been cut.
+    for (const event of this.#turn.end()) append(events, this.#eventsOf(event, statusOfLast(finish)));
     const response = responseOf(this.head, {
       model: this.#model,
       output: this.#output,
-      finish: this.#finish,
+      finish,
       usage: this.#usage,
     });
-    return [...begun, ...closed, this.#event(`response.${response["status"]}`, { response })];
+    return [...events, this.#event(`response.${response["status"]}`, { response })];
   }
 
   #begin(): JsonObject[] {
@@ -93,75 +88,63 @@ export class ResponseEvents {
     return [this.#event("response.created", { response }), this.#event("response.in_progress", { response })];
   }
 
-  #say(kind: Exclude<Kind, "call">, text: unknown): readonly JsonObject[] {
-    if (typeof text !== "string" || text === "") return [];
-    const opened = this.#open?.kind === kind ? [] : this.#start({ kind, text: "", index: -1, callId: "", name: "" });
-    return [...opened, ...this.#delta(text)];
-  }
-
-  #call({ index, id, function: called }: JsonObject): readonly JsonObject[] {
-    const { name, arguments: given } = record(called);
-    const at = typeof index === "number" ? index : 0;
-    const isSame = this.#open?.kind === "call" && this.#open.index === at;
-    const opened = isSame
-      ? []
-      : this.#start({ kind: "call", text: "", index: at, callId: String(id ?? ""), name: String(name ?? "") });
-    return [...opened, ...(typeof given === "string" && given !== "" ? this.#delta(given) : [])];
-  }
-
-  #start(item: OpenItem): readonly JsonObject[] {
-    const closed = this.#close();
-    this.#open = item;
-    const whole = this.#itemOf(item);
-    const empty = item.kind === "call" ? {} : { content: [] };
-    const begun = { item: { ...whole, ...empty, status: "in_progress" }, ...this.#place() };
-    const added = [...closed, this.#event("response.output_item.added", begun)];
-    if (item.kind !== "call") added.push(this.#event("response.content_part.added", this.#part(item)));
-    return added;
-  }
-
-  #delta(delta: string): readonly JsonObject[] {
-    const open = this.#open;
-    if (open === null) return [];
-    open.text += delta;
-    return [this.#event(KINDS[open.kind].delta, { ...this.#at(open), delta, ...logprobsOf(open) })];
-  }
-
-  #close(): readonly JsonObject[] {
-    const open = this.#open;
-    if (open === null) return [];
-    const { done, field } = KINDS[open.kind];
-    const item = this.#itemOf(open);
-    const named = open.kind === "call" ? { name: open.name } : {};
-    const events = [this.#event(done, { ...this.#at(open), [field]: open.text, ...named, ...logprobsOf(open) })];
-    if (open.kind !== "call") events.push(this.#event("response.content_part.done", this.#part(open)));
-    events.push(this.#event("response.output_item.done", { item, ...this.#place() }));
-    this.#output.push(item);
-    this.#open = null;
-    return events;
-  }
-
-  #itemOf({ kind, text, callId, name }: OpenItem): JsonObject {
-    const at = this.#output.length;
-    switch (kind) {
-      case "text":
-        return messageItem(this.head, at, textPart(text));
-      case "refusal":
-        return messageItem(this.head, at, refusalPart(text));
-      case "reasoning":
-        return reasoningItem(this.head, at, text);
-      case "call":
-        return callItem(this.head, at, { id: callId, name, given: text });
+  #eventsOf(event: TurnEvent, status: ItemStatus): readonly JsonObject[] {
+    switch (event.type) {
+      case "begun":
+        return this.#start(event.item);
+      case "more":
+        this.#open.text += event.text;
+        return [
+          this.#event(KINDS[event.item.kind].delta, { ...this.#at(), delta: event.text, ...logprobsOf(event.item) }),
+        ];
+      case "ended":
+        return this.#close(status);
     }
   }
 
-  #part(open: OpenItem): JsonObject {
-    return { ...this.#at(open), part: listIn(this.#itemOf(open)["content"])[0] };
+  #start(item: TurnItem): readonly JsonObject[] {
+    this.#open = { item, text: "" };
+    const empty = item.kind === "call" ? {} : { content: [] };
+    const begun = { item: { ...this.#itemOf("completed"), ...empty, status: "in_progress" }, ...this.#place() };
+    const added = [this.#event("response.output_item.added", begun)];
+    if (item.kind !== "call") added.push(this.#event("response.content_part.added", this.#part()));
+    return added;
   }
 
-  #at(open: OpenItem): JsonObject {
-    const part = open.kind === "call" ? {} : { content_index: 0 };
-    return { item_id: this.#itemOf(open)["id"], ...this.#place(), ...part };
+  #close(status: ItemStatus): readonly JsonObject[] {
+    const { item, text: whole } = this.#open;
+    const { done, field } = KINDS[item.kind];
+    const named = item.kind === "call" ? { name: item.name } : {};
+    const events = [this.#event(done, { ...this.#at(), [field]: whole, ...named, ...logprobsOf(item) })];
+    if (item.kind !== "call") events.push(this.#event("response.content_part.done", this.#part()));
+    const closed = this.#itemOf(status);
+    events.push(this.#event("response.output_item.done", { item: closed, ...this.#place() }));
+    this.#output.push(closed);
+    return events;
+  }
+
+  #itemOf(status: ItemStatus): JsonObject {
+    const { item, text: so } = this.#open;
+    const at = this.#output.length;
+    switch (item.kind) {
+      case "text":
+        return messageItem(this.head, { at, status }, textPart(so));
+      case "refusal":
+        return messageItem(this.head, { at, status }, refusalPart(so));
+      case "reasoning":
+        return reasoningItem(this.head, at, so);
+      case "call":
+        return callItem(this.head, { at, status }, { ...item, given: so });
+    }
+  }
+
+  #part(): JsonObject {
+    return { ...this.#at(), part: listIn(this.#itemOf("completed")["content"])[0] };
+  }
+
+  #at(): JsonObject {
+    const part = this.#open.item.kind === "call" ? {} : { content_index: 0 };
+    return { item_id: this.#itemOf("completed")["id"], ...this.#place(), ...part };
   }
 
   #place(): JsonObject {
@@ -174,7 +157,7 @@ export class ResponseEvents {
 }
 
 /** Events of plain text have log probabilities, here none. */
-function logprobsOf({ kind }: OpenItem): JsonObject {
+function logprobsOf({ kind }: TurnItem): JsonObject {
   return kind === "text" ? { logprobs: [] } : {};
 }
 

@@ -15,6 +15,11 @@ export async function wholeOf(body: AsyncIterable<Uint8Array>, name: string): Pr
   return Buffer.concat(held);
 }
 
+/** A body that is already there. */
+export async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  yield bytes;
+}
+
 /** An unstreamed answer's body, its JSON converted; anything else unmodified. */
 export async function* wholeBody(
   { body }: UpstreamAnswer,

@@ -1,3 +1,5 @@
+import { type EngineError, errorsIn, withoutPrefixes } from "./engine-errors.js";
+
 /** Why an engine rejected a prompt, where a changed prompt may be accepted. */
 export type PromptRefusal =
   /** It is longer than the engine's context. */
@@ -82,13 +84,6 @@ const ROLE_ORDER_WORDINGS: readonly RegExp[] = [
   /^Expected last role (?:to be )?(?:one of: )?\[?User or Tool/i,
 ];
 
-/** Prefixes that gateways and servers add to an engine's message. */
-const PREFIXES = [
-  /^litellm\.(?<kind>\w+): (?:litellm\.\w+: )*(?:\w+: )*(?:\w+Exception - )?/,
-  /^(?:\w+\.)*(?:TemplateError|BadRequestError|InvalidRequestException|jinja2\.exceptions\.TemplateError): /,
-  /^(?:Error in applying chat template[^:]{0,60}|Failed to apply (?:chat )?template|Jinja Exception|Value is not callable): /i,
-];
-
 /** Whether an answer with this status may be a rejected prompt. */
 export function mayRefusePrompt(status: number): boolean {
   return REFUSED.has(status) || status === TEMPLATE_FAILED;
@@ -101,18 +96,12 @@ export function mayRefusePrompt(status: number): boolean {
  */
 export function readPromptRefusal(status: number, text: string): PromptRefusal | null {
   if (!mayRefusePrompt(status)) return null;
-  for (const error of errorsIn(parsed(text), 0)) {
+  for (const error of errorsIn(text)) {
     const refusal = refusalIn(error);
     // A status of 500 rejects a prompt only where a chat template raises.
     if (refusal !== null && (status !== TEMPLATE_FAILED || refusal.kind === "role_order")) return refusal;
   }
   return null;
-}
-
-interface EngineError {
-  readonly message: string;
-  readonly names: readonly unknown[];
-  readonly fields: Readonly<Record<string, unknown>>;
 }
 
 function refusalIn({ message, names, fields }: EngineError): PromptRefusal | null {
@@ -136,50 +125,6 @@ function contextLength(
   const prompt = tokensOf("prompt") ?? count(fields["n_prompt_tokens"]) ?? tokensOf("asked");
   const left = limit === null ? null : limit - (tokensOf("answer") ?? 0);
   return { kind: "context_length", limitTokens: left !== null && left > 0 ? left : null, promptTokens: prompt };
-}
-
-function withoutPrefixes(message: string): { readonly text: string; readonly kind: string | null } {
-  let text = message.trimStart();
-  let kind: string | null = null;
-  for (const prefix of PREFIXES) {
-    const match = prefix.exec(text);
-    if (match === null) continue;
-    kind ??= match.groups?.["kind"] ?? null;
-    text = text.slice(match[0].length);
-  }
-  return { text, kind };
-}
-
-/** The errors in an answer's body, in all known forms; a gateway's may contain the engine's. */
-function* errorsIn(body: unknown, depth: number): Generator<EngineError> {
-  if (depth > 3 || typeof body !== "object" || body === null) return;
-  if (Array.isArray(body)) {
-    yield* errorsIn(body[0], depth + 1);
-    return;
-  }
-  const fields = body as Readonly<Record<string, unknown>>;
-  const { error, message, detail } = fields;
-  if (typeof message === "string") yield { message, names: [fields["code"], fields["type"]], fields };
-  // Text Generation Inference: the message itself.
-  if (typeof error === "string") yield { message: error, names: [fields["error_type"]], fields };
-  else yield* errorsIn(error, depth + 1);
-  if (typeof detail === "string") {
-    yield { message: detail, names: [], fields };
-    yield* errorsIn(parsed(detail), depth + 1);
-  } else yield* errorsIn(detail, depth + 1);
-  // OpenRouter; and Gemini, whose message is its own error as JSON.
-  const { metadata } = fields;
-  if (typeof metadata === "object" && metadata !== null && "raw" in metadata && typeof metadata.raw === "string")
-    yield* errorsIn(parsed(metadata.raw), depth + 1);
-  if (typeof message === "string" && message.startsWith("{")) yield* errorsIn(parsed(message), depth + 1);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return null;
-  }
 }
 
 /** A token count from a message or a field; null where it is not a plausible one. */

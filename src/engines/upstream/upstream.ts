@@ -2,7 +2,8 @@
  * upstream/: the connection to an engine, and what its answers say, whatever the engine's family.
  * In: a call of OpenAI's API (path, headers, JSON body) with an abort signal; for the readers, an answer's bytes.
  * Out: the answer, unmodified and byte by byte (`Upstream`), or an `UpstreamError`; its server-sent events; its first token's log
- * probabilities; why an engine refused a prompt (`PromptRefusal`).
+ * probabilities; its turn's items, calls and end (`StreamedTurn`, `TurnEnd`); why an engine refused a prompt (`PromptRefusal`), and whether it
+ * has a route at all (`OptionalRoute`).
  * Knows no engine family and no memories: what is sent is made in `adapters/`.
  */
 

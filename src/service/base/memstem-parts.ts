@@ -6,6 +6,7 @@
 
 import type {
   BatchRequest,
+  CacheUses,
   DedupeName,
   DefaultHistoryName,
   EngineModel,
@@ -55,6 +56,12 @@ export type PlanBatch = (
   knowledge: readonly KeyKnowledge[],
 ) => Promise<readonly PlannedRequest[]>;
 
+/** The parts of a service for one tenant. */
+export interface TenantParts extends MemstemParts {
+  /** The engine's cache as the tenant's prompts find it. */
+  readonly sharedCache?: SharedCache | undefined;
+}
+
 /** The parts of a service; built in one place. */
 export interface MemstemParts {
   readonly store: Store;
@@ -67,8 +74,11 @@ export interface MemstemParts {
   readonly engines: Readonly<Record<EngineName, EngineAdapter>>;
   /** What the engine is expected to evict by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
-  /** The engine's cache as all users' prompts fill it. Default: none, each user's prompts are planned for as if there were no others. */
-  readonly sharedCache?: SharedCache | undefined;
+  /**
+   * The engine's cache as all users' prompts fill it, and how many tokens it is said to hold; null: to be learned. Default: none, each
+   * user's prompts are planned for as if there were no others.
+   */
+  readonly engineCache?: { readonly uses: CacheUses; readonly tokens: number | null } | undefined;
   /** Plans batches. Default: synchronously, on this thread. */
   readonly planning?: PlanBatch;
   readonly countTokens: TokenCounter;

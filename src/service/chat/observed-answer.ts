@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { callFields } from "../../engines/upstream/tool-calls.js";
 import type { AnswerReader } from "./answer-reader.js";
 
 const part = z.record(z.string(), z.unknown()).nullish().catch(null);
@@ -19,13 +20,14 @@ const chunk = z.object({
 
 /** Most characters of an answer that is written back as a memory; a longer one is not. */
 const MAX_ANSWER_CHARACTERS = 100_000;
-/** Finish reasons with which the text is the whole answer; others call a tool, or withhold something. */
+/** Finish reasons with which the text is the whole answer, where no call stands beside it; others withhold something. */
 const TEXT_IS_WHOLE = new Set(["stop", "length"]);
 
 /** Reads an engine's answer while it is streamed. Holds at most {@link MAX_ANSWER_CHARACTERS} of its first choice's text. */
 export class ObservedAnswer implements AnswerReader {
   #text: string | null = "";
   #finish: string | null = null;
+  #hasCalls = false;
   /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
   firstTokenAt: number | null = null;
   /** The last chunk with token counts. */
@@ -45,6 +47,7 @@ export class ObservedAnswer implements AnswerReader {
       if (delta && holdsToken(delta)) this.firstTokenAt ??= at;
       if (index !== 0) continue;
       this.#append((delta ?? message)?.["content"]);
+      this.#hasCalls ||= callFields(delta ?? message ?? {}).some(({ name }) => name !== "");
       this.#finish = finish_reason ?? this.#finish;
     }
   }
@@ -53,9 +56,10 @@ export class ObservedAnswer implements AnswerReader {
     return null;
   }
 
-  /** The first choice's text, once it is complete; null where it is not, or is too long. */
+  /** The first choice's text, once it is complete; null where it is not, calls a tool, or is too long. */
   get text(): string | null {
-    return this.#finish !== null && TEXT_IS_WHOLE.has(this.#finish) && this.#text !== "" ? this.#text : null;
+    const isWhole = this.#finish !== null && TEXT_IS_WHOLE.has(this.#finish) && !this.#hasCalls;
+    return isWhole && this.#text !== "" ? this.#text : null;
   }
 
   #append(content: unknown): void {

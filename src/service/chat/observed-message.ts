@@ -3,7 +3,7 @@ import type { AnswerReader } from "./answer-reader.js";
 
 /** Most characters of an answer that is written back as a memory; a longer one is not. */
 const MAX_ANSWER_CHARACTERS = 100_000;
-/** Stop reasons with which the text is the whole answer; others call a tool, or withhold something. */
+/** Stop reasons with which the text is the whole answer, where no call stands beside it; others withhold something. */
 const TEXT_IS_WHOLE: ReadonlySet<unknown> = new Set(["end_turn", "stop_sequence", "max_tokens"]);
 
 /**
@@ -13,6 +13,7 @@ const TEXT_IS_WHOLE: ReadonlySet<unknown> = new Set(["end_turn", "stop_sequence"
 export class ObservedMessage implements AnswerReader {
   #text: string | null = "";
   #stop: unknown = null;
+  #hasCalls = false;
   #usage: Readonly<Record<string, unknown>> | null = null;
   /** What stands beside the usage: llama.cpp's `timings`. */
   #beside: Readonly<Record<string, unknown>> = {};
@@ -34,7 +35,7 @@ export class ObservedMessage implements AnswerReader {
         break;
       case "content_block_start":
         // A text's opening is empty and no token; a call's has its name.
-        if (recordOf(event["content_block"])?.["type"] === "tool_use") this.firstTokenAt ??= at;
+        if (this.#isCall(event["content_block"])) this.firstTokenAt ??= at;
         break;
       case "content_block_delta":
         this.firstTokenAt ??= at;
@@ -65,17 +66,23 @@ export class ObservedMessage implements AnswerReader {
   }
 
   get text(): string | null {
-    return TEXT_IS_WHOLE.has(this.#stop) && this.#text !== "" ? this.#text : null;
+    return TEXT_IS_WHOLE.has(this.#stop) && !this.#hasCalls && this.#text !== "" ? this.#text : null;
   }
 
   #takeMessage(message: Readonly<Record<string, unknown>>): void {
     const { content, stop_reason, usage, timings } = message;
     for (const block of Array.isArray(content) ? (content as readonly unknown[]) : [])
-      if (recordOf(block)?.["type"] === "text") this.#append(recordOf(block)?.["text"]);
+      if (!this.#isCall(block) && recordOf(block)?.["type"] === "text") this.#append(recordOf(block)?.["text"]);
     this.#stop = stop_reason;
     this.#begun = message;
     if (timings != null) this.#beside = { timings };
     this.#takeUsage(usage);
+  }
+
+  #isCall(block: unknown): boolean {
+    const isCall = recordOf(block)?.["type"] === "tool_use";
+    this.#hasCalls ||= isCall;
+    return isCall;
   }
 
   /** No prompt has no tokens: where all counts are 0, they are not known yet. */

@@ -15,7 +15,7 @@ import {
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import type { CommitBase } from "../../store/api/store.js";
 import { MessagesTooLongError } from "../base/errors.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { TenantParts } from "../base/memstem-parts.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { streamOf } from "../learning/shared-prompts.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
@@ -48,7 +48,7 @@ export const NOTHING_FOUND: FoundMemories = { memories: [], front: [], depth: nu
 export class PlanningInput {
   /** @param law the engine's cost model */
   constructor(
-    private readonly parts: MemstemParts,
+    private readonly parts: TenantParts,
     private readonly law: EngineLaw,
   ) {}
 

@@ -24,7 +24,7 @@ import {
 } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { TenantParts } from "../base/memstem-parts.js";
 import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
@@ -68,7 +68,7 @@ interface ComposeTask {
 
 /** Dependencies of a tenant's composer. */
 export interface ComposerParts {
-  readonly parts: MemstemParts;
+  readonly parts: TenantParts;
   readonly tenant: Tenant;
   readonly scopes: WorkingScopes;
   readonly jobs: TenantQueues;

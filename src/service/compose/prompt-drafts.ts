@@ -6,7 +6,7 @@ import {
   NOTHING_INJECTED,
   promptHead,
 } from "../../core/index.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
@@ -33,7 +33,7 @@ const MIN_COLD_TOKENS = 256;
 /** Reads ahead of a prompt, for one tenant: nothing of it is served or stored. */
 export class PromptDrafts {
   constructor(
-    private readonly parts: MemstemParts,
+    private readonly parts: TenantParts,
     private readonly tenant: Tenant,
     private readonly routing: PromptRouting,
     private readonly input: PlanningInput,

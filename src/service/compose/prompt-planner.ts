@@ -9,7 +9,7 @@ import {
   type Warning,
 } from "../../core/index.js";
 import type { ObservedCompose } from "../base/memstem-observer.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import { sentAs, streamOf } from "../learning/shared-prompts.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
@@ -44,7 +44,7 @@ const BUDGET_UNUSED: Warning = {
 /** Plans prompts of one tenant, each in its working scope. */
 export class PromptPlanner {
   constructor(
-    private readonly parts: MemstemParts,
+    private readonly parts: TenantParts,
     private readonly tenant: Tenant,
     private readonly routing: PromptRouting,
     private readonly input: PlanningInput,

@@ -3,7 +3,7 @@ import type { EngineReport, Store } from "../../store/api/store.js";
 import type { Eviction, Feedback } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { TenantParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLaw } from "./engine-law.js";
@@ -23,7 +23,7 @@ export interface ServedBy {
 /** What an engine says of one tenant's prompts: evicted, refused, or served with so many tokens cached. */
 export class EngineReports {
   constructor(
-    private readonly parts: MemstemParts,
+    private readonly parts: TenantParts,
     private readonly jobs: TenantQueues,
     private readonly scopes: WorkingScopes,
     private readonly law: EngineLaw,

@@ -16,6 +16,8 @@ import {
   planBatch,
   type RequestId,
   type RetrievedMemory,
+  SharedCache,
+  sharedResidency,
   type TimeLaw,
   type UserId,
 } from "../../core/index.js";
@@ -26,7 +28,7 @@ import { DegradedParts } from "../base/degraded-parts.js";
 import { NotFoundError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import { type MemstemObserver, Observers } from "../base/memstem-observer.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { MemstemParts, TenantParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import { LiveSchedule } from "../batch/live-schedule.js";
@@ -126,11 +128,11 @@ export class Memstem {
   /** Composes the proxy's chats. */
   readonly chats: ChatComposer;
 
-  private readonly parts: MemstemParts;
+  private readonly parts: TenantParts;
 
   /** @param shared another tenant's shared state, to be one service with it */
   constructor(
-    given: MemstemParts,
+    private readonly given: MemstemParts,
     private readonly tenant: Tenant = DEFAULT_TENANT,
     shared?: SharedWork,
   ) {
@@ -141,7 +143,7 @@ export class Memstem {
       given.source === null || shared !== undefined
         ? given.source
         : finishingDeletions(watchedSource(given.source, degraded), given.store);
-    const parts = { ...given, source };
+    const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
     const { markers } = parts;
@@ -194,7 +196,7 @@ export class Memstem {
     const { tenants } = this.#shared;
     const known = tenants.get(tenant.name);
     if (known?.tenant.cacheSecret === tenant.cacheSecret) return known;
-    const memstem = new Memstem(this.parts, tenant, this.#shared);
+    const memstem = new Memstem({ ...this.given, source: this.parts.source }, tenant, this.#shared);
     tenants.set(tenant.name, memstem);
     return memstem;
   }
@@ -445,4 +447,11 @@ export class Memstem {
       },
     };
   }
+}
+
+/** The engine's cache as one tenant's prompts find it, and what it leaves of a user's. */
+function ofTenant({ engineCache, residency }: MemstemParts): Pick<TenantParts, "sharedCache" | "residency"> {
+  if (engineCache === undefined) return residency === undefined ? {} : { residency };
+  const sharedCache = new SharedCache(engineCache.uses, engineCache.tokens);
+  return { sharedCache, residency: sharedResidency(sharedCache, residency) };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ResponseEvents } from "../../../src/engines/responses/response-events.js";
+import { fromChatCompletion } from "../../../src/engines/responses/response-object.js";
 
 describe("a streamed answer's tool calls", () => {
   it("are items of their own, each with its fragments", () => {
@@ -20,5 +21,19 @@ describe("a streamed answer's tool calls", () => {
         { type: "function_call", name: "two", arguments: "{}" },
       ],
     });
+  });
+
+  it.each([
+    ['{"x":', "length", "incomplete", "incomplete"],
+    ['{"x":1}', "length", "completed", "incomplete"],
+    ['{"x":1}', "stop", "completed", "completed"],
+  ])("are whole or not, each for itself: %s, %s", (given, finish_reason, ofItem, ofResponse) => {
+    const call = { id: "a", type: "function", function: { name: "one", arguments: given } };
+    const head = { id: "1", created: 0, asked: {} };
+    const whole = fromChatCompletion({ choices: [{ message: { tool_calls: [call] }, finish_reason }] }, head);
+    const events = new ResponseEvents(head);
+    events.take({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, ...call }] }, finish_reason }] });
+    expect(events.end().at(-1)?.["response"]).toEqual(whole);
+    expect(whole).toMatchObject({ status: ofResponse, output: [{ status: ofItem, arguments: given }] });
   });
 });

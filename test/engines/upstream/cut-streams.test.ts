@@ -23,9 +23,9 @@ const MESSAGE = everyEvent("anthropic")
   .join("");
 
 const NOW = { now: () => 1_700_000_000_000 };
-const DIALECT = { keepsMarks: false, isOpenAi: false };
+const PLAIN = { ...NOW, dialect: { keepsMarks: false, isOpenAi: false } };
 const CONVERSIONS = [
-  { what: "a chat as a message", sent: CHAT, path: "messages", over: (of: Upstream) => messagesUpstream(of, DIALECT) },
+  { what: "a chat as a message", sent: CHAT, path: "messages", over: (of: Upstream) => messagesUpstream(of, PLAIN) },
   { what: "a chat as a response", sent: CHAT, path: "responses", over: (of: Upstream) => responsesUpstream(of, NOW) },
   {
     what: "a message as a chat",

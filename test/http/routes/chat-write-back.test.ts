@@ -70,6 +70,19 @@ describe("writing an exchange back", () => {
     expect(source.added[0]?.text).toBe("User: Which tea?\nAssistant: Green.");
   });
 
+  it("keeps no text that stands beside a call, though the engine says that it stopped", async () => {
+    const call = { id: "c", type: "function", function: { name: "brew", arguments: "{}" } };
+    engine.behave((_request, response, usage) =>
+      sendJson(response, 200, wholeAnswer("I brew.", usage, { tool_calls: [call] })),
+    );
+    await chat([question]);
+    await app.send("POST", "/v1/messages", { max_tokens: 9, messages: [question], metadata: { user_id: "ada" } });
+    engine.behave((_request, response, usage) => sendJson(response, 200, wholeAnswer("Hot.", usage)));
+    await chat([question]);
+    await vi.waitFor(() => expect(source.added).toHaveLength(1));
+    expect(source.added).toMatchObject([{ text: "User: Which tea?\nAssistant: Hot." }]);
+  });
+
   it("does not where the request says so, nor where the engine fails", async () => {
     await chat([question], { memstem: { write_back: false } });
     engine.behave((_request, response) => sendJson(response, 500, { error: { message: "No." } }));

@@ -127,6 +127,44 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
     expect(Object.keys(await observedBy(app))).toEqual(["ttftMs"]);
   });
 
+  it.each([
+    [{ created_cache_tokens: 128 }, {}, 128],
+    [{ created_cache_tokens: 0 }, {}, 0],
+    [{ created_cache_tokens: null, cached_tokens: null }, {}, null],
+    [{ created_cache_tokens: 128, cached_tokens: null }, {}, 128],
+    [{ cache_write_tokens: 128 }, {}, 128],
+    [{ cache_creation_tokens: 128 }, {}, 128],
+    [{ cache_creation_input_tokens: 128 }, {}, 128],
+    [{}, { cache_creation_input_tokens: 128, cache_read_input_tokens: 48 }, 128],
+  ])("gets what was written to the cache by its name there: %j beside %j", async (details, beside, written) => {
+    const given: { readonly cached_tokens: number | null } = { cached_tokens: 48, ...details };
+    const counts = { prompt_tokens: 200, completion_tokens: 2, total_tokens: 202, ...beside };
+    const usage = { ...counts, prompt_tokens_details: given } as Parameters<typeof wholeAnswer>[1];
+    engine.behave(({ url, body }, response) => {
+      if (url === "/v1/responses") return sendJson(response, 404, { detail: "Not Found" });
+      return body.stream
+        ? sendEvents(response, streamedAnswer("Yes.", usage))
+        : sendJson(response, 200, wholeAnswer("Yes.", usage));
+    });
+    const cached = given.cached_tokens;
+    const counted = {
+      input_tokens: 200 - (cached ?? 0) - (written ?? 0),
+      cache_read_input_tokens: cached,
+      cache_creation_input_tokens: written,
+    };
+    expect((await client().messages.create(ASK)).usage).toMatchObject(counted);
+    // What is not known is null, which Anthropic's client leaves out of a stream's message.
+    const known = Object.fromEntries(Object.entries(counted).filter(([, count]) => count !== null));
+    expect((await client().messages.stream(ASK).finalMessage()).usage).toMatchObject(known);
+    for (const stream of [false, true]) {
+      const body = { model: "stub-1", input: "Which tea?", user: "ada", stream };
+      const { text } = await app.send("POST", "/v1/responses", body);
+      const last = JSON.parse(stream ? (/^data: (.*"response.completed".*)$/m.exec(text)?.[1] ?? "") : text);
+      const read = (stream ? last.response : last).usage.input_tokens_details;
+      expect(read.cache_write_tokens ?? null).toBe(written);
+    }
+  });
+
   it("goes through tools in two steps with a prefix that only grows, which the engine caches", async () => {
     const agent = client({ "x-memstem-conversation": "kitchen" });
     const messages: Anthropic.MessageParam[] = [...ASK.messages];
@@ -208,10 +246,25 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
     expect(content).toEqual([{ type: "text", text: "Yes." }]);
   });
 
-  it("is told that this engine counts no tokens", async () => {
+  it("has tokens counted where the engine has Anthropic's route for that, without memories", async () => {
     const { max_tokens: _most, ...counted } = ASK;
-    const error = await messagesErrorOf(client().messages.countTokens(counted));
-    expect(error).toBeInstanceOf(Anthropic.NotFoundError);
-    expect(engine.requests).toEqual([]);
+    engine.behave((_request, response) => sendJson(response, 200, { input_tokens: 42 }));
+    expect(await client({ "x-memstem-user": "" }).messages.countTokens(counted)).toMatchObject({ input_tokens: 42 });
+    const [request] = engine.requests;
+    expect([request?.url, request?.headers.authorization]).toEqual([
+      "/v1/messages/count_tokens",
+      "Bearer sk-ant-of-the-client",
+    ]);
+    expect(JSON.parse(request?.raw ?? "")).toEqual(counted);
+  });
+
+  it("is told where the engine counts no tokens, which is found out once", async () => {
+    const { max_tokens: _most, ...counted } = ASK;
+    engine.behave((_request, response) => sendJson(response, 404, { detail: "Not Found" }));
+    for (const _ of [1, 2]) {
+      const error = await messagesErrorOf(client().messages.countTokens(counted));
+      expect(error).toBeInstanceOf(Anthropic.NotFoundError);
+    }
+    expect(engine.requests).toHaveLength(1);
   });
 });

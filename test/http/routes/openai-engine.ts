@@ -6,7 +6,7 @@ import { z } from "zod";
 import { encodeO200k } from "../../../src/cli/o200k.js";
 import type { ChatMessage } from "../../../src/core/index.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
-import type { PrefixCache } from "../../../src/simulator/prefix-cache.js";
+import type { CacheLimits, PrefixCache } from "../../../src/simulator/prefix-cache.js";
 import { RadixCache } from "../../../src/simulator/radix-cache.js";
 
 /** What the simulated cache can make tokens of; of the rest it makes none. */
@@ -72,7 +72,8 @@ export interface OpenAiEngine {
   close(): Promise<void>;
 }
 
-export function openAiEngine(): OpenAiEngine {
+/** @param limits of its cache; default: endless */
+export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
   const requests: Received[] = [];
   const limitRequests: Received[] = [];
   const answers: string[] = [];
@@ -88,7 +89,7 @@ export function openAiEngine(): OpenAiEngine {
   };
 
   beforeEach(async () => {
-    cache = new RadixCache();
+    cache = new RadixCache(limits);
     tokens = chatTokenizer(encodeO200k);
     server = createServer(async (incoming, response) => {
       const raw = Buffer.concat(await incoming.toArray()).toString("utf8");

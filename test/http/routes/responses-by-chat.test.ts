@@ -195,7 +195,8 @@ describe("the Responses API over an engine that has chat completions", () => {
   it("says so where the engine's stream ends before its answer", async () => {
     engine.behave(({ url }, response) => {
       if (url !== "/v1/chat/completions") return sendJson(response, 404, {});
-      return sendEvents(response, streamedAnswer("Green tea.", null).slice(0, 2));
+      openEvents(response);
+      response.end(streamedAnswer("Green tea.", null).slice(0, 2).map(eventOf).join(""));
     });
     const broken = await errorOf(
       (async () => {

@@ -27,7 +27,7 @@ describe("the warm-up of a response", () => {
   const app = servedApp({
     source: () => searchesUntil(() => engine.requests.length, waits),
     upstream: engine,
-    environment: { MEMSTEM_WARM_UP: "on", MEMSTEM_CACHE_TTL_SECONDS: "1" },
+    environment: { MEMSTEM_WARM_UP: "on", MEMSTEM_CACHE_TTL_SECONDS: "1", MEMSTEM_RETENTION: "keep" },
   });
   const received = () => engine.requests.map(({ raw }) => JSON.parse(raw) as ReceivedResponses);
   const create = (input: string, fields: object = {}) =>

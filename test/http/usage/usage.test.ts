@@ -19,7 +19,7 @@ const PRICES = JSON.stringify({
 });
 
 describe("GET /usage/…", () => {
-  const app = servedApp({ environment: { MEMSTEM_COST: PRICES } });
+  const app = servedApp({ environment: { MEMSTEM_COST: PRICES, MEMSTEM_RETENTION: "keep" } });
   const turn = (request: string, messages: readonly object[], more: object = {}) =>
     app.compose({
       user_id: "ana",

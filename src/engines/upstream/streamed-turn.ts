@@ -1,0 +1,174 @@
+import { append } from "../../core/text/lists.js";
+import { type JsonObject, listIn, record, text } from "./json-values.js";
+import { type StreamedCall, StreamedCalls } from "./streamed-calls.js";
+import { CallIds, callFields } from "./tool-calls.js";
+import type { TurnContent } from "./turn-end.js";
+
+/** What a turn consists of. */
+export type TurnItem =
+  | { readonly kind: "reasoning" | "text" | "refusal" }
+  | { readonly kind: "call"; readonly id: string; readonly name: string };
+
+/** What happens to a turn's items: each begins, goes on and ends before the next begins. Of a call, `text` is of its arguments. */
+export type TurnEvent =
+  | { readonly type: "begun"; readonly item: TurnItem }
+  | { readonly type: "more"; readonly item: TurnItem; readonly text: string }
+  | { readonly type: "ended"; readonly item: TurnItem };
+
+/** Most characters that wait for an item before them; with more, that counts as ended. */
+const MOST_WAITING = 1_000_000;
+
+/** An item that has not ended. */
+interface OpenItem {
+  readonly kind: TurnItem["kind"];
+  /** Null where it is no call. */
+  readonly call: StreamedCall | null;
+  /** As it was given; null as long as it was not. */
+  given: TurnItem | null;
+  /** Its text that was not given yet. */
+  waiting: string;
+  hasEnded: boolean;
+}
+
+/**
+ * Reads a turn from the chunks of a streamed chat completion. Its items are given one behind the other, as Messages and Responses have them,
+ * in the order in which they began: the first as it comes, others once those before them are whole.
+ */
+export class StreamedTurn implements TurnContent {
+  readonly #calls: StreamedCalls;
+  readonly #ids: CallIds;
+  readonly #open: OpenItem[] = [];
+  readonly #byCall = new Map<StreamedCall, OpenItem>();
+  /** Characters that were not given yet. */
+  #waiting = 0;
+  #finish: unknown = null;
+  #hasCalls = false;
+  #hasRefusal = false;
+
+  /**
+   * @param tools names of the functions that the request has
+   * @param seed a text that no other answer has: from it ids are made for calls that have none
+   */
+  constructor(tools: ReadonlySet<string>, seed: string) {
+    this.#calls = new StreamedCalls(tools);
+    this.#ids = new CallIds(seed);
+  }
+
+  /** Whether a call was given. */
+  get hasCalls(): boolean {
+    return this.#hasCalls;
+  }
+
+  get hasRefusal(): boolean {
+    return this.#hasRefusal;
+  }
+
+  /** The engine's reason for the end; null as long as it gave none. */
+  get finish(): unknown {
+    return this.#finish;
+  }
+
+  /** Takes a chunk's choices, of which the first counts. */
+  take(choices: unknown): readonly TurnEvent[] {
+    for (const choice of listIn(choices)) {
+      const { index, delta, finish_reason: finish } = record(choice);
+      if (index !== 0 && index != null) continue;
+      this.#takeDelta(record(delta));
+      this.#finish = finish ?? this.#finish;
+    }
+    return this.#whatIsDue();
+  }
+
+  /** Ends the turn. A call that names no function is none. */
+  end(): readonly TurnEvent[] {
+    return this.#open.splice(0).flatMap((item) => [...this.#ended(item)]);
+  }
+
+  #takeDelta(delta: JsonObject): void {
+    this.#say("reasoning", reasoningIn(delta));
+    this.#say("text", text(delta["content"]));
+    this.#say("refusal", text(delta["refusal"]));
+    for (const { call, more } of this.#calls.take(callFields(delta))) {
+      const item = this.#byCall.get(call) ?? this.#opened("call", call);
+      this.#byCall.set(call, item);
+      this.#add(item, more);
+    }
+  }
+
+  #say(kind: Exclude<TurnItem["kind"], "call">, said: string): void {
+    if (said === "") return;
+    if (kind === "refusal") this.#hasRefusal = true;
+    const last = this.#open.at(-1);
+    this.#add(last?.kind === kind ? last : this.#opened(kind, null), said);
+  }
+
+  #opened(kind: TurnItem["kind"], call: StreamedCall | null): OpenItem {
+    const item: OpenItem = { kind, call, given: null, waiting: "", hasEnded: false };
+    this.#open.push(item);
+    return item;
+  }
+
+  #add(item: OpenItem, more: string): void {
+    if (item.hasEnded) return;
+    item.waiting += more;
+    this.#waiting += more.length;
+  }
+
+  #whatIsDue(): readonly TurnEvent[] {
+    const events: TurnEvent[] = [];
+    let ended = 0;
+    for (let first = this.#open[0]; first !== undefined; first = this.#open[ended]) {
+      const isLast = ended === this.#open.length - 1;
+      const isStuck = !isLast && this.#waiting > MOST_WAITING;
+      if (first.call?.isBegun === false && !isStuck) break;
+      if (isLast || (first.call?.isWhole === false && !isStuck)) {
+        append(events, this.#moved(first));
+        break;
+      }
+      append(events, this.#ended(first));
+      ended++;
+    }
+    this.#open.splice(0, ended);
+    return events;
+  }
+
+  /** All that is left of an item; nothing of a call that names no function. */
+  #ended(item: OpenItem): readonly TurnEvent[] {
+    const { call } = item;
+    item.hasEnded = true;
+    if (item.given === null && call !== null) {
+      this.#waiting += call.whole.length - item.waiting.length;
+      item.waiting = call.whole;
+    }
+    if (call?.name !== "") return [...this.#moved(item), { type: "ended", item: this.#givenOf(item) }];
+    this.#waiting -= item.waiting.length;
+    return [];
+  }
+
+  /** An item's beginning, and what waits of it. */
+  #moved(item: OpenItem): readonly TurnEvent[] {
+    const events: TurnEvent[] = [];
+    const isBegun = item.given !== null;
+    const given = this.#givenOf(item);
+    if (!isBegun) events.push({ type: "begun", item: given });
+    if (item.waiting !== "") events.push({ type: "more", item: given, text: item.waiting });
+    this.#waiting -= item.waiting.length;
+    item.waiting = "";
+    return events;
+  }
+
+  #givenOf(item: OpenItem): TurnItem {
+    const { kind, call } = item;
+    if (kind !== "call" || call === null) item.given ??= { kind } as TurnItem;
+    else {
+      this.#hasCalls = true;
+      item.given ??= { kind, id: this.#ids.of(call.id), name: call.name };
+    }
+    return item.given;
+  }
+}
+
+/** What a model thought, by either of the names that engines give it. */
+export function reasoningIn({ reasoning_content, reasoning }: JsonObject): string {
+  return text(reasoning_content) || text(reasoning);
+}

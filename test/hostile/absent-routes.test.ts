@@ -1,0 +1,240 @@
+/*
+ * Attacked: `/v1/responses` and the count of tokens over servers that have neither, each of which says so in its own way; and over some that have
+ * them, and answer 404 for a model or an earlier response. Broke: OpenAI's own `unknown_url` was passed on as an answer; OpenRouter's unknown model
+ * was taken for an unknown route. Held: an answer of the API is passed on as it is, and asked for again.
+ */
+import { describe, expect, it } from "vitest";
+import { messagesUpstream } from "../../src/engines/anthropic/messages-upstream.js";
+import { responsesUpstream } from "../../src/engines/responses/responses-upstream.js";
+import { openUpstream } from "../../src/engines/upstream/upstream.js";
+import { openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
+
+type Answer = readonly [status: number, body: object | string];
+
+const page = (title: string) =>
+  `<html><head><title>${title}</title></head><body><h1>${title} the model</h1></body></html>`;
+const openAi = (message: string, code: string | null, param: string | null = null) => ({
+  error: { message, type: "invalid_request_error", param, code },
+});
+
+/** How servers say that they have no such route. */
+const ABSENT: Readonly<Record<string, Answer>> = {
+  OpenAI: [404, openAi("Unknown request URL: POST /v1/responses. Please check the URL for typos.", "unknown_url")],
+  "OpenAI, another method": [405, openAi("Not allowed to POST on /v1/models/m.", "method_not_supported")],
+  "OpenAI, older": [404, openAi("Invalid URL (POST /v1/responses)", null)],
+  "a gateway's code": [404, openAi("Not found", "not_found")],
+  "a number as code": [404, { error: { message: "Not Found", type: "Not Found", param: null, code: 404 } }],
+  "One API": [
+    404,
+    { error: { message: "Invalid URL (POST /v1/responses)", type: "invalid_request_error", param: "", code: "" } },
+  ],
+  FastAPI: [404, { detail: "Not Found" }],
+  "FastAPI, another method": [405, { detail: "Method Not Allowed" }],
+  "vLLM, a model for which it has no such route": [
+    501,
+    {
+      error: {
+        message: "The model does not support Responses API",
+        type: "NotImplementedError",
+        param: null,
+        code: 501,
+      },
+    },
+  ],
+  "vLLM, older": [
+    400,
+    { error: { message: "The model does not support Responses API", type: "BadRequestError", param: null, code: 400 } },
+  ],
+  "llama.cpp": [404, { error: { code: 404, message: "File Not Found", type: "not_found_error" } }],
+  "llama.cpp, turned off": [
+    501,
+    {
+      error: {
+        code: 501,
+        message: "This server does not support it. Start it with `--responses`",
+        type: "not_supported_error",
+      },
+    },
+  ],
+  "Ollama, Go": [404, "404 page not found"],
+  "LiteLLM, of the engine behind it": [
+    404,
+    {
+      error: {
+        message:
+          "litellm.NotFoundError: NotFoundError: OpenAIException - Not Found. Received Model Group=m\nAvailable Model Group Fallbacks=None",
+        type: null,
+        param: null,
+        code: "404",
+      },
+    },
+  ],
+  "OpenRouter, a page": [404, `<!DOCTYPE html>${page("Not Found")}`],
+  nginx: [404, page("404 Not Found")],
+  "nginx, another method": [405, page("405 Not Allowed")],
+  Express: [404, page("Error").replace("the model", "Cannot POST /v1/responses")],
+  Fastify: [404, { message: "Route POST:/v1/responses not found", error: "Not Found", statusCode: 404 }],
+  Spring: [404, { timestamp: 1, status: 404, error: "Not Found", path: "/v1/responses" }],
+  Kong: [404, { message: "no Route matched with those values" }],
+  Azure: [404, { error: { code: "404", message: "Resource not found" } }],
+  Anthropic: [404, { type: "error", error: { type: "not_found_error", message: "Not Found" } }],
+  "a path of models": [404, { error: { message: "Cannot POST /v1/models/responses", type: "", code: 404 } }],
+  "problem+json": [
+    404,
+    { type: "about:blank", title: "Not found", status: 404, detail: "no such route: POST /v1/responses" },
+  ],
+  "an empty body": [404, ""],
+  "an empty body, 501": [501, ""],
+  "an empty object": [404, {}],
+};
+
+/** What a route that is there says of what it was asked for. */
+const OF_THE_API: Readonly<Record<string, Answer>> = {
+  "OpenAI, a model": [404, openAi("The model `m` does not exist or you do not have access to it.", "model_not_found")],
+  "OpenAI, an item": [404, openAi("Item with id 'rs_1' not found.", null, "input")],
+  "OpenAI, an earlier response": [
+    400,
+    openAi("Previous response with id 'resp_1' not found.", "previous_response_not_found", "previous_response_id"),
+  ],
+  "vLLM, a model": [
+    404,
+    { error: { message: "The model `m` does not exist.", type: "NotFoundError", param: "model", code: 404 } },
+  ],
+  "vLLM, older": [
+    404,
+    { object: "error", message: "The model `m` does not exist.", type: "NotFoundError", param: null, code: 404 },
+  ],
+  "vLLM, an earlier response": [
+    404,
+    { error: { message: "Response with id 'resp_1' not found.", type: "NotFoundError", param: null, code: 404 } },
+  ],
+  "SGLang, an earlier response": [
+    404,
+    { error: { message: "Response resp_1 not found", type: "not_found", code: 404 } },
+  ],
+  Ollama: [404, { error: { message: "model 'm' not found", type: "not_found_error", param: null, code: null } }],
+  "Ollama, older": [404, { error: "model 'm' not found, try pulling it first" }],
+  "LiteLLM, a model of the engine behind it": [
+    404,
+    {
+      error: {
+        message: "litellm.NotFoundError: OpenAIException - The model `m` does not exist. Received Model Group=m",
+        type: null,
+        param: "None",
+        code: "404",
+      },
+    },
+  ],
+  "OpenRouter, a model": [404, { error: { message: "No endpoints found for some/thing.", code: 404 }, user_id: "u" }],
+  "OpenRouter, a provider": [404, { error: { message: "No allowed providers are available.", code: 404 } }],
+  "Azure, a deployment": [
+    404,
+    { error: { code: "DeploymentNotFound", message: "The API deployment for this resource does not exist." } },
+  ],
+  Gemini: [
+    404,
+    [{ error: { code: 404, message: "models/m is not found for API version v1main", status: "NOT_FOUND" } }],
+  ],
+  Moonshot: [
+    404,
+    { error: { message: "Not found the model m or Permission denied", type: "resource_not_found_error" } },
+  ],
+  Anthropic: [404, { type: "error", error: { type: "not_found_error", message: "model: m" } }],
+  "FastAPI, a handler's own": [404, { detail: "Model m is not loaded" }],
+  "plain text": [404, "model m not found"],
+  "a field that is not implemented": [501, openAi("Not implemented", null, "background")],
+};
+
+const COUNT = { input_tokens: 42 };
+
+describe("a route that an engine may not have", () => {
+  const engine = openAiEngine();
+  let answer: Answer = [404, ""];
+  const behave = () =>
+    engine.behave(({ url }, response, usage) => {
+      if (url === "/v1/chat/completions") return sendJson(response, 200, wholeAnswer("By chat.", usage));
+      const [status, body] = answer;
+      if (typeof body === "string") return void response.writeHead(status, { "content-type": "text/html" }).end(body);
+      return sendJson(response, status, body);
+    });
+  /** The upstream as the service puts it together, ten minutes later with every call. */
+  const opened = () => {
+    let now = 0;
+    const plain = openUpstream({ url: engine.url, timeoutMs: 5_000 });
+    const clock = { now: () => now };
+    const dialect = { keepsMarks: false, isOpenAi: false };
+    const upstream = responsesUpstream(messagesUpstream(plain, { dialect, ...clock }), clock);
+    return async (path: string, isLater = true) => {
+      if (isLater) now += 10 * 60 * 1_000;
+      const messages = [{ role: "user", content: "Hi." }];
+      const body = JSON.stringify({ model: "m", input: "Hi.", messages });
+      const call = { method: "POST", path, query: "", headers: [], body } as const;
+      const sent = engine.requests.length;
+      const { status, body: bytes } = await upstream.send(call, new AbortController().signal);
+      const parts: Uint8Array[] = [];
+      for await (const part of bytes) parts.push(part);
+      const urls = engine.requests.slice(sent).map(({ url }) => url.slice("/v1/".length));
+      return { status, text: Buffer.concat(parts).toString("utf8"), urls };
+    };
+  };
+
+  it("is told from all that servers say, and not asked for again at once: responses", async () => {
+    behave();
+    const send = opened();
+    for (const [server, given] of Object.entries(ABSENT)) {
+      answer = given;
+      const { status, text, urls } = await send("responses");
+      expect([server, status, urls]).toEqual([server, 200, ["responses", "chat/completions"]]);
+      expect(text).toContain("By chat.");
+      expect((await send("responses", false)).urls).toEqual(["chat/completions"]);
+    }
+  });
+
+  it("is told from an error of a route that is there: responses", async () => {
+    behave();
+    const send = opened();
+    for (const [server, [status, body]] of Object.entries(OF_THE_API)) {
+      answer = [status, body];
+      for (const isLater of [true, false]) {
+        const got = await send("responses", isLater);
+        const text = typeof body === "string" ? body : JSON.stringify(body);
+        expect([server, got]).toEqual([server, { status, text, urls: ["responses"] }]);
+      }
+    }
+  });
+
+  it("is told from all that servers say: the count of tokens", async () => {
+    behave();
+    const send = opened();
+    const others: Answer[] = [
+      [200, { error: "Unexpected endpoint or method. (POST /v1/messages/count_tokens)" }],
+      [200, "<html></html>"],
+    ];
+    for (const given of [...Object.values(ABSENT), ...others]) {
+      answer = given;
+      const { status, text, urls } = await send("messages/count_tokens");
+      expect([given, status, urls]).toEqual([given, 404, ["messages/count_tokens"]]);
+      expect(JSON.parse(text)).toEqual({
+        type: "error",
+        error: {
+          type: "not_found_error",
+          message: "the engine speaks OpenAI's API, which has no messages/count_tokens",
+        },
+      });
+    }
+  });
+
+  it("is told from an error of a route that is there: the count of tokens, in Anthropic's form", async () => {
+    behave();
+    const send = opened();
+    for (const [server, [status, body]] of Object.entries(OF_THE_API)) {
+      answer = [status, body];
+      const got = await send("messages/count_tokens");
+      expect([server, got.status, got.urls]).toEqual([server, status, ["messages/count_tokens"]]);
+      if (typeof body !== "string")
+        expect(JSON.parse(got.text)).toMatchObject({ type: "error", error: { type: expect.any(String) } });
+    }
+    answer = [200, COUNT];
+    expect(await send("messages/count_tokens")).toMatchObject({ status: 200, text: JSON.stringify(COUNT) });
+  });
+});

@@ -1,0 +1,149 @@
+/*
+ * Attacked: agents whose engine says `stop` or `end_turn` beside a tool call, nothing at all, or a word of its own. Broke: a client that goes by
+ * the turn's end stopped in front of the call. Held: what was cut or withheld is said to be so, whatever else the turn holds.
+ */
+import { describe, expect, it } from "vitest";
+import { answeringSource } from "../http/routes/answering-source.js";
+import { anthropicServer, sendAnthropic, streamAnthropic } from "../http/routes/anthropic-server.js";
+import { openAiEngine, sendEvents, sendJson } from "../http/routes/openai-engine.js";
+import { servedApp } from "../http/server/served-app.js";
+import { type Door, turnAt } from "./doors.js";
+
+const WHOLE = { id: "call_1", type: "function", function: { name: "one", arguments: '{"t":1}' } };
+const CUT = { id: "call_1", type: "function", function: { name: "one", arguments: '{"t":' } };
+const OLDER = { function_call: WHOLE.function };
+const CALLED = { content: null, tool_calls: [WHOLE] };
+const ANSWERED = { content: "Done." };
+const REFUSED = { content: null, refusal: "No." };
+const BESIDE = { content: "I look.", tool_calls: [WHOLE] };
+
+const LENGTH = "incomplete max_output_tokens";
+/** What an engine's message and its finish reason are as Anthropic's `stop_reason`, and as a response's status. */
+const OF_CHATS: readonly [message: object, finish: unknown, stopReason: string, status: string][] = [
+  [CALLED, "stop", "tool_use", "completed"],
+  [BESIDE, "stop", "tool_use", "completed"],
+  [CALLED, "tool_calls", "tool_use", "completed"],
+  [CALLED, "function_call", "tool_use", "completed"],
+  [OLDER, "function_call", "tool_use", "completed"],
+  [OLDER, "stop", "tool_use", "completed"],
+  [CALLED, null, "tool_use", "completed"],
+  [CALLED, "", "tool_use", "completed"],
+  [CALLED, "eos_token", "tool_use", "completed"],
+  [CALLED, "end_turn", "tool_use", "completed"],
+  [CALLED, "length", "max_tokens", LENGTH],
+  [{ content: null, tool_calls: [CUT] }, "length", "max_tokens", LENGTH],
+  [BESIDE, "model_length", "max_tokens", LENGTH],
+  [CALLED, "content_filter", "refusal", "incomplete content_filter"],
+  [ANSWERED, "tool_calls", "end_turn", "completed"],
+  [{ ...ANSWERED, tool_calls: [] }, "tool_calls", "end_turn", "completed"],
+  [{ ...ANSWERED, tool_calls: null, function_call: null }, "stop", "end_turn", "completed"],
+  [{ ...ANSWERED, tool_calls: [{}, null] }, "stop", "end_turn", "completed"],
+  [ANSWERED, null, "end_turn", "completed"],
+  [ANSWERED, "eos_token", "end_turn", "completed"],
+  [ANSWERED, "max_tokens", "max_tokens", LENGTH],
+  [REFUSED, "stop", "refusal", "completed"],
+  [REFUSED, "content_filter", "refusal", "incomplete content_filter"],
+];
+
+describe("a turn's end, of an engine with chat completions", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ source: () => answeringSource([]), upstream: engine });
+  const behave = (message: object, finish_reason: unknown) =>
+    engine.behave(({ url, body }, response) => {
+      if (url !== "/v1/chat/completions") return sendJson(response, 404, { detail: "Not Found" });
+      const head = { id: "chatcmpl-1", model: "stub-1" };
+      if (!body.stream)
+        return sendJson(response, 200, {
+          ...head,
+          choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason }],
+        });
+      const chunk = (delta: object, finish: unknown) => ({
+        ...head,
+        choices: [{ index: 0, delta, finish_reason: finish }],
+      });
+      return sendEvents(response, [chunk(message, null), chunk({}, finish_reason)]);
+    });
+
+  it.each(["messages", "responses"] as const)("is told by what the turn holds: %s", async (door) => {
+    for (const [message, finish, stopReason, status] of OF_CHATS) {
+      behave(message, finish);
+      for (const stream of [false, true]) {
+        const said = JSON.stringify({ message, finish, stream });
+        const { end } = await turnAt(app.base, door, stream);
+        expect([said, end]).toEqual([said, door === "messages" ? stopReason : status]);
+      }
+    }
+    expect(app.faults).toEqual([]);
+  });
+
+  it.each(["messages", "responses"] as const)("comes with its calls and refusals: %s", async (door) => {
+    for (const stream of [false, true]) {
+      behave(BESIDE, "stop");
+      expect(await turnAt(app.base, door, stream)).toMatchObject({
+        calls: [{ id: "call_1", name: "one", json: '{"t":1}' }],
+        said: "I look.",
+      });
+      behave(OLDER, "function_call");
+      expect((await turnAt(app.base, door, stream)).calls).toEqual([
+        { id: expect.stringMatching(/^call_[\w-]+$/), name: "one", json: '{"t":1}' },
+      ]);
+      behave(REFUSED, "stop");
+      expect((await turnAt(app.base, door, stream)).said).toBe("No.");
+    }
+  });
+});
+
+const TEXT = { type: "text", text: "Done." };
+const USE = { type: "tool_use", id: "toolu_1", name: "one", input: { t: 1 } };
+const SEARCH = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "tea" } };
+
+/** Blocks and their stop reason as OpenAI's `finish_reason`, and as a response's status. */
+const OF_MESSAGES: readonly [content: readonly object[], stop: unknown, finish: string, status: string][] = [
+  [[TEXT, USE], "end_turn", "tool_calls", "completed"],
+  [[USE], "end_turn", "tool_calls", "completed"],
+  [[USE], "stop_sequence", "tool_calls", "completed"],
+  [[USE], "pause_turn", "tool_calls", "completed"],
+  [[USE], null, "tool_calls", "completed"],
+  [[USE], "stop", "tool_calls", "completed"],
+  [[USE], "tool_use", "tool_calls", "completed"],
+  [[USE], "max_tokens", "length", LENGTH],
+  [[USE], "refusal", "content_filter", "incomplete content_filter"],
+  [[TEXT], "tool_use", "stop", "completed"],
+  [[SEARCH, TEXT], "end_turn", "stop", "completed"],
+  [[SEARCH, TEXT], "pause_turn", "stop", "completed"],
+  [[TEXT], "model_context_window_exceeded", "length", LENGTH],
+];
+
+describe("a turn's end, of Anthropic's API", () => {
+  const anthropic = anthropicServer();
+  const app = servedApp({
+    source: () => answeringSource([]),
+    upstream: anthropic,
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+  });
+
+  it.each(["chat/completions", "responses"] satisfies Door[])("is told by what the turn holds: %s", async (door) => {
+    for (const [content, stop, finish, status] of OF_MESSAGES) {
+      anthropic.behave((response, { body }) => {
+        const message = { type: "message", id: "msg_1", role: "assistant", model: "claude", usage: {} };
+        if (body["stream"] !== true) return sendAnthropic(response, 200, { ...message, content, stop_reason: stop });
+        return streamAnthropic(response, [
+          { type: "message_start", message: { ...message, content: [], stop_reason: null } },
+          ...content.flatMap((content_block, index) => [
+            { type: "content_block_start", index, content_block },
+            { type: "content_block_stop", index },
+          ]),
+          { type: "message_delta", delta: { stop_reason: stop }, usage: {} },
+          { type: "message_stop" },
+        ]);
+      });
+      for (const stream of [false, true]) {
+        const said = JSON.stringify({ content, stop, stream });
+        const { end, calls } = await turnAt(app.base, door, stream);
+        expect([said, end]).toEqual([said, door === "responses" ? status : finish]);
+        expect(calls).toEqual(content.includes(USE) ? [{ id: "toolu_1", name: "one", json: '{"t":1}' }] : []);
+      }
+    }
+    expect(app.faults).toEqual([]);
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import type { ChatMessage } from "../../../src/core/index.js";
+import { callerOf } from "../guards/callers.js";
+import { type ServedApp, servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { openAiEngine } from "./openai-engine.js";
+
+const USERS = ["ana", "ben", "cem", "dia"];
+const TURNS = 12;
+const ROOM = 500;
+
+/** Eight of a user's forty memories; most turns find some that turns before have found, too. */
+const found = (turn: number) =>
+  Array.from({ length: 8 }, (_, n) => `Fact ${(turn * 3 + n * n) % 40}: a house on the long street by the old river.`);
+
+interface Sent {
+  readonly total: number;
+  readonly cached: number;
+  readonly expected: number;
+}
+
+describe("users whose conversations do not fit into the engine's cache together", () => {
+  const engine = openAiEngine({ capacityTokens: ROOM * USERS.length });
+  const source = answeringSource([]);
+  const app = servedApp({ source: () => source, upstream: engine });
+
+  /** All users' turns, one after the other. */
+  async function day(app: ServedApp, retention: string, headersOf: (user: string) => Record<string, string>) {
+    const histories = USERS.map((): ChatMessage[] => [{ role: "system", content: "Be kind, and say what you know." }]);
+    const sent: Sent[] = [];
+    for (let turn = 0; turn < TURNS; turn++) {
+      for (const [at, user] of USERS.entries()) {
+        source.found = found(turn);
+        const history = histories[at] as ChatMessage[];
+        history.push({ role: "user", content: `What about day ${turn}, ${user}?` });
+        const response = await fetch(`${app.base}/v1/chat/completions`, {
+          method: "POST",
+          headers: { "content-type": "application/json", "x-memstem-conversation": "trip", ...headersOf(user) },
+          body: JSON.stringify({ model: "stub-1", messages: history, memstem: { retention } }),
+        });
+        expect(response.status).toBe(200);
+        const { usage } = (await response.json()) as {
+          usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens: number } };
+        };
+        history.push({ role: "assistant", content: "Indeed." });
+        const expected = Number(response.headers.get("x-memstem-expected-cached-tokens"));
+        sent.push({ total: usage.prompt_tokens, cached: usage.prompt_tokens_details.cached_tokens, expected });
+      }
+    }
+    return sent.slice(sent.length / 2);
+  }
+
+  const computed = (sent: readonly Sent[]) =>
+    sent.reduce((sum, { total, cached }) => sum + total - cached, 0) / sent.length;
+  const missed = (sent: readonly Sent[]) =>
+    sent.reduce((sum, { total, cached, expected }) => sum + Math.abs(expected - cached) / total, 0) / sent.length;
+  const byName = (user: string) => ({ "x-memstem-user": user });
+
+  it("get prompts that fit together, and what is expected of them is cached, whatever the retention", async () => {
+    const [auto, keep, last] = [
+      await day(app, "auto", byName),
+      await day(app, "keep", (user) => byName(`${user} keeps`)),
+      await day(app, "ephemeral", (user) => byName(`${user} drops`)),
+    ];
+    // So short a time is mostly finding out; `bench:shared` has figures.
+    expect(computed(auto)).toBeLessThan(1.1 * computed(last));
+    expect(computed(auto)).toBeLessThan(0.5 * computed(keep));
+    expect(missed(auto)).toBeLessThan(0.1);
+    expect(missed(keep)).toBeLessThan(0.1);
+  });
+
+  it("are not told from others by what they are: tenants' prompts fill the same cache", async () => {
+    const tenants = new Map(USERS.map((user) => [user, callerOf(app, `of ${user}`).key]));
+    const auto = await day(app, "auto", (user) => ({ ...byName(user), authorization: `Bearer ${tenants.get(user)}` }));
+    expect(missed(auto)).toBeLessThan(0.1);
+    expect(Math.max(...auto.map(({ total }) => total))).toBeLessThan(1.5 * ROOM);
+  });
+});
