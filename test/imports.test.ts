@@ -39,8 +39,12 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   },
   http: { rooms: ["service"], typesOf: ["core"] },
   client: { rooms: [], typesOf: ["core", "service"] },
-  // The scan has no imports: integrations run in browsers and workers.
-  integrations: { rooms: ["client"], typesOf: ["core", "service"], files: ["core/prompt/section-scan.ts"] },
+  // The files have no imports: integrations run in browsers and workers.
+  integrations: {
+    rooms: ["client"],
+    typesOf: ["core", "service"],
+    files: ["core/prompt/section-scan.ts", "engines/adapters/kept-thoughts.ts"],
+  },
   // The page runs in browsers: of the other rooms it has types alone.
   dashboard: { rooms: [], typesOf: ["http"] },
   simulator: { rooms: ["core"] },

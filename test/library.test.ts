@@ -38,8 +38,8 @@ describe("the library", () => {
   });
 
   it("names each field that is wrong, in its own words", async () => {
-    const wrong = { userId: "", topK: 0, memories: [{ id: "m1" }], user_id: "x" } as never;
-    expect(await fieldsOf(memstem.compose(wrong))).toEqual(["userId", "memories[0].memory", "topK", "user_id"]);
+    const wrong = { userId: "", topK: 0, memories: 7, user_id: "x" } as never;
+    expect(await fieldsOf(memstem.compose(wrong))).toEqual(["userId", "memories", "topK", "user_id"]);
     expect(await fieldsOf(memstem.compose({ userId: "ana" }))).toEqual(["query"]);
     expect(await fieldsOf(memstem.compose({ userId: "ana", query: "x", requestId: "line\nbreak" }))).toEqual([
       "requestId",

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
-import { CacheUses, DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel } from "../core/index.js";
+import { CacheUses, DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel, type ToolMemories } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
@@ -38,6 +38,7 @@ import {
   composeTimeoutOf,
   diagnosticsOf,
   engineFamilyOf,
+  engineModelOf,
   identityOf,
   residencyOf,
   type Settings,
@@ -143,13 +144,20 @@ function assembleWith(
     store,
     usage,
     source,
+    checksSource: settings.mem0Check === "on",
     defaults: {
       policy: settings.policy,
       topK: settings.topK,
+      among: {
+        appId: settings.mem0AppId ?? null,
+        filters: settings.mem0Filters ?? null,
+        showExpired: settings.mem0ShowExpired === "on",
+      },
       retention: settings.retention,
-      engine: settings.engineModel,
+      engine: engineModelOf(settings),
       engineFamily: engineFamilyOf(settings),
       history: settings.history,
+      toolMemories: toolMemoriesOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       contextTokens: inside?.contextTokens ?? null,
       blockTemplate: settings.blockTemplate,
@@ -172,6 +180,10 @@ function assembleWith(
     scheduleMs: settings.scheduleMs,
     maxWaitingPerUser: settings.maxWaitingPerUser,
   });
+}
+
+function toolMemoriesOf({ toolMemories }: Settings): ToolMemories | undefined {
+  return toolMemories === "auto" ? undefined : toolMemories;
 }
 
 /** Whether prompts are recorded for the dashboard. */
@@ -215,6 +227,7 @@ export function openChatEngine(
     adaptiveDepth,
     // A configured limit applies to every prompt, in place of the engine's own.
     contextLimit: maxPromptTokens === undefined ? ofEngine : null,
+    toolMemories: toolMemoriesOf(settings),
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     router: settings.router ?? null,

@@ -4,26 +4,25 @@ import {
   DEDUPE_NAMES,
   DEFAULT_BLOCK_TEMPLATE,
   DEFAULT_DEDUPE,
-  DEFAULT_ENGINE_MODEL,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_NAMES,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   DEFAULT_TIME_ZONE,
   ENGINE_MODEL_NAMES,
-  ENGINE_MODELS,
   MAX_MEMORY_CHARACTERS,
   POLICY_NAMES,
   RETENTION_NAMES,
+  TOOL_MEMORIES,
   timeZoneProblem,
 } from "../core/index.js";
 import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
-import { workers } from "../service/fields/fields.js";
+import { mem0Name, workers } from "../service/fields/fields.js";
 import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";
 import { headerName, identitySources, sessionRouter } from "./session-settings.js";
-import { adaptiveDepth, engineModel, escapedMarkers } from "./structured-settings.js";
+import { adaptiveDepth, engineModel, escapedMarkers, memoryFilters } from "./structured-settings.js";
 
 /** One setting: its environment variable, what it means, how it is read. */
 interface Setting<S extends z.ZodType> {
@@ -94,6 +93,26 @@ export const SETTINGS = {
     "minimum similarity of memories to the query, 0 to 1; default: Mem0's own",
     z.coerce.number("must be a number").min(0).max(1).optional(),
   ),
+  mem0AppId: setting(
+    "MEMSTEM_MEM0_APP_ID",
+    "application of Mem0's whose memories are searched where a request names none; default: any",
+    mem0Name.optional(),
+  ),
+  mem0Filters: setting(
+    "MEMSTEM_MEM0_FILTERS",
+    'conditions of every search in Mem0\'s form, as JSON, such as {"topic": "food"}; default: none',
+    memoryFilters.optional(),
+  ),
+  mem0ShowExpired: setting(
+    "MEMSTEM_MEM0_SHOW_EXPIRED",
+    "on or off: by default, give memories whose expiration date is past",
+    z.enum(["on", "off"]).default("off"),
+  ),
+  mem0Check: setting(
+    "MEMSTEM_MEM0_CHECK",
+    "on or off: beside each search, ask Mem0 what became of memories that the conversation was given, at most 16",
+    z.enum(["on", "off"]).default("on"),
+  ),
   policy: setting(
     "MEMSTEM_POLICY",
     `default ordering policy: ${POLICY_NAMES.join(", ")}`,
@@ -111,9 +130,8 @@ export const SETTINGS = {
   ),
   engineModel: setting(
     "MEMSTEM_COST",
-    `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`,
-    engineModel.default(ENGINE_MODELS[DEFAULT_ENGINE_MODEL]),
-    DEFAULT_ENGINE_MODEL,
+    `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON; default: by the engine's family`,
+    engineModel.optional(),
   ),
   engineFamily: setting(
     "MEMSTEM_ENGINE_FAMILY",
@@ -183,6 +201,11 @@ export const SETTINGS = {
     "MEMSTEM_HISTORY",
     "prompts of histories that the client cut: exact (its own messages only), extended (what it cut too, within the history ratio) or auto (the same where the engine's cost says that it pays)",
     z.enum(DEFAULT_HISTORY_NAMES).default(DEFAULT_HISTORY),
+  ),
+  toolMemories: setting(
+    "MEMSTEM_TOOL_MEMORIES",
+    "memories behind a tool's result: own_message, in_result, or auto (as the engine family and the model take them); see docs/engines.md",
+    z.enum(["auto", ...TOOL_MEMORIES]).default("auto"),
   ),
   maxPromptTokens: setting(
     "MEMSTEM_MAX_PROMPT_TOKENS",

@@ -1,4 +1,10 @@
-import type { DiagnosingProvider, ResidencyConfig } from "../core/index.js";
+import {
+  type DiagnosingProvider,
+  ENGINE_MODELS,
+  type EngineModel,
+  type EngineModelName,
+  type ResidencyConfig,
+} from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import type { BodyRate } from "../http/guards/body.js";
@@ -125,6 +131,25 @@ export function engineFamilyOf({ engine, engineFamily, upstreamApi }: Settings):
   return upstreamApi === "anthropic" ? "anthropic" : engineFamily;
 }
 
+/** What a family costs: engines of one's own take time, providers send a bill. */
+const COST_OF_FAMILY: Readonly<Record<EngineName, EngineModelName>> = {
+  generic: "gpu",
+  vllm: "gpu",
+  sglang: "gpu",
+  llamacpp: "gpu",
+  mistral: "hosted",
+  openai: "hosted",
+  "openai-breakpoints": "hosted-writes",
+  anthropic: "hosted-writes",
+};
+
+/** The engine's cost model. Default: its family's; of the engine inside, that of a processor. */
+export function engineModelOf(settings: Settings): EngineModel {
+  const { engineModel, engine } = settings;
+  if (engineModel !== undefined) return engineModel;
+  return ENGINE_MODELS[engine === "embedded" ? "cpu" : COST_OF_FAMILY[engineFamilyOf(settings)]];
+}
+
 /** Whose cache diagnostics are asked for; null: nobody's. */
 export function diagnosticsOf(settings: Settings): DiagnosingProvider | null {
   const { cacheDiagnostics, upstreamApi, upstreamUrl } = settings;
@@ -174,9 +199,9 @@ export function residencyOf(settings: Settings): ResidencyConfig {
  * much it keeps.
  */
 export function sharedCacheOf(settings: Settings): { readonly tokens: number | null } | undefined {
-  const { cacheTokens: tokens = null, engineModel } = settings;
+  const { cacheTokens: tokens = null } = settings;
   if (residencyOf(settings).kind === "slots") return undefined;
-  return tokens === null && engineModel.cost.kind === "money" ? undefined : { tokens };
+  return tokens === null && engineModelOf(settings).cost.kind === "money" ? undefined : { tokens };
 }
 
 /** The settings as `--help` lists them. */

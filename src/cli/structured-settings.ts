@@ -9,6 +9,7 @@ import {
   markerProblem,
 } from "../core/index.js";
 import * as field from "../service/fields/depth-fields.js";
+import * as filters from "../service/fields/memory-filters.js";
 
 /*
  * Settings whose value is JSON, or a name that stands for some. A value arrives as the text of an environment variable or option; what
@@ -75,6 +76,13 @@ export const escapedMarkers = z
     }
   })
   .pipe(markers);
+
+/** Conditions of a search in Mem0's form, as JSON. */
+export const memoryFilters = z
+  .string()
+  .transform((text, context) =>
+    readObject(text, filters.memoryFilters, context, 'must be an object as JSON, such as {"topic": "food"}'),
+  );
 
 /** Reads an object from JSON; what is wrong with it becomes issues of the setting. */
 function readObject<S extends z.ZodType>(

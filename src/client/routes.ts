@@ -23,7 +23,7 @@ export interface Route {
 }
 
 /** The parts of a composed prompt, and of its request, whose keys are not ours. */
-const OF_PROMPTS = ["messages", "memories", "system", "engine.fields", "engine.headers"];
+const OF_PROMPTS = ["messages", "memories", "filters", "system", "engine.fields", "engine.headers"];
 const under = (path: string) => OF_PROMPTS.map((part) => `${path}.${part}`);
 
 const BY_QUERY = { unmodified: [], retried: "all" } as const;

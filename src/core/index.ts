@@ -10,6 +10,9 @@ export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName } from "./blocks/containe
 export {
   type ContextBlock,
   canonicalText,
+  ENDED,
+  type EndedMemory,
+  type MemoryEnd,
   type MemoryFields,
   type MemoryVersion,
   type MetadataValue,
@@ -20,8 +23,9 @@ export {
   type RetrievedMemory,
   type StoredBlock,
   type StoredRegister,
+  WITHDRAWN,
 } from "./blocks/context-block.js";
-export { timeZoneProblem } from "./blocks/field-times.js";
+export { endOfDay, instantOf, timeZoneProblem } from "./blocks/field-times.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
 export type * from "./blocks/resolution.js";
@@ -37,7 +41,7 @@ export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
 export { draftPrompt } from "./compose/epoch-draft.js";
-export { type Past, possibleSections, recallPast } from "./compose/past.js";
+export { type Past, possibleSections, recallPast, standingMemories } from "./compose/past.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type PromptHead, promptHead } from "./compose/prompt-head.js";
@@ -127,7 +131,7 @@ export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";
 export * from "./text/message.js";
-export { meaningDigest } from "./text/message-meaning.js";
+export { meaningDigest, withoutMarks } from "./text/message-meaning.js";
 export {
   CUT_MARK,
   cutText,

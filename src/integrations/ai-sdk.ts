@@ -5,6 +5,7 @@
  */
 
 import type { LanguageModelMiddleware } from "ai";
+import { keepsThoughtsByName } from "../engines/adapters/kept-thoughts.js";
 import type { MessageLike } from "../service/base/call-options.js";
 import { type AiSdkCall, callOptions } from "./ai-sdk-call-options.js";
 import { withHints } from "./ai-sdk-hints.js";
@@ -106,9 +107,12 @@ function reading(composed: ComposedCall<MessageLike>, started: number) {
   });
 }
 
-/** Mistral's API rejects a user's message behind a tool's result: memories go into the result. */
-function termsOf({ provider }: { readonly provider: string }): PromptOptions {
-  return provider.startsWith("mistral") ? { toolMemories: "in_result" } : {};
+/**
+ * Where a user's message behind a tool's result is rejected (Mistral's API), or takes the turn's thoughts away (Qwen3, GLM, …), memories go
+ * into the result.
+ */
+function termsOf({ provider, modelId }: { readonly provider: string; readonly modelId: string }): PromptOptions {
+  return provider.startsWith("mistral") || keepsThoughtsByName(modelId) ? { toolMemories: "in_result" } : {};
 }
 
 /** The provider has the messages before these, which are no window: OpenAI's Responses with a `previousResponseId` or a `conversation`. */

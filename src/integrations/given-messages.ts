@@ -30,8 +30,8 @@ export function findGiven(given: readonly ChatMessage[], composed: readonly Chat
   return found.reverse();
 }
 
-/** Opens what memstem puts into a message. */
-const OPENING = "<memories>\n";
+/** What memstem puts into a message, whole: in front of its text, or behind it. */
+const SECTION = /^\s*<memories>\n[\s\S]*<\/memories>\s*$/;
 
 /** Whether a message is the given one with a section or cache marks in its content. */
 function isWithMore({ content, ...message }: ChatMessage, { content: given, ...own }: ChatMessage): boolean {
@@ -41,7 +41,7 @@ function isWithMore({ content, ...message }: ChatMessage, { content: given, ...o
   const isInFront = text.endsWith(said);
   if (!isInFront && !text.startsWith(said)) return false;
   const more = isInFront ? text.slice(0, text.length - said.length) : text.slice(said.length);
-  return (more === "" || more.includes(OPENING)) && isSame(othersIn(parts), othersIn(ownParts));
+  return (more === "" || SECTION.test(more)) && isSame(othersIn(parts), othersIn(ownParts));
 }
 
 function partsOf(content: ChatMessage["content"]): readonly ContentPart[] {

@@ -8,8 +8,16 @@ import { SystemMessage } from "@langchain/core/messages";
 import { createMiddleware, type ModelRequest } from "langchain";
 import { z } from "zod";
 import type { ChatMessage } from "../core/index.js";
+import { keepsThoughtsByName } from "../engines/adapters/kept-thoughts.js";
 import type { EngineHints } from "../service/compose/compose-answer.js";
-import { type AdapterOptions, composeCall, type NameOf, type ReportedUsage, tellError } from "./composing.js";
+import {
+  type AdapterOptions,
+  composeCall,
+  type NameOf,
+  type PromptOptions,
+  type ReportedUsage,
+  tellError,
+} from "./composing.js";
 import { contentWith, findGiven, isSame } from "./given-messages.js";
 import { baseMessageOf, chatMessageOf, withContent } from "./langchain-messages.js";
 
@@ -82,8 +90,15 @@ interface AskedPrompt extends HintedPrompt {
 
 async function askedPrompt(options: AdapterOptions<ModelCall>, request: ModelCall): Promise<AskedPrompt | null> {
   const { messages, systemMessage } = request;
-  const composed = await prompt(options, request, hasText(systemMessage) ? [systemMessage, ...messages] : messages);
+  const placed = { ...options, compose: { ...termsOf(request), ...options.compose } };
+  const composed = await prompt(placed, request, hasText(systemMessage) ? [systemMessage, ...messages] : messages);
   return composed === null ? null : { ...composed, request };
+}
+
+/** A model that a user's message behind a tool's result takes its thoughts away from (Qwen3, GLM, …) has memories in the result. */
+function termsOf({ model }: ModelCall): PromptOptions {
+  const { model: name, modelName } = model as { readonly model?: unknown; readonly modelName?: unknown };
+  return [name, modelName].some(keepsThoughtsByName) ? { toolMemories: "in_result" } : {};
 }
 
 function isAsked({ request }: AskedPrompt, { messages, systemMessage }: ModelCall): boolean {

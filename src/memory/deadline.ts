@@ -2,7 +2,7 @@ import { type MemorySource, MemorySourceError } from "./memory-source.js";
 
 /** How long a source may take, in milliseconds. */
 export interface DeadlineLimits {
-  /** A search: the prompt waits for it. */
+  /** A search, or a look at memories found before: the prompt waits for it. */
   readonly searchMs: number;
   /** Adding, deleting and listing, where nobody waits for a first token: usually larger. One limit a call, however many memories it adds. */
   readonly writeMs: number;
@@ -23,12 +23,16 @@ export function withDeadline(source: MemorySource, limits: DeadlineLimits): Memo
   }
   const { searchMs, writeMs } = limits;
   const list = source.list?.bind(source);
+  const current = source.current?.bind(source);
   return {
     name: source.name,
     owned: source.owned,
     ...(source.load && { load: source.load.bind(source) }),
     ...(source.sourceUserId && { sourceUserId: source.sourceUserId.bind(source) }),
     search: (query, signal) => within(source.name, searchMs, signal, (inner) => source.search(query, inner)),
+    ...(current && {
+      current: (scope, ids, signal) => within(source.name, searchMs, signal, (inner) => current(scope, ids, inner)),
+    }),
     add: (scope, memories, signal) =>
       within(source.name, writeMs, signal, (inner) => source.add(scope, memories, inner)),
     delete: (scope, id, signal) => within(source.name, writeMs, signal, (inner) => source.delete(scope, id, inner)),

@@ -6,8 +6,8 @@ import { append } from "../core/text/lists.js";
 import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
 import { Erasure } from "./erasure.js";
 import { loadOnce } from "./load-once.js";
-import { embeddedScope, embeddedUserName, filtersOf, isOwnedBy } from "./mem0-identity.js";
-import { readMem0Added, readMem0Found, readMem0Kept } from "./mem0-results.js";
+import { embeddedScope, embeddedSearch, embeddedUserName, isOwnedBy, searchFilters } from "./mem0-identity.js";
+import { readMem0Added, readMem0Kept, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText, similarityThreshold } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 
@@ -110,12 +110,16 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
       await call(new AbortController().signal, async () => {});
     },
 
-    async search({ scope, query, topK }, signal) {
+    async search(asked, signal) {
+      const { query, topK } = asked;
       if (query.trim() === "") return [];
-      const names = embeddedScope(scope);
-      const searching = { filters: filtersOf(names), topK, ...(threshold === undefined ? {} : { threshold }) };
-      const answer = await call(signal, (mem0) => mem0.search(query.slice(0, MAX_QUERY_CHARACTERS), searching));
-      return readMem0Found(NAME, answer, names, topK);
+      const search = embeddedSearch(asked);
+      const { showExpired } = search;
+      const limits = { showExpired, ...(threshold === undefined ? {} : { threshold }) };
+      const searching = { filters: searchFilters(search), ...limits };
+      const seen = query.slice(0, MAX_QUERY_CHARACTERS);
+      const ask = (most: number) => call(signal, (mem0) => mem0.search(seen, { ...searching, topK: most }));
+      return await searchMem0(NAME, search, topK, ask);
     },
 
     async add(scope, memories, signal) {

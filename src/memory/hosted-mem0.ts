@@ -1,10 +1,12 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import type { MemoryId } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
 import { LoadingError, loadOnce } from "./load-once.js";
-import { filtersOf, isOwnedBy, sharedScope, sharedUserName } from "./mem0-identity.js";
-import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { currentOf, noneIfMissing } from "./mem0-current.js";
+import { filtersOf, isOwnedBy, type Mem0Search, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
+import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkedService, checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 
@@ -45,11 +47,20 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
       await client();
     },
 
-    async search({ scope, query, topK }, signal) {
-      const names = sharedScope(NAME, scope);
-      const searching = { filters: filtersOf(names), topK, ...(threshold === undefined ? {} : { threshold }) };
-      const answer: unknown = await run(signal, (mem0) => mem0.search(query, searching));
-      return readMem0Found(NAME, answer, names, topK);
+    async search(asked, signal) {
+      const search = sharedSearch(NAME, asked);
+      const { query, topK } = asked;
+      const limits = threshold === undefined ? {} : { threshold };
+      const expired = search.showExpired ? { showExpired: true } : {};
+      // Else the platform gives versions that it has superseded as if they held.
+      const searching = { filters: platformFilters(search), latestOnly: true, ...limits, ...expired };
+      const ask = (most: number) => run(signal, (mem0) => mem0.search(query, { ...searching, topK: most }));
+      return await searchMem0(NAME, search, topK, ask);
+    },
+
+    async current(scope, ids, signal) {
+      const get = (id: MemoryId) => run(signal, (mem0): Promise<unknown> => mem0.get(id)).catch(noneIfMissing);
+      return await currentOf(ids.filter(isPathSegment), sharedScope(NAME, { ...scope, agentId: null }), get);
     },
 
     async add(scope, memories, signal) {
@@ -96,4 +107,13 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
 
     async close() {},
   };
+}
+
+/** The platform takes one field, or one of AND, OR and NOT, at the top of filters that have conditions. */
+function platformFilters(search: Mem0Search): Record<string, unknown> {
+  const ids = filtersOf(search);
+  if (search.filters === null) return { ...ids };
+  const each = (fields: object) =>
+    Object.entries(fields).map(([name, value]: [string, unknown]) => ({ [name]: value }));
+  return { AND: [...each(ids), ...each(search.filters)] };
 }

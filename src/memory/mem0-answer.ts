@@ -1,9 +1,12 @@
 import { z } from "zod";
-import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import { ENDED, type RetrievedMemory } from "../core/blocks/context-block.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { foundTextProblem, unstorable } from "../core/text/storable-text.js";
+import { mem0End } from "./mem0-end.js";
 import { mem0Fields } from "./mem0-fields.js";
+
+export { mem0End } from "./mem0-end.js";
 
 /** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
 export interface AnswerIssue {
@@ -15,31 +18,36 @@ export interface AnswerIssue {
 export interface AnswerReading {
   /** What issues call the value. Default `memories`. */
   readonly root?: string;
-  /**
-   * `refuse` (default): one bad item makes the whole value bad; right for what a caller sends. `skip`: bad items are left out and
-   * counted; right for what a provider answers, where one memory without text must not cost the prompt all the others.
-   */
-  readonly badItems?: "refuse" | "skip";
   /** Leaves out (and counts as skipped) items for which this is false. */
   readonly belongs?: (item: Mem0Item) => boolean;
 }
 
-/** The memories of an answer in relevance order, best first, and how many items were left out; or why it is no answer. */
+/**
+ * The memories of an answer in relevance order, best first, how many items were left out, and what is wrong with the first of those; or
+ * why it is no answer. One bad item costs no other: the rule for what a provider answers and for what a caller sends.
+ */
 export type AnswerRead =
-  | { readonly ok: true; readonly memories: readonly RetrievedMemory[]; readonly skipped: number }
+  | {
+      readonly ok: true;
+      readonly memories: readonly RetrievedMemory[];
+      readonly skipped: number;
+      /** At most {@link MAX_ISSUES}. */
+      readonly issues: readonly AnswerIssue[];
+    }
   | { readonly ok: false; readonly issues: readonly AnswerIssue[] };
 
 /** One item as Mem0 gave it: camelCase (hosted SDK), snake_case (REST) or both (OSS). */
 export type Mem0Item = Readonly<Record<string, unknown>>;
 
-/** Enough to repair a request by; more would only make an error answer as large as the request. */
+/** Enough to repair a request by; more would only make an answer as large as the request. */
 const MAX_ISSUES = 20;
 const MAX_ID_CHARACTERS = 1_000;
 
+const ID_WANTED = `must be a string of 1 to ${MAX_ID_CHARACTERS} characters, or an integer of at most 2^53 - 1`;
 const memoryId = z.union(
-  [z.string().min(1).max(MAX_ID_CHARACTERS), z.int()],
+  [z.string().min(1, ID_WANTED).max(MAX_ID_CHARACTERS, ID_WANTED), z.int()],
   // An integer above 2^53 has lost digits while it was parsed: two memories could come out with one id.
-  `must be a string of 1 to ${MAX_ID_CHARACTERS} characters, or an integer of at most 2^53 - 1`,
+  ID_WANTED,
 );
 
 const item = z.looseObject(
@@ -55,6 +63,9 @@ const item = z.looseObject(
   },
   "must be an object with id and memory",
 );
+
+/** An item that says that its memory no longer holds needs no text. */
+const endedItem = item.extend({ memory: z.unknown().transform((text) => (typeof text === "string" ? text : "")) });
 
 /** Whether a value is an item that {@link item} returns as it is. Takes a fifth of its time; the schema has the words for every other value. */
 function isPlainItem(value: unknown): value is z.output<typeof item> {
@@ -86,19 +97,22 @@ export function readMem0Answer(value: unknown, reading: AnswerReading = {}): Ans
   const issues: AnswerIssue[] = [];
   let skipped = 0;
   for (const [index, candidate] of list.items.entries()) {
-    const parsed = isPlainItem(candidate) ? ({ success: true, data: candidate } as const) : item.safeParse(candidate);
-    if (parsed.success) {
-      if (reading.belongs?.(parsed.data) ?? true) ranked.push(rankedMemory(parsed.data));
-      else skipped += 1;
+    const parsed = isPlainItem(candidate) ? ({ success: true, data: candidate } as const) : itemIn(candidate);
+    if (parsed.success && (reading.belongs?.(parsed.data) ?? true)) {
+      ranked.push(rankedMemory(parsed.data));
       continue;
     }
     skipped += 1;
-    if (reading.badItems === "skip") continue;
-    append(issues, issuesAt(`${path}[${index}]`, parsed.error));
-    if (issues.length >= MAX_ISSUES) break;
+    if (!parsed.success && issues.length < MAX_ISSUES) append(issues, issuesAt(`${path}[${index}]`, parsed.error));
   }
-  if (issues.length > 0) return { ok: false, issues: issues.slice(0, MAX_ISSUES) };
-  return { ok: true, memories: byRerankScore(ranked), skipped };
+  return { ok: true, memories: byRerankScore(ranked), skipped, issues: issues.slice(0, MAX_ISSUES) };
+}
+
+function itemIn(candidate: unknown) {
+  const parsed = item.safeParse(candidate);
+  if (parsed.success) return parsed;
+  const ended = endedItem.safeParse(candidate);
+  return ended.success && mem0End(ended.data)?.until === ENDED ? ended : parsed;
 }
 
 interface RankedMemory {
@@ -117,9 +131,13 @@ function listOf(value: unknown): { readonly items: unknown; readonly path: strin
 function rankedMemory(parsed: z.infer<typeof item>): RankedMemory {
   const score = parsed.rerankScore ?? parsed.rerank_score;
   const fields = mem0Fields(parsed);
+  const end = mem0End(parsed);
   const memory = { id: parsed.id as MemoryId, text: parsed.memory };
   return {
-    memory: fields === undefined ? memory : { ...memory, fields },
+    memory:
+      fields === undefined && end === undefined
+        ? memory
+        : { ...memory, ...(fields && { fields }), ...(end && { end }) },
     rerankScore: typeof score === "number" && Number.isFinite(score) ? score : null,
   };
 }

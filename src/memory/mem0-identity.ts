@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { AgentId, Scope } from "../core/text/ids.js";
 import { unstorable } from "../core/text/storable-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
-import { MemorySourceError } from "./memory-source.js";
+import { type MemoryChoice, type MemoryQuery, MemorySourceError } from "./memory-source.js";
 
 /** Whose memories, under the names that Mem0 knows them by (see `mem0-identity.ts`). */
 export interface Mem0Scope {
@@ -11,20 +11,58 @@ export interface Mem0Scope {
   readonly agentId: string | null;
 }
 
-/** The `filters` of a search: Mem0 takes ids only in there, and only in snake_case. */
-export function filtersOf({ userId, agentId }: Mem0Scope): { user_id: string; agent_id?: string } {
-  return agentId === null ? { user_id: userId } : { user_id: userId, agent_id: agentId };
+/** Ids of a search's `filters`. */
+interface Mem0Ids {
+  readonly user_id: string;
+  readonly agent_id?: string;
+  readonly run_id?: string;
+  readonly app_id?: string;
+}
+
+/** What a search is for, under the names that Mem0 knows it by. */
+export interface Mem0Search extends Mem0Scope {
+  /** Null: of no run. */
+  readonly runId: string | null;
+  /** Null: of any application. */
+  readonly appId: string | null;
+  readonly filters: Readonly<Record<string, unknown>> | null;
+  readonly showExpired: boolean;
+}
+
+/** The ids of a scope, or of a search: Mem0 takes them only in `filters`, and only in snake_case. */
+export function filtersOf(scope: Mem0Scope & Partial<Pick<Mem0Search, "runId" | "appId">>): Mem0Ids {
+  const { userId, agentId, runId = null, appId = null } = scope;
+  return {
+    user_id: userId,
+    ...(agentId === null ? {} : { agent_id: agentId }),
+    ...(runId === null ? {} : { run_id: runId }),
+    ...(appId === null ? {} : { app_id: appId }),
+  };
+}
+
+/** The `filters` of a search, its conditions beside its ids: as the open-source Mem0 takes them, which looks for ids at the top. */
+export function searchFilters(search: Mem0Search): Mem0Ids & Readonly<Record<string, unknown>> {
+  return { ...search.filters, ...filtersOf(search) };
 }
 
 /**
- * Whether an item that a search returned may be shown to a scope: it must not say that it is another user's, or another agent's where
- * the scope has one. The filters should have seen to that; a server that overlooks them must not make one user's memories another's.
+ * Whether an item that a search returned may be shown: it must not say that it is another user's, or another agent's or application's
+ * where one is asked for, or of another run than the one asked for. The filters should have seen to that; a server that overlooks them must
+ * not make one user's memories another's. Without a run, the open-source Mem0 finds those of all runs.
  */
-export function belongsTo(scope: Mem0Scope): (item: Mem0Item) => boolean {
+export function belongsTo(search: Mem0Search): (item: Mem0Item) => boolean {
+  const { userId, agentId, runId, appId } = search;
   return (item) => {
-    const user = item.user_id ?? item.userId ?? scope.userId;
-    const agent = item.agent_id ?? item.agentId ?? scope.agentId;
-    return user === scope.userId && (scope.agentId === null || agent === scope.agentId);
+    const user = item.user_id ?? item.userId ?? userId;
+    const agent = item.agent_id ?? item.agentId ?? agentId;
+    const run = item.run_id ?? item.runId ?? runId;
+    const app = item.app_id ?? item.appId ?? appId;
+    return (
+      user === userId &&
+      (agentId === null || agent === agentId) &&
+      (runId === ANY || run === runId) &&
+      (appId === null || appId === ANY || app === appId)
+    );
   };
 }
 
@@ -55,6 +93,11 @@ const NO_AGENT = "%none";
 
 /** Where the users of other tenants live in a Mem0 that memstem shares with others. */
 const TENANT_PREFIX = "memstem/";
+
+/** What of a scope's memories where nothing more is said. */
+const NO_CHOICE: MemoryChoice = { runId: null, appId: null, filters: null, showExpired: false };
+/** What Mem0 takes for any value. */
+const ANY = "*";
 
 /** The user part of a {@link Scope}. */
 export type UserScope = Pick<Scope, "tenant" | "userId">;
@@ -106,6 +149,23 @@ export function sharedScope(source: string, scope: Scope): Mem0Scope {
     userId: sharedUserName(source, scope),
     agentId: scope.agentId === null ? null : unambiguous(source, "agent", scope.agentId),
   };
+}
+
+/** What a search is for, in the embedded store. */
+export function embeddedSearch({ scope, among = NO_CHOICE }: Pick<MemoryQuery, "scope" | "among">): Mem0Search {
+  const escaped = (name: string | null) => (name === null || name === ANY ? name : escapedName(name));
+  return { ...embeddedScope(scope), ...among, runId: escaped(among.runId), appId: escaped(among.appId) };
+}
+
+/** What a search is for, in a Mem0 that memstem does not own. Throws like {@link sharedUserName}. */
+export function sharedSearch(
+  source: string,
+  { scope, among = NO_CHOICE }: Pick<MemoryQuery, "scope" | "among">,
+): Mem0Search {
+  const named = (what: string, name: string | null) =>
+    name === null || name === ANY ? name : unambiguous(source, what, name);
+  const { runId, appId } = among;
+  return { ...sharedScope(source, scope), ...among, runId: named("run", runId), appId: named("application", appId) };
 }
 
 /** Trimmed by Python or by JavaScript: their ideas of white space differ in the control characters. */

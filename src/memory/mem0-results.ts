@@ -2,21 +2,38 @@ import { z } from "zod";
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { readMem0Answer } from "./mem0-answer.js";
-import { belongsTo, embeddedAgent, type Mem0Scope } from "./mem0-identity.js";
+import { belongsTo, embeddedAgent, type Mem0Search } from "./mem0-identity.js";
 import { type KeptMemory, MemorySourceError } from "./memory-source.js";
 
+/** Most memories that Mem0 is asked for. */
+const MOST_ASKED = 1_000;
+/** How many times as many are asked for where some that a search is not for stand before those that it is for. */
+const MORE = 4;
+
 /**
- * Reads what a provider answered to a search: at most `topK` memories of the scope, bad items and other users' left out. Throws
- * {@link MemorySourceError} `unreadable` where it is no answer at all.
+ * Searches Mem0: at most `topK` memories that the search is for, bad items and others' left out. Where left-out items took the place of
+ * some, as those of runs do in the open-source Mem0, it is asked once more for more of them. Throws {@link MemorySourceError} `unreadable` where the answer is
+ * none.
+ *
+ * @param ask gives Mem0's answer with at most so many items
  */
-export function readMem0Found(
+export async function searchMem0(
   source: string,
-  answer: unknown,
-  scope: Mem0Scope,
+  search: Mem0Search,
   topK: number,
-): readonly RetrievedMemory[] {
-  const read = readMem0Answer(answer, { root: "answer", badItems: "skip", belongs: belongsTo(scope) });
-  if (read.ok) return read.memories.slice(0, topK);
+  ask: (topK: number) => Promise<unknown>,
+): Promise<readonly RetrievedMemory[]> {
+  const first = readMem0Found(source, await ask(topK), search);
+  const isDisplaced =
+    first.memories.length < topK && first.skipped > 0 && first.memories.length + first.skipped >= topK;
+  if (!isDisplaced || topK >= MOST_ASKED) return first.memories.slice(0, topK);
+  const more = readMem0Found(source, await ask(Math.min(MOST_ASKED, MORE * topK)), search);
+  return more.memories.slice(0, topK);
+}
+
+function readMem0Found(source: string, answer: unknown, search: Mem0Search) {
+  const read = readMem0Answer(answer, { root: "answer", belongs: belongsTo(search) });
+  if (read.ok) return read;
   const cause = read.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
   throw new MemorySourceError(source, { kind: "unreadable", cause });
 }
@@ -42,7 +59,7 @@ export function readMem0Added(answer: unknown, sentText: string): readonly Retri
     if (!parsed.success || !KEPT_EVENTS.has(parsed.data.event ?? "ADD")) return [];
     return [{ id: parsed.data.id, memory: parsed.data.memory ?? parsed.data.data?.memory ?? sentText }];
   });
-  const read = readMem0Answer(items, { badItems: "skip" });
+  const read = readMem0Answer(items);
   return read.ok ? read.memories : [];
 }
 

@@ -16,6 +16,20 @@ export interface MemoryQuery {
   readonly query: string;
   /** Most memories wanted, 1 to 1,000. */
   readonly topK: number;
+  /** Which of the scope's memories. Absent: those of no run. */
+  readonly among?: MemoryChoice | undefined;
+}
+
+/** Which of a scope's memories a search is for, in Mem0's terms. */
+export interface MemoryChoice {
+  /** Only those of this run, `*`: of any. Null: those of no run. */
+  readonly runId: string | null;
+  /** Only those of this application; null: of any. */
+  readonly appId: string | null;
+  /** Conditions on metadata in Mem0's form, which name no user, agent, run or application; null: none. */
+  readonly filters: Readonly<Record<string, unknown>> | null;
+  /** Whether those are given too whose expiration date is past. */
+  readonly showExpired: boolean;
 }
 
 /** A memory to keep, for `POST /memories`. */
@@ -34,6 +48,14 @@ export interface KeptMemory {
   /** As the source writes times; null where it keeps none. */
   readonly createdAt: string | null;
   readonly updatedAt: string | null;
+}
+
+/** What a source has under some ids. What it does not say anything of is in neither list. */
+export interface CurrentMemories {
+  /** As they are now. */
+  readonly kept: readonly RetrievedMemory[];
+  /** Those that it says it does not have. */
+  readonly gone: readonly MemoryId[];
 }
 
 /** Why a memory source gave no answer. */
@@ -108,6 +130,10 @@ export interface MemorySource {
   sourceUserId?(scope: Pick<Scope, "tenant" | "userId">): string;
   /** The memories most relevant to the query, best first, at most `topK`. */
   search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
+  /**
+   * What became of memories that a search found before. There where another system, which owns them, may change and delete them.
+   */
+  current?(scope: Scope, ids: readonly MemoryId[], signal: AbortSignal): Promise<CurrentMemories>;
   /**
    * Keeps new memories as they are (no extraction), one after the other; gives back those whose ids are known, in order. A source
    * that stores later (the hosted platform queues) gives back fewer, or none. When it rejects half way, the earlier ones are kept.

@@ -1,8 +1,10 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import type { MemoryId, Scope } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { isPathSegment } from "./bounded-json.js";
-import { filtersOf, isOwnedBy, sharedScope, sharedUserName } from "./mem0-identity.js";
-import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { currentOf } from "./mem0-current.js";
+import { isOwnedBy, searchFilters, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
+import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 
@@ -18,7 +20,13 @@ export interface OwnMem0 {
    */
   search(
     query: string,
-    options: { filters: { user_id: string; agent_id?: string }; topK: number },
+    options: {
+      filters: { user_id: string; agent_id?: string; run_id?: string; app_id?: string; [condition: string]: unknown };
+      topK: number;
+      /** The platform's: no versions that it has superseded. */
+      latestOnly: true;
+      showExpired?: true;
+    },
   ): Promise<unknown> | unknown;
   /** Keeps one text as it is. Absent: `add` of memstem's is not supported. */
   add?(
@@ -42,11 +50,23 @@ export function openOwnMem0(own: OwnMem0): MemorySource {
     owned: false,
     sourceUserId: (scope) => sharedUserName(NAME, scope),
 
-    async search({ scope, query, topK }) {
-      const names = sharedScope(NAME, scope);
-      const answer = await run(() => own.search(query, { filters: filtersOf(names), topK }));
-      return readMem0Found(NAME, answer, names, topK);
+    async search(asked) {
+      const search = sharedSearch(NAME, asked);
+      const { query, topK } = asked;
+      const expired = search.showExpired ? { showExpired: true as const } : {};
+      const searching = { filters: searchFilters(search), latestOnly: true as const, ...expired };
+      const ask = (most: number) => run(() => own.search(query, { ...searching, topK: most }));
+      return await searchMem0(NAME, search, topK, ask);
     },
+
+    ...(own.get === undefined
+      ? {}
+      : {
+          current: (scope: Scope, ids: readonly MemoryId[]) =>
+            currentOf(ids.filter(isPathSegment), sharedScope(NAME, { ...scope, agentId: null }), (id) =>
+              found(() => own.get?.(id)),
+            ),
+        }),
 
     async add(scope, memories, signal) {
       const { userId, agentId } = sharedScope(NAME, scope);

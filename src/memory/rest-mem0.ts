@@ -1,8 +1,10 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import type { MemoryId } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { isNotFound, isPathSegment, requestJson } from "./bounded-json.js";
-import { filtersOf, isOwnedBy, sharedScope, sharedUserName } from "./mem0-identity.js";
-import { readMem0Added, readMem0Found } from "./mem0-results.js";
+import { currentOf, noneIfMissing } from "./mem0-current.js";
+import { filtersOf, isOwnedBy, searchFilters, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
+import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkedService, checkMemoryText, type Mem0Service } from "./mem0-service.js";
 import type { MemorySource } from "./memory-source.js";
 
@@ -31,10 +33,19 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
     owned: false,
     sourceUserId: (scope) => sharedUserName(NAME, scope),
 
-    async search({ scope, query, topK }, signal) {
-      const names = sharedScope(NAME, scope);
-      const body = { query, filters: filtersOf(names), top_k: topK, ...threshold };
-      return readMem0Found(NAME, await send(service, "POST", "/search", signal, body), names, topK);
+    async search(asked, signal) {
+      const search = sharedSearch(NAME, asked);
+      const { query, topK } = asked;
+      const expired = search.showExpired ? { show_expired: true } : {};
+      const body = { query, filters: searchFilters(search), ...threshold, ...expired };
+      const ask = (top_k: number) => send(service, "POST", "/search", signal, { ...body, top_k });
+      return await searchMem0(NAME, search, topK, ask);
+    },
+
+    async current(scope, ids, signal) {
+      const get = (id: MemoryId) =>
+        send(service, "GET", `/memories/${encodeURIComponent(id)}`, signal).catch(noneIfMissing);
+      return await currentOf(ids.filter(isPathSegment), sharedScope(NAME, { ...scope, agentId: null }), get);
     },
 
     async add(scope, memories, signal) {

@@ -53,7 +53,7 @@ describe("memstem compose", () => {
     ["nothing", "", ["standard input"]],
     ["a request without user", JSON.stringify({ ...good, user_id: undefined }), ["user_id"]],
     ["a request without question", JSON.stringify({ user_id: "ada" }), ["query"]],
-    ["several mistakes", JSON.stringify({ ...good, memories: [{ id: "m-1" }], k: 3 }), ["memories[0].memory", "k"]],
+    ["several mistakes", JSON.stringify({ ...good, memories: 7, k: 3 }), ["memories", "k"]],
   ])("refuses %s, names what is wrong and writes nothing", async (_what, input, fields) => {
     const { code, stdout, stderr } = await memstem.run(["compose"], { input, environment });
     expect(code).toBe(1);

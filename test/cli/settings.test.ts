@@ -142,6 +142,7 @@ describe("the settings", () => {
     ["MEMSTEM_UPSTREAM_TIMEOUT_MS", "0"],
     ["MEMSTEM_WRITE_BACK", "maybe"],
     ["MEMSTEM_RETENTION", "forever"],
+    ["MEMSTEM_TOOL_MEMORIES", "nowhere"],
     ["MEMSTEM_COST", "free"],
     ["MEMSTEM_COST", "{"],
     ["MEMSTEM_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],

@@ -190,7 +190,7 @@ describe("the client of a service and the library", () => {
     ["an option as HTTP names it", { userId: "ana", query: "x", conversation_id: "c" }],
     ["options inside options", { userId: "ana", query: "x", annotations: { topN: 0 } }],
     ["a message without a role", { userId: "ana", messages: [{ content: "x" }] }],
-    ["a memory without an id", { userId: "ana", query: "x", memories: { results: [{ memory_id: 1, memory: "y" }] } }],
+    ["memories that are no list", { userId: "ana", query: "x", memories: { items: [] } }],
     ["a stored history without a conversation", { userId: "ana", query: "x", history: "stored" }],
     ["half of a surrogate pair", { userId: "\ud800", query: "x" }],
     ["a user without a name", { userId: " ", query: "x" }],

@@ -17,7 +17,18 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     "apiKey",
   ],
   "Where memories come from": [
-    ...(["source", "mem0Url", "mem0ApiKey", "mem0Threshold", "searchTimeoutMs", "writeTimeoutMs"] as const),
+    ...([
+      "source",
+      "mem0Url",
+      "mem0ApiKey",
+      "mem0Threshold",
+      "mem0AppId",
+      "mem0Filters",
+      "mem0ShowExpired",
+      "mem0Check",
+      "searchTimeoutMs",
+      "writeTimeoutMs",
+    ] as const),
     "maxMemoryCharacters",
   ],
   "How prompts are composed": [
@@ -25,6 +36,7 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
     "topK",
     "retention",
     "history",
+    "toolMemories",
     "maxPromptTokens",
     "adaptiveDepth",
     "blockTemplate",

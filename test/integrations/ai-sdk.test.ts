@@ -23,11 +23,11 @@ describe("the AI SDK's middleware", () => {
 
   const middleware = (options: Partial<AiSdkOptions> = {}) =>
     memstemMiddleware({ memstem: facts.memstem, userId: "ana", onError: (error) => errors.push(error), ...options });
-  const answering = (provider = "engine.chat") =>
-    new MockLanguageModelV3({ provider, doGenerate: { ...TEXT, ...FINISH } });
+  const answering = (provider = "engine.chat", modelId = "m") =>
+    new MockLanguageModelV3({ provider, modelId, doGenerate: { ...TEXT, ...FINISH } });
   /** What the provider was called with. */
-  const sentWith = async (options: Partial<AiSdkOptions>, call: object = {}, provider?: string) => {
-    const model = answering(provider);
+  const sentWith = async (options: Partial<AiSdkOptions>, call: object = {}, provider?: string, name?: string) => {
+    const model = answering(provider, name);
     await generateText({
       model: wrapLanguageModel({ model, middleware: middleware(options) }),
       prompt: "Tea?",
@@ -75,10 +75,11 @@ describe("the AI SDK's middleware", () => {
     expect(JSON.stringify(sent?.prompt)).not.toContain("cache_control");
   });
 
-  it.each<[string, Partial<AiSdkOptions>, string]>([
-    ["the engine", { compose: { engine: "mistral" } }, "engine.chat"],
-    ["the provider", {}, "mistral.chat"],
-  ])("has memories inside a tool's result where %s takes no message behind it", async (_what, options, provider) => {
+  it.each<[string, Partial<AiSdkOptions>, string, string]>([
+    ["the engine takes no message behind it", { compose: { engine: "mistral" } }, "engine.chat", "m"],
+    ["the provider takes no message behind it", {}, "mistral.chat", "m"],
+    ["the model's thoughts end with one", {}, "engine.chat", "Qwen/Qwen3-8B"],
+  ])("has memories inside a tool's result where %s", async (_what, options, provider, name) => {
     const call = { type: "tool-call", toolCallId: "c", toolName: "t", input: {} };
     const output = { type: "text", value: "12 degrees." };
     const messages = [
@@ -86,7 +87,7 @@ describe("the AI SDK's middleware", () => {
       { role: "assistant", content: [call] },
       { role: "tool", content: [{ ...call, type: "tool-result", output }] },
     ];
-    const sent = await sentWith(options, { messages, prompt: undefined }, provider);
+    const sent = await sentWith(options, { messages, prompt: undefined }, provider, name);
     expect(sent?.prompt.at(-1)).toMatchObject({
       role: "tool",
       content: [{ type: "tool-result", output: { value: expect.stringMatching(/^12 degrees\.\n\n<memories>\n1 /) } }],

@@ -82,15 +82,28 @@ describe("on the wire", () => {
     const source = openHostedMem0({ url: server.url, apiKey: KEY, threshold: 0.2 });
     expect(await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never)).toEqual([]);
     const [found] = await source.search({ scope: odd, query: "tea", topK: 7 }, never);
+    const among = { runId: "trip", appId: null, filters: { topic: "food" }, showExpired: true };
+    await source.search({ scope: odd, query: "tea", topK: 7, among }, never).catch(() => []);
+    const narrowed = server.requests[2];
     await source.delete(odd, found?.id ?? ("" as MemoryId), never);
     await source.deleteUser(odd, never);
     const names = { user_id: "Ada Lovelace", agent_id: "bot 7/ä" };
-    expect(server.requests.map(({ method, path, body }) => [`${method} ${path}`, body])).toEqual([
+    expect(narrowed?.body).toMatchObject({
+      filters: {
+        AND: [{ user_id: names.user_id }, { agent_id: names.agent_id }, { run_id: "trip" }, { topic: "food" }],
+      },
+      show_expired: true,
+    });
+    const others = server.requests.filter((request) => request !== narrowed);
+    expect(others.map(({ method, path, body }) => [`${method} ${path}`, body])).toEqual([
       [
         "POST /v3/memories/add/",
         { messages: [{ role: "user", content: "she drinks tea" }], ...names, infer: false, metadata: { camelKey: 1 } },
       ],
-      ["POST /v3/memories/search/", { query: "tea", output_format: "v1.1", filters: names, top_k: 7, threshold: 0.2 }],
+      [
+        "POST /v3/memories/search/",
+        { query: "tea", output_format: "v1.1", filters: names, latest_only: true, top_k: 7, threshold: 0.2 },
+      ],
       [`GET /v1/memories/${found?.id}/`, undefined],
       [`DELETE /v1/memories/${found?.id}/`, undefined],
       ["DELETE /v2/entities/user/Ada%20Lovelace/", undefined],

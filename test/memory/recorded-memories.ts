@@ -14,7 +14,8 @@ export function recordedMemories(answers: Readonly<Record<string, unknown>>): Me
   const recording = new Map<string, readonly RetrievedMemory[]>();
   for (const [query, answer] of Object.entries(answers)) {
     const read = readMem0Answer(answer, { root: JSON.stringify(query) });
-    if (!read.ok) throw new TypeError(read.issues.map((issue) => `${issue.path}: ${issue.message}`).join("; "));
+    if (!read.ok || read.issues.length > 0)
+      throw new TypeError(read.issues.map((issue) => `${issue.path}: ${issue.message}`).join("; "));
     recording.set(query, read.memories);
   }
   const proceed = (signal: AbortSignal) => {

@@ -13,11 +13,13 @@ import type { TokenCounter } from "../text/token-counter.js";
 import { ComparedTexts } from "./compared-texts.js";
 import {
   canonicalText,
+  type EndedMemory,
   type RegisterChanges,
   type RenderedMemory,
   type RenderedWords,
   type StoredBlock,
   type StoredRegister,
+  WITHDRAWN,
 } from "./context-block.js";
 import { MemoryVersions } from "./memory-versions.js";
 import type { RequestedMemory, Resolution } from "./resolution.js";
@@ -132,6 +134,11 @@ export class BlockRegister {
   /** A block's text in the form in which it is compared with others. */
   comparedOf = (label: Label): ComparedText => this.#compared.of(label, this.textOf(label));
 
+  /** The memories that a search found and whose current text is this block's. */
+  foundWith(label: Label): readonly MemoryId[] {
+    return this.#memories.foundWith(label);
+  }
+
   /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
     return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
@@ -158,7 +165,7 @@ export class BlockRegister {
     const sharing: MemoryId[] = [];
     const conflicting: MemoryId[] = [];
     const forgotten: MemoryId[] = [];
-    for (const [rank, { id, text, rendered }] of memories.entries()) {
+    for (const [rank, { id, text, rendered, end, found }] of memories.entries()) {
       if (this.#forgotten.has(id)) {
         forgotten.push(id);
         continue;
@@ -172,6 +179,8 @@ export class BlockRegister {
       if (before === undefined) {
         seen.set(id, block.label);
         this.#setCurrent(id, block.label, rendered);
+        this.#memories.setUntil(id, end?.until);
+        if (found === true) this.#memories.setFound(id);
         if (blocks.has(block.label)) sharing.push(id);
       } else {
         conflicting.push(id);
@@ -189,19 +198,51 @@ export class BlockRegister {
       sharing,
       contained: [],
       said: [],
+      replaced: [],
       conflicting: distinct(conflicting),
       forgotten: distinct(forgotten),
     };
   }
 
   /**
-   * The block at the end of a superseded block's chain of successors; null for a current block, and for one whose words are still the
-   * memory's: another block template alone makes nothing outdated.
+   * Takes from memories that no longer hold what they said: their blocks are superseded, by the one that the named memory has, else by none.
+   * A memory that a later retrieval gives again holds again. Unknown memories are passed over.
+   */
+  withdraw(ended: readonly EndedMemory[]): void {
+    for (const { id, replacedBy } of ended) {
+      const before = this.#memories.currentOf(id);
+      if (before === undefined) continue;
+      if (before !== WITHDRAWN) {
+        this.#memories.add(id, WITHDRAWN, true);
+        this.#memories.setUntil(id, undefined);
+      }
+      const successor = replacedBy === undefined ? undefined : this.#memories.currentOf(replacedBy);
+      for (const label of this.#memories.labelsOf(id)) {
+        const block = this.#blocks.get(label) as StoredBlock;
+        if (label === before || (block.supersededBy === WITHDRAWN && successor !== label))
+          this.#settle(block, successor ?? WITHDRAWN);
+      }
+    }
+  }
+
+  /** Withdraws the memories of which their source said that they hold until a time that is past at `now`, in milliseconds since the epoch. */
+  expire(now: number): void {
+    this.withdraw(this.#memories.endedAt(now).map((id) => ({ id })));
+  }
+
+  /** When a memory ceases to hold, in milliseconds since the epoch; undefined: it is not known to. */
+  untilOf(id: MemoryId): number | undefined {
+    return this.#memories.untilOf(id);
+  }
+
+  /**
+   * The block at the end of a superseded block's chain of successors, or {@link WITHDRAWN}; null for a current block, and for one whose
+   * words are still the memory's: another block template alone makes nothing outdated.
    */
   successor(label: Label): Label | null {
     let at = this.#blocks.get(label)?.supersededBy ?? null;
     for (let next = at; next !== null; next = this.#blocks.get(next)?.supersededBy ?? null) at = next;
-    if (at === null) return null;
+    if (at === null || at === WITHDRAWN) return at;
     const end = at;
     const hasSameWords = (id: MemoryId) => this.#memories.areSameWords(id, label, end, this.textOf);
     return this.#memories.holdersOf(label).some(hasSameWords) ? null : at;
@@ -217,7 +258,8 @@ export class BlockRegister {
     for (const label of gone) this.#drop(label);
     for (const block of this.#blocks.values()) {
       const { label, supersededBy } = block;
-      if (supersededBy === null || gone.has(supersededBy)) this.#settle(block, this.#memories.successorOf(label));
+      if (supersededBy === null || supersededBy === WITHDRAWN || gone.has(supersededBy))
+        this.#settle(block, this.#memories.successorOf(label));
     }
     return gone;
   }

@@ -109,7 +109,7 @@ export interface TemplatedMemory {
  */
 export function renderMemory(template: BlockTemplate, memory: RetrievedMemory, max: number): TemplatedMemory {
   if (template.id === null) return asItIs(memory, max);
-  const { id, fields = {} } = memory;
+  const { fields = {} } = memory;
   const own = canonicalText(memory.text);
   const before = textOf(template, template.before, fields).trimStart();
   const after = textOf(template, template.after, fields).trimEnd();
@@ -118,12 +118,14 @@ export function renderMemory(template: BlockTemplate, memory: RetrievedMemory, m
   const isCut = own.length + added > max;
   const words = isCut ? cutText(own, max - added) : own;
   const rendered = { template: template.id, start: before.length, length: words.length };
-  return { memory: { id, text: before + words + after, rendered }, isCut };
+  return { memory: { ...memory, text: before + words + after, rendered }, isCut };
 }
 
 function asItIs(memory: RetrievedMemory, max: number): TemplatedMemory {
-  const { id, text } = memory;
-  return text.length > max ? { memory: { id, text: cutText(text, max) }, isCut: true } : { memory, isCut: false };
+  const { text } = memory;
+  return text.length > max
+    ? { memory: { ...memory, text: cutText(text, max) }, isCut: true }
+    : { memory, isCut: false };
 }
 
 function textOf({ writeTime }: BlockTemplate, groups: readonly Group[], fields: MemoryFields): string {

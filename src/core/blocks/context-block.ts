@@ -27,18 +27,28 @@ export function canonicalText(text: string): string {
   return broken.toWellFormed().trim();
 }
 
+/**
+ * Stands where a label would, for the current text of a memory that no longer holds: it has none. Labels of blocks begin at 1.
+ */
+export const WITHDRAWN = 0 as Label;
+
 /** A block as stored. */
 export interface StoredBlock extends ContextBlock {
-  /** The block that superseded this one; null while some memory has this text. */
+  /** The block that superseded this one, or {@link WITHDRAWN}; null while some memory has this text. */
   supersededBy: Label | null;
 }
 
 /** One version of a memory: the block with its text at some time. */
 export interface MemoryVersion {
   readonly memoryId: MemoryId;
+  /** {@link WITHDRAWN}: the memory no longer holds, and this is not a text of it. */
   readonly label: Label;
   /** Whether this is the memory's current text. */
   readonly current: boolean;
+  /** On the current version: whether a search found the memory, which its source can be asked about then. Absent: no. */
+  readonly found?: true;
+  /** On the current version: when the memory ceases to hold, in milliseconds since the epoch. Absent: it is not known to. */
+  readonly until?: number | undefined;
   /** Absent: the block's text is the memory's own. */
   readonly rendered?: RenderedWords | undefined;
 }
@@ -83,6 +93,17 @@ export interface MemoryFields {
   readonly metadata?: Readonly<Record<string, MetadataValue>> | undefined;
 }
 
+/** When a memory ceases to hold, as its source says. */
+export interface MemoryEnd {
+  /** Milliseconds since the epoch; {@link ENDED}: it has ceased. */
+  readonly until: number;
+  /** The memory that took its place; absent: none is named. */
+  readonly replacedBy?: MemoryId | undefined;
+}
+
+/** Before every other time. */
+export const ENDED = 0;
+
 /** One memory as a search returned it; lists of these are in relevance order, best first. */
 export interface RetrievedMemory {
   readonly id: MemoryId;
@@ -90,6 +111,8 @@ export interface RetrievedMemory {
   readonly text: string;
   /** Absent: none are known. Given in a prompt only where a block template names them. */
   readonly fields?: MemoryFields | undefined;
+  /** Absent: it holds. */
+  readonly end?: MemoryEnd | undefined;
 }
 
 /** One memory as its block gives it. */
@@ -99,4 +122,14 @@ export interface RenderedMemory {
   readonly text: string;
   /** Absent: the text is the memory's own. */
   readonly rendered?: RenderedWords | undefined;
+  /** Absent: it holds. */
+  readonly end?: MemoryEnd | undefined;
+  /** Whether a search found it. Absent: a request brought it, or it is recalled. */
+  readonly found?: true;
+}
+
+/** A memory that no longer holds, and the one that took its place. */
+export interface EndedMemory {
+  readonly id: MemoryId;
+  readonly replacedBy?: MemoryId | undefined;
 }

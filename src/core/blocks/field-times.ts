@@ -11,6 +11,7 @@ export type WriteTime = (time: GivenTime, form: TimeForm) => string | null;
 const ISO = /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,]\d+)?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?)?$/;
 /** From here on a number counts milliseconds: as seconds it would be in the year 5138. */
 const FIRST_MILLISECONDS = 1e11;
+const DAY_MS = 86_400_000;
 /** The years 1 to 9999, in milliseconds since 1970. */
 const FIRST_INSTANT = Date.parse("0001-01-01T00:00:00Z");
 const LAST_INSTANT = Date.parse("9999-12-31T23:59:59Z");
@@ -46,7 +47,8 @@ export function timeWriter(zone: string): WriteTime {
   };
 }
 
-function instantOf(time: GivenTime): number | null {
+/** The instant of a time, in milliseconds since the epoch; null for a day without a time, and for what is no time. */
+export function instantOf(time: GivenTime): number | null {
   if (typeof time === "number") {
     if (!Number.isFinite(time)) return null;
     return Math.abs(time) < FIRST_MILLISECONDS ? time * 1_000 : time;
@@ -58,6 +60,12 @@ function instantOf(time: GivenTime): number | null {
   const inFull = offset.length === 3 ? `${hours}:00` : `${hours}:${minutes}`;
   const instant = Date.parse(`${day}T${clock}:${seconds}.000${inFull}`);
   return Number.isNaN(instant) ? null : instant;
+}
+
+/** The instant at which the day of a text in ISO 8601 is over in UTC, in milliseconds since the epoch; null for what names no day. */
+export function endOfDay(text: string): number | null {
+  const [, day] = ISO.exec(text.trim()) ?? [];
+  return day === undefined || !isDay(day) ? null : Date.parse(`${day}T00:00:00Z`) + DAY_MS;
 }
 
 /** Whether the calendar has this day: parsers let the 30th of February pass. */

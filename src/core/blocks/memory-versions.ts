@@ -1,5 +1,12 @@
 import type { Label, MemoryId } from "../text/ids.js";
-import { type MemoryVersion, ownWords, type RenderedWords } from "./context-block.js";
+import { type MemoryVersion, ownWords, type RenderedWords, WITHDRAWN } from "./context-block.js";
+
+const NO_VERSIONS: ReadonlyMap<Label, unknown> = new Map();
+
+/** Whether of a memory's versions no text is left: what says that it no longer holds is none. */
+export function hasNoText(versions: ReadonlyMap<Label, unknown>): boolean {
+  return versions.size === 0 || (versions.size === 1 && versions.has(WITHDRAWN));
+}
 
 /** The versions of one memory. Most memories have one, for which a table would take ten times its room. */
 interface Versions {
@@ -7,6 +14,8 @@ interface Versions {
   current: Label;
   /** Where the words stand in the only version; meaningless where there is a table. */
   rendered: RenderedWords | undefined;
+  /** Whether a search found the memory. */
+  isFound: boolean;
   /** All versions, in the order in which they came; null while there is one. */
   table: Map<Label, RenderedWords | undefined> | null;
 }
@@ -17,12 +26,51 @@ export class MemoryVersions {
   /** Memories that have or had each block's text; of most blocks it is one. */
   readonly #holders = new Map<Label, MemoryId | Set<MemoryId>>();
   readonly #dirty = new Set<MemoryId>();
+  /** When memories cease to hold, in milliseconds since the epoch: of most it is not known that they do. */
+  readonly #untils = new Map<MemoryId, number>();
 
   constructor(stored: readonly MemoryVersion[]) {
-    for (const { memoryId, label, current, rendered } of stored) this.#hold(memoryId, label, current, rendered);
+    for (const { memoryId, label, current, rendered, found, until } of stored) {
+      this.#hold(memoryId, label, current, rendered);
+      if (found === true) this.#found(memoryId);
+      if (until !== undefined) this.#untils.set(memoryId, until);
+    }
   }
 
-  /** The label of a memory's current text; undefined for an unknown memory. */
+  /** Remembers that a search found a known memory. */
+  setFound(id: MemoryId): void {
+    if (this.#found(id)) this.#dirty.add(id);
+  }
+
+  /** The memories that a search found and whose current text is this block's. */
+  foundWith(label: Label): MemoryId[] {
+    return this.holdersOf(label).filter((id) => {
+      const versions = this.#versions.get(id);
+      return versions?.isFound === true && versions.current === label;
+    });
+  }
+
+  /** When a memory ceases to hold, in milliseconds since the epoch; undefined: it is not known to. */
+  untilOf(id: MemoryId): number | undefined {
+    return this.#untils.get(id);
+  }
+
+  /** The memories that have ceased to hold at `now`. */
+  endedAt(now: number): MemoryId[] {
+    const ended: MemoryId[] = [];
+    for (const [id, until] of this.#untils) if (until <= now) ended.push(id);
+    return ended;
+  }
+
+  /** Sets when a known memory ceases to hold; undefined: it does not. */
+  setUntil(id: MemoryId, until: number | undefined): void {
+    if (this.#untils.get(id) === until) return;
+    if (until === undefined) this.#untils.delete(id);
+    else this.#untils.set(id, until);
+    this.#dirty.add(id);
+  }
+
+  /** The label of a memory's current text, {@link WITHDRAWN} where it no longer holds; undefined for an unknown memory. */
   currentOf(id: MemoryId): Label | undefined {
     return this.#versions.get(id)?.current;
   }
@@ -37,7 +85,7 @@ export class MemoryVersions {
   /** The labels of all versions of a memory; empty for an unknown memory. */
   labelsOf(id: MemoryId): readonly Label[] {
     const versions = this.#versions.get(id);
-    return versions === undefined ? [] : labelsIn(versions);
+    return versions === undefined ? [] : labelsIn(versions).filter((label) => label !== WITHDRAWN);
   }
 
   /** Whether a memory has or had more than one text. */
@@ -75,13 +123,19 @@ export class MemoryVersions {
     return this.#allHoldersOf(label).sort();
   }
 
-  /** The current text of a memory that had this block's text; null if there is no such memory. Of several the first by id. */
+  /**
+   * The current text of a memory that had this block's text, {@link WITHDRAWN} where all of them no longer hold; null if there is no such
+   * memory. Of several the first by id.
+   */
   successorOf(label: Label): Label | null {
+    let successor: Label | null = null;
     for (const id of this.holdersOf(label)) {
       const current = this.currentOf(id);
-      if (current !== undefined && current !== label) return current;
+      if (current === undefined || current === label) continue;
+      if (current !== WITHDRAWN) return current;
+      successor = WITHDRAWN;
     }
-    return null;
+    return successor;
   }
 
   /** The named labels and the current label of every memory that has or had one of them, transitively. */
@@ -120,7 +174,7 @@ export class MemoryVersions {
     for (const id of this.#allHoldersOf(label)) {
       const versions = this.#versions.get(id);
       versions?.table?.delete(label);
-      if ((versions?.table?.size ?? 0) === 0) this.#remove(id);
+      if (hasNoText(versions?.table ?? NO_VERSIONS)) this.#remove(id);
     }
     this.#holders.delete(label);
   }
@@ -141,7 +195,10 @@ export class MemoryVersions {
     const versions = this.#versions.get(memoryId);
     if (versions === undefined) return [];
     return labelsIn(versions).map((label) => {
-      const row = { memoryId, label, current: label === versions.current };
+      const current = label === versions.current;
+      const until = current ? this.#untils.get(memoryId) : undefined;
+      const found = current && versions.isFound ? { found: true as const } : {};
+      const row = { memoryId, label, current, ...found, ...(until === undefined ? {} : { until }) };
       const rendered = this.renderedOf(memoryId, label);
       return rendered === undefined ? row : { ...row, rendered };
     });
@@ -154,7 +211,7 @@ export class MemoryVersions {
 
   #hold(id: MemoryId, label: Label, current: boolean, rendered: RenderedWords | undefined): void {
     const versions = this.#versions.get(id);
-    if (versions === undefined) this.#versions.set(id, { current: label, rendered, table: null });
+    if (versions === undefined) this.#versions.set(id, { current: label, rendered, isFound: false, table: null });
     else if (versions.table === null && versions.current === label) versions.rendered = rendered;
     else {
       versions.table ??= new Map([[versions.current, versions.rendered]]);
@@ -166,8 +223,21 @@ export class MemoryVersions {
     else if (holders !== id) this.#holders.set(label, holders === undefined ? id : new Set([holders, id]));
   }
 
+  /** Whether that was not known. */
+  #found(id: MemoryId): boolean {
+    const versions = this.#versions.get(id);
+    if (versions === undefined || versions.isFound) return false;
+    versions.isFound = true;
+    return true;
+  }
+
   #remove(id: MemoryId): void {
     this.#versions.delete(id);
+    this.#untils.delete(id);
+    // A withdrawn memory has this one beside its texts.
+    const withdrawn = this.#holders.get(WITHDRAWN);
+    if (withdrawn instanceof Set) withdrawn.delete(id);
+    else if (withdrawn === id) this.#holders.delete(WITHDRAWN);
     this.#dirty.delete(id);
   }
 }

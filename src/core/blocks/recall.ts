@@ -25,7 +25,15 @@ export function recallKnown(register: BlockRegister, query: string, topK: number
       const id = register.memoryOf(block.label);
       if (id === undefined) return [];
       const rendered = register.renderedOf(id, block.label);
-      return [{ id, text: block.text, ...(rendered === undefined ? {} : { rendered }) }];
+      const until = register.untilOf(id);
+      return [
+        {
+          id,
+          text: block.text,
+          ...(rendered === undefined ? {} : { rendered }),
+          ...(until === undefined ? {} : { end: { until } }),
+        },
+      ];
     });
 }
 

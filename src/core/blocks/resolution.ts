@@ -23,6 +23,8 @@ export interface Resolution {
   readonly contained: readonly MemoryId[];
   /** Memories that the prompt's messages say; in no block. */
   readonly said: readonly MemoryId[];
+  /** Exchanges of this conversation that its client has changed since; in no block. */
+  readonly replaced: readonly MemoryId[];
   /** Memories listed with two different texts; the better ranked one counts as current, both are in the prompt. */
   readonly conflicting: readonly MemoryId[];
   /** Memories left out because they were forgotten on the caller's request. */

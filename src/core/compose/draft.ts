@@ -1,17 +1,24 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { DEFAULT_DEDUPE, type DedupeName, withoutContained } from "../blocks/contained-texts.js";
-import { canonicalText, type RenderedMemory } from "../blocks/context-block.js";
+import { canonicalText, type EndedMemory, type RenderedMemory, type StoredBlock } from "../blocks/context-block.js";
 import { asGiven } from "../blocks/given-words.js";
 import type { Resolution } from "../blocks/resolution.js";
 import type { ResidencyModel } from "../context-index/residency.js";
 import { chooseRetention, type RetainableTurn } from "../conversation/choose-retention.js";
 import { NOTHING_STANDING, type RecalledHistory, type Standing, standingOf } from "../conversation/conversation.js";
 import type { HistoryTerms } from "../conversation/epoch.js";
-import { injectionTokens, planInjection, type SupersededLabels, supersededIn } from "../conversation/injecting.js";
+import {
+  injectionTokens,
+  planInjection,
+  type SupersededLabels,
+  supersededIn,
+  withCorrections,
+} from "../conversation/injecting.js";
+import { replacedExchanges } from "../conversation/replaced-exchanges.js";
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/retention.js";
 import type { AnnotationSettings } from "../prompt/annotations.js";
-import { exchangesIn } from "../prompt/exchange-text.js";
+import { exchangesIn, isExchange } from "../prompt/exchange-text.js";
 import type { Injection } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
@@ -28,6 +35,10 @@ import { type Selection, type SelectionInput, selectBlocks } from "./selection.j
 export interface ComposeInput extends PastInput, SelectionInput {
   /** In relevance order, best first. */
   readonly memories: readonly RenderedMemory[];
+  /** Texts of known memories as they are now, which the request does not ask for. Default: none. */
+  readonly changed?: readonly RenderedMemory[] | undefined;
+  /** Those of which their source says that they no longer hold. Default: none. */
+  readonly ended?: readonly EndedMemory[] | undefined;
   /** Decides what the engine should have evicted by `now`. */
   readonly residency: ResidencyModel;
   /** Milliseconds since the epoch. */
@@ -137,7 +148,10 @@ export function draftWith(
   const recalled = recallPast(input, start === null);
   if (recalled.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
   input.residency.expire(index, input.now);
-  const retrieved = register.resolve(input.memories);
+  register.expire(input.now);
+  register.resolve(input.changed ?? []);
+  const retrieved = withoutReplaced(register, register.resolve(input.memories), recalled);
+  register.withdraw(input.ended ?? []);
   const begun =
     start === null || !start.inFront || room !== null
       ? null
@@ -159,7 +173,7 @@ export function draftWith(
   const asGivenIn = ({ turns: replayedTurns }: Replay) => {
     const standing = standingOf(replayedTurns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
-    const given = asGiven(register, retrieved, standing);
+    const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);
     return { standing, superseded, resolution: withoutRepeats(register, given, standing, superseded, input) };
   };
   const continued = asGivenIn(going);
@@ -214,6 +228,23 @@ export function draftWith(
     section: { placement, injection, text, kept, anchor, tokensBefore },
     isCramped: room !== null,
     head,
+  };
+}
+
+/** The request's memories without exchanges that the client has changed since they were recorded. */
+function withoutReplaced(register: BlockRegister, resolution: Resolution, { turns, history }: Past): Resolution {
+  const isReplaced = replacedExchanges(turns, history);
+  const isOutdated = ({ label }: StoredBlock) => {
+    const text = register.textOf(label);
+    return isExchange(text) && isReplaced(text);
+  };
+  const outdated = new Set(resolution.blocks.filter(isOutdated).map(({ label }) => label));
+  if (outdated.size === 0) return resolution;
+  return {
+    ...resolution,
+    blocks: resolution.blocks.filter(({ label }) => !outdated.has(label)),
+    memories: resolution.memories.filter(({ label }) => !outdated.has(label)),
+    replaced: resolution.memories.filter(({ label }) => outdated.has(label)).map(({ memoryId }) => memoryId),
   };
 }
 

@@ -1,9 +1,11 @@
-import { Conversation, type RecalledHistory, recallHistory } from "../conversation/conversation.js";
+import { Conversation, type RecalledHistory, recallHistory, standingOf } from "../conversation/conversation.js";
+import { standingInjections } from "../conversation/retention.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
 import { stripSection } from "../prompt/rendering.js";
 import type { ToolMemories } from "../prompt/section-placement.js";
-import { type ConversationId, type Digest, digestOf } from "../text/ids.js";
+import { type ConversationId, type Digest, digestOf, type MemoryId } from "../text/ids.js";
 import { type ChatMessage, instructionsAtHead, messageDigest } from "../text/message.js";
+import type { ScopeState } from "./scope-state.js";
 
 /** The part of a request that says what it continues. */
 export interface PastInput {
@@ -58,4 +60,15 @@ export function recallPast(input: PastInput, continues = true): Past {
   const continued = continues ? turns : new Conversation([]);
   const history = recallHistory(continued, messages.slice(head.length), isOurs, toolMemories);
   return { head: { messages: head, digests: head.map(messageDigest) }, turns, history, messages };
+}
+
+/**
+ * The memories of a source whose current text earlier turns of a conversation gave, the newest last: what the conversation takes for true
+ * of what searches found. Pure.
+ */
+export function standingMemories({ register }: Pick<ScopeState, "register">, input: PastInput): readonly MemoryId[] {
+  const turns = recallPast(input).history.turns.map(({ turn }) => turn);
+  const { given, replaced } = standingOf(standingInjections(turns, false));
+  const labels = [...given].filter((label) => !replaced.has(label)).sort((a, b) => a - b);
+  return [...new Set(labels.flatMap((label) => register.foundWith(label)))];
 }

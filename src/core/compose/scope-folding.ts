@@ -1,4 +1,5 @@
 import type { MemoryVersion, RegisterChanges, StoredBlock, StoredRegister } from "../blocks/context-block.js";
+import { hasNoText } from "../blocks/memory-versions.js";
 import type { PublishedChanges, PublishedRows } from "../published/published-knowledge.js";
 import type { Label, MemoryId } from "../text/ids.js";
 import type { ScopeChanges, StoredScope } from "./scope-state.js";
@@ -74,7 +75,7 @@ class FoldedRegister {
     for (const id of this.#holders.get(label) ?? []) {
       const versions = this.#versions.get(id);
       versions?.delete(label);
-      if (versions?.size === 0) this.#versions.delete(id);
+      if (versions !== undefined && hasNoText(versions)) this.#versions.delete(id);
     }
     this.#holders.delete(label);
   }

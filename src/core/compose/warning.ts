@@ -9,9 +9,12 @@ export interface Warning {
     | "duplicate_text"
     | "contained_text"
     | "memory_in_messages"
+    | "memory_replaced"
     | "provider_memories_moved"
     | "memory_conflict"
     | "memory_forgotten"
+    | "memory_unusable"
+    | "memory_ended"
     | "history_diverged"
     | "history_erased"
     | "answer_missing"
@@ -43,6 +46,11 @@ export function resolutionWarnings(resolution: Resolution): Warning[] {
       resolution.contained,
     ),
     ...about("memory_in_messages", "is what the prompt's messages say; it is not given again", resolution.said),
+    ...about(
+      "memory_replaced",
+      "is what the conversation's messages said before the client changed them; it is not given",
+      resolution.replaced,
+    ),
     ...about(
       "memory_conflict",
       "listed with two different texts; both are in the prompt, the better ranked one is current",

@@ -5,6 +5,7 @@
  * later prompts keep of it (retention).
  */
 
+import { WITHDRAWN } from "../blocks/context-block.js";
 import { SeenRetrievals } from "../blocks/seen-retrievals.js";
 import { type Injection, isEmptyInjection } from "../prompt/injection.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
@@ -94,6 +95,32 @@ export class Conversation {
   /** The first turn of a turn's path; the turn itself where it has no parent. */
   epochOf(turn: TurnId, parent: TurnId | null): TurnId {
     return (parent === null ? undefined : this.#turns.get(parent)?.epoch) ?? turn;
+  }
+
+  /** All turns, in order of creation. */
+  get turns(): Iterable<Turn> {
+    return this.#turns.values();
+  }
+
+  /** For each place where a message of this meaning was said: what was said before and after it, at most `near` messages each. O(turns). */
+  *saidAround(
+    meaning: Digest,
+    near: number,
+  ): Generator<{ readonly before: readonly Digest[]; readonly after: readonly Digest[] }> {
+    for (const turn of this.#turns.values()) {
+      const at = turn.meant.indexOf(meaning);
+      if (at < 0) continue;
+      let before = turn.meant.slice(0, at);
+      for (let { parent } = turn; parent !== null && before.length < near; ) {
+        const earlier = this.#turns.get(parent);
+        before = [...(earlier?.meant ?? []), ...before];
+        parent = earlier?.parent ?? null;
+      }
+      const after = turn.meant.slice(at + 1);
+      const next = after.length < near ? this.childrenOf(turn.id) : [];
+      const branches = next.length === 0 ? [after] : next.map(({ meant }) => [...after, ...meant]);
+      for (const branch of branches) yield { before: before.slice(-near), after: branch.slice(0, near) };
+    }
   }
 
   /** Children of `parent`, oldest first. */
@@ -250,7 +277,7 @@ function continuesByBytes({ given }: Turn, { digests }: MeantMessages, at: numbe
 export interface Standing {
   /** Labels whose text is in the prompt. */
   readonly given: ReadonlySet<Label>;
-  /** Labels that the prompt declares superseded, with their successors. */
+  /** Labels that the prompt declares superseded, with their successors; {@link WITHDRAWN} where it says that they no longer hold. */
   readonly replaced: ReadonlyMap<Label, Label>;
 }
 
@@ -272,6 +299,7 @@ export function standingOf(injections: Iterable<Injection>): Standing {
     }
     for (const annotation of annotations) {
       if (annotation.kind === "restored") takePlace(annotation.label, annotation.replaces);
+      if (annotation.kind === "withdrawn") for (const old of annotation.labels) replaced.set(old, WITHDRAWN);
     }
   }
   return { given, replaced };

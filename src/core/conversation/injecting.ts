@@ -1,5 +1,6 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import type { StoredBlock } from "../blocks/context-block.js";
+import { type StoredBlock, WITHDRAWN } from "../blocks/context-block.js";
+import type { RequestedMemory, Resolution } from "../blocks/resolution.js";
 import { type AnnotationSettings, rankingAnnotations } from "../prompt/annotations.js";
 import { type Annotation, type Injection, isEmptyInjection, NOTHING_INJECTED } from "../prompt/injection.js";
 import { LONE_SECTION_CLOSING, renderAnnotation, SECTION_CLOSING, SECTION_OPENING } from "../prompt/rendering.js";
@@ -38,8 +39,11 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
       (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
     )
     .map((label): Annotation => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }));
+  const withdrawn = (replacing.get(WITHDRAWN) ?? []).filter((label) => !isSaidOf(label, WITHDRAWN));
+  const corrections: Annotation[] =
+    withdrawn.length === 0 ? restored : [...restored, { kind: "withdrawn", labels: withdrawn }];
   // After a tool's result new text justifies a section, a mere reference does not.
-  if (request.placement !== "in-question" && blocks.length === 0 && restored.length === 0) {
+  if (request.placement !== "in-question" && blocks.length === 0 && corrections.length === 0) {
     return NOTHING_INJECTED;
   }
   const ranking = rankingAnnotations(
@@ -50,11 +54,11 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
     },
     settings,
   );
-  const annotations = [...restored, ...ranking];
+  const annotations = [...corrections, ...ranking];
   return { blocks, annotations };
 }
 
-/** Labels in a prompt whose text is superseded, by the label of the current block that supersedes it. */
+/** Labels in a prompt whose text is superseded, by the label of the current block that supersedes it, or {@link WITHDRAWN}. */
 export type SupersededLabels = ReadonlyMap<Label, readonly Label[]>;
 
 /** What of a prompt is superseded. Looks at every block in it, so a prompt asks once. */
@@ -68,6 +72,34 @@ export function supersededIn(register: BlockRegister, standing: Standing): Super
     else replaced.push(old);
   }
   return replacing;
+}
+
+/**
+ * A turn's memories, and behind them, as the least relevant ones, the current texts of which the prompt has only what they superseded:
+ * once that is known, it does not wait for a search to find them.
+ */
+export function withCorrections(
+  register: BlockRegister,
+  resolution: Resolution,
+  standing: Standing,
+  superseded: SupersededLabels,
+): Resolution {
+  const requested = new Set(resolution.blocks.map(({ label }) => label));
+  const due = [...superseded].filter(
+    ([label, old]) =>
+      label !== WITHDRAWN && !requested.has(label) && old.some((one) => standing.replaced.get(one) !== label),
+  );
+  const blocks = due.flatMap(([label]) => register.get(label) ?? []);
+  if (blocks.length === 0) return resolution;
+  const memories = blocks.flatMap(({ label }, at): RequestedMemory[] => {
+    const memoryId = register.memoryOf(label);
+    return memoryId === undefined ? [] : [{ memoryId, label, rank: resolution.memories.length + at }];
+  });
+  return {
+    ...resolution,
+    blocks: [...resolution.blocks, ...blocks],
+    memories: [...resolution.memories, ...memories],
+  };
 }
 
 /**

@@ -26,13 +26,13 @@ export interface RetentionChoice {
 
 /**
  * The part of an injection that later prompts keep. Lines that correct an earlier line stay under every retention, because the earlier line
- * may stay too: blocks that supersede another, and annotations that declare a text current again.
+ * may stay too: blocks that supersede another, and annotations that declare a text current again or no longer true.
  */
 export function retained({ blocks, annotations }: Injection, retention: FixedRetention): Injection {
   if (retention === "keep") return { blocks, annotations };
   return {
     blocks: retention === "volatile" ? blocks : blocks.filter(({ replaces }) => replaces.length > 0),
-    annotations: annotations.filter(({ kind }) => kind === "restored"),
+    annotations: annotations.filter(({ kind }) => kind === "restored" || kind === "withdrawn"),
   };
 }
 

@@ -2,6 +2,9 @@ import { type ChatMessage, messageText } from "../text/message.js";
 import { withoutSections } from "./section-scan.js";
 
 const USER = "User: ";
+const ASSISTANT = "\nAssistant: ";
+/** Ways to take an exchange apart that are tried: its question may have the words of its answer's beginning. */
+const MOST_PARTINGS = 8;
 
 /** Whether a text may be an exchange. */
 export function isExchange(text: string): boolean {
@@ -11,7 +14,17 @@ export function isExchange(text: string): boolean {
 /** A user's question and the answer to it as one text, as it is written back; without what memstem injected. Null without either. */
 export function exchangeText(question: string | undefined, answer: string): string | null {
   const reply = plainText(answer);
-  return question === undefined || reply === "" ? null : `${USER}${question}\nAssistant: ${reply}`;
+  return question === undefined || reply === "" ? null : `${USER}${question}${ASSISTANT}${reply}`;
+}
+
+/** The question and the answer of an exchange, in every way in which it can be taken apart; none of another text. */
+export function exchangeParts(text: string): readonly { readonly question: string; readonly answer: string }[] {
+  if (!isExchange(text)) return [];
+  const pieces = text.slice(USER.length).split(ASSISTANT, MOST_PARTINGS + 1);
+  return pieces.slice(1).map((_piece, at) => ({
+    question: pieces.slice(0, at + 1).join(ASSISTANT),
+    answer: text.slice(USER.length + pieces.slice(0, at + 1).join(ASSISTANT).length + ASSISTANT.length),
+  }));
 }
 
 /** The last question that a user asks in these messages; undefined for none. */

@@ -17,7 +17,9 @@ export type Annotation =
   /** Retrieved blocks that are earlier in this prompt, best first (Alg. 3). */
   | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
   /** A memory's current text became, perhaps again, one that this prompt already contains. */
-  | { readonly kind: "restored"; readonly label: Label; readonly replaces: readonly Label[] };
+  | { readonly kind: "restored"; readonly label: Label; readonly replaces: readonly Label[] }
+  /** Blocks of this prompt whose memories no longer hold, and which no other text replaces. */
+  | { readonly kind: "withdrawn"; readonly labels: readonly Label[] };
 
 /**
  * What one turn put into the prompt, as labels: texts are stored once, in the blocks. Rendering is a pure function, so replay is

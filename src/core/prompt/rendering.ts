@@ -53,6 +53,7 @@ export function renderAnnotation(annotation: Annotation): string {
     const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
     return `Current again: ${renderLabel(annotation.label)}${mark}.`;
   }
+  if (annotation.kind === "withdrawn") return `No longer true: ${renderLabels(annotation.labels)}.`;
   return annotation.template.replace("{labels}", renderLabels(annotation.labels));
 }
 

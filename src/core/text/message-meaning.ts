@@ -7,6 +7,9 @@
 import type { Digest } from "./ids.js";
 import { type ChatMessage, type ContentPart, ITEM_FORM, messageDigest } from "./message.js";
 
+/** Fields that only control caching: Anthropic's and OpenAI's breakpoints. */
+const CACHE_MARKS = ["cache_control", "prompt_cache_breakpoint"];
+
 /**
  * Fields of answers that clients drop or format differently when they send an answer back. Reasoning does not count: clients and chat
  * templates drop it from earlier turns. Cache marks affect bytes, not meaning.
@@ -15,17 +18,17 @@ import { type ChatMessage, type ContentPart, ITEM_FORM, messageDigest } from "./
  * signatures, cache marks).
  */
 const NOT_MEANT = new Set([
-  ...["id", "annotations", "cache_control", "prompt_cache_breakpoint", "provider_specific_fields"],
+  ...[...CACHE_MARKS, "id", "annotations", "provider_specific_fields"],
   "providerOptions",
   ...["reasoning", "reasoning_content", "reasoning_details", "thinking_blocks", "anthropic_blocks"],
   ITEM_FORM,
 ]);
 /** Fields of a content part that only control caching, or that only its provider reads. */
-const NOT_MEANT_IN_PARTS = new Set(["cache_control", "prompt_cache_breakpoint", "providerOptions"]);
+const NOT_MEANT_IN_PARTS = new Set([...CACHE_MARKS, "providerOptions"]);
 /** Content parts of the AI SDK's that are reasoning. */
 const REASONING_PARTS = new Set(["reasoning", "reasoning-file"]);
 /** Fields of a tool call that repeat its position in the list, or only control caching. */
-const NOT_MEANT_IN_CALLS = new Set(["index", "cache_control"]);
+const NOT_MEANT_IN_CALLS = new Set([...CACHE_MARKS, "index"]);
 
 /** A message's meaning is read for its history, for its window and for its prompt. Of those that mean what they are, none is kept. */
 const MEANINGS = new WeakMap<ChatMessage, Digest>();
@@ -63,6 +66,28 @@ export function canonicalMessage(message: ChatMessage): ChatMessage {
     if (kept !== undefined) canonical[field] = kept;
   }
   return isSame ? message : (canonical as unknown as ChatMessage);
+}
+
+/**
+ * The message without cache marks, as it is put back into a prompt whose client did not send it: there its marks would count against the
+ * provider's limit. The same object if it has none.
+ */
+export function withoutMarks(message: ChatMessage): ChatMessage {
+  const { content, tool_calls: calls } = message;
+  const parts = Array.isArray(content) ? sameOr(content, content.map(unmarked)) : content;
+  const unmarkedCalls = Array.isArray(calls) ? sameOr(calls, calls.map(unmarked)) : calls;
+  const bare = unmarked(message);
+  if (bare === message && parts === content && unmarkedCalls === calls) return message;
+  return {
+    ...bare,
+    ...(parts === content ? {} : { content: parts }),
+    ...(unmarkedCalls === calls ? {} : { tool_calls: unmarkedCalls }),
+  };
+}
+
+function unmarked<T>(value: T): T {
+  if (!isRecord(value) || !CACHE_MARKS.some((field) => field in value)) return value;
+  return kept(value, (field) => !CACHE_MARKS.includes(field));
 }
 
 function canonicalField(field: string, value: unknown): unknown {

@@ -21,8 +21,13 @@ const tokens = z.int().min(1).max(1_000_000_000).nullish().catch(null);
  * `context_length`. Groq: `context_window`. Mistral: `max_context_length`. LM Studio: `loaded_context_length`. Anthropic and gateways:
  * `max_input_tokens`.
  */
+const name = z.string().nullish().catch(null);
 const model = z.object({
   id: z.string(),
+  // vLLM and SGLang: what is served under the id.
+  root: name,
+  // llama.cpp: `llamacpp`.
+  owned_by: name,
   parent: z.string().nullish().catch(null),
   max_model_len: tokens,
   loaded_context_length: tokens,
@@ -38,10 +43,12 @@ const listed = z.array(model.nullable().catch(null));
 /** Together's list is a bare array. */
 const modelsList = z.union([z.object({ data: listed }).transform(({ data }) => data), listed]);
 
-/** The limits of the models in one list. */
+/** The models in one list: their limits, and what they are. */
 export class ModelLimits {
   readonly #byName: ReadonlyMap<string, ModelLimit>;
-  /** The limit of the only listed model: such engines serve it under any name, as llama.cpp does. */
+  readonly #listed: ReadonlyMap<string, ListedModel>;
+  /** The only listed model: such engines serve it under any name, as llama.cpp does. */
+  readonly #onlyListed: ListedModel | null;
   readonly #only: ModelLimit | null;
 
   private constructor(models: readonly ListedModel[]) {
@@ -52,6 +59,8 @@ export class ModelLimits {
       return limit === null ? [] : [[name, limit]];
     });
     this.#byName = new Map(limits);
+    this.#listed = own;
+    this.#onlyListed = models.length === 1 ? (models[0] ?? null) : null;
     this.#only = models.length === 1 ? (limits[0]?.[1] ?? null) : null;
   }
 
@@ -59,6 +68,18 @@ export class ModelLimits {
   static read(json: unknown): ModelLimits | null {
     const list = modelsList.safeParse(json);
     return list.success ? new ModelLimits(list.data.filter((each) => each !== null)) : null;
+  }
+
+  /** Whether the list is that of a llama.cpp server with one model. */
+  get isLlamaCpp(): boolean {
+    return this.#onlyListed?.owned_by === "llamacpp";
+  }
+
+  /** Further names of what is served under this one: its file, its path, the model that an adapter is for. */
+  namesOf(name: string): readonly string[] {
+    const listed = this.#listed.get(nameOf(name)) ?? this.#onlyListed;
+    const base = listed?.parent == null ? undefined : this.#listed.get(nameOf(listed.parent));
+    return [listed?.id, listed?.root, listed?.parent, base?.root].filter((each) => each != null);
   }
 
   /** The limit of the model of this name; null where the list has none. */

@@ -117,6 +117,21 @@ export const composeBody = z
       .nullish()
       .meta({ description: "System instructions, placed before the messages: a text, or text parts." }),
     top_k: field.topK.nullish().meta({ description: "How many memories to search for. Default: `MEMSTEM_TOP_K`." }),
+    run_id: field.mem0Name.nullish().meta({
+      description:
+        "Search only memories of this run of Mem0's; `*`: those of any. Absent: those of no run, so that what belongs to one run is not given in all conversations.",
+    }),
+    app_id: field.mem0Name
+      .nullish()
+      .meta({ description: "Search only memories of this application of Mem0's. Default: `MEMSTEM_MEM0_APP_ID`." }),
+    filters: field.memoryFilters.nullish().meta({
+      description:
+        'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMSTEM_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
+    }),
+    show_expired: z.boolean().nullish().meta({
+      description:
+        "Whether the search gives memories whose `expiration_date` is past. Default: `MEMSTEM_MEM0_SHOW_EXPIRED`.",
+    }),
     memory_budget_tokens: field.memoryBudgetTokens.nullish().meta({
       description:
         "Most memory tokens of this turn. With the policy `carry-over`, what the retrieved memories leave of it goes to cached ones. With other policies it has no effect, and a warning says so.",
@@ -141,7 +156,7 @@ export const composeBody = z
     }),
     tool_memories: field.toolMemories.nullish().meta({
       description:
-        "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's). Default: `in_result` for the engine family `mistral` and where earlier turns of the conversation have it, else `own_message`.",
+        "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's), or keep thoughts only behind the newest one (Qwen3's, GLM's). Default: `MEMSTEM_TOOL_MEMORIES`, else `in_result` for the engine family `mistral`, in chats for models whose template wants it, and where earlier turns of the conversation have it, else `own_message`.",
     }),
     block_template: field.blockTemplate.nullish().meta({
       description:
@@ -265,6 +280,10 @@ export function readCompose(body: ComposeFields): ComposeRequest {
     memories: body.memories,
     system: body.system,
     topK: body.top_k,
+    runId: body.run_id,
+    appId: body.app_id,
+    filters: body.filters,
+    showExpired: body.show_expired,
     memoryBudgetTokens: body.memory_budget_tokens,
     memoryBudgetRatio: body.memory_budget_ratio,
     policy: body.policy,

@@ -14,8 +14,13 @@ const rows = z.array(row);
 /** Tables whose rows belong to a user and an agent. */
 const tables = z
   .object({
-    blocks: rows.meta({ description: "Texts of memories, by label." }),
-    memory_versions: rows.meta({ description: "Which memory has or had which block's text." }),
+    blocks: rows.meta({
+      description: "Texts of memories, by label. `superseded_by` 0: no longer true, and replaced by none.",
+    }),
+    memory_versions: rows.meta({
+      description:
+        "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `until`: when it ceases to, in milliseconds since 1970.",
+    }),
     index_nodes: rows.meta({ description: "The context index: block sequences that were served, and when." }),
     ordering_rows: rows.meta({ description: "State of ordering policies." }),
     conversations: rows,

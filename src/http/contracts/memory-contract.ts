@@ -20,7 +20,7 @@ const memoryItem = z
 /** Memories in any of Mem0's result shapes. The document's words for what {@link field.memories} reads. */
 export const givenMemories = field.memories.meta({
   description:
-    "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. Absent: memstem searches the configured source.",
+    "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memstem searches the configured source.",
   anyOf: [
     { type: "array", items: { $ref: "#/components/schemas/Memory" } },
     {

@@ -35,7 +35,7 @@ export function plainComposeBody(value: unknown): ComposeBody | null {
   const chat = Array.isArray(messages) ? plainMessages(messages, field.MAX_MESSAGES) : null;
   if (chat === null && messages !== undefined) return null;
   const found = memories === undefined ? undefined : field.memoriesIn(memories);
-  if (found !== undefined && !("memories" in found)) return null;
+  if (found !== undefined && !("usable" in found)) return null;
   return {
     user_id,
     agent_id,
@@ -43,6 +43,6 @@ export function plainComposeBody(value: unknown): ComposeBody | null {
     request_id,
     query,
     messages: chat === null ? undefined : asGiven(chat),
-    memories: found?.memories,
+    memories: found,
   } as ComposeBody;
 }

@@ -19,7 +19,9 @@ const updated = z
     id: field.memoryId,
     data: z.looseObject({ memory: field.foundMemoryText }),
   })
-  .transform(({ id, data }): MemoryEvent => ({ kind: "updated", memoryId: id, text: data.memory }));
+  .transform(
+    ({ id, data }): MemoryEvent => ({ kind: "updated", memoryId: id, text: data.memory, end: field.memoryEnd(data) }),
+  );
 const other = z
   .looseObject({ event: z.string().regex(/^(?!(DELETE|UPDATE)$)/, "lacks what belongs to it") })
   .transform(() => null);

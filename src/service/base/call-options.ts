@@ -68,6 +68,14 @@ export interface ComposeOptions<M extends MessageLike = MessageLike> {
   readonly system?: string | readonly InstructionPart[] | null | undefined;
   /** How many memories to search for. */
   readonly topK?: number | null | undefined;
+  /** Search only memories of this run of Mem0's; `*`: of any. Absent: those of no run. */
+  readonly runId?: string | null | undefined;
+  /** Search only memories of this application of Mem0's. */
+  readonly appId?: string | null | undefined;
+  /** Further conditions of the search, in Mem0's form. */
+  readonly filters?: Readonly<Record<string, unknown>> | null | undefined;
+  /** Whether the search gives memories whose expiration date is past. */
+  readonly showExpired?: boolean | null | undefined;
   /** Most memory tokens of this turn. */
   readonly memoryBudgetTokens?: number | null | undefined;
   /** The same as an average over the user's prompts, as a multiple of the tokens of the retrieved memories. */

@@ -19,9 +19,10 @@ import type {
   ScopeBounds,
   SharedCache,
   TokenCounter,
+  ToolMemories,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { MemorySource } from "../../memory/memory-source.js";
+import type { MemoryChoice, MemorySource } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
 import type { UsageLog } from "../../store/api/usage-log.js";
 
@@ -31,11 +32,15 @@ export interface ComposeDefaults {
   readonly retention: RetentionName;
   /** Memories to search for. Default: {@link DEFAULT_TOP_K}. */
   readonly topK?: number | undefined;
+  /** Which of a user's memories to search for. Default: all that belong to no run, and have not expired. */
+  readonly among?: Partial<MemoryChoice> | undefined;
   /** The cost model of the engine that prompts go to. */
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;
   /** Default: {@link DEFAULT_HISTORY}. */
   readonly history?: DefaultHistoryName;
+  /** Where memories stand behind tools' results. Default: as the engine family takes them. */
+  readonly toolMemories?: ToolMemories | undefined;
   /** Most tokens of a prompt, by the engine's count as far as it is reported. Default: no limit. */
   readonly maxPromptTokens?: number | null;
   /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */
@@ -69,6 +74,8 @@ export interface MemstemParts {
   readonly usage?: UsageLog | undefined;
   /** Null: each request brings its memories. Has a time-out of its own. */
   readonly source: MemorySource | null;
+  /** Whether the source is asked what became of memories that a conversation has from it. Default: where it can be. */
+  readonly checksSource?: boolean;
   readonly defaults: ComposeDefaults;
   /** The adapter of every engine family. */
   readonly engines: Readonly<Record<EngineName, EngineAdapter>>;

@@ -5,6 +5,7 @@ import type {
   DiagnosingProvider,
   RequestId,
   TokenCounter,
+  ToolMemories,
   UserId,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineEmission, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
@@ -40,6 +41,8 @@ export interface ChatEngine {
   readonly adaptiveDepth?: DepthSettings | null;
   /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
   readonly contextLimit?: ContextLimit | null;
+  /** Where memories stand behind tools' results. Default: where the engine and its model take them. */
+  readonly toolMemories?: ToolMemories | undefined;
   /** Default: {@link DEFAULT_IDENTITY_SOURCES}. */
   readonly identity?: IdentitySources;
   /** What chooses among the engine's replicas by a key of the session. Default: nothing that needs one. */

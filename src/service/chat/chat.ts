@@ -139,7 +139,8 @@ export class Chat {
    */
   async #untilTaken(memstem: ChatComposer, request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
     const of = { tenant: memstem, userId: request.userId, model: request.body["model"] };
-    let terms = this.#terms.of(of);
+    const known = this.#terms.of(of);
+    let terms = { ...known, toolMemories: known.toolMemories ?? this.#limits.toolMemoriesOf(request) };
     let attempt = await this.#attempt(memstem, request, terms, signal);
     if (attempt.composed === null) return attempt;
     for (let sends = 1; ; sends++) {
@@ -253,7 +254,7 @@ export class Chat {
     const warmUp = isRepeated ? null : this.#warmUp;
     const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
     const depth = isRepeated ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
-    const wished = isRepeated ? null : compose.toolMemories;
+    const wished = isRepeated ? null : (compose.toolMemories ?? this.parts.toolMemories);
     const asked = {
       ...compose,
       ...terms,

@@ -1,4 +1,6 @@
-import { digestOf, LruMap, type TokenCounter } from "../../core/index.js";
+import { digestOf, LruMap, type TokenCounter, type ToolMemories } from "../../core/index.js";
+import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
+import { record } from "../../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import { credentialsIn, type HeaderPair } from "../../engines/upstream/upstream-headers.js";
@@ -20,6 +22,8 @@ export interface LimitedChat {
 /** What an engine's list says to a client with certain credentials. */
 interface KnownList {
   readonly limits: ModelLimits | null;
+  /** Whether its chat template keeps thoughts only behind the newest user's message; null: it does not show its template. */
+  readonly keepsThoughts: boolean | null;
   /** When to ask again, in the clock's milliseconds. */
   readonly askAt: number;
   /** Failed calls since the last good one. */
@@ -36,6 +40,8 @@ const MAX_LIST_BYTES = 2 * 1024 * 1024;
 const KNOWN_FOR_MS = 60 * 60 * 1_000;
 /** Milliseconds until the second attempt after a failure; doubled with each, up to {@link KNOWN_FOR_MS}. */
 const RETRY_AFTER_MS = 60 * 1_000;
+/** From the API's base, what the server has besides. */
+const BESIDE = "..";
 /** Milliseconds between two calls of any credentials. */
 const APART_MS = 1_000;
 
@@ -50,7 +56,7 @@ export class EngineLimits {
   #askAt = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param source null: no limit is known
+   * @param source null: no limit is known, and nothing is asked
    * @param clock milliseconds, monotonic
    */
   constructor(
@@ -70,17 +76,30 @@ export class EngineLimits {
     };
   }
 
+  /**
+   * Where memories have to stand behind a tool's result, by the template that the engine shows, else by the names of its model; null: anywhere.
+   */
+  toolMemoriesOf(chat: LimitedChat): ToolMemories | null {
+    const model = modelName(chat.body["model"]);
+    const { limits = null, keepsThoughts = null } = this.#lists.get(credentialsOf(chat).key) ?? {};
+    const isKept = keepsThoughts ?? [model, ...(limits?.namesOf(model) ?? [])].some(keepsThoughtsByName);
+    return isKept ? "in_result" : null;
+  }
+
   /** The engine answered this chat: asks for its list, where that is due. Returns at once. */
   answered(chat: LimitedChat): void {
     if (this.source !== "listed") return;
     const now = this.clock();
     const { key, headers } = credentialsOf(chat);
-    const known = this.#lists.get(key) ?? { limits: null, askAt: now, failures: 0 };
+    const known = this.#lists.get(key) ?? { limits: null, keepsThoughts: null, askAt: now, failures: 0 };
     if (now < known.askAt || now < this.#askAt) return;
     this.#askAt = now + APART_MS;
     // Nobody else asks while this call is under way.
     this.#lists.set(key, { ...known, askAt: now + RETRY_AFTER_MS });
-    void this.#list(chat.query, headers).then((limits) => this.#lists.set(key, this.#next(known, limits)));
+    void this.#list(chat.query, headers).then(async (limits) => {
+      const keepsThoughts = limits?.isLlamaCpp ? await this.#keepsThoughts(chat.query, headers) : null;
+      this.#lists.set(key, { ...this.#next(known, limits), keepsThoughts });
+    });
   }
 
   #limitOf(chat: LimitedChat, model: string): ModelLimit | null {
@@ -90,7 +109,7 @@ export class EngineLimits {
     return this.#lists.get(credentialsOf(chat).key)?.limits?.of(model) ?? null;
   }
 
-  #next({ failures }: KnownList, limits: ModelLimits | null): KnownList {
+  #next({ failures }: KnownList, limits: ModelLimits | null): Omit<KnownList, "keepsThoughts"> {
     if (limits !== null) return { limits, askAt: this.clock() + KNOWN_FOR_MS, failures: 0 };
     const retryMs = Math.min(KNOWN_FOR_MS, RETRY_AFTER_MS * 2 ** failures);
     return { limits: null, askAt: this.clock() + retryMs, failures: Math.min(failures + 1, 16) };
@@ -98,17 +117,32 @@ export class EngineLimits {
 
   /** Null where the engine gives no list. */
   async #list(query: string, headers: readonly HeaderPair[]): Promise<ModelLimits | null> {
+    return ModelLimits.read(await this.#read("models", query, headers));
+  }
+
+  /**
+   * By the template of a llama.cpp server; null where it does not show it.
+   * Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, "GET /props"
+   */
+  async #keepsThoughts(query: string, headers: readonly HeaderPair[]): Promise<boolean | null> {
+    const props = await this.#read(`${BESIDE}/props`, query, headers);
+    const template = record(props)["chat_template"];
+    return typeof template === "string" ? keepsThoughtsBehindUser(template) : null;
+  }
+
+  /** What the engine says under a path; undefined where it says nothing. */
+  async #read(path: string, query: string, headers: readonly HeaderPair[]): Promise<unknown> {
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), TIMEOUT_MS);
     timer.unref();
     try {
-      const call = { method: "GET", path: "models", query, headers, body: null, isBackground: true } as const;
+      const call = { method: "GET", path, query, headers, body: null, isBackground: true } as const;
       const { status, body } = await this.upstream.send(call, stop.signal);
       const { whole } = await bufferBody(body, MAX_LIST_BYTES);
-      return whole === null || status !== 200 ? null : ModelLimits.read(JSON.parse(whole));
+      return whole === null || status !== 200 ? undefined : (JSON.parse(whole) as unknown);
     } catch {
       // Chats show whether the engine is reachable.
-      return null;
+      return undefined;
     } finally {
       clearTimeout(timer);
       // Closes the connection where the answer was not read to its end.

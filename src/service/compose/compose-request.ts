@@ -17,6 +17,7 @@ import {
   withoutProviderMemories,
 } from "../../core/index.js";
 import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
+import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
 import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "../fields/fields.js";
@@ -46,10 +47,14 @@ export interface ComposeRequest {
   readonly historyRatio?: number | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
+  /** Items that were given among them and are no memories; absent: none. */
+  readonly unusable?: field.UnusableMemories;
   /** Ids of those that Mem0's AI SDK provider had put into the messages; absent: none. */
   readonly moved?: readonly MemoryId[];
   /** Null: the configured number. */
   readonly topK: number | null;
+  /** Which of the user's memories to search for, where it says so; absent: the configured ones, of no run. */
+  readonly among?: Partial<MemoryChoice>;
   readonly memoryBudgetTokens: number | null;
   readonly memoryBudgetRatio: number | null;
   /** Null: the configured one. */
@@ -131,6 +136,10 @@ export const composeOptions = z.strictObject({
   memories: field.memories.optional(),
   system: field.system.nullish(),
   topK: field.topK.nullish(),
+  runId: field.mem0Name.nullish(),
+  appId: field.mem0Name.nullish(),
+  filters: field.memoryFilters.nullish(),
+  showExpired: z.boolean().nullish(),
   memoryBudgetTokens: field.memoryBudgetTokens.nullish(),
   memoryBudgetRatio: field.memoryBudgetRatio.nullish(),
   policy: field.policy.nullish(),
@@ -175,7 +184,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
   }
   const instructions: ChatMessage[] = fields.system ? [{ role: "system", content: fields.system }] : [];
   const { messages: said, memories: provided } = withoutProviderMemories([...instructions, ...asked.chat]);
-  const given = fields.memories ?? null;
+  const { usable: given, unusable } = memoriesGiven(fields);
   return {
     userId: fields.userId,
     agentId: fields.agentId ?? null,
@@ -191,7 +200,9 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     historyRatio: fields.historyRatio ?? null,
     memories: provided === null ? given : [...(given ?? []), ...provided],
     ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
+    ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
     topK: fields.topK ?? null,
+    ...choiceIn(fields),
     memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
     memoryBudgetRatio: fields.memoryBudgetRatio ?? null,
     policy: fields.policy ?? null,
@@ -211,10 +222,28 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
   };
 }
 
-/** The fields of a request; chat messages may be given as such. */
-type ComposeFields = Omit<z.output<typeof composeOptions>, "messages"> & {
+/** The fields of a request; chat messages may be given as such, and memories that were checked before. */
+type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memories"> & {
   readonly messages?: GivenMessages | readonly ChatMessage[] | null | undefined;
+  readonly memories?: field.GivenMemories | readonly RetrievedMemory[] | null | undefined;
 };
+
+/** What a request says of which memories to search for; nothing where it says nothing. */
+function choiceIn({ runId, appId, filters, showExpired }: ComposeFields): Pick<ComposeRequest, "among"> {
+  const among = {
+    ...(runId == null ? {} : { runId }),
+    ...(appId == null ? {} : { appId }),
+    ...(filters == null ? {} : { filters }),
+    ...(showExpired == null ? {} : { showExpired }),
+  };
+  return Object.keys(among).length === 0 ? {} : { among };
+}
+
+function memoriesGiven({
+  memories,
+}: ComposeFields): Pick<ComposeRequest, "unusable"> & { usable: ComposeRequest["memories"] } {
+  return memories != null && "usable" in memories ? memories : { usable: memories ?? null };
+}
 
 function messagesIn({ messages, format, query }: ComposeFields): GivenMessages | null {
   if (messages == null) return query == null ? null : asGiven([{ role: "user", content: query }]);

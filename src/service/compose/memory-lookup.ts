@@ -3,6 +3,8 @@ import {
   type BlockTemplates,
   DEFAULT_BLOCK_TEMPLATE,
   DEFAULT_TIME_ZONE,
+  ENDED,
+  type EndedMemory,
   type MemoryId,
   messageText,
   type RenderedMemory,
@@ -12,17 +14,22 @@ import {
   type Scope,
   type Warning,
 } from "../../core/index.js";
-import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
+import { type MemoryChoice, type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
+import type { SourceCheck } from "./source-check.js";
 
 /** The result of a lookup. After a failed one the prompt is composed from known memories. */
 export type MemoryLookup =
   | {
       /** As their blocks give them. */
       readonly found: readonly RenderedMemory[];
+      /** Memories known before as they are now, which were not found. */
+      readonly changed?: readonly RenderedMemory[];
       /** Those whose text was truncated. */
       readonly cut?: readonly MemoryId[];
+      /** Those that no longer hold, and are not among the found ones. */
+      readonly ended?: readonly EndedMemory[];
       /** The user's id in the source, if nothing was found under it and it differs from the caller's. */
       readonly emptyUnder?: string;
     }
@@ -34,6 +41,8 @@ export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
 /** The memory source, and the maximum length of a memory. */
 export interface LookupParts {
   readonly source: MemorySource | null;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
   /** Maximum characters (UTF-16 units) of one memory's text. */
   readonly maxMemoryCharacters: number;
   /** Where a request names none. Default: {@link DEFAULT_BLOCK_TEMPLATE}, {@link DEFAULT_TIME_ZONE}. */
@@ -42,6 +51,8 @@ export interface LookupParts {
   readonly templates: BlockTemplates;
   /** Default: {@link DEFAULT_TOP_K}. */
   readonly topK?: number | undefined;
+  /** Default: all of the user's that belong to no run, and have not expired. */
+  readonly among?: Partial<MemoryChoice> | undefined;
 }
 
 /**
@@ -55,12 +66,14 @@ export async function lookUpMemories(
   signal: AbortSignal,
 ): Promise<MemoryLookup> {
   const { source } = parts;
-  if (request.memories !== null) return asBlocks(parts, request, request.memories);
+  if (request.memories !== null) return asBlocks(parts, request, request.memories, false);
   const query = request.query ?? lastQuestion(request);
   if (source === null || query.trim() === "") return { found: [] };
   try {
-    const found = await source.search({ scope, query, topK: request.topK ?? parts.topK ?? DEFAULT_TOP_K }, signal);
-    if (found.length > 0) return asBlocks(parts, request, found);
+    const topK = request.topK ?? parts.topK ?? DEFAULT_TOP_K;
+    const among = chosen(parts.among, request.among);
+    const found = await source.search({ scope, query, topK, ...(among === null ? {} : { among }) }, signal);
+    if (found.length > 0) return asBlocks(parts, request, found, true);
     const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
     return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };
   } catch (error) {
@@ -69,32 +82,108 @@ export async function lookUpMemories(
   }
 }
 
-/** The found memories; after a failed lookup, the scope's known memories that share words with the query. With the resulting warnings. */
-export function settleLookup(
-  lookup: MemoryLookup,
-  register: BlockRegister,
-  topK: number,
-): { readonly memories: readonly RenderedMemory[]; readonly warnings: readonly Warning[] } {
-  if ("found" in lookup) {
-    const warnings = [...cutWarnings(lookup.cut ?? []), ...scopedIdWarnings(lookup.emptyUnder, register)];
-    return { memories: lookup.found, warnings };
-  }
-  const memories = recallKnown(register, lookup.query, topK);
-  const message = `${lookup.failed.message}; composed from ${memories.length} memories known already`;
-  return { memories, warnings: [{ code: "memory_source_failed", message }] };
+/** The configured choice with what a request says. The conditions of both apply. Null: nothing is chosen. */
+function chosen(configured: Partial<MemoryChoice> = {}, asked: Partial<MemoryChoice> = {}): MemoryChoice | null {
+  const { runId = null, appId = null, showExpired = false } = { ...configured, ...asked };
+  const [filters = null, more] = [configured.filters, asked.filters].filter((one) => one != null);
+  if (runId === null && appId === null && filters === null && !showExpired) return null;
+  return { runId, appId, showExpired, filters: more === undefined ? filters : { AND: [filters, more] } };
 }
 
-/** The memories as their blocks give them, each within the maximum length. */
-function asBlocks(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[]): MemoryLookup {
+/** A lookup's memories, and the resulting warnings. */
+export interface SettledLookup {
+  readonly memories: readonly RenderedMemory[];
+  readonly changed: readonly RenderedMemory[];
+  readonly ended: readonly EndedMemory[];
+  readonly warnings: readonly Warning[];
+}
+
+/**
+ * The found memories; after a failed lookup, the scope's known memories that share words with the query, and hold at `now`, in milliseconds
+ * since the epoch.
+ */
+export function settleLookup(lookup: MemoryLookup, register: BlockRegister, topK: number, now: number): SettledLookup {
+  if ("found" in lookup) {
+    const { found, changed = [], cut = [], ended = [], emptyUnder } = lookup;
+    const warnings = [...cutWarnings(cut), ...endedWarnings(ended), ...scopedIdWarnings(emptyUnder, register)];
+    return { memories: found, changed, ended, warnings };
+  }
+  register.expire(now);
+  const memories = recallKnown(register, lookup.query, topK);
+  const message = `${lookup.failed.message}; composed from ${memories.length} memories known already`;
+  return { memories, changed: [], ended: [], warnings: [{ code: "memory_source_failed", message }] };
+}
+
+/**
+ * A lookup with what its source says of memories that the conversation has from it and that were not found; and those of them that the
+ * source no longer has. A source whose search failed is not believed that it has nothing.
+ */
+export function withCheck(
+  parts: LookupParts,
+  request: ComposeRequest,
+  lookup: WaitingLookup,
+  { kept, gone }: SourceCheck,
+): { readonly lookup: WaitingLookup; readonly gone: readonly MemoryId[] } {
+  if ("failed" in lookup || (kept.length === 0 && gone.length === 0)) return { lookup, gone: [] };
+  const seen = new Set([...lookup.found, ...(lookup.ended ?? [])].map(({ id }) => id));
+  const now = asBlocks(
+    parts,
+    request,
+    kept.filter(({ id }) => !seen.has(id)),
+    true,
+  );
+  const ended = [...(lookup.ended ?? []), ...(now.ended ?? [])];
+  return {
+    lookup: { ...lookup, changed: now.found, ...(ended.length === 0 ? {} : { ended }) },
+    gone: gone.filter((id) => !seen.has(id)),
+  };
+}
+
+/** Warnings about items of a request's memories that are none. */
+export function unusableWarnings({ unusable }: Pick<ComposeRequest, "unusable">): readonly Warning[] {
+  if (unusable === undefined) return [];
+  const { count, issues } = unusable;
+  const said = issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+  return [{ code: "memory_unusable", message: `${count} of the given memories left out: ${said}` }];
+}
+
+/** The memories that hold as their blocks give them, each within the maximum length; and those that do not. */
+function asBlocks(
+  parts: LookupParts,
+  request: ComposeRequest,
+  given: readonly RetrievedMemory[],
+  isFound: boolean,
+): Extract<MemoryLookup, { readonly found: unknown }> {
+  const now = parts.now();
+  const { showExpired } = { ...parts.among, ...request.among };
+  // Whoever asks for expired ones gets them, in this prompt.
+  const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
+  if (!given.some(hasEnded)) return rendered(parts, request, given, isFound);
+  const found = given.filter((memory) => !hasEnded(memory));
+  // Of the same memory twice, as of one that was deleted and added again, what holds counts.
+  const holding = new Set(found.map(({ id }) => id));
+  const ended = given
+    .filter((memory) => hasEnded(memory) && !holding.has(memory.id))
+    .map(({ id, end }): EndedMemory => ({ id, replacedBy: end?.replacedBy }));
+  return { ...rendered(parts, request, found, isFound), ended };
+}
+
+function rendered(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[], isFound: boolean) {
   const source = request.blockTemplate ?? parts.blockTemplate ?? DEFAULT_BLOCK_TEMPLATE;
   const template = parts.templates.get(source, request.timeZone ?? parts.timeZone ?? DEFAULT_TIME_ZONE);
   const cut: MemoryId[] = [];
-  const rendered = found.map((given) => {
+  const blocks = found.map((given) => {
     const { memory, isCut } = renderMemory(template, given, parts.maxMemoryCharacters);
     if (isCut) cut.push(memory.id);
-    return memory;
+    return isFound ? { ...memory, found: true as const } : memory;
   });
-  return cut.length === 0 ? { found: rendered } : { found: rendered, cut };
+  return cut.length === 0 ? { found: blocks } : { found: blocks, cut };
+}
+
+function endedWarnings(ended: readonly EndedMemory[]): readonly Warning[] {
+  if (ended.length === 0) return [];
+  const message = "no longer holds, as its source says; it is not sent";
+  return [{ code: "memory_ended", message, memoryIds: ended.map(({ id }) => id) }];
 }
 
 function cutWarnings(memoryIds: readonly MemoryId[]): readonly Warning[] {

@@ -39,6 +39,8 @@ export interface Retrieved {
 /** What of it, and of the memories found, is input of the core. */
 interface FoundMemories extends Pick<Retrieved, "front"> {
   readonly memories: ComposeInput["memories"];
+  readonly changed?: ComposeInput["changed"];
+  readonly ended?: ComposeInput["ended"];
   readonly depth: Depth | null;
 }
 
@@ -84,7 +86,7 @@ export class PlanningInput {
     request: ComposeRequest,
     { messages, historyTerms }: Pick<SaidMessages, "messages" | "historyTerms">,
     { conversation, isOurs, recalled }: StoredPast,
-    { memories, front, depth }: FoundMemories,
+    { memories, changed, ended, front, depth }: FoundMemories,
     now: number,
   ): ComposeInput {
     // Field by field: a copy of the request would take longer than all else here.
@@ -92,6 +94,8 @@ export class PlanningInput {
     const stream = sharedCache === undefined ? "" : streamOf(scope, request.conversationId);
     return {
       memories,
+      changed,
+      ended,
       conversation,
       messages,
       historyTerms,
@@ -138,9 +142,10 @@ export class PlanningInput {
     return history ?? this.parts.defaults.history ?? DEFAULT_HISTORY;
   }
 
-  /** Where memories go after tool results: the request's choice, else what its engine family requires. */
+  /** Where memories go after tool results: the request's choice, the configured one, or what its engine family requires. */
   #toolMemoriesOf(request: ComposeRequest) {
-    return request.toolMemories ?? this.engineOf(request).toolMemories ?? null;
+    const { toolMemories } = this.parts.defaults;
+    return request.toolMemories ?? toolMemories ?? this.engineOf(request).toolMemories ?? null;
   }
 
   #policyFor({ policy }: ComposeRequest, front: readonly Digest[], { register }: ScopeState): ScopePolicy {

@@ -13,7 +13,9 @@ import {
   type Digest,
   KEEPS_ALL,
   MAX_MEMORY_CHARACTERS,
+  type MemoryId,
   type Scope,
+  type UserId,
 } from "../../core/index.js";
 import {
   AbandonedRequestError,
@@ -39,12 +41,13 @@ import type { ComposeAnswer } from "./compose-answer.js";
 import type { ComposeHooks } from "./compose-hooks.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import type { KnownTexts } from "./known-texts.js";
-import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup } from "./memory-lookup.js";
+import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup, withCheck } from "./memory-lookup.js";
 import { PlanningInput, type Retrieved } from "./planning-input.js";
 import { PromptDrafts } from "./prompt-drafts.js";
 import { PromptLimits } from "./prompt-limits.js";
 import { PromptPlanner } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
+import { NOTHING_CHECKED, type SourceCheck, SourceChecks } from "./source-check.js";
 
 /** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
 export interface FoundAhead {
@@ -76,6 +79,8 @@ export interface ComposerParts {
   readonly ratios: TokenRatios;
   readonly routing: PromptRouting;
   readonly observer: Required<MemstemObserver>;
+  /** Forgets memories that their source no longer has, from within the user's queue. */
+  readonly forgetGone: (userId: UserId, memoryIds: readonly MemoryId[]) => Promise<void>;
 }
 
 /** Composes prompts of one tenant's users, each in its user's queue: searches memories, plans a prompt, commits and stores it. */
@@ -84,17 +89,20 @@ export class PromptComposer {
   readonly #planner: PromptPlanner;
   readonly #drafts: PromptDrafts;
   readonly #limits: PromptLimits;
+  readonly #checks: SourceChecks;
   /** Whether the last prompt could be stored: if not, the next answer is announced only after it is stored. */
   #storesWell = true;
 
   constructor(private readonly on: ComposerParts) {
     const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
-    const { blockTemplate, timeZone, topK } = defaults;
-    this.#lookup = { source, maxMemoryCharacters, blockTemplate, timeZone, templates: new BlockTemplates(), topK };
+    const { blockTemplate, timeZone, topK, among } = defaults;
+    const templates = new BlockTemplates();
+    this.#lookup = { source, now: on.parts.now, maxMemoryCharacters, blockTemplate, timeZone, templates, topK, among };
     const input = new PlanningInput(on.parts, on.law);
     this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, input);
     this.#drafts = new PromptDrafts(on.parts, on.tenant, on.routing, input);
     this.#limits = new PromptLimits(on.parts, on.ratios);
+    this.#checks = new SourceChecks(on.parts.checksSource === false ? null : source);
   }
 
   /**
@@ -206,13 +214,34 @@ export class PromptComposer {
     const found = waiting?.watch === undefined ? null : waiting;
     // Begins where the scope in memory was loaded: a deletion since then makes the commit stale.
     const watch = found?.watch ?? new DeletionWatch(parts.store, scope.tenant, scope.userId, base.deletions);
-    const lookup = found ?? (await this.#searchWhileWarmingUp(task));
+    const [searched, check] = await Promise.all([found ?? this.#searchWhileWarmingUp(task), this.#check(task)]);
+    const { lookup, gone } = withCheck(this.#lookup, request, searched, check);
+    if (gone.length > 0) {
+      // Also in a dry run: what the source has deleted is to be nowhere.
+      await this.on.forgetGone(request.userId, gone);
+      // What was looked up, and what is known, may have been about them.
+      return this.#composeOnce(task, null);
+    }
     if (isKnown && !request.dryRun) await this.#dropErasedAnswer(scope, request);
     const { chooseDepth } = hooks;
     const retrieved = { lookup, front, depth: null, freeAt: isKnown ? undefined : base };
     if (chooseDepth === undefined || signal?.aborted) return this.#commit(task, retrieved, watch);
     const depth = await this.#depthOf(task, retrieved, watch, chooseDepth);
     return this.#commit(task, { ...retrieved, depth }, watch);
+  }
+
+  /** Asks the source, beside a search, what became of the memories that the conversation has from it. Not where nothing is searched. */
+  async #check(task: ComposeTask): Promise<SourceCheck> {
+    const { scope, request, signal } = task;
+    if (request.memories !== null || request.conversationId === null || !this.#checks.isPossible)
+      return NOTHING_CHECKED;
+    const standing = await retryWhileLocked(() =>
+      this.on.scopes.use(scope, (working) => {
+        rejectOutdated(task, working);
+        return this.#drafts.standing(working, request);
+      }),
+    );
+    return this.on.jobs.untilClosing(signal, (stop) => this.#checks.check(scope, standing, stop));
   }
 
   /** Looks memories up; meanwhile the engine computes the prompt's prefix, if the hook is set. */

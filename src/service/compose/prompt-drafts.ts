@@ -3,8 +3,10 @@ import {
   type Depth,
   type Digest,
   draftPrompt,
+  type MemoryId,
   NOTHING_INJECTED,
   promptHead,
+  standingMemories,
 } from "../../core/index.js";
 import type { TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
@@ -48,9 +50,10 @@ export class PromptDrafts {
   ): Promise<DraftedPrompt> {
     const stored = await this.input.past(working, request, true);
     const { scope, state } = working;
-    const { memories } = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request));
+    const now = this.parts.now();
+    const settled = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request), now);
     const said = this.input.saidIn(request, stored);
-    const input = this.input.of(working, request, said, stored, { ...retrieved, depth, memories }, this.parts.now());
+    const input = this.input.of(working, request, said, stored, { ...retrieved, ...settled, depth }, now);
     const { prompt, past, choice, replay, selection, section } = bounded(() => draftPrompt(state, input));
     const adapter = this.input.engineOf(request);
     const drafted: PromptForEngine = {
@@ -71,6 +74,14 @@ export class PromptDrafts {
     const { ordering, fresh, due } = selection;
     const noLogprobs = adapter.noLogprobs ?? null;
     return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs, watch: working.watch() };
+  }
+
+  /** The memories of the source that earlier turns of the request's conversation gave, as far as they are current. */
+  async standing(working: WorkingScope, request: ComposeRequest): Promise<readonly MemoryId[]> {
+    const past = await this.input.readPast(working, request);
+    const { state } = working;
+    const said = this.input.saidIn(request, past);
+    return standingMemories(state, this.input.of(working, request, said, past, NOTHING_FOUND, this.parts.now()));
   }
 
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */

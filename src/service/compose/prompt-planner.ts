@@ -15,7 +15,7 @@ import { sentAs, streamOf } from "../learning/shared-prompts.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 import { answerAgain, type ComposeAnswer, composeAnswer, saidNow } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
-import { settleLookup } from "./memory-lookup.js";
+import { settleLookup, unusableWarnings } from "./memory-lookup.js";
 import { plannedReuse } from "./planned-reuse.js";
 import { bounded, type PlanningInput, type Retrieved } from "./planning-input.js";
 import type { PromptRouting } from "./prompt-routing.js";
@@ -66,9 +66,9 @@ export class PromptPlanner {
     const settledAt = underWay === null ? at : underWay - 1;
     const past = await this.input.past(working, request);
     const firstNew = state.register.nextLabel;
-    const { memories, warnings } = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request));
+    const settled = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request), at);
     const said = this.input.saidIn(request, past);
-    const input = this.input.of(working, request, said, past, { ...retrieved, memories }, at);
+    const input = this.input.of(working, request, said, past, { ...retrieved, ...settled }, at);
     const before = input.conversation?.turns.newest ?? null;
     const newest = before?.id ?? null;
     const composition = bounded(() => compose(state, input));
@@ -80,7 +80,8 @@ export class PromptPlanner {
       plan: composition.plan,
       warnings: [
         ...movedWarnings(request),
-        ...warnings,
+        ...unusableWarnings(request),
+        ...settled.warnings,
         ...said.warnings,
         ...composition.warnings,
         ...(isBudgetUnused ? [BUDGET_UNUSED] : []),

@@ -25,6 +25,7 @@ function askedFor(request: ComposeRequest): DigestedFields {
     blockTemplate: request.blockTemplate ?? undefined,
     timeZone: request.timeZone ?? undefined,
     dedupe: request.dedupe ?? undefined,
+    among: request.among,
   };
 }
 
@@ -50,6 +51,7 @@ type NotAskedFor =
   | "engine"
   | "given"
   | "moved"
+  | "unusable"
   | "marksElsewhere"
   | "sentNow"
   | "dryRun"

@@ -8,6 +8,8 @@ import {
   type Warning,
   type Window,
   type WindowTerms,
+  withCut,
+  withoutMarks,
 } from "../../core/index.js";
 import type { StoredHistory } from "../../store/api/store.js";
 
@@ -67,7 +69,7 @@ function behindStored(stored: StoredHistory, messages: readonly ChatMessage[]): 
   const head = own.length > 0 ? own : (stored.head ?? []);
   const isUnanswered = stored.messages.at(-1)?.role === "user" && fresh[0]?.role === "user";
   return {
-    messages: [...head, ...stored.messages, ...fresh],
+    messages: [...head, ...stored.messages.map(withoutMarks), ...fresh],
     added: head.length - own.length + stored.messages.length,
     warnings: [
       ...(stored.isWhole && (stored.head !== null || own.length > 0) ? [] : [ERASED]),
@@ -94,33 +96,31 @@ function windowTerms(
   for (const known of [stored, before]) {
     const window = findWindow(known.messages, said);
     if (window === null) continue;
-    return history === "exact" ? exactTerms(window) : continuedTerms(known, window, head, said);
+    return history === "exact" ? exactTerms(window) : continuedTerms(known, window, history, head, said);
   }
   return isAskedAgain(stored, said) ? { kind: "begins", reason: "window" } : null;
 }
 
 function exactTerms({ kind }: Window): WindowTerms | null {
-  if (kind === "longer") return null;
+  if (kind === "longer" || kind === "pruned") return null;
   return { kind: "begins", reason: kind === "summarised" ? "summary" : "window" };
 }
 
+/** @param history `extended`: also what is missing between messages that were sent is put back */
 function continuedTerms(
   { messages, prompts, behind }: StoredHistory,
   window: Window,
+  history: HistoryName,
   head: readonly ChatMessage[],
   said: readonly ChatMessage[],
 ): WindowTerms | null {
-  if (window.kind === "summarised") return { kind: "begins", reason: "summary" };
+  const mayBeRemoved = window.kind === "pinned" || window.kind === "pruned";
+  if (window.kind === "summarised" || (mayBeRemoved && history !== "extended")) return exactTerms(window);
   const leftOut = window.kind === "longer" ? window.inFront : 0;
   const last = said[leftOut - 1];
   if (last !== undefined && meaningOf(last) !== behind) return null;
-  return {
-    kind: "continued",
-    messages: [...head, ...messages, ...said.slice(said.length - window.fresh)],
-    added: Math.max(0, messages.length - (said.length - window.fresh - leftOut)),
-    leftOut,
-    prompts,
-  };
+  const whole = withCut(messages, said.slice(leftOut), window);
+  return { kind: "continued", messages: [...head, ...whole.messages], added: whole.added, leftOut, prompts };
 }
 
 /** Whether the first question of an epoch is asked again, or edited, behind the same messages. */

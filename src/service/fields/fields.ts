@@ -34,7 +34,7 @@ import {
   wordingProblem,
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
-import { readMem0Answer } from "../../memory/mem0-answer.js";
+import { type AnswerIssue, readMem0Answer } from "../../memory/mem0-answer.js";
 import type { InstructionPart } from "../base/call-options.js";
 
 /** Most memories in one request or of one search. */
@@ -145,25 +145,43 @@ const messageList = z
 
 export const messages = z.preprocess(cutAt(MAX_MESSAGES), messageList);
 
-/** Memories in any of Mem0's result shapes; or what is wrong with them, with the full path of each invalid field. */
+/** Memories as a request gave them. */
+export interface GivenMemories {
+  /** Best first. */
+  readonly usable: readonly RetrievedMemory[];
+  /** What is left out because it is no memory. */
+  readonly unusable: UnusableMemories;
+}
+
+/** Items of a list of memories that are none. */
+export interface UnusableMemories {
+  readonly count: number;
+  /** Of the first ones: where they stand, and what is wrong with them. Never quotes memory text. */
+  readonly issues: readonly AnswerIssue[];
+}
+
+/** Memories in any of Mem0's result shapes; or why they are no list, with the full path of the field. */
 export function memoriesIn(
   value: unknown,
-): { readonly memories: readonly RetrievedMemory[] } | readonly { readonly path?: string; readonly message: string }[] {
+): GivenMemories | readonly { readonly path?: string; readonly message: string }[] {
   const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
   if (Array.isArray(list) && list.length > MAX_MEMORIES)
     return [{ message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` }];
   const read = readMem0Answer(value, { root: "memories" });
-  return read.ok ? { memories: read.memories } : read.issues;
+  return read.ok ? { usable: read.memories, unusable: { count: read.skipped, issues: read.issues } } : read.issues;
 }
 
-export const memories = z.unknown().transform((value, context): readonly RetrievedMemory[] => {
+export const memories = z.unknown().transform((value, context): GivenMemories => {
   const read = memoriesIn(value);
-  if ("memories" in read) return read.memories;
+  if ("usable" in read) return read;
   for (const { path, message } of read)
     context.addIssue({ code: "custom", message, ...(path === undefined ? {} : { params: { field: path } }) });
   return z.NEVER;
 });
 
+/** A run or an application of Mem0's, or `*` for any. */
+export const mem0Name = identifier;
+export { memoryFilters } from "./memory-filters.js";
 export const topK = z.int().min(1).max(MAX_MEMORIES);
 export const memoryBudgetTokens = z.int().min(0, "must not be negative");
 export const memoryBudgetRatio = z
@@ -223,6 +241,9 @@ export const requestIds = z.preprocess(
 );
 export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
+
+/** When a memory ceases to hold, by what Mem0 says beside its text. */
+export { mem0End as memoryEnd } from "../../memory/mem0-answer.js";
 /** Mem0's metadata of a memory. */
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
 /** Text of a memory that exists already: truncated on use where it is too long. */

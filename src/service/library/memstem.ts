@@ -184,6 +184,7 @@ export class Memstem {
       ratios,
       routing: this.#routing,
       observer,
+      forgetGone: (userId, memoryIds) => this.#records.forgetGone(userId, memoryIds),
     });
     this.batches = this.#batchComposer();
     this.#schedule = this.#liveSchedule(this.batches);

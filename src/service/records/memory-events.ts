@@ -1,11 +1,25 @@
-import { cutText, digestOf, type Label, type MemoryId, renderSection, retained, type Turn } from "../../core/index.js";
+import {
+  cutText,
+  digestOf,
+  type Label,
+  type MemoryEnd,
+  type MemoryId,
+  renderSection,
+  retained,
+  type Turn,
+} from "../../core/index.js";
 import { type FoundQuotes, StaleScopeError, type Store } from "../../store/api/store.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 
 /** What happened to a memory, by its owner. */
 export type MemoryEvent =
   | { readonly kind: "deleted"; readonly memoryId: MemoryId }
-  | { readonly kind: "updated"; readonly memoryId: MemoryId; readonly text: string };
+  | {
+      readonly kind: "updated";
+      readonly memoryId: MemoryId;
+      readonly text: string;
+      readonly end?: MemoryEnd | undefined;
+    };
 
 /**
  * Gives a memory that a scope knows a new text: later prompts use it, and the old one is not carried over. False where the scope does not
@@ -14,14 +28,16 @@ export type MemoryEvent =
 export async function updateIn(
   working: WorkingScope,
   store: Store,
-  { memoryId, text }: Extract<MemoryEvent, { readonly kind: "updated" }>,
+  { memoryId, text, end }: Extract<MemoryEvent, { readonly kind: "updated" }>,
   maxCharacters: number,
 ): Promise<boolean> {
   // Without a change there is no commit to find out.
   await working.check();
   const { scope, state } = working;
   if (state.register.textsOf(memoryId).size === 0) return false;
-  state.register.resolve([{ id: memoryId, text: cutText(text, maxCharacters) }]);
+  const until = end?.until ?? state.register.untilOf(memoryId);
+  const ends = until === undefined ? {} : { end: { until } };
+  state.register.resolve([{ id: memoryId, text: cutText(text, maxCharacters), ...ends }]);
   const delta = deltaOf(state);
   if (delta.changes.register.versions.length === 0) return false;
   await working.commit((base) => store.commitChanges(scope, base, delta));

@@ -53,6 +53,11 @@ export class UserRecords {
     return forgetting;
   }
 
+  /** The same for memories that a source of another's no longer has. Call it from the user's queue. */
+  async forgetGone(userId: UserId, memoryIds: readonly MemoryId[]): Promise<void> {
+    for (const memoryId of memoryIds) await this.#forgetMemory(userId, memoryId, async () => {});
+  }
+
   /** @param settle waits so many milliseconds */
   async #forgetMemory(
     userId: UserId,

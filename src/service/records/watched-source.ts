@@ -17,6 +17,7 @@ export function watchedSource(source: MemorySource, parts: DegradedParts): Memor
     }
   };
   const list = source.list?.bind(source);
+  const current = source.current?.bind(source);
   return {
     name: source.name,
     owned: source.owned,
@@ -26,6 +27,9 @@ export function watchedSource(source: MemorySource, parts: DegradedParts): Memor
     add: (scope, memories, signal) => watch("memory_writes", () => source.add(scope, memories, signal)),
     delete: (scope, id, signal) => watch("memory_writes", () => source.delete(scope, id, signal)),
     deleteUser: (scope, signal) => watch("memory_writes", () => source.deleteUser(scope, signal)),
+    ...(current && {
+      current: (scope, ids, signal) => watch("memory_search", () => current(scope, ids, signal)),
+    }),
     ...(list && { list: (scope, signal) => watch("memory_search", () => list(scope, signal)) }),
     close: () => source.close(),
   };

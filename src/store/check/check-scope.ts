@@ -1,4 +1,4 @@
-import type { RenderedWords, StoredScope } from "../../core/index.js";
+import { type RenderedWords, type StoredScope, WITHDRAWN } from "../../core/index.js";
 
 /** Checks blocks, versions and index nodes against each other: every reference resolves, nothing is there twice. */
 export function* checkRows({ counters, bankedTokens, register, nodes }: StoredScope): Generator<string> {
@@ -10,13 +10,14 @@ export function* checkRows({ counters, bankedTokens, register, nodes }: StoredSc
     if (label >= counters.nextLabel) yield `block [${label}] has a label past the scope's counter`;
     if (digests.has(textDigest)) yield `block [${label}] has the same text as another block`;
     digests.add(textDigest);
-    if (supersededBy !== null && !labels.has(supersededBy))
+    if (supersededBy !== null && supersededBy !== WITHDRAWN && !labels.has(supersededBy))
       yield `block [${label}] is superseded by a block that is missing`;
   }
   const current = new Map<string, number>();
   const held = new Set<number>();
   for (const { memoryId, label, current: isCurrent, rendered } of register.versions) {
-    if (!labels.has(label)) yield `a memory version refers to block [${label}], which is missing`;
+    if (label !== WITHDRAWN && !labels.has(label))
+      yield `a memory version refers to block [${label}], which is missing`;
     else if (rendered !== undefined && !isWithin(rendered, lengths.get(label) ?? 0))
       yield `block [${label}] is shorter than its memory's own words`;
     held.add(label);

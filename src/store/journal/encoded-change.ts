@@ -1,4 +1,4 @@
-import type { MemoryId, ScopeChanges } from "../../core/index.js";
+import { type MemoryId, type ScopeChanges, WITHDRAWN } from "../../core/index.js";
 import type { ScopeDelta, StoredVersion } from "../api/store.js";
 import type { JournalChange, NewRecord } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
@@ -92,6 +92,6 @@ function newMemories({ register: { blocks, versions } }: ScopeChanges): Readonly
   for (const { memoryId } of versions) counts.set(memoryId, (counts.get(memoryId) ?? 0) + 1);
   const known = new Set<MemoryId>();
   for (const { memoryId, label } of versions)
-    if (counts.get(memoryId) !== 1 && !newLabels.has(label)) known.add(memoryId);
+    if (counts.get(memoryId) !== 1 && label !== WITHDRAWN && !newLabels.has(label)) known.add(memoryId);
   return new Set([...counts.keys()].filter((id) => !known.has(id)));
 }

@@ -4,6 +4,7 @@ import { isArrayOf, isEither, isInt, isInts, isListOf, isObjectOf, isOneOf, isTe
 const isAnnotation = isEither(
   isObjectOf({ kind: isOneOf("order", "location"), template: isText, labels: isInts }),
   isObjectOf({ kind: isOneOf("restored"), label: isInt, replaces: isInts }),
+  isObjectOf({ kind: isOneOf("withdrawn"), labels: isInts }),
 );
 
 /** A label; or a label, the labels that it replaces, and the configured markers that are escaped in its text. */

@@ -36,13 +36,21 @@ import {
 export type PackedBlock = readonly [number, string, number, number?];
 export const isBlocks = isListOf(named("a block", isArrayOf({ first: [isInt, isText, isNumber], optional: [isInt] })));
 
-/** Memory, label, whether it is current; where the text has more than the memory's own words: block template, start and length of them. */
-export type PackedVersion = readonly [string, number, 0 | 1] | readonly [string, number, 0 | 1, string, number, number];
-const versionStart = [isText, isInt, isOneOf(0, 1)];
+/**
+ * Memory, label, whether it is current (2: and a search found it); where the text has more than the memory's own words: block template, start and length of them; where
+ * it is known when the memory ceases to hold: that time.
+ */
+export type PackedVersion =
+  | readonly [string, number, 0 | 1 | 2, number?]
+  | readonly [string, number, 0 | 1 | 2, string, number, number, number?];
+const versionStart = [isText, isInt, isOneOf(0, 1, 2)];
 export const isVersions = isListOf(
   named(
     "a version of a memory",
-    isEither(isArrayOf({ first: versionStart }), isArrayOf({ first: [...versionStart, isText, isInt, isInt] })),
+    isEither(
+      isArrayOf({ first: versionStart, optional: [isNumber] }),
+      isArrayOf({ first: [...versionStart, isText, isInt, isInt], optional: [isNumber] }),
+    ),
   ),
 );
 
@@ -100,19 +108,23 @@ export function unpackBlock([label, text, tokens, supersededBy]: PackedBlock): S
   };
 }
 
-export function packVersion({ memoryId, label, current, rendered }: MemoryVersion): PackedVersion {
-  const isCurrent = current ? 1 : 0;
-  if (rendered === undefined) return [memoryId, label, isCurrent];
-  return [memoryId, label, isCurrent, rendered.template, rendered.start, rendered.length];
+export function packVersion({ memoryId, label, current, rendered, found, until }: MemoryVersion): PackedVersion {
+  const isCurrent = current ? (found === true ? 2 : 1) : 0;
+  const end: [number?] = until === undefined ? [] : [until];
+  if (rendered === undefined) return [memoryId, label, isCurrent, ...end];
+  return [memoryId, label, isCurrent, rendered.template, rendered.start, rendered.length, ...end];
 }
 
-export function unpackVersion([memoryId, label, current, template, start, length]: PackedVersion): MemoryVersion {
-  const isRendered = template !== undefined && start !== undefined && length !== undefined;
+export function unpackVersion(packed: PackedVersion): MemoryVersion {
+  const [memoryId, label, current, template, start, length, end] = packed;
+  const version = { memoryId: memoryId as MemoryId, label: label as Label, current: current !== 0 };
+  const isRendered = typeof template === "string" && start !== undefined && length !== undefined;
+  const until = isRendered ? end : (template as number | undefined);
   return {
-    memoryId: memoryId as MemoryId,
-    label: label as Label,
-    current: current === 1,
+    ...version,
+    ...(current === 2 ? { found: true } : {}),
     ...(isRendered ? { rendered: { template: template as Digest, start, length } } : {}),
+    ...(until === undefined ? {} : { until }),
   };
 }
 

@@ -71,6 +71,7 @@ export interface ComposeOptions {
   readonly retention?: RetentionName;
   readonly engine?: EngineModel;
   readonly depth?: Depth;
+  readonly ended?: ComposeInput["ended"];
   readonly toolMemories?: ToolMemories;
   readonly maxPromptTokens?: number;
   readonly acceptedTokens?: number;
@@ -142,6 +143,7 @@ export class UserScope {
       retention: options.retention ?? "keep",
       engine: options.engine ?? ENGINE_MODELS.gpu,
       depth: options.depth,
+      ended: options.ended,
       toolMemories: options.toolMemories,
       maxPromptTokens: options.maxPromptTokens,
       acceptedTokens: options.acceptedTokens,

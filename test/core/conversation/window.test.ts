@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findWindow, type Window } from "../../../src/core/conversation/window.js";
+import { findWindow, type Window, withCut } from "../../../src/core/conversation/window.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 
 const say = (text: string): ChatMessage => ({ role: "user", content: text });
@@ -16,10 +16,14 @@ function triedWindow(stored: readonly string[], sent: readonly string[]): Window
       if (!run.every((text, at) => sent[inFront + at] === text)) continue;
       const fresh = sent.length - inFront - length;
       if (length === stored.length) return { kind: "longer", inFront, fresh };
-      const cut = stored.length - length;
-      if (inFront <= cut && isAlike(inFront)) return { kind: "cut", fresh };
-      if (inFront === 1 && stored[cut - 1]?.endsWith(sent[0] ?? "?")) return { kind: "cut", fresh };
-      return isAlike(1) ? null : { kind: "summarised" };
+      if (inFront === 0) {
+        const cut = stored.slice(0, stored.length - length);
+        return sent.slice(length, -1).some((text) => cut.includes(text))
+          ? { kind: "summarised" }
+          : { kind: "cut", fresh };
+      }
+      if (!isAlike(1)) return { kind: "summarised" };
+      return inFront === 1 ? { kind: "pinned", fresh } : null;
     }
   }
   return null;
@@ -46,32 +50,48 @@ describe("a history that its client cut", () => {
     const stored = saying(["one", "two", "three"]);
     const parts: ChatMessage = { role: "user", content: [{ type: "text", text: "three" }] };
     expect(findWindow(stored, [parts, say("new")])).toEqual({ kind: "cut", fresh: 1 });
+    expect(withCut(stored, [parts, say("new")], { kind: "cut", fresh: 1 })).toEqual({
+      messages: [...stored.slice(0, 2), parts, say("new")],
+      added: 2,
+    });
   });
 
-  it("may pin its first message, or put a summary in place of what it cut", () => {
+  it("may have its first message pinned, or a summary in place of what it cut", () => {
     const stored = saying(["first", "one", "two", "three", "four"]);
-    expect(findWindow(stored, saying(["first", "three", "four", "new"]))).toEqual({ kind: "cut", fresh: 1 });
+    expect(findWindow(stored, saying(["first", "three", "four", "new"]))).toEqual({ kind: "pinned", fresh: 1 });
     expect(findWindow(stored, saying(["a summary", "three", "four", "new"]))).toEqual({ kind: "summarised" });
   });
 
-  it("may be cut inside a message", () => {
+  it("is cut between messages only: the end of one is another", () => {
     const stored = saying(["first", "a long message", "three"]);
-    expect(findWindow(stored, saying(["long message", "three", "new"]))).toEqual({ kind: "cut", fresh: 1 });
-    expect(findWindow(stored, saying(["", "three", "new"]))).toEqual({ kind: "summarised" });
+    for (const front of ["long message", "", "a long", "message a long"])
+      expect(findWindow(stored, saying([front, "three", "new"]))).toEqual({ kind: "summarised" });
+  });
+
+  it("has what was said in the order in which it was said", () => {
+    const stored = saying(["one", "two", "three"]);
+    expect(findWindow(stored, saying(["three", "two", "one", "new"]))).toEqual({ kind: "summarised" });
+    // Answers repeat.
+    const [answer, first] = [{ role: "assistant", content: "Done." }, say("first")];
+    const window = [...saying(["two", "three"]), answer, say("new")];
+    expect(findWindow([first, answer, ...saying(["two", "three"])], window)).toEqual({ kind: "cut", fresh: 2 });
   });
 
   it.each<readonly [string, ChatMessage]>([
     ["OpenAI", { role: "assistant", content: null, tool_calls: [{ id: "1", type: "function" }] }],
     ["Anthropic", { role: "assistant", content: [{ type: "tool_use", id: "1", name: "weather", input: {} }] }],
     ["the AI SDK", { role: "assistant", content: [{ type: "tool-call", toolCallId: "1", toolName: "t", input: {} }] }],
-  ])("may be cut of its tool calls and their results, as %s has them", (_api, call) => {
+  ])("may be pruned of its tool calls and their results, as %s has them", (_api, call) => {
     const result: ChatMessage = { role: "tool", tool_call_id: "1", content: "sunny" };
-    const stored = [say("weather?"), call, result, say("sunny!"), say("thanks")];
-    expect(findWindow(stored, saying(["weather?", "sunny!", "thanks", "new"]))).toEqual({ kind: "cut", fresh: 1 });
-    expect(findWindow(stored, saying(["sunny!", "thanks", "new"]))).toEqual({ kind: "cut", fresh: 1 });
-    const twice = [...stored, call, result, say("still sunny!")];
-    const said = ["weather?", "sunny!", "thanks", "still sunny!", "new"];
-    expect(findWindow(twice, saying(said))).toEqual({ kind: "cut", fresh: 1 });
+    const stored = [say("so?"), say("weather?"), call, result, say("sunny!"), say("thanks"), call, result];
+    expect(findWindow(stored, saying(["so?", "weather?", "sunny!", "thanks", "new"]))).toEqual({
+      kind: "pruned",
+      fresh: 1,
+    });
+    expect(findWindow(stored, saying(["weather?", "sunny!", "thanks", "new"]))).toEqual({ kind: "pruned", fresh: 1 });
+    expect(findWindow(stored, saying(["weather?", "sunny?", "thanks", "new"]))).toBeNull();
+    const other = { ...result, content: "rain" };
+    expect(findWindow(stored.slice(0, 4), [...stored.slice(0, 3), other, say("rain!"), say("new")])).toBeNull();
   });
 
   it("is none where a message in the middle is missing or changed", () => {

@@ -56,7 +56,17 @@ function expectComplete({ messages, memories, annotations }: Composition, reques
     const placed = memories.some(({ memoryId, label }) => memoryId === id && textOf.get(label) === canonical);
     expect(placed, `memory ${id} with "${text}" is accounted for`).toBe(true);
   }
-  expect(new Set(memories.map(({ memoryId }) => memoryId))).toEqual(new Set(requested.map(({ id }) => id)));
+  const asked = new Set(requested.map(({ id }) => id));
+  const corrections = memories.filter(({ memoryId }) => !asked.has(memoryId));
+  expect(
+    corrections.filter(({ replaces }) => replaces.length === 0),
+    "what was not asked for replaces a text of the prompt",
+  ).toEqual([]);
+  const there = new Set(memories.map(({ memoryId }) => memoryId));
+  expect(
+    [...asked].filter((id) => !there.has(id)),
+    "what was asked for is there",
+  ).toEqual([]);
   const fresh = memories.filter(({ placement }) => placement !== "earlier_turn").map(({ label }) => label as number);
   const injectsNow = fresh.length > 0 || annotations.length > 0;
   const last = injectsNow ? sections.at(-1) : undefined;

@@ -92,7 +92,7 @@ describe("POST /compose/batch", () => {
     const lines = await sendLines([
       requests[0],
       { query: "Whose?" },
-      { ...requests[1], memories: [{ id: "m", memory: 7 }] },
+      { ...requests[1], memories: 7 },
       { ...requests[2], priority: "high" },
       [],
       requests[3],
@@ -102,7 +102,7 @@ describe("POST /compose/batch", () => {
     );
     expect(problems).toEqual([
       [1, "user_id"],
-      [2, "memories[0].memory"],
+      [2, "memories"],
       [3, "priority"],
       [4, "body"],
     ]);

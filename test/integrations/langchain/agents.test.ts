@@ -77,6 +77,20 @@ describe("an agent with the middleware: prompts begin with those before, usage i
   );
 });
 
+describe("an agent whose model's thoughts end with a user's message", () => {
+  const trial = agentTrial();
+
+  it("has memories inside tools' results", async () => {
+    await converse(trial, "Qwen/Qwen3-8B", "tools");
+    const results = trial.engine.served.flatMap(({ asked }) =>
+      asked.prompt.filter((said) => /"role":"tool"/.test(said)),
+    );
+    expect(results.length).toBeGreaterThan(0);
+    expect(results.every((said) => said.includes("<memories>"))).toBe(true);
+    expect(brokenPrefixes(trial.engine.served)).toEqual([]);
+  });
+});
+
 describe("an agent whose structured answer is the call of a tool", () => {
   const trial = agentTrial();
 

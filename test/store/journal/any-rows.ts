@@ -50,8 +50,13 @@ const anyVersion: fc.Arbitrary<MemoryVersion> = fc
     label: anyLabel,
     current: fc.boolean(),
     rendered: fc.option(fc.record({ template: anyDigest, start: anyCount, length: anyCount }), { nil: undefined }),
+    until: fc.option(fc.integer({ min: 1, max: 4e12 }), { nil: undefined }),
   })
-  .map(({ rendered, ...version }) => (rendered === undefined ? version : { ...version, rendered }));
+  .map(({ rendered, until, ...version }) => ({
+    ...version,
+    ...(rendered === undefined ? {} : { rendered }),
+    ...(until === undefined ? {} : { until }),
+  }));
 
 const anyNode: fc.Arbitrary<IndexNode> = fc.record({
   id: anyNodeId,

@@ -1,0 +1,166 @@
+import { describe, expect, it } from "vitest";
+import { openRestMem0 } from "../../src/memory/rest-mem0.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
+import { columnsHolding, filesHolding } from "../http/routes/stored-rows.js";
+import { servedApp } from "../http/server/served-app.js";
+import { restMem0Server, type ServedMemory } from "../memory/rest-mem0-server.js";
+
+/*
+ * A memory that Mem0 updated or deleted in the middle of a conversation, and that no search finds again.
+ */
+
+const OLD = "Ada's dog is called Rex";
+const NEW = "Ada's dog is called Bo";
+const dog = { id: "dog", memory: OLD, user_id: "ada" };
+const tea = { id: "tea", memory: "Ada drinks green tea", user_id: "ada" };
+const TOKEN = "a token that Mem0 is told";
+
+describe("a memory that changes at its source during a conversation", () => {
+  const mem0 = restMem0Server();
+  const engine = openAiEngine();
+  const app = servedApp({
+    source: () => openRestMem0({ url: mem0.url }),
+    upstream: engine,
+    environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN },
+  });
+
+  const conversation = (id: string, door: "compose" | "chat" = "compose") => {
+    const said: object[] = [];
+    return async (content: string, more: object = {}) => {
+      said.push({ role: "user", content });
+      const prompt = door === "compose" ? await composed(id, said, more) : await sent(id, said, more);
+      said.push({ role: "assistant", content: `To ${content}` });
+      return { all: JSON.stringify(prompt), last: JSON.stringify(prompt.at(-1)) };
+    };
+  };
+  const composed = async (id: string, said: object[], more: object) =>
+    (await app.compose({ user_id: "ada", conversation_id: id, messages: [...said], ...more })).messages;
+  const sent = async (id: string, said: object[], more: object) => {
+    const memstem = { user_id: "ada", conversation_id: id, ...more };
+    expect((await app.send("POST", "/v1/chat/completions", { messages: [...said], memstem })).status).toBe(200);
+    return engine.requests.at(-1)?.body.messages ?? [];
+  };
+  const serve = (...memories: ServedMemory[]) => {
+    mem0.memories.clear();
+    for (const memory of memories) mem0.memories.set(memory.id, memory);
+  };
+  /** A conversation that was given both, of which searches find one from then on. */
+  const begun = async (id: string, door?: "compose" | "chat") => {
+    serve(dog, tea);
+    mem0.finds = null;
+    const say = conversation(id, door);
+    expect((await say("one")).all).toContain(OLD);
+    mem0.finds = ["tea"];
+    return say;
+  };
+
+  it.each(["compose", "chat"] as const)("is corrected once when it was updated: %s", async (door) => {
+    const say = await begun("c", door);
+    serve({ ...dog, memory: NEW }, tea);
+    const next = await say("two");
+    expect(next.last).toMatch(/\d+ \(replaces \[\d+\]\) Ada's dog is called Bo/);
+    expect((await say("three")).last).not.toContain(NEW);
+    serve({ ...dog, memory: `${NEW}, and he is two` }, tea);
+    expect((await say("four")).last).toMatch(/\(replaces (\[\d+\])+\) Ada's dog is called Bo, and he is two/);
+    serve(dog, tea);
+    expect((await say("five")).last).toMatch(/Current again: \[\d+\] \(replaces (\[\d+\])+\)\./);
+  });
+
+  it.each([
+    ["404", 404],
+    ["null", null],
+  ] as const)(
+    "leaves every prompt and every byte when it was deleted, which Mem0 says with %s",
+    async (_how, missing) => {
+      const say = await begun("c");
+      mem0.missing = missing;
+      serve(tea);
+      const next = await say("two");
+      expect(next.all).not.toContain(OLD);
+      expect(next.all).toContain(tea.memory);
+      expect((await say("three")).all).not.toContain(OLD);
+      expect([...columnsHolding(app.database, OLD), ...filesHolding(app.database, OLD)]).toEqual([]);
+      const other = { user_id: "ada", query: "Is Ada's dog called Rex?" };
+      mem0.isDown = true;
+      expect(JSON.stringify((await app.compose(other)).messages)).not.toContain(OLD);
+    },
+  );
+
+  it("is said to be no longer true when it expired, was archived or superseded there", async () => {
+    const ends: readonly (readonly [string, object, RegExp])[] = [
+      ["expired", { expiration_date: "2020-01-01" }, /No longer true: \[\d+\]/],
+      ["archived", { metadata: { lifecycle_state: "archived" } }, /No longer true: \[\d+\]/],
+      ["superseded", { lifecycle_state: "superseded", replaced_by: "new" }, /No longer true: \[\d+\]/],
+    ];
+    for (const [what, end, said] of ends) {
+      const say = await begun(what);
+      serve({ ...dog, ...end }, tea);
+      expect((await say("two")).last, what).toMatch(said);
+      expect((await say("three")).last, what).not.toMatch(said);
+    }
+  });
+
+  it("stays as it is where Mem0 does not say what became of it", async () => {
+    const silent: readonly (readonly [string, () => void])[] = [
+      ["it is there", () => serve(dog, tea)],
+      ["it is another user's", () => serve({ ...dog, user_id: "bob", memory: NEW }, tea)],
+      ["it is no memory", () => serve({ ...dog, memory: "" }, tea)],
+      ["there is no such route", () => Object.assign(mem0, { missing: "no route" })],
+      ["everything fails", () => Object.assign(mem0, { isDown: true })],
+    ];
+    for (const [what, happen] of silent) {
+      const say = await begun(what);
+      happen();
+      if (what === "there is no such route") serve(tea);
+      const { all, last } = await say("two");
+      expect(all, what).toContain(OLD);
+      expect(last, what).not.toMatch(/No longer|replaces|Bo/);
+      Object.assign(mem0, { missing: 404, isDown: false });
+    }
+  });
+
+  it("is not asked for where the caller brought it: Mem0 need not know it", async () => {
+    serve(tea);
+    const say = conversation("c");
+    await say("one", { memories: [dog] });
+    const { all } = await say("two");
+    expect(all).toContain(OLD);
+    expect((await say("three")).all).toContain(OLD);
+    expect(mem0.requests.filter(({ path }) => path === "/memories/dog")).toEqual([]);
+  });
+
+  it("is not asked for again where a search just found it; of many, so many a prompt, all in turn", async () => {
+    const many = Array.from({ length: 40 }, (_, n) => ({ id: `m-${n}`, memory: `Fact ${n} is this.`, user_id: "ada" }));
+    serve(...many);
+    const say = conversation("c");
+    await say("one", { top_k: 40 });
+    expect(mem0.requests.filter(({ method }) => method === "GET")).toHaveLength(0);
+    mem0.finds = [];
+    for (const turn of ["two", "three", "four"]) {
+      mem0.requests.length = 0;
+      await say(turn);
+      expect(mem0.requests.filter(({ method }) => method === "GET").length).toBeLessThanOrEqual(16);
+    }
+    serve(...many.slice(1));
+    const texts = [];
+    for (const turn of ["five", "six", "seven"]) texts.push((await say(turn)).all.includes(many[0]?.memory ?? ""));
+    expect(texts.at(-1)).toBe(false);
+  });
+
+  it("is corrected by what the webhook brings, although no search finds it", async () => {
+    const say = conversation("c");
+    await say("one", { memories: [dog, tea] });
+    const event = { event_details: { id: "dog", event: "UPDATE", data: { memory: NEW } } };
+    expect((await app.send("POST", `/webhooks/mem0?token=${encodeURIComponent(TOKEN)}`, event)).status).toBe(204);
+    expect((await say("two", { memories: [tea] })).last).toContain(`(replaces [1]) ${NEW}`);
+  });
+
+  it("is corrected by what another conversation found", async () => {
+    const say = await begun("c");
+    serve({ ...dog, memory: NEW }, tea);
+    mem0.finds = null;
+    await conversation("other")("one");
+    mem0.finds = ["tea"];
+    expect((await say("two")).last).toMatch(/\(replaces \[\d+\]\) Ada's dog is called Bo/);
+  });
+});

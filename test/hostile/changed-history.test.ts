@@ -1,0 +1,413 @@
+/*
+ * Attacked: that what a client sends now is what is sent. A client may redact, shorten, sign again, move or take out what it said before.
+ * Broke: with the default `history`, a first message whose text was the end of the stored one, or whose image alone had changed, was taken for
+ * the stored one that its client had cut, and the stored one was sent; what was missing behind a first message, or was a tool's, was put back.
+ * Held: whole messages that a client cuts at the front are put back, and nothing else.
+ */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { ChatMessage } from "../../src/core/index.js";
+import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
+import { itemsOf } from "../../src/engines/responses/responses-items.js";
+import { createMemstem } from "../../src/index.js";
+import { answeringSource } from "../http/routes/answering-source.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
+import { answersResponses } from "../http/routes/responses-engine.js";
+import { servedApp } from "../http/server/served-app.js";
+
+type Messages = readonly ChatMessage[];
+
+const user = (content: ChatMessage["content"], more: object = {}): ChatMessage => ({ role: "user", content, ...more });
+const says = (content: string, more: object = {}): ChatMessage => ({ role: "assistant", content, ...more });
+const text = (of: string, more: object = {}) => ({ type: "text", text: of, ...more });
+const image = (url: string) => ({ type: "image_url", image_url: { url } });
+const calls = (city: string): ChatMessage => ({
+  role: "assistant",
+  content: null,
+  tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: JSON.stringify({ city }) } }],
+});
+const result = (content: string): ChatMessage => ({ role: "tool", tool_call_id: "call_1", content });
+const png = (bytes: string) => `data:image/png;base64,${Buffer.from(bytes).toString("base64")}`;
+const ANSWER = "It is in the drawer, as it was all year.";
+
+/** What is said in a conversation; a request ends with each of the user's messages, and with the tool's result. */
+function spoken(): ChatMessage[] {
+  return [
+    { role: "system", content: "Be kind." },
+    user("Where is my umbrella?"),
+    calls("Turin"),
+    result("Rain until the evening."),
+    says("Take it with you."),
+    user("And my scarf?"),
+    says(ANSWER),
+    user("And the gloves?"),
+    says("With the scarf."),
+    user("And now?"),
+  ];
+}
+const ENDS = [2, 4, 6, 8, 10];
+/** Requests that have the old form; those from here on have the new one. */
+const OLD_REQUESTS = 3;
+
+/** A change that a client makes to what it said: the message before and from then on; null: it is gone. */
+interface Change {
+  readonly at: number;
+  readonly old: ChatMessage;
+  readonly now: ChatMessage | null;
+}
+
+/** In what was said before stands OLD (in an image, its base64), and in what is said now none. */
+const CHANGES: Record<string, Change> = {
+  "cuts the front of its first message": {
+    at: 1,
+    old: user("My card is OLD-1. Where is my umbrella?"),
+    now: user("Where is my umbrella?"),
+  },
+  "cuts the front of its first message, which has parts": {
+    at: 1,
+    old: user([text("My card is OLD-1."), text("Where is my umbrella?")]),
+    now: user([text("Where is my umbrella?")]),
+  },
+  "cuts the middle of its first message": {
+    at: 1,
+    old: user("Where is OLD my umbrella?"),
+    now: user("Where is my umbrella?"),
+  },
+  "cuts the end of its first message": {
+    at: 1,
+    old: user("Where is my umbrella? OLD"),
+    now: user("Where is my umbrella?"),
+  },
+  "signs its image again": {
+    at: 1,
+    old: user([text("What is it?"), image("https://cdn.test/a.png?sig=OLD")]),
+    now: user([text("What is it?"), image("https://cdn.test/a.png?sig=new")]),
+  },
+  "sends other bytes of an image with the same text": {
+    at: 1,
+    old: user([text("What is it?"), image(png("OLD"))]),
+    now: user([text("What is it?"), image(png("new"))]),
+  },
+  "takes an image out": {
+    at: 1,
+    old: user([image("https://cdn.test/OLD.png"), text("What is it?")]),
+    now: user([text("What is it?")]),
+  },
+  "sends another file": {
+    at: 1,
+    old: user([
+      text("Read it."),
+      { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,OLD=" } },
+    ]),
+    now: user([
+      text("Read it."),
+      { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,bmV3" } },
+    ]),
+  },
+  "has another name": { at: 1, old: user("Where?", { name: "OLD" }), now: user("Where?", { name: "ada" }) },
+  "has another system prompt": {
+    at: 0,
+    old: { role: "system", content: "OLD Be kind." },
+    now: { role: "system", content: "Be kind." },
+  },
+  "has no system prompt any more": { at: 0, old: { role: "system", content: "OLD" }, now: null },
+  "changes a tool call's arguments": { at: 2, old: calls("OLD"), now: calls("Turin") },
+  "shortens a tool's result from its front": {
+    at: 3,
+    old: result("OLD. Rain until the evening."),
+    now: result("Rain until the evening."),
+  },
+  "cuts the front of an answer": { at: 4, old: says("OLD. Take it with you."), now: says("Take it with you.") },
+  "takes an answer out": { at: 4, old: says("OLD"), now: null },
+};
+
+/** Only chat completions have these. */
+const CHANGES_OF_CHATS: Record<string, Change> = {
+  "sends another recording": {
+    at: 1,
+    old: user([text("Hear."), { type: "input_audio", input_audio: { data: "OLD=", format: "wav" } }]),
+    now: user([text("Hear."), { type: "input_audio", input_audio: { data: "bmV3", format: "wav" } }]),
+  },
+  "changes a field that nobody knows": {
+    at: 1,
+    old: user("Where?", { x_of: "OLD" }),
+    now: user("Where?", { x_of: "new" }),
+  },
+  "changes what an answer thought": {
+    at: 4,
+    old: says("Take it.", { reasoning_content: "OLD" }),
+    now: says("Take it.", { reasoning_content: "new" }),
+  },
+  "takes a mark off": {
+    at: 1,
+    old: user([text("Where?", { cache_control: { type: "ephemeral", ttl: "OLD" } })]),
+    now: user([text("Where?")]),
+  },
+};
+
+const OLD = new RegExp(`OLD|${Buffer.from("OLD").toString("base64")}`);
+
+/** The histories that a client sends one after the other. */
+function* requestsOf({ at, old, now }: Change): Generator<Messages> {
+  for (const [turn, end] of ENDS.entries()) {
+    const said = spoken().slice(0, end);
+    const isOld = turn < OLD_REQUESTS;
+    yield said.flatMap((message, n) => (n === at ? ((isOld ? old : now) ?? []) : [message]));
+  }
+}
+
+/** The prompt less what memstem put in. */
+function bare(prompt: Messages): Messages {
+  const section = /<memories>\n.*?\n<\/memories>(?:\n\n)?/s;
+  return prompt.flatMap((message) => {
+    const { content } = message;
+    if (typeof content === "string") {
+      const rest = content.replace(section, "");
+      return rest === "" && content !== "" ? [] : [{ ...message, content: rest }];
+    }
+    if (!Array.isArray(content)) return [message];
+    const parts = content.filter((part) => typeof part["text"] !== "string" || !section.test(part["text"]));
+    return parts.length === 0 ? [] : [{ ...message, content: parts }];
+  });
+}
+
+const engine = openAiEngine();
+const source = answeringSource([]);
+const app = servedApp({ source: () => source, upstream: engine });
+
+const post = async (path: string, body: object, conversation: string) => {
+  const response = await fetch(app.base + path, {
+    method: "POST",
+    headers: {
+      connection: "close",
+      "content-type": "application/json",
+      "x-memstem-user": "ada",
+      "x-memstem-conversation": conversation,
+    },
+    body: JSON.stringify(body),
+  });
+  const answered = await response.text();
+  expect(response.status, answered).toBe(200);
+  return engine.requests.at(-1)?.raw ?? "";
+};
+
+/** A client's request, and what reaches the engine of it. */
+type Send = (messages: Messages, conversation: string, stream: boolean) => Promise<string>;
+
+const DOORS: Record<string, Send> = {
+  "chat completions": async (messages, conversation, stream) => {
+    const raw = await post("/v1/chat/completions", { model: "m", messages, stream }, conversation);
+    expect(bare(engine.requests.at(-1)?.body.messages ?? []), conversation).toEqual(messages);
+    return raw;
+  },
+  messages: (messages, conversation, stream) =>
+    post("/v1/messages", { model: "m", ...toAnthropicMessages({ messages }), stream }, conversation),
+  responses: (messages, conversation, stream) =>
+    post("/v1/responses", { model: "m", input: itemsOf(messages), store: false, stream }, conversation),
+  "/compose": async (messages, conversation) =>
+    JSON.stringify((await app.compose({ user_id: "ada", conversation_id: conversation, messages })).messages),
+  "/compose, where what a client cuts is put back whatever it costs": async (messages, conversation) => {
+    const asked = { user_id: "ada", conversation_id: conversation, history: "extended", messages };
+    return JSON.stringify((await app.compose(asked)).messages);
+  },
+};
+
+/** Everything after the change that has the old form, or that lacks the newest question. */
+async function faultsOf(what: string, change: Change, send: Send): Promise<string[]> {
+  const faults: string[] = [];
+  let request = 0;
+  for (const messages of requestsOf(change)) {
+    source.found = [0, 1, 2].map((n) => `Ada has thing ${request}.${n} in the hall.`);
+    const sent = await send(messages, what, request % 2 === 1);
+    const asked = JSON.stringify(messages.at(-1)?.content).slice(1, -1);
+    if (request >= OLD_REQUESTS && (OLD.test(sent) || !sent.includes(asked)))
+      faults.push(`${what}, request ${request}: ${sent.slice(0, 400)}`);
+    request++;
+  }
+  return faults;
+}
+
+describe("a client that changed what it said", () => {
+  it.each(Object.entries(DOORS))("has what it sends now: %s", async (door, send) => {
+    if (door === "responses") engine.behave(answersResponses());
+    const isChat = door === "chat completions" || door.startsWith("/compose");
+    const faults = [];
+    for (const [what, change] of Object.entries(isChat ? { ...CHANGES, ...CHANGES_OF_CHATS } : CHANGES))
+      faults.push(...(await faultsOf(what, change, send)));
+    expect(faults).toEqual([]);
+  });
+});
+
+describe("a library's client", () => {
+  let memstem: ReturnType<typeof createMemstem>;
+  beforeEach(() => {
+    memstem = createMemstem({ dataDir: app.dataDir, source: { kind: "none" } });
+  });
+  afterEach(() => memstem.close());
+
+  it("that changes its own objects has what they are now", async () => {
+    const first = { role: "user", content: "My card is OLD-1. Where is it?" };
+    const parts = [
+      { type: "text", text: "Look." },
+      { type: "image_url", image_url: { url: "https://cdn.test/OLD" } },
+    ];
+    const messages: ChatMessage[] = [first, says("There."), { role: "user", content: parts }];
+    const composed = () =>
+      memstem.compose({ userId: "ada", conversationId: "own", messages, memories: [{ id: "a", memory: "Ada rows." }] });
+    await composed();
+    first.content = "Where is it?";
+    (parts[1] as { image_url: { url: string } }).image_url.url = "https://cdn.test/new";
+    messages.push(says("A boat."), user("And now?"));
+    const { messages: next } = await composed();
+    expect(JSON.stringify(next)).not.toContain("OLD");
+    messages.push(says("Row."), user("And then?"));
+    expect(JSON.stringify((await composed()).messages)).not.toContain("OLD");
+  });
+});
+
+describe("a client with a window", () => {
+  const send = (messages: Messages, history = "extended") =>
+    app.compose({ user_id: "ada", conversation_id: `with ${history}`, history, memories: [], messages });
+  const said = Array.from({ length: 12 }, (_, n) =>
+    n % 2 === 0 ? user(`Question ${n} of many, and a long one?`) : says(`Answer ${n}, which is as long.`),
+  );
+  const begin = async (history?: string) => {
+    for (const end of [1, 3, 5, 7]) await send(said.slice(Math.max(0, end - 5), end), history);
+  };
+
+  it("has before it what it cut, and its own messages as it sends them now", async () => {
+    await begin();
+    const window = said.slice(4, 9).map((message) => ({ ...message, id: `msg-${String(message.content).length}` }));
+    const { messages } = await send(window);
+    expect(messages).toEqual([...said.slice(0, 4), ...window]);
+  });
+
+  const cuts: Record<string, Messages> = {
+    "cut inside a message": [says("which is as long."), ...said.slice(4, 9)],
+    "with an earlier form of one changed": [...said.slice(2, 4), user("Question 4?"), ...said.slice(5, 9)],
+    "whose messages are in another order": [said[6], said[5], said[2], said[7], said[8]] as Messages,
+    "behind a first exchange": [...said.slice(0, 2), ...said.slice(4, 9)],
+    "without one in the middle": [...said.slice(2, 5), ...said.slice(6, 9)],
+  };
+  it.each(Object.entries(cuts))("that it %s is sent as it is", async (_what, window) => {
+    await begin();
+    expect((await send(window)).messages).toEqual(window);
+  });
+
+  it("has what it leaves out behind its first message only where it wants all that is put back", async () => {
+    const pinned = [said[0] as ChatMessage, ...said.slice(5, 9)];
+    await begin("auto");
+    expect((await send(pinned, "auto")).messages).toEqual(pinned);
+    await begin();
+    expect((await send(pinned)).messages).toEqual(said.slice(0, 9));
+  });
+
+  it("has no tool's call or result that it leaves out", async () => {
+    const turn = [user("Rain?"), calls("Turin"), result("No."), says("It is dry."), user("Thanks. And the umbrella?")];
+    await send(turn.slice(0, 3), "auto");
+    await send(turn, "auto");
+    const bared = [turn[0], turn[3], turn[4], says(ANSWER), user("So?")] as Messages;
+    expect((await send(bared, "auto")).messages).toEqual(bared);
+  });
+
+  it("has no marks that it set on what it cut", async () => {
+    const marked = (message: ChatMessage) =>
+      user([text(String(message.content), { cache_control: { type: "ephemeral" } })]);
+    for (const end of [1, 3, 5, 7, 9, 11]) {
+      const window = said
+        .slice(Math.max(0, end - 3), end)
+        .map((message) => (message.role === "user" ? marked(message) : message));
+      const { messages } = await send(window);
+      expect(JSON.stringify(messages).split("cache_control").length - 1).toBe(Math.min(2, (end + 1) / 2));
+    }
+  });
+});
+
+describe("a client whose history is stored", () => {
+  it("has no marks on what it does not send again", async () => {
+    for (let turn = 0; turn < 6; turn++) {
+      const question = user([text(`Question ${turn}?`, { cache_control: { type: "ephemeral" } })]);
+      const messages = turn === 0 ? [question] : [says(`Answer ${turn}.`), question];
+      const body = { user_id: "ada", conversation_id: "s", history: "stored", memories: [], messages };
+      const { messages: sent } = await app.compose(body);
+      expect(sent).toHaveLength(2 * turn + 1);
+      expect(JSON.stringify(sent).split("cache_control")).toHaveLength(2);
+    }
+  });
+});
+
+describe("what was recorded of a message that its client changed since", () => {
+  const kept = answeringSource([]);
+  const recorded = servedApp({
+    source: () => kept,
+    upstream: engine,
+    environment: { MEMSTEM_WRITE_BACK: "on", MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: "http://127.0.0.1:1" },
+  });
+  beforeEach(() => {
+    kept.added.length = 0;
+  });
+  const ask = async (messages: Messages, conversation = "c", more: object = {}) => {
+    kept.found = kept.added.map((memory) => memory.text);
+    const count = kept.added.length;
+    const response = await fetch(`${recorded.base}/v1/chat/completions`, {
+      method: "POST",
+      headers: { connection: "close", "content-type": "application/json" },
+      body: JSON.stringify({ model: "m", user: "ada", messages, memstem: { conversation_id: conversation, ...more } }),
+    });
+    expect(response.status, await response.text()).toBe(200);
+    await vi.waitFor(() => expect(kept.added).toHaveLength(count + 1));
+    return {
+      sent: engine.requests.at(-1)?.raw ?? "",
+      warnings: response.headers.get("x-memstem-warnings")?.split(",") ?? [],
+    };
+  };
+  const answered = says("Indeed.");
+  const card = user("My card is OLD-1. Is it new?");
+
+  const redactions: Record<string, [Messages, Messages]> = {
+    "the front of a question": [[card], [user("Is it new?"), answered]],
+    "all of a question": [[card], [user("[redacted]"), answered]],
+    "a later question": [
+      [user("Hello?"), says("Hello."), card],
+      [user("Hello?"), says("Hello."), user("Is it?"), answered],
+    ],
+    "a question and its answer": [
+      [user("Hello?"), says("Hello."), card],
+      [user("Hello?"), says("Hello."), user("?"), says("!")],
+    ],
+    "an exchange": [
+      [user("Hello?"), says("Hello."), card],
+      [user("Hello?"), says("Hello.")],
+    ],
+  };
+  it.each(Object.entries(redactions))("does not bring the old form of %s back", async (_what, [before, after]) => {
+    await ask(before);
+    await ask([...before, answered, user("And so?")]);
+    const history: ChatMessage[] = [...after];
+    for (let turn = 0; turn < 3; turn++) {
+      history.push(user(`Turn ${turn}?`));
+      const { sent, warnings } = await ask(history);
+      expect(sent).not.toContain("OLD");
+      expect(warnings).toContain("memory_replaced");
+      history.push(answered);
+    }
+  });
+
+  it("does not bring the old form of an answer back", async () => {
+    engine.answers.push("It is OLD.");
+    await ask([user("Is it new?")]);
+    await ask([user("Is it new?"), says("It is OLD."), user("So?")]);
+    expect((await ask([user("Is it new?"), says("It is."), user("So?")])).sent).not.toContain("OLD");
+  });
+
+  it("is given in other conversations, and where a window cut the message", async () => {
+    await ask([card]);
+    expect((await ask([user("What do you know?")], "another")).sent).toContain("OLD-1");
+    const said = [card, answered];
+    for (let turn = 0; turn < 3; turn++) {
+      said.push(user(`Turn ${turn}?`));
+      const { sent } = await ask(said.slice(-3), "c", { history: "exact" });
+      expect(sent.split("OLD-1")).toHaveLength(2);
+      said.push(answered);
+    }
+  });
+});

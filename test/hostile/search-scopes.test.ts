@@ -1,0 +1,159 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { openRestMem0 } from "../../src/memory/rest-mem0.js";
+import { openAiEngine } from "../http/routes/openai-engine.js";
+import { problemOf, servedApp } from "../http/server/served-app.js";
+import { restMem0Server } from "../memory/rest-mem0-server.js";
+
+/*
+ * Mem0's scopes and filters: what a search may be narrowed by, and what it never crosses.
+ */
+
+const general = { id: "general", memory: "Ada drinks green tea", user_id: "ada" };
+const ofTrip = { id: "trip", memory: "Ada packs a tent", user_id: "ada", run_id: "trip" };
+const ofWork = { id: "work", memory: "Ada files a report", user_id: "ada", runId: "work" };
+const ofApp = { id: "app", memory: "Ada plays chess", user_id: "ada", app_id: "games" };
+const ofBob = { id: "bob", memory: "Bob hides a key", user_id: "bob", run_id: "trip" };
+const expired = { id: "expired", memory: "Ada is on leave", user_id: "ada", expiration_date: "2026-02-01" };
+const ALL = [general, ofTrip, ofWork, ofApp, ofBob, expired];
+const filters = {
+  topic: "food",
+  year: { gte: 2025, lt: 2027 },
+  OR: [{ mood: { in: ["glad", "sad"] } }, { mood: "*" }],
+};
+
+/** What a search is asked for, the filters that Mem0 gets, and what is found. */
+const NARROWED: readonly (readonly [string, { show_expired?: boolean; [field: string]: unknown }, object, string[]])[] =
+  [
+    ["without a run finds none of any run's", {}, { user_id: "ada" }, ["general", "app"]],
+    [
+      "of a run finds none of another's",
+      { run_id: "trip" },
+      { user_id: "ada", run_id: "trip" },
+      ["general", "trip", "app"],
+    ],
+    ["of any run", { run_id: "*" }, { user_id: "ada", run_id: "*" }, ["general", "trip", "work", "app"]],
+    ["of an application", { app_id: "games" }, { user_id: "ada", app_id: "games" }, ["general", "app"]],
+    ["of another application", { app_id: "maps" }, { user_id: "ada", app_id: "maps" }, ["general"]],
+    ["of an agent", { agent_id: "coach" }, { user_id: "ada", agent_id: "coach" }, ["general", "app"]],
+    ["with conditions", { filters }, { user_id: "ada", ...filters }, ["general", "app"]],
+    ["with none", { filters: {}, run_id: null, show_expired: false }, { user_id: "ada" }, ["general", "app"]],
+    ["of what has expired, too", { show_expired: true }, { user_id: "ada" }, ["general", "app", "expired"]],
+  ];
+
+/** What narrows no search, and the field that is named. */
+const REFUSED: readonly (readonly [string, object, string])[] = [
+  ["another user in a filter", { filters: { user_id: "bob" } }, "filters"],
+  ["another user within OR", { filters: { OR: [{ topic: "food" }, { user_id: "bob" }] } }, "filters"],
+  ["another agent within NOT within AND", { filters: { AND: [{ NOT: [{ agentId: "x" }] }] } }, "filters"],
+  ["a run in a filter", { filters: { run_id: "trip" } }, "filters"],
+  ["a filter that is a list", { filters: [] }, "filters"],
+  ["a filter that is a text", { filters: "topic" }, "filters"],
+  ["an unknown operator", { filters: { year: { $gt: 1 } } }, "filters"],
+  ["a condition that is an object of objects", { filters: { year: { gte: { $ne: 1 } } } }, "filters"],
+  ["OR of one filter that is no list", { filters: { OR: { topic: "food" } } }, "filters"],
+  ["NUL in a condition", { filters: { topic: "\0" } }, "filters"],
+  ["half of a surrogate pair in a name", { filters: { "\ud800": 1 } }, "filters"],
+  ["too many conditions", { filters: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [n, n])) }, "filters"],
+  [
+    "conditions that are nested too deep",
+    { filters: { OR: [{ OR: [{ OR: [{ OR: [{ OR: [{ a: 1 }] }] }] }] }] } },
+    "filters",
+  ],
+  ["an empty run", { run_id: "" }, "run_id"],
+  ["a run that is a number", { run_id: 7 }, "run_id"],
+  ["NUL in an application", { app_id: "a\0" }, "app_id"],
+  ["a switch that is a text", { show_expired: "yes" }, "show_expired"],
+];
+
+describe("a search", () => {
+  const mem0 = restMem0Server();
+  const engine = openAiEngine();
+  const app = servedApp({ source: () => openRestMem0({ url: mem0.url }), upstream: engine });
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2026-03-01T12:00:00Z") });
+    for (const memory of ALL) mem0.memories.set(memory.id, memory);
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const searches = () => mem0.requests.filter(({ path }) => path === "/search").map(({ body }) => body);
+  const compose = (more: object) => app.compose({ user_id: "ada", query: "What?", ...more });
+
+  it("finds what it is asked for, and nothing of another user, agent, run or application", async () => {
+    for (const [what, asked, sent, found] of NARROWED) {
+      mem0.requests.length = 0;
+      const { blocks } = await compose(asked);
+      expect(searches()[0]?.["filters"], what).toEqual(sent);
+      expect(searches()[0]?.["show_expired"], what).toBe(asked.show_expired === true ? true : undefined);
+      expect(blocks.map(({ memory_id }) => memory_id).sort(), what).toEqual([...found].sort());
+    }
+  });
+
+  it("asks for more where memories of runs took the place of the others, once", async () => {
+    const runs = Array.from({ length: 8 }, (_, n) => ({ ...ofTrip, id: `trip-${n}`, memory: `Trip ${n} went well.` }));
+    mem0.memories.clear();
+    for (const memory of [...runs, general, ofApp]) mem0.memories.set(memory.id, memory);
+    const { blocks } = await compose({ top_k: 3 });
+    expect(blocks.map(({ memory_id }) => memory_id).sort()).toEqual(["app", "general"]);
+    expect(searches().map(({ top_k }) => top_k)).toEqual([3, 12]);
+    await compose({ top_k: 20 });
+    expect(searches()).toHaveLength(3);
+  });
+
+  it("is narrowed from every door", async () => {
+    const asked = { run_id: "trip", filters: { topic: "food" }, show_expired: true };
+    await app.send("POST", "/compose/batch", { requests: [{ user_id: "ada", query: "What?", ...asked }] });
+    const messages = [{ role: "user", content: "What?" }];
+    const chats: readonly (readonly [string, object])[] = [
+      ["/v1/chat/completions", { messages }],
+      ["/v1/messages", { messages, max_tokens: 9 }],
+      ["/v1/responses", { input: "What?" }],
+    ];
+    for (const [path, body] of chats)
+      await app.send("POST", path, { model: "m", ...body, memstem: { user_id: "ada", ...asked } });
+    expect(searches()).toHaveLength(4);
+    for (const body of searches())
+      expect(body).toMatchObject({
+        filters: { user_id: "ada", run_id: "trip", topic: "food" },
+        show_expired: true,
+      });
+  });
+
+  it("is refused where it is narrowed by what is no filter", async () => {
+    for (const [what, asked, field] of REFUSED) {
+      const problem = problemOf(await app.send("POST", "/compose", { user_id: "ada", query: "What?", ...asked }));
+      expect([problem.status, problem.errors?.[0]?.field], what).toEqual([422, field]);
+      const chat = { messages: [{ role: "user", content: "What?" }], memstem: { user_id: "ada", ...asked } };
+      expect((await app.send("POST", "/v1/chat/completions", chat)).status, what).toBe(422);
+    }
+    expect(searches()).toEqual([]);
+  });
+});
+
+describe("searches as they are configured", () => {
+  const mem0 = restMem0Server();
+  const app = servedApp({
+    source: () => openRestMem0({ url: mem0.url }),
+    environment: {
+      MEMSTEM_MEM0_APP_ID: "games",
+      MEMSTEM_MEM0_FILTERS: '{"topic":"food"}',
+      MEMSTEM_MEM0_SHOW_EXPIRED: "on",
+    },
+  });
+  const sent = async (asked: object) => {
+    await app.compose({ user_id: "ada", query: "What?", ...asked });
+    return mem0.requests.at(-1)?.body;
+  };
+
+  it("give way to what a request says, and their conditions apply beside its own", async () => {
+    expect(await sent({})).toMatchObject({
+      filters: { user_id: "ada", app_id: "games", topic: "food" },
+      show_expired: true,
+    });
+    expect(await sent({ app_id: "maps", filters: { year: 2026 }, show_expired: false })).toEqual({
+      query: "What?",
+      top_k: 20,
+      filters: { user_id: "ada", app_id: "maps", AND: [{ topic: "food" }, { year: 2026 }] },
+    });
+  });
+});

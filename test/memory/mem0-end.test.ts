@@ -1,0 +1,59 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ENDED } from "../../src/core/index.js";
+import { mem0End } from "../../src/memory/mem0-end.js";
+
+const at = (time: string) => ({ until: Date.parse(time) });
+
+describe("mem0End", () => {
+  it.each([
+    ["a state, in the platform's spelling", { lifecycle_state: "superseded" }, { until: ENDED }],
+    ["in its SDK's", { lifecycleState: "ARCHIVED" }, { until: ENDED }],
+    ["in metadata", { metadata: { lifecycle_state: "deleted" } }, { until: ENDED }],
+    ["OpenMemory's", { state: "paused" }, { until: ENDED }],
+    ["what took its place", { replaced_by: "b" }, { until: ENDED, replacedBy: "b" }],
+    ["the last of several", { supersededBy: ["b", "c"] }, { until: ENDED, replacedBy: "c" }],
+    ["an object", { replaced_by: { id: "b" } }, { until: ENDED }],
+    ["a deletion", { event: "DELETE" }, { until: ENDED }],
+    ["SQLite's truth", { is_deleted: 1 }, { until: ENDED }],
+    ["the last day, over in UTC", { expiration_date: "2026-03-01" }, at("2026-03-02T00:00:00Z")],
+    ["beside a time, too", { expirationDate: "2026-03-01T12:00:00+02:00" }, at("2026-03-02T00:00:00Z")],
+    ["as mem0ai/oss gives it", { metadata: { expiration_date: "2026-03-01" } }, at("2026-03-02T00:00:00Z")],
+    ["an instant", { valid_until: "2026-03-01T12:00:00+02:00" }, at("2026-03-01T10:00:00Z")],
+    ["the first day after", { invalid_at: "2026-03-01" }, at("2026-03-01T00:00:00Z")],
+    ["seconds", { valid_until: 1_772_000_000 }, { until: 1_772_000_000_000 }],
+    ["the earliest", { expiration_date: "2026-03-01", valid_until: "2026-02-01" }, at("2026-02-02T00:00:00Z")],
+    ["a day before 1970", { expiration_date: "1969-01-01" }, { until: 1 }],
+  ])("reads %s", (_what, item, end) => {
+    expect(mem0End(item)).toEqual(end);
+  });
+
+  it.each([
+    {},
+    { lifecycle_state: "active", state: "active", event: "ADD", is_deleted: 0, replaced_by: null, superseded_by: "" },
+    { replaced_by: [], expiration_date: null, valid_until: "" },
+    { expiration_date: "soon", valid_until: "2026-02-30", invalid_at: {}, is_deleted: "no" },
+    { metadata: { state: "archived", event: "DELETE", valid_until: "2001-01-01" } },
+    { metadata: "deleted" },
+  ])("says nothing of %j", (item) => {
+    expect(mem0End(item)).toBeUndefined();
+  });
+
+  it("never throws", () => {
+    const names = [
+      "lifecycle_state",
+      "replaced_by",
+      "expiration_date",
+      "valid_until",
+      "is_deleted",
+      "metadata",
+      "state",
+    ];
+    fc.assert(
+      fc.property(fc.dictionary(fc.constantFrom(...names), fc.jsonValue()), (item) => {
+        const end = mem0End(item);
+        if (end !== undefined) expect(Number.isFinite(end.until)).toBe(true);
+      }),
+    );
+  });
+});
