@@ -4,9 +4,11 @@ import { describe, expect, it } from "vitest";
 import {
   composeTimeoutOf,
   engineFamilyOf,
+  engineModelOf,
   keyLimitsOf,
   readSettings,
   residencyOf,
+  sharedCacheOf,
   sourceOf,
 } from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
@@ -38,9 +40,26 @@ describe("the settings", () => {
       blockTokens: 32,
       minimumPrefixTokens: 64,
     };
-    expect(readSettings({}).engineModel).toEqual(ENGINE_MODELS.gpu);
-    expect(readSettings({ MEMSTEM_COST: "hosted" }).engineModel).toEqual(ENGINE_MODELS.hosted);
-    expect(readSettings({ MEMSTEM_COST: JSON.stringify(own) }).engineModel).toEqual(own);
+    const of = (environment: Record<string, string>) => engineModelOf(readSettings(environment));
+    expect(of({ MEMSTEM_COST: "hosted" })).toEqual(ENGINE_MODELS.hosted);
+    expect(of({ MEMSTEM_COST: JSON.stringify(own) })).toEqual(own);
+    // By the family, where nobody says it: time, or a bill.
+    expect(of({})).toEqual(ENGINE_MODELS.gpu);
+    expect(of({ MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: "m.gguf" })).toEqual(ENGINE_MODELS.cpu);
+    expect(of({ MEMSTEM_ENGINE_FAMILY: "openai" })).toEqual(ENGINE_MODELS.hosted);
+    const anthropic = { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_UPSTREAM_URL: "https://api.anthropic.com/v1" };
+    expect(of(anthropic)).toEqual(ENGINE_MODELS["hosted-writes"]);
+    expect(of({ ...anthropic, MEMSTEM_COST: "gpu" })).toEqual(ENGINE_MODELS.gpu);
+  });
+
+  it.each([
+    [{}, { tokens: null }],
+    [{ MEMSTEM_CACHE_TOKENS: "65536" }, { tokens: 65_536 }],
+    [{ MEMSTEM_CACHE_SLOTS: "8" }, undefined],
+    [{ MEMSTEM_ENGINE_FAMILY: "openai" }, undefined],
+    [{ MEMSTEM_ENGINE_FAMILY: "openai", MEMSTEM_CACHE_TOKENS: "65536" }, { tokens: 65_536 }],
+  ])("say whether the engine's cache is planned for as all users fill it: %j", (environment, cache) => {
+    expect(sharedCacheOf(readSettings(environment))).toEqual(cache);
   });
 
   it("choose how many memories a prompt gets only where they say so, and not with Anthropic's models", () => {

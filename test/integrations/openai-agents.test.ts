@@ -72,7 +72,7 @@ describe("a filter of a run's model input", () => {
   });
 
   it("knows the memories that a session stored, and repeats none", async () => {
-    const filter = memstemFilter({ memstem, userId: "ana", conversationId: "stored" });
+    const filter = memstemFilter({ memstem, userId: "ana", conversationId: "stored", compose: { retention: "keep" } });
     const inputOf = async (...input: object[]) =>
       (await filter({ modelData: { input }, agent: agentOf("a"), context: {} })).input;
     const stored = [

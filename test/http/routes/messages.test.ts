@@ -22,7 +22,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
   const app = servedApp({
     source: () => source,
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_RETENTION: "keep" },
   });
   const client = (headers: Record<string, string> = {}) =>
     messagesClientOf(app, { "x-memstem-user": "ada", ...headers });
