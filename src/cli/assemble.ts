@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
 import { CacheUses, DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel, type ToolMemories } from "../core/index.js";
+import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
@@ -249,14 +250,21 @@ export async function openEngineInside(settings: Settings): Promise<EmbeddedEngi
 }
 
 /** The adapter of every engine; LMCache runs in vLLM and SGLang only. */
-function enginesFor({ engine, blockSeparator, router }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+function enginesFor({
+  engine,
+  blockSeparator,
+  router,
+  cacheMarkTtl,
+}: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+  const anthropic = anthropicWith(cacheMarkTtl);
   // Separators are LMCache's, which is not inside.
-  if (engine === "embedded") return { ...ENGINES, vllm: embedded };
+  if (engine === "embedded") return { ...ENGINES, anthropic, vllm: embedded };
   const { vllm } = ENGINES;
   const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
-  if (blockSeparator === undefined) return { ...ENGINES, sglang };
+  if (blockSeparator === undefined) return { ...ENGINES, anthropic, sglang };
   return {
     ...ENGINES,
+    anthropic,
     vllm: withBlockSeparators(vllm, blockSeparator),
     sglang: withBlockSeparators(sglang, blockSeparator),
   };

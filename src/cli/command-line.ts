@@ -79,15 +79,17 @@ function commandLine(call: Invocation): Command {
   program
     .command("compose")
     .description("compose one prompt: the body of POST /compose on standard input, its answer on standard output")
+    .option("--dry-run", "look only: nothing of the prompt is stored or expected")
     .addHelpText("after", settingsHelp)
-    .action(async () => {
+    .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = readSettings(call.env);
       const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts/contracts.js");
       const request = readCompose(readOptions(composeBodyWithNulls, readJson(await text(call.stdin))));
       const { assemble } = await import("./assemble.js");
       const memstem = assemble(settings);
       try {
-        call.print(JSON.stringify(writeCompose(await memstem.compose(request)), null, 2));
+        const asked = dryRun === true ? { ...request, dryRun } : request;
+        call.print(JSON.stringify(writeCompose(await memstem.compose(asked)), null, 2));
       } finally {
         await memstem.close();
       }

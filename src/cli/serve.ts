@@ -9,7 +9,12 @@ import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp, type HttpSurface } from "../http/server/app.js";
 import { EventLoopBlocks } from "../http/server/event-loop-blocks.js";
 import { nodeServer } from "../http/server/node-server.js";
-import { InvalidRequestError, MemorySourceError, StoreUnavailableError } from "../service/base/errors.js";
+import {
+  InvalidRequestError,
+  MemorySourceError,
+  StoreUnavailableError,
+  UpstreamError,
+} from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { startSweeps } from "../service/records/sweeps.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
@@ -59,8 +64,11 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     if (alerts.webhook === undefined) return true;
     try {
       await postAlert(alerts.webhook, alert, ending.signal);
+      memstem.degraded.worked("alert_webhook");
       return true;
     } catch (error) {
+      const reason = error instanceof AlertNotSentError ? error.message : "the alert could not be posted";
+      if (!ending.signal.aborted) memstem.degraded.failed("alert_webhook", "an alert could not be posted", reason);
       log.error({ name: alert.rule.name, reason: error instanceof AlertNotSentError ? error.message : "" }, "alert");
       // What is cut off by the end of this process is another's to post.
       return !ending.signal.aborted;
@@ -75,7 +83,15 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   }
   // Before it listens: while `npm ci` replaces the packages of a running service, nothing can be loaded any more.
   if (inside === null) loadO200k();
-  await source?.load?.().catch((error: unknown) => log.error({ reason: reasonOf(error) }, "memory source not loaded"));
+  await source?.load?.().catch((error: unknown) => {
+    const reason = reasonOf(error);
+    log.error({ reason }, "memory source not loaded");
+    memstem.degraded.failed("memory_search", "the memory source was not loaded", reason);
+  });
+  memstem.observe({
+    failed: ({ part, cause, isOfRequest }) => log.warn({ part, cause }, isOfRequest ? "refused" : "degraded"),
+    recovered: (part) => log.info({ part }, "recovered"),
+  });
   let isStopping = false;
   const surface = createApp({
     memstem,
@@ -195,6 +211,7 @@ function listen(surface: HttpSurface, settings: Settings): Promise<{ server: Ser
 function withoutMessage(error: unknown): { readonly type: string; readonly stack: string; readonly message?: string } {
   if (!(error instanceof Error)) return { type: typeof error, stack: "" };
   const frames = error.stack?.split("\n").filter((line) => /^\s+at /.test(line)) ?? [];
-  const said = error instanceof StoreUnavailableError ? { message: error.message } : {};
+  const isSaid = [StoreUnavailableError, MemorySourceError, UpstreamError].some((kind) => error instanceof kind);
+  const said = isSaid ? { message: error.message } : {};
   return { type: error.name, ...said, stack: frames.join("\n") };
 }

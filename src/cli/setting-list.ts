@@ -16,6 +16,7 @@ import {
   TOOL_MEMORIES,
   timeZoneProblem,
 } from "../core/index.js";
+import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { mem0Name, workers } from "../service/fields/fields.js";
@@ -141,6 +142,11 @@ export const SETTINGS = {
     "MEMSTEM_BLOCK_SEPARATOR",
     "separator between memories for vllm and sglang with LMCache, equal to its blend_special_str; default: none",
     z.string().max(100).regex(/\S/, "must contain something other than white space").optional(),
+  ),
+  cacheMarkTtl: setting(
+    "MEMSTEM_CACHE_MARK_TTL",
+    "lifetime of memstem's cache marks for anthropic, 5m or 1h, where the client's own allow it; an hour costs more to write",
+    z.enum(MARK_LIFETIMES).default("5m"),
   ),
   cacheTtlSeconds: setting(
     "MEMSTEM_CACHE_TTL_SECONDS",

@@ -11,7 +11,7 @@ import type { UsageRow } from "./usage-row.js";
 /** One request of a batch. Workers are named for all of them, and none waits to be scheduled. */
 export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<
   ComposeOptions<M>,
-  "workers" | "scheduleMs"
+  "workers" | "scheduleMs" | "dryRun" | "recordUsage"
 > & {
   /** Higher priorities first. Default: 0. */
   readonly priority?: number | null | undefined;
@@ -147,8 +147,10 @@ export interface ExportedData {
 
 /** The service's state. */
 export interface Health {
-  readonly status: "ok" | "stopping";
+  readonly status: "ok" | "degraded" | "stopping";
   readonly version: string;
   /** The memory source's name; null: none is configured. */
   readonly source: string | null;
+  /** What failed when it was last asked; absent: nothing. `since`: milliseconds since the epoch. */
+  readonly degraded?: readonly { readonly part: string; readonly reason: string; readonly since: number }[];
 }

@@ -6,7 +6,7 @@ import { windowLinks, windowOf } from "./filters.js";
 import { duration, moment, money, percent, short, whole } from "./format.js";
 import { onUsage } from "./live.js";
 import { empty, linkTo, panel, showing, type View } from "./view.js";
-import type { WireAlerts, WireNote, WireSummary, WireSums } from "./wire.js";
+import type { WireAlerts, WireHealth, WireNote, WireSummary, WireSums } from "./wire.js";
 
 /** What a note is called. */
 const NOTES: Readonly<Record<WireNote["kind"], string>> = {
@@ -26,13 +26,15 @@ export const nowView: View = async ({ root, query, signal }) => {
   const filter = { model: query.get("model"), engine: query.get("engine"), layout: query.get("layout") };
   let drawn = new AbortController();
   const load = async (): Promise<readonly Child[]> => {
-    const [summary, alerts] = await Promise.all([
+    const [summary, alerts, health] = await Promise.all([
       getJson<WireSummary>("/usage/summary", { window, ...filter }, signal),
       getJson<WireAlerts>("/usage/alerts", {}, signal),
+      // A service that is stopping has other news.
+      getJson<WireHealth>("/healthz", {}, signal).catch(() => null),
     ]);
     drawn.abort();
     drawn = new AbortController();
-    return contents(summary, alerts, query, AbortSignal.any([signal, drawn.signal]));
+    return contents(summary, alerts, health, query, AbortSignal.any([signal, drawn.signal]));
   };
   await showing(root, signal, load);
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -66,6 +68,7 @@ async function refresh(root: HTMLElement, signal: AbortSignal, load: () => Promi
 function contents(
   summary: WireSummary,
   alerts: WireAlerts,
+  health: WireHealth | null,
   query: URLSearchParams,
   signal: AbortSignal,
 ): readonly Child[] {
@@ -85,6 +88,7 @@ function contents(
       h("div", null, h("h1", null, "Cache, now and over time"), ...filters),
       windowLinks([], query),
     ),
+    ...failing(health),
     ...firing(alerts),
     total.prompts === 0 ? nothingYet() : null,
     tiles(total, hasPrices),
@@ -111,6 +115,17 @@ function nothingYet(): HTMLElement {
         h("a", { attrs: { href: linkTo(["try"]) } }, "try it with a sample"),
         ".",
       ),
+    ),
+  );
+}
+
+function failing(health: WireHealth | null): readonly HTMLElement[] {
+  return (health?.degraded ?? []).map(({ part, reason, since }) =>
+    h(
+      "div",
+      { class: "notice bad", attrs: { role: "alert" } },
+      h("strong", null, `Degraded: ${part.replaceAll("_", " ")}`),
+      h("p", null, `${reason}, since ${moment(since)}. The log says what it answered.`),
     ),
   );
 }

@@ -3,7 +3,7 @@ import { type ChatLine, searched, type TryInput, type TryMemory } from "./try-in
 
 /*
  * Composes a history several ways, through the public HTTP API. Each way has a user of its own that was made up for it and is deleted when
- * the run ends. Ids are noted in the browser first, so that what a closed tab left behind is deleted by the next visit.
+ * the run ends, and counts in no figures. Ids are noted in the browser first, so that what a closed tab left behind is deleted by the next visit.
  */
 
 /** How the questions of a history are asked. */
@@ -120,6 +120,7 @@ export async function runTry(
           ...(layout === "conversation" ? { conversation_id: "try" } : {}),
           messages: [...systemOf(input.system, way, found), ...asked],
           memories: way.inInstructions ? [] : found,
+          record_usage: false,
           ...way.fields,
         };
         const { messages, plan } = await postJson<Composed>("/compose", body, signal);

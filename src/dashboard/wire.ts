@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { health } from "../http/contracts/health-contract.js";
 import type {
   usageAlertsResult,
   usageConversationResult,
@@ -18,6 +19,7 @@ import type { indexResult } from "../http/contracts/user-contract.js";
  * What the HTTP API answers, by its own contracts.
  */
 
+export type WireHealth = z.output<typeof health>;
 export type WireSums = z.output<typeof usageSums>;
 export type WireSummary = z.output<typeof usageSummaryResult>;
 export type WireNote = z.output<typeof usageNote>;

@@ -1,4 +1,5 @@
 import { MemorySourceError } from "./memory-source.js";
+import { refusalSentence } from "./refusal-sentence.js";
 
 /** Most bytes of an answer, after decompression: a thousand memories are about 1 MiB. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
@@ -29,8 +30,12 @@ export async function requestJson(request: JsonRequest): Promise<unknown> {
   const response = await answerTo(request);
   const body = await textOf(response, request);
   if (!response.ok) {
+    const { status } = response;
     const kept = withoutSecret(body.slice(0, REFUSAL_CHARACTERS), request);
-    throw new MemorySourceError(request.source, { kind: "refused", status: response.status, body: kept });
+    const said = refusalSentence(body, request.body, request.secret);
+    const keyless = request.secret === undefined && (status === 401 || status === 403) ? "no API key was sent" : null;
+    const says = [said, keyless].filter((text) => text !== null).join("; ");
+    throw new MemorySourceError(request.source, { kind: "refused", status, body: kept, says: says || null });
   }
   if (body.trim() === "") return null;
   try {

@@ -64,7 +64,13 @@ export type MemorySourceFailure =
   /** The caller's own signal aborted. */
   | { readonly kind: "aborted" }
   | { readonly kind: "unreachable"; readonly cause: string }
-  | { readonly kind: "refused"; readonly status: number; readonly body: string }
+  | {
+      readonly kind: "refused";
+      readonly status: number;
+      readonly body: string;
+      /** What the source says of it, as one line that may be shown to the caller; null or absent: nothing. */
+      readonly says?: string | null;
+    }
   | { readonly kind: "unreadable"; readonly cause: string }
   | { readonly kind: "unsupported"; readonly operation: string };
 
@@ -77,6 +83,14 @@ export class MemorySourceError extends Error {
   ) {
     super(describeFailure(source, failure));
   }
+
+  /** The message without what the source said itself, which may name the caller's user. */
+  get unquoted(): string {
+    const { failure } = this;
+    return failure.kind === "refused"
+      ? describeFailure(this.source, { ...failure, says: null })
+      : describeFailure(this.source, failure);
+  }
 }
 
 function describeFailure(source: string, failure: MemorySourceFailure): string {
@@ -88,7 +102,7 @@ function describeFailure(source: string, failure: MemorySourceFailure): string {
     case "unreachable":
       return `memory source "${source}" could not be reached: ${withoutFilePaths(failure.cause)}`;
     case "refused":
-      return `memory source "${source}" answered with status ${failure.status}`;
+      return `memory source "${source}" answered with status ${failure.status}${failure.says ? `: ${failure.says}` : ""}`;
     case "unreadable":
       return `memory source "${source}" gave an unreadable answer: ${withoutFilePaths(failure.cause)}`;
     case "unsupported":

@@ -108,7 +108,8 @@ async function run(call: () => unknown): Promise<unknown> {
     return await call();
   } catch (error) {
     if (error instanceof MemorySourceError) throw error;
-    if (error instanceof Error && REFUSED_ID.test(error.message)) throw unsupported("use an id that it refuses");
+    const [refused] = error instanceof Error ? (REFUSED_ID.exec(error.message) ?? []) : [];
+    if (refused !== undefined) throw unsupported(`use an id that it refuses: ${refused}`);
     throw new MemorySourceError(NAME, { kind: "unreachable", cause: kindOf(error) });
   }
 }

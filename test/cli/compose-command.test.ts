@@ -20,6 +20,16 @@ describe("memstem compose", () => {
     expect(memstem.leftBehind).toEqual([]);
   });
 
+  it("looks only with --dry-run: nothing is stored, and the answer is that of the request itself", async () => {
+    const look = await memstem.run(["compose", "--dry-run"], { input: JSON.stringify(good), environment });
+    expect(look).toMatchObject({ code: 0, stderr: "" });
+    const changed = JSON.stringify({ ...good, memories: [] });
+    const other = await memstem.run(["compose"], { input: changed, environment });
+    // The id was not taken.
+    expect(composeResult.parse(JSON.parse(other.stdout)).warnings).toEqual([]);
+    expect(composeResult.parse(JSON.parse(look.stdout)).blocks).toMatchObject([{ placement: "new" }]);
+  });
+
   it("composes beside a service on the same data", async () => {
     const service = await memstem.serve();
     const send = async () => {

@@ -124,6 +124,8 @@ describe("the client of a service and the library", () => {
         engine: "vllm",
         workers: ["a", "b"],
         scheduleMs: 0,
+        dryRun: false,
+        recordUsage: true,
       },
       { userId: "ben", query: "Where?", requestId: "q-5", memories, timeZone: "Europe/Paris", dedupe: "exact" },
       { userId: "ben", query: "Where?", requestId: "q-6", memories, policy: "carry-over", memoryBudgetTokens: 50 },

@@ -38,7 +38,20 @@ export interface AgentEngine {
   close(): Promise<void>;
 }
 
-export async function agentEngine(api: EngineApi): Promise<AgentEngine> {
+/** What an engine says of its cache: all there is, `null` for what was cached (vLLM without its flag), or no usage at all. */
+export const ENGINE_REPORTS = ["all", "null_details", "none"] as const;
+export type EngineReports = (typeof ENGINE_REPORTS)[number];
+
+/** An answer, or the chunks of one, with as much of its usage as the engine reports. */
+function reported<T>(answer: T, reports: EngineReports): T {
+  if (reports === "all") return answer;
+  return JSON.parse(JSON.stringify(answer), (name, value: unknown) => {
+    if (reports === "none" && name === "usage") return undefined;
+    return /^(?:prompt|input)_tokens_details$/.test(name) ? null : value;
+  }) as T;
+}
+
+export async function agentEngine(api: EngineApi, reports: EngineReports = "all"): Promise<AgentEngine> {
   const served: ServedPrompt[] = [];
   const refused: string[] = [];
   const count = countingCache();
@@ -70,10 +83,10 @@ export async function agentEngine(api: EngineApi): Promise<AgentEngine> {
     const asked = readChatRequest(given);
     const said = modelSays(asked);
     const counted = serve(asked);
-    if (!asked.stream) return sendJson(response, 200, chatAnswer(said, served.length, counted));
+    if (!asked.stream) return sendJson(response, 200, reported(chatAnswer(said, served.length, counted), reports));
     const { stream_options: options } = given as { readonly stream_options?: { readonly include_usage?: boolean } };
     const chunks = chatChunks(said, served.length, options?.include_usage === true ? counted : null);
-    const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+    const events = reported(chunks, reports).map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
     return stream(response, `${events.join("")}data: [DONE]\n\n`);
   };
   const respond: Answer = (given, response, serve) => {
@@ -85,7 +98,7 @@ export async function agentEngine(api: EngineApi): Promise<AgentEngine> {
       responses.set(`resp_${turn}`, [...before, ...output]);
       for (const item of output) items.set(String(item["id"]), item);
     }
-    const object = responseAnswer(turn, output, counted, isStored);
+    const object = reported(responseAnswer(turn, output, counted, isStored), reports);
     if (!asked.stream) return sendJson(response, 200, object);
     return stream(response, eventsText(responseStream(object, output)));
   };

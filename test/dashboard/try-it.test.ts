@@ -57,6 +57,8 @@ describeInChromium("the try-it view", () => {
     const computedBy = (name: string) => byPolicy.find((row) => row.name === name)?.computed ?? 0;
     expect(computedBy("prefix-exact")).toBeLessThanOrEqual(computedBy("retrieval"));
     expect(left()).toEqual([]);
+    const summary = await fetch(`${app.base}/usage/summary?window=hour`, { headers: { connection: "close" } });
+    expect(await summary.json()).toMatchObject({ total: { prompts: 0 } });
     expect(opened.asked.filter((address) => !address.startsWith(`${app.base}/`))).toEqual([]);
     expect(opened.problems.filter((problem) => !problem.includes("404"))).toEqual([]);
   });

@@ -109,6 +109,15 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
       expect(observed).toMatchObject({ promptTokens: counted.prompt, cachedTokens: counted.cached });
   });
 
+  it.each(["null_details", "none"] as const)("has a program that runs where the engine reports %s", async (reports) => {
+    await engine.close();
+    engine = await agentEngine("chats", reports);
+    const { code, stdout, stderr } = await run("trip.py", app.base);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toBe((printed ?? "").replace(/\(.*?\)/g, "(not reported)"));
+    expect(requests().map(({ observed }) => observed)).toEqual([null, null, null]);
+  });
+
   /** A network in front of memstem. `loses` says what it loses, by the ids of all composes so far, and which of them is asked for. */
   async function network(loses: (ids: readonly string[]) => "request" | "answer" | "nothing") {
     const ids: string[] = [];

@@ -50,6 +50,7 @@ const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
       "engineFamily",
       "engineModel",
       "blockSeparator",
+      "cacheMarkTtl",
       "cacheTtlSeconds",
       "cacheTokens",
       "cacheSlots",

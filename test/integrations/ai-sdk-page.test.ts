@@ -26,4 +26,12 @@ describe("the program of docs/ai-sdk.md", () => {
     ]);
     expect(brokenPrefixes(engine.served, ["Ana is vegetarian."])).toEqual([]);
   });
+
+  it.each(["null_details", "none"] as const)("runs where the engine reports %s", async (reports) => {
+    const silent = await agentEngine("chats", reports);
+    const { code, stdout, stderr } = await runPageProgram("docs/ai-sdk.md", { OPENAI_BASE_URL: silent.url });
+    await silent.close();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain("Noted: Where should we eat tonight?");
+  });
 });

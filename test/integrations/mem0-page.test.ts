@@ -1,6 +1,6 @@
 import { MemoryClient } from "mem0ai";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
+import { type AgentEngine, agentEngine, ENGINE_REPORTS } from "../clients/agent-engine.js";
 import { startPlatformServer, type WireServer } from "../memory/mem0-wire-server.js";
 import { runPageProgram } from "./page-program.js";
 
@@ -26,21 +26,26 @@ describe("the program of docs/mem0.md", () => {
     vi.unstubAllEnvs();
   });
 
-  it("answers from memories, and adds what was said", async () => {
-    const { code, stdout } = await runPageProgram("docs/mem0.md", {
-      OPENAI_BASE_URL: engine.url,
-      OPENAI_API_KEY: "the engine's",
-      MEM0_HOST: server.url,
-      MEM0_API_KEY: KEY,
-      MEM0_TELEMETRY: "false",
-    });
-    expect(code).toBe(0);
-    expect(stdout.trim().split("\n")).toEqual(["Noted: Where should we eat tonight?", "Noted: And tomorrow?"]);
-    const [first, second] = engine.served.map(({ asked }) => asked.prompt);
-    expect(first?.every((part, at) => second?.[at] === part)).toBe(true);
-    expect(second?.join("\n").split("Ana is vegetarian.")).toHaveLength(2);
-    const added = server.requests.filter(({ path }) => path === "/v3/memories/add/").slice(1);
-    expect(added).toHaveLength(2);
-    expect(JSON.stringify(added)).not.toContain("memories>");
-  });
+  it.each(ENGINE_REPORTS)(
+    "answers from memories, and adds what was said, of an engine that reports %s",
+    async (reports) => {
+      await engine.close();
+      engine = await agentEngine("openai", reports);
+      const { code, stdout } = await runPageProgram("docs/mem0.md", {
+        OPENAI_BASE_URL: engine.url,
+        OPENAI_API_KEY: "the engine's",
+        MEM0_HOST: server.url,
+        MEM0_API_KEY: KEY,
+        MEM0_TELEMETRY: "false",
+      });
+      expect(code).toBe(0);
+      expect(stdout.trim().split("\n")).toEqual(["Noted: Where should we eat tonight?", "Noted: And tomorrow?"]);
+      const [first, second] = engine.served.map(({ asked }) => asked.prompt);
+      expect(first?.every((part, at) => second?.[at] === part)).toBe(true);
+      expect(second?.join("\n").split("Ana is vegetarian.")).toHaveLength(2);
+      const added = server.requests.filter(({ path }) => path === "/v3/memories/add/").slice(1);
+      expect(added).toHaveLength(2);
+      expect(JSON.stringify(added)).not.toContain("memories>");
+    },
+  );
 });

@@ -16,26 +16,51 @@ function canMark(part: ContentPart): boolean {
   return !UNMARKABLE.has(part.type);
 }
 
-const style: BreakpointStyle = {
-  field: "cache_control",
-  mark: { type: "ephemeral" },
-  limits: ANTHROPIC_LIMITS,
-  canMark: (_message, part) => canMark(part),
-};
+/** How long a marked prefix is kept after its last use. */
+export const MARK_LIFETIMES = ["5m", "1h"] as const;
+export type MarkLifetime = (typeof MARK_LIFETIMES)[number];
+
+/**
+ * "Cache entries with longer TTL must appear before shorter TTLs", in the order tools, system, messages: behind five minutes no hour may
+ * stand. Null: the caller's own marks are in no such order.
+ */
+function markBetween(wished: MarkLifetime, before: readonly unknown[], behind: readonly unknown[]) {
+  const mayBeHour = before.every(isHour);
+  const mustBeHour = behind.some(isHour);
+  if (mustBeHour && !mayBeHour) return null;
+  return mustBeHour || (mayBeHour && wished === "1h") ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" };
+}
+
+/** The default is five minutes. */
+function isHour(mark: unknown): boolean {
+  return typeof mark === "object" && mark !== null && "ttl" in mark && mark.ttl === "1h";
+}
 
 /**
  * Anthropic's models: cached prefixes end at breakpoints on content parts. Messages stay in OpenAI's form, with Anthropic's breakpoints on
- * them: gateways pass those on, and `toAnthropicMessages` moves them to where `/v1/messages` has them. TTL is the default, 5 minutes:
- * writing for an hour costs twice the input.
+ * them: gateways pass those on, and `toAnthropicMessages` moves them to where `/v1/messages` has them.
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+ *
+ * @param lifetime of the marks set here, where the caller's own allow it; writing for an hour costs twice the input, for five minutes 1.25 times
  */
-export const anthropic: EngineAdapter = {
-  name: "anthropic",
-  noLogprobs: "Anthropic's API gives no log probabilities",
-  emit: (prompt) => ({
-    messages: withBreakpoints(prompt, style),
-    fields: {},
-    headers: requestIdHeader(prompt.requestId),
-  }),
-  readUsage: readAnthropicUsage,
-};
+export function anthropicWith(lifetime: MarkLifetime): EngineAdapter {
+  const style: BreakpointStyle = {
+    field: "cache_control",
+    markBetween: (before, behind) => markBetween(lifetime, before, behind),
+    limits: ANTHROPIC_LIMITS,
+    canMark: (_message, part) => canMark(part),
+  };
+  return {
+    name: "anthropic",
+    noLogprobs: "Anthropic's API gives no log probabilities",
+    emit: (prompt) => ({
+      messages: withBreakpoints(prompt, style),
+      fields: {},
+      headers: requestIdHeader(prompt.requestId),
+    }),
+    readUsage: readAnthropicUsage,
+  };
+}
+
+/** Anthropic's models, with marks of five minutes. */
+export const anthropic = anthropicWith("5m");

@@ -1,12 +1,17 @@
 import { blockBounds, type ChatMessage, type ContentPart } from "../../core/index.js";
-import type { AdapterPrompt } from "./engine-adapter.js";
+import { type CallersMarks, callersMarks, withoutPastMarks } from "./callers-marks.js";
+import { type AdapterPrompt, type MarksElsewhere, NO_MARKS } from "./engine-adapter.js";
 import type { BreakpointLimits } from "./provider-limits.js";
 
 /** A provider's form of breakpoints (marks). */
 export interface BreakpointStyle {
   /** The field of a content part that holds the mark. */
   readonly field: string;
-  readonly mark: Readonly<Record<string, unknown>>;
+  /** The mark for a place, by the caller's marks in front of it and behind it; null: the provider allows none there. */
+  readonly markBetween: (
+    before: readonly unknown[],
+    behind: readonly unknown[],
+  ) => Readonly<Record<string, unknown>> | null;
   readonly limits: BreakpointLimits;
   /** Whether this part of this message may carry one. */
   readonly canMark: (message: ChatMessage, part: ContentPart) => boolean;
@@ -20,43 +25,88 @@ interface MarkPlace {
 
 /**
  * The prompt's messages with marks where prefixes are to be cached: first the end of the earlier prompt's cached prefix, so that it is hit,
- * then the reusable ends, most useful first. The caller's own marks stay, and count against the limit. Messages that begin with memories
- * are always split behind them, so that a message is the same in every prompt that contains it.
+ * then the reusable ends, most useful first. The caller's own marks stay, count against the limit, and decide what ours may be. Messages
+ * that begin with memories are always split behind them, so that a message is the same in every prompt that contains it.
  */
-export function withBreakpoints(prompt: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
-  const { messages } = prompt;
+export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
   const { field, limits } = style;
+  const messages = withoutPastMarks(given.messages, given.said ?? given.messages, field);
+  const prompt = { ...given, messages };
   const parts = messages.map(contentParts);
-  const own = messages.reduce((sum, message, at) => sum + callersMarks(message, parts[at] ?? [], field), 0);
-  let free = Math.max(0, limits.maxMarks - own - (prompt.marksElsewhere ?? 0));
-  const marked = new Map<number, Set<number>>();
-  for (const { message, part } of placesOf(prompt, parts, style)) {
+  const callers = new MarksInOrder(
+    messages.map((message, at) => callersMarks(message, parts[at] ?? [], field)),
+    prompt.marksElsewhere ?? NO_MARKS,
+  );
+  let free = Math.max(0, limits.maxMarks - callers.count);
+  const marked = new Map<number, Map<number, Readonly<Record<string, unknown>>>>();
+  for (const place of placesOf(prompt, parts, style)) {
     if (free === 0) break;
-    const already = marked.get(message) ?? new Set();
-    if (already.has(part) || parts[message]?.[part]?.[field] != null) continue;
-    marked.set(message, already.add(part));
+    const { message, part } = place;
+    const already = marked.get(message) ?? new Map();
+    if (already.has(part) || callers.isTaken(place, messages[message]?.[field])) continue;
+    const mark = style.markBetween(...callers.around(place));
+    if (mark === null) continue;
+    marked.set(message, already.set(part, mark));
     free--;
   }
   return messages.map((message, at) => {
-    const marks = marked.get(at) ?? new Set();
+    const marks = marked.get(at);
     const own = parts[at] ?? [];
-    if (marks.size === 0 && own.length <= (typeof message.content === "string" ? 1 : (message.content?.length ?? 0)))
-      return message;
+    const given = typeof message.content === "string" ? 1 : (message.content?.length ?? 0);
+    if (marks === undefined && own.length <= given) return message;
     return {
       ...message,
-      content: own.map((part, n) => (marks.has(n) ? { ...part, [field]: style.mark } : part)),
+      content: own.map((part, n) => (marks?.has(n) ? { ...part, [field]: marks.get(n) } : part)),
     };
   });
 }
 
 /** Marks in the messages, the caller's and ours. */
 export function countMarks(messages: readonly ChatMessage[], field: string): number {
-  return messages.reduce((sum, message) => sum + callersMarks(message, contentParts(message), field), 0);
+  const each = messages.map((message) => callersMarks(message, contentParts(message), field));
+  return new MarksInOrder(each, NO_MARKS).count;
 }
 
-/** Some clients set a mark on the message itself, which gateways then put on its last part. */
-function callersMarks(message: ChatMessage, parts: readonly ContentPart[], field: string): number {
-  return (message[field] == null ? 0 : 1) + parts.filter((part) => part[field] != null).length;
+/** The caller's marks in the order in which the provider reads the prompt: tools, messages, then the automatic one. */
+class MarksInOrder {
+  readonly #marks: readonly { readonly place: MarkPlace; readonly mark: unknown }[];
+
+  constructor(
+    private readonly each: readonly CallersMarks[],
+    private readonly elsewhere: MarksElsewhere,
+  ) {
+    this.#marks = each.flatMap(({ before, parts, behind }, message) => {
+      const at = (part: number) => (mark: unknown) => ({ place: { message, part }, mark });
+      const onParts = parts.flatMap((marks, part) => marks.map(at(part)));
+      return [...before.map(at(-1)), ...onParts, ...behind.map(at(parts.length))];
+    });
+  }
+
+  get count(): number {
+    return this.#marks.length + this.elsewhere.tools.length + (this.elsewhere.automatic == null ? 0 : 1);
+  }
+
+  /** Whether the caller marked this very place: by its part, by the message whose last part it is, or by the automatic mark. */
+  isTaken({ message, part }: MarkPlace, ofMessage: unknown): boolean {
+    const { parts, behind } = this.each[message] ?? { parts: [], behind: [] };
+    if ((parts[part]?.length ?? 0) > 0) return true;
+    const isLast = part === parts.length - 1;
+    if (isLast && ofMessage != null) return true;
+    return this.elsewhere.automatic != null && isLast && message === this.each.length - 1 && behind.length === 0;
+  }
+
+  /** The caller's marks in front of a place, and those behind it. */
+  around(place: MarkPlace): [before: readonly unknown[], behind: readonly unknown[]] {
+    const isInFront = (of: MarkPlace) =>
+      of.message < place.message || (of.message === place.message && of.part < place.part);
+    const { tools, automatic } = this.elsewhere;
+    const inFront = this.#marks.filter((one) => isInFront(one.place)).map(({ mark }) => mark);
+    const behind = this.#marks.filter((one) => !isInFront(one.place)).map(({ mark }) => mark);
+    return [
+      [...tools, ...inFront],
+      [...behind, ...(automatic == null ? [] : [automatic])],
+    ];
+  }
 }
 
 /** Places for marks, most useful first. */

@@ -20,13 +20,23 @@ export const ENGINE_NAMES = [
 ] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
 
+/** Breakpoints (marks) that a caller set outside the messages, in its provider's form. */
+export interface MarksElsewhere {
+  /** On tools, which stand in front of all messages. */
+  readonly tools: readonly unknown[];
+  /** One that the provider itself moves to the end of the prompt; null: none. */
+  readonly automatic: unknown;
+}
+
+export const NO_MARKS: MarksElsewhere = { tools: [], automatic: null };
+
 /** A composed prompt as an engine's adapter sees it. */
 export interface AdapterPrompt {
   readonly requestId: RequestId;
   /** Opaque and stable, one per tenant: keeps caches apart (vLLM's `cache_salt`). */
   readonly tenantKey: string;
-  /** Opaque and stable, one per scope: routes a user's prompts to one replica (`prompt_cache_key`). */
-  readonly scopeKey: string;
+  /** Opaque and stable, one per scope: routes a user's prompts to one replica (`prompt_cache_key`). Null: nobody is named. */
+  readonly scopeKey: string | null;
   readonly messages: readonly ChatMessage[];
   /** Indexes of messages whose ends are expected to end prefixes of later prompts, most useful first. */
   readonly reusableMessages: readonly number[];
@@ -34,8 +44,10 @@ export interface AdapterPrompt {
   readonly reusableMemories?: number | undefined;
   /** Index of the last message shared with an earlier prompt: a cached prefix can reach its end. */
   readonly cachedMessage?: number | undefined;
-  /** Breakpoints that the caller set outside the messages, on tools say; they count against the limit. Default 0. */
-  readonly marksElsewhere?: number | undefined;
+  /** Breakpoints that the caller set outside the messages; they count against the limit. Default: none. */
+  readonly marksElsewhere?: MarksElsewhere | undefined;
+  /** What the caller sends now; breakpoints of other messages were set for earlier prompts, and are left out. Default: all. */
+  readonly said?: readonly ChatMessage[] | undefined;
   /** The model, where it is known: limits differ between models. */
   readonly model?: string;
   /** Tokens of the prefix up to each message's end, tools included, where known: too short a prefix gets no breakpoint. */

@@ -13,7 +13,7 @@ export const openAi: EngineAdapter = {
   name: "openai",
   emit: ({ requestId, scopeKey, messages }) => ({
     messages,
-    fields: { prompt_cache_key: scopeKey },
+    fields: cacheKey(scopeKey),
     headers: openAiHeaders(requestId),
   }),
   readUsage: readOpenAiUsage,
@@ -26,7 +26,7 @@ const MARKABLE = new Set(["image_url", "input_audio", "file"]);
 
 const style: BreakpointStyle = {
   field: MARK,
-  mark: { mode: "explicit" },
+  markBetween: () => ({ mode: "explicit" }),
   limits: OPENAI_LIMITS,
   canMark: ({ role }: ChatMessage, part: ContentPart) =>
     role !== "assistant" &&
@@ -48,7 +48,7 @@ export const openAiBreakpoints: EngineAdapter = {
     return {
       messages,
       fields: {
-        prompt_cache_key: prompt.scopeKey,
+        ...cacheKey(prompt.scopeKey),
         ...(isMarked ? { prompt_cache_options: { mode: "explicit" } } : {}),
       },
       headers: openAiHeaders(prompt.requestId),
@@ -56,6 +56,11 @@ export const openAiBreakpoints: EngineAdapter = {
   },
   readUsage: readOpenAiUsage,
 };
+
+/** The key that routes a scope's prompts to one machine. */
+export function cacheKey(scopeKey: string | null): Readonly<Record<string, unknown>> {
+  return scopeKey === null ? {} : { prompt_cache_key: scopeKey };
+}
 
 /** OpenAI uses `x-request-id` for its own ids and takes the client's in another header (API overview, "Debugging requests"). */
 function openAiHeaders(requestId: RequestId): Readonly<Record<string, string>> {

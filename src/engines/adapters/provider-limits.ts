@@ -22,7 +22,7 @@ export interface BreakpointLimits {
 const ANTHROPIC_MINIMUM: readonly (readonly [model: RegExp, tokens: number])[] = [
   [/(?:opus|fable|mythos)-5(?!-\d)/, 512],
   [/opus-4-8|sonnet-5(?!-\d)|sonnet-4|opus-4-[01]\b|opus-4-2025/, 1_024],
-  [/opus-4-7|haiku-3|3-5-haiku|3-haiku/, 2_048],
+  [/opus-4-7|mythos-preview|haiku-3|3-5-haiku|3-haiku/, 2_048],
   [/opus-4-[56]|haiku-4-5/, 4_096],
 ];
 

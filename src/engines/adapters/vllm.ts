@@ -1,4 +1,5 @@
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
+import { cacheKey } from "./openai.js";
 import { readOpenAiUsage } from "./reported-usage.js";
 
 /**
@@ -25,6 +26,6 @@ export const embedded: EngineAdapter = {
   ...vllm,
   emit: (prompt) => {
     const emission = vllm.emit(prompt);
-    return { ...emission, fields: { ...emission.fields, prompt_cache_key: prompt.scopeKey } };
+    return { ...emission, fields: { ...emission.fields, ...cacheKey(prompt.scopeKey) } };
   },
 };

@@ -1,4 +1,5 @@
 import { type ChatMessage, instructionsAtHead } from "../../core/index.js";
+import type { MarksElsewhere } from "../adapters/engine-adapter.js";
 import { record } from "../upstream/json-values.js";
 import {
   type AnthropicBlock,
@@ -50,10 +51,12 @@ export function toAnthropicMessages(body: ChatBody): AnthropicRequest {
   };
 }
 
-/** Breakpoints outside of the messages: on tools, and the automatic one. For `marksElsewhere`. */
-export function anthropicMarksElsewhere(body: Readonly<Record<string, unknown>>): number {
-  const onTools = list(body["tools"]).filter((tool) => markOf(tool) !== undefined).length;
-  return onTools + (body["cache_control"] == null ? 0 : 1);
+/** Breakpoints outside of the messages: on tools, and the automatic one. */
+export function anthropicMarksElsewhere(body: Readonly<Record<string, unknown>>): MarksElsewhere {
+  const tools = list(body["tools"])
+    .map(markOf)
+    .filter((mark) => mark !== undefined);
+  return { tools, automatic: body["cache_control"] ?? null };
 }
 
 function sampling({ temperature, stop, user }: ChatBody): Readonly<Record<string, unknown>> {

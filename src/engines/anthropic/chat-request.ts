@@ -46,6 +46,7 @@ export function toChatCompletion(body: MessagesBody, dialect: ChatDialect): Read
       ? { response_format: { type: "json_schema", json_schema: { name: "answer", schema: record(format)["schema"] } } }
       : {}),
     ...tools(body, dialect),
+    ...(dialect.keepsMarks && body["cache_control"] != null ? { cache_control: body["cache_control"] } : {}),
     ...(body["stream"] === true ? { stream_options: { include_usage: true } } : {}),
   };
 }
@@ -115,11 +116,12 @@ function assistantMessage({ content }: ChatMessage, dialect: ChatDialect): ChatM
     ...(calls.length === 0
       ? {}
       : {
-          tool_calls: calls.map(({ id, name, input }) =>
+          tool_calls: calls.map(({ id, name, input, cache_control: mark }) =>
             reasoning.withSignature({
               id,
               type: "function",
               function: { name, arguments: JSON.stringify(input ?? {}) },
+              ...(dialect.keepsMarks && mark != null ? { cache_control: mark } : {}),
             }),
           ),
         }),

@@ -111,12 +111,6 @@ export function withoutAnthropicForm({ [JOINED]: _joined, [BEHIND]: _behind, ...
   return message as ChatMessage;
 }
 
-/** Breakpoints of the client's in system messages behind others, which no chat message shows. For `marksElsewhere`. */
-export function marksBehind(chat: readonly ChatMessage[]): number {
-  const contents = chat.flatMap(systemBehind).flatMap(({ content }) => (Array.isArray(content) ? content : []));
-  return contents.filter((part) => record(part)[MARK] != null).length;
-}
-
 /** Which chat messages belong to one message of Anthropic's; the same rule in both directions. */
 class Joins {
   /** Whether the last message is a tool's result, or belongs to one. */

@@ -110,14 +110,24 @@ function withReasoning(message: ChatMessage, reasoning: ReturnedReasoning | unde
   };
 }
 
-function chatMessage({ [ITEM_FORM]: _form, ...message }: ChatMessage): ChatMessage {
-  const { role, content } = message;
+function chatMessage({ [ITEM_FORM]: form, ...own }: ChatMessage): ChatMessage {
+  const { role, content } = own;
+  const message = { ...own, ...itemsMark(own, markOf(record(record(form)["fields"]))) };
   const said = role === "developer" ? { ...message, role: "system" } : message;
   if (!Array.isArray(content)) return said;
   const parts = (content as readonly ContentPart[]).map(chatPart);
   const texts = parts.map(({ text }) => text);
-  const isText = parts.every(({ type, text }) => type === "text" && typeof text === "string");
+  // A text has no place for a mark.
+  const isText = parts.every(
+    ({ type, text, cache_control: mark }) => type === "text" && typeof text === "string" && mark == null,
+  );
   return { ...said, content: isText && role !== "user" ? texts.join("") : parts };
+}
+
+/** An item's mark, on its call where it is one. */
+function itemsMark({ tool_calls: calls }: ChatMessage, mark: JsonObject): JsonObject {
+  if (!Array.isArray(calls) || Object.keys(mark).length === 0) return mark;
+  return { tool_calls: (calls as readonly unknown[]).map((call) => ({ ...record(call), ...mark })) };
 }
 
 function chatPart(part: ContentPart): ContentPart {
@@ -129,15 +139,15 @@ function chatPart(part: ContentPart): ContentPart {
       return { type: "image_url", image_url: { url, ...(detail == null ? {} : { detail }) }, ...markOf(part) };
     }
     case "input_file": {
-      const { type: _type, ...file } = part;
-      return { type: "file", file };
+      const { type: _type, cache_control: _mark, ...file } = part;
+      return { type: "file", file, ...markOf(part) };
     }
     default:
       return part;
   }
 }
 
-function markOf({ cache_control: mark }: ContentPart): JsonObject {
+function markOf({ cache_control: mark }: JsonObject): JsonObject {
   return mark == null ? {} : { cache_control: mark };
 }
 

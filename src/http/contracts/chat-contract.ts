@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { UserId } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import type { ChatRequest } from "../../service/chat/chat.js";
+import { type ChatRequest, NOBODY } from "../../service/chat/chat.js";
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
@@ -28,7 +28,7 @@ const HEADERS = {
 
 /** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
 export const chatSettings = composeBody
-  .omit({ messages: true, format: true, prompt: true, system: true })
+  .omit({ messages: true, format: true, prompt: true, system: true, dry_run: true, record_usage: true })
   .extend({
     user_id: field.userId.nullish().meta({
       description: "Whose memories. Alternatively the header `X-Memstem-User`. Default: the body's `user`.",
@@ -118,6 +118,8 @@ export interface BodyForm {
   /** The field that names the user if nothing else does. */
   readonly userField: string;
   readonly userIn: (body: Readonly<Record<string, unknown>>) => unknown;
+  /** Whether what that field has is a name; coding agents send JSON about themselves in it. */
+  readonly isName: (user: unknown) => boolean;
   /** The messages as chat messages; anything else where they cannot be composed. */
   readonly messagesIn: (body: Readonly<Record<string, unknown>>) => unknown;
 }
@@ -125,6 +127,7 @@ export interface BodyForm {
 const OPENAI_FORM: BodyForm = {
   userField: "user",
   userIn: ({ user }) => user,
+  isName: () => true,
   messagesIn: ({ messages }) => messages,
 };
 
@@ -133,9 +136,9 @@ export type AskedChat = Omit<ChatRequest, "headers" | "query">;
 
 /**
  * Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memstem`, `user` or memstem's headers are invalid, or if two
- * places name different users, agents or conversations.
+ * places name different users, agents or conversations. Who wants no memories need name nobody.
  *
- * @param identity what the request says of itself in places of the operator's choice
+ * @param identity what the request says of itself in its base URL, and in places of the operator's choice
  */
 export function readChat(
   given: unknown,
@@ -153,20 +156,31 @@ export function readChat(
     also: GivenName | null,
     schema: z.ZodType<T>,
     field: ReturnType<typeof inField<T>>,
-  ) => agreed([also && sourceValue(also, schema), own(of), field]);
-  const userId = named(namedIn.user, identity.user, field.userId, inField("user_id", user_id)) ?? readUser(body, form);
-  const agentId = named(namedIn.agent, identity.agent, field.agentId, inField("agent_id", settings.agent_id));
+    inPath: T | null,
+  ) => agreed([inPath === null ? null : pathValue(inPath), also && sourceValue(also, schema), own(of), field]);
+  const { path } = identity;
+  const namedUser = named(namedIn.user, identity.user, field.userId, inField("user_id", user_id), path.user);
+  const agentId = named(
+    namedIn.agent,
+    identity.agent,
+    field.agentId,
+    inField("agent_id", settings.agent_id),
+    path.agent,
+  );
   const conversationId = named(
     namedIn.conversation,
     identity.conversation,
     field.conversationId,
     inField("conversation_id", settings.conversation_id),
+    path.conversation,
   );
   const history = agreed([own(namedIn.history), inField("history", settings.history)]);
   const policy = agreed([own(namedIn.policy), inField("policy", settings.policy)]);
   const top_k = agreed([own(namedIn.topK), inField("top_k", settings.top_k)]);
-  const isBypassed = agreed([own(namedIn.bypass), inField("bypass", bypass)]) ?? false;
+  const isBypassed =
+    agreed([path.isPlain ? pathValue(true) : null, own(namedIn.bypass), inField("bypass", bypass)]) ?? false;
   const notWanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
+  const userId = readUser(body, form, namedUser, { mayBeNobody: isBypassed, isOfPath: path.user !== null });
   // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
   const messages = notWanted === null ? field.messages.safeParse(form.messagesIn(body)) : null;
   const asked = {
@@ -221,11 +235,30 @@ function agreed<T>(places: readonly (PlacedValue<T> | null)[]): T | null {
   ]);
 }
 
-/** The API's own name of the user, if nothing else names one. */
-function readUser(body: Readonly<Record<string, unknown>>, { userField, userIn }: BodyForm): UserId {
+/** A name that stands in the base URL. */
+function pathValue<T>(value: T): PlacedValue<T> {
+  return { place: "the path", value };
+}
+
+/**
+ * The user: who is named elsewhere, else whom the API's own field names. With a base URL that names the user, a client cannot mean another
+ * in that field.
+ */
+function readUser(
+  body: Readonly<Record<string, unknown>>,
+  { userField, userIn, isName }: BodyForm,
+  named: UserId | null,
+  { mayBeNobody, isOfPath }: { readonly mayBeNobody: boolean; readonly isOfPath: boolean },
+): UserId {
   const user = userIn(body);
-  if (user !== undefined && user !== null)
+  if (named !== null) {
+    const isOther = isOfPath && user != null && user !== "" && user !== named && isName(user);
+    if (isOther) throw new InvalidRequestError([{ field: userField, message: "differs from the path" }]);
+    return named;
+  }
+  if (user !== undefined && user !== null && !(mayBeNobody && user === ""))
     return readOptions(z.object({ [userField]: field.userId }), { [userField]: user })[userField] as UserId;
-  const message = `name the user: in the header ${HEADERS.user}, in the body's memstem.user_id, or in the body's ${userField}`;
+  if (mayBeNobody) return NOBODY;
+  const message = `name the user: in the header ${HEADERS.user}, in the body's memstem.user_id, in the body's ${userField}, or in a base URL /users/{user}/v1`;
   throw new InvalidRequestError([{ field: "memstem.user_id", message }]);
 }

@@ -175,6 +175,14 @@ export const composeBody = z
         "Longest wait to be ordered with other single prompts, in milliseconds; 0: none. At most, and by default, `MEMSTEM_SCHEDULE_MS`.",
     }),
     prompt: z.boolean().nullish().meta({ description: "Also return the prompt as one text." }),
+    dry_run: z.boolean().nullish().meta({
+      description:
+        "Whether to look only: the answer is what would be composed now, and nothing of it stays. No turn, no answer under its `request_id`, no expectation in the index, no figures. Memories are searched for.",
+    }),
+    record_usage: z.boolean().nullish().meta({
+      description:
+        "Whether the prompt counts in usage, metrics and the dashboard. Default: yes. No is for tries with users made up for them.",
+    }),
   })
   .meta({ id: "ComposeRequest", description: "`query` or `messages` is required." });
 
@@ -298,6 +306,8 @@ export function readCompose(body: ComposeFields): ComposeRequest {
     workers: body.workers,
     scheduleMs: body.schedule_ms,
     prompt: body.prompt,
+    dryRun: body.dry_run,
+    recordUsage: body.record_usage,
   });
 }
 

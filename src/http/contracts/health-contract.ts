@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { PARTS } from "../../service/base/degraded-parts.js";
 
 /*
  * What operators read: `GET /healthz`, `GET /livez` and `GET /metrics`.
@@ -6,9 +7,21 @@ import { z } from "zod";
 
 export const health = z
   .object({
-    status: z.enum(["ok", "stopping"]),
+    status: z.enum(["ok", "degraded", "stopping"]),
     version: z.string(),
     source: z.string().nullable().meta({ description: "The memory source's name; null: none is configured." }),
+  })
+  .extend({
+    degraded: z
+      .array(
+        z.object({
+          part: z.enum(PARTS),
+          reason: z.string(),
+          since: z.int().meta({ description: "Milliseconds since the epoch." }),
+        }),
+      )
+      .optional()
+      .meta({ description: "What failed when it was last asked. Absent: nothing. The log has what it said itself." }),
   })
   .meta({ id: "Health" });
 

@@ -43,6 +43,7 @@ export const messagesEvents = z.string().meta({ description: "The engine's serve
 const ANTHROPIC_FORM: BodyForm = {
   userField: "metadata.user_id",
   userIn: ({ metadata }) => (metadata as { readonly user_id?: unknown } | null | undefined)?.user_id,
+  isName: (user) => typeof user !== "string" || !/^\s*\{/.test(user),
   messagesIn: chatOfMessages,
 };
 

@@ -89,6 +89,15 @@ export const HEADERS = {
       example: "memory_source_failed",
     },
   },
+  "x-memstem-source-failure": {
+    component: "MemstemSourceFailure",
+    header: {
+      description:
+        "Why memories could not be searched for, with what the source says itself; characters other than printable ASCII are `?`. Absent: they were, or came with the request.",
+      schema: { type: "string" },
+      example: 'memory source "mem0-rest" could not be reached: ECONNREFUSED; composed from 0 memories known already',
+    },
+  },
   "x-memstem-not-composed": {
     component: "MemstemNotComposed",
     header: {
@@ -121,6 +130,7 @@ export const CHAT_HEADERS = [
   "x-memstem-depth",
   "x-memstem-worker",
   "x-memstem-warnings",
+  "x-memstem-source-failure",
   "x-memstem-not-composed",
 ] as const satisfies readonly HeaderName[];
 

@@ -30,6 +30,7 @@ export const responsesResult = z
 const RESPONSES_FORM: BodyForm = {
   userField: "user",
   userIn: ({ user }) => user,
+  isName: () => true,
   messagesIn: messagesOfResponses,
 };
 

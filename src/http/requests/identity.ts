@@ -5,6 +5,7 @@ import {
   isPromptOfSideCall,
   type SideCallSource,
 } from "../../service/chat/identity-sources.js";
+import { type NamedByPath, NOBODY_NAMED, namedByPath } from "./base-url.js";
 
 /** A name that a request gives in a place of the operator's choice; not yet checked. */
 export interface GivenName {
@@ -21,20 +22,30 @@ export interface GivenIdentity {
   readonly conversation: GivenName | null;
   /** Whether its client makes it for itself: a title, tags, suggestions. */
   readonly isSideCall: boolean;
+  /** Whom its base URL names. */
+  readonly path: NamedByPath;
 }
 
-export const NOTHING_GIVEN: GivenIdentity = { user: null, agent: null, conversation: null, isSideCall: false };
+export const NOTHING_GIVEN: GivenIdentity = {
+  user: null,
+  agent: null,
+  conversation: null,
+  isSideCall: false,
+  path: NOBODY_NAMED,
+};
 
 /** A request as far as it can say who it is. */
 export interface IdentifiedRequest {
+  readonly url: string;
   /** Every header with its value, names in lower case. */
   readonly headers: Iterable<readonly [name: string, value: string]>;
   readonly body: unknown;
 }
 
 /**
- * Reads the sources in their order; the first that says something counts, an empty text is nothing. Throws {@link InvalidRequestError} for a
- * header that comes twice: a gateway's and the client's own would become one name, or the client's would win.
+ * Reads the base URL, and the sources in their order; the first that says something counts, an empty text is nothing. Throws
+ * {@link InvalidRequestError} for what cannot be a name in a path, and for a header that comes twice: a gateway's and the client's own would
+ * become one name, or the client's would win.
  */
 export function identityIn(request: IdentifiedRequest, sources: IdentitySources): GivenIdentity {
   const { user, agent, conversation, sideCall } = sources;
@@ -47,6 +58,7 @@ export function identityIn(request: IdentifiedRequest, sources: IdentitySources)
     return null;
   };
   return {
+    path: namedByPath(request.url),
     user: first(user),
     agent: first(agent),
     conversation: first(conversation),

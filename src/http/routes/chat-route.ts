@@ -25,6 +25,7 @@ import { exampleOf } from "../contracts/examples.js";
 import { COUNT_TOKENS_PATH, MESSAGES_PATH, readMessages, withoutSettings } from "../contracts/messages-contract.js";
 import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
+import { PROXY_SERVERS } from "../contracts/openapi-servers.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
 import { RESPONSES_PATH, readResponses, responsesBody, responsesResult } from "../contracts/responses-contract.js";
 import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
@@ -89,7 +90,7 @@ async function complete(
   if (given === undefined) return answerProblem(c, notJson());
   const { headers } = c.req.raw;
   const identity = identityIn(
-    { headers: headersOfRequest(c), body: given },
+    { url: c.req.url, headers: headersOfRequest(c), body: given },
     engine?.identity ?? DEFAULT_IDENTITY_SOURCES,
   );
   const read = readChat(given, headers, identity);
@@ -225,7 +226,15 @@ function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair
       : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies HeaderPair]),
     ...(composed.worker === undefined ? [] : [["x-memstem-worker", composed.worker] satisfies HeaderPair]),
     ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies HeaderPair]),
+    ...sourceFailure(composed),
   ];
+}
+
+/** Why memories could not be searched for, in characters that a header can carry. */
+function sourceFailure({ warnings }: NonNullable<ProxiedAnswer["composed"]>): HeaderPair[] {
+  const failed = warnings.find(({ code }) => code === "memory_source_failed");
+  if (failed === undefined) return [];
+  return [["x-memstem-source-failure", failed.message.replace(/[^\x20-\x7e]/g, "?")]];
 }
 
 /**
@@ -272,6 +281,7 @@ function describeRoutes(app: OpenAPIHono<HttpEnvironment>): void {
     method: "get",
     path: PATHS.models,
     ...described(models),
+    servers: PROXY_SERVERS,
     responses: {
       200: {
         description: "The engine's answer, unmodified.",

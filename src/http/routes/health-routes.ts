@@ -9,13 +9,14 @@ import type { HttpEnvironment } from "../requests/request.js";
 
 /** What the routes tell of. */
 interface HealthParts {
-  readonly memstem: Pick<MemstemOfAll, "ping" | "sourceName">;
+  readonly memstem: Pick<MemstemOfAll, "ping" | "sourceName" | "degraded">;
   readonly isStopping: () => boolean;
   readonly version: string;
 }
 
 /**
- * Adds `/healthz`, whether requests should be sent here: the database answers, and the service is not stopping. And `/livez`, whether the
+ * Adds `/healthz`, whether requests should be sent here: the database answers, and the service is not stopping. It is `degraded` where
+ * another part fails, without which requests are served all the same. And `/livez`, whether the
  * process works: it must not be restarted because the database is away.
  */
 export function addHealthRoutes(
@@ -27,6 +28,12 @@ export function addHealthRoutes(
     version,
     source: memstem.sourceName,
   });
+  const withParts = () => {
+    const now = state();
+    const degraded = [...memstem.degraded.list];
+    if (degraded.length === 0 || now.status === "stopping") return now;
+    return { ...now, status: "degraded" as const, degraded };
+  };
   const documented = { parameters: [PRETTY_PARAMETER], security: [] };
   const json = { schema: health };
   const answer = (description: string, example: unknown) => ({
@@ -40,15 +47,16 @@ export function addHealthRoutes(
       ...described(OPERATIONS.health),
       ...documented,
       responses: {
-        200: answer("The service works.", exampleOf(OPERATIONS.health).answer),
+        200: answer("The service works, also where a part that it needs fails.", exampleOf(OPERATIONS.health).answer),
         503: { description: "The service is stopping.", content: { "application/json": json } },
         ...problemResponses(OPERATIONS.health.problems),
       },
     }),
     async (c) => {
       await memstem.ping();
-      const now = state();
-      return now.status === "ok" ? c.json(now, 200) : c.json(now, 503);
+      memstem.degraded.worked("store");
+      const now = withParts();
+      return now.status === "stopping" ? c.json(now, 503) : c.json(now, 200);
     },
   );
   app.openapi(

@@ -3,6 +3,7 @@ import { exampleOf } from "../contracts/examples.js";
 import * as wire from "../contracts/messages-contract.js";
 import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
+import { PROXY_SERVERS } from "../contracts/openapi-servers.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { describePromptRoute } from "./prompt-route-description.js";
@@ -23,6 +24,7 @@ export function describeMessagesRoutes(app: OpenAPIHono<HttpEnvironment>): void 
     method: "post",
     path: wire.COUNT_TOKENS_PATH,
     ...described(countTokens),
+    servers: PROXY_SERVERS,
     request: {
       body: {
         required: true,

@@ -4,6 +4,7 @@ import { chatHeaders } from "../contracts/chat-contract.js";
 import { exampleOf } from "../contracts/examples.js";
 import { CHAT_HEADERS, headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
 import { problemResponses } from "../contracts/openapi-problems.js";
+import { PROXY_SERVERS } from "../contracts/openapi-servers.js";
 import { described } from "../contracts/operations.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
@@ -29,6 +30,7 @@ export function describePromptRoute(
     method: "post",
     path,
     ...described(operation),
+    servers: PROXY_SERVERS,
     request: {
       headers: chatHeaders,
       body: { required: true, content: { "application/json": { schema: body, example: example.request } } },

@@ -6,7 +6,8 @@ import { notFound, problem } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /** Paths below `/v1`, as a client asks for them whose base URL lacks it, or has it twice. */
-const WITHOUT_V1 = /^\/((?:chat\/completions|responses|models|embeddings|completions)(?:\/.*)?)$/;
+const WITHOUT_V1 =
+  /^((?:\/plain|\/users\/[^/]+(?:\/agents\/[^/]+)?(?:\/conversations\/[^/]+)?)?)\/((?:chat\/completions|responses|models|embeddings|completions)(?:\/.*)?)$/;
 const WITH_TWO = /^\/v1\/v1\/(.+)$/;
 
 /**
@@ -21,9 +22,10 @@ export function answerUnrouted(
   const { method, path } = c.req;
   const allowed = methodsOf(app, path);
   if (allowed.length === 0) {
-    const meant = (WITH_TWO.exec(path) ?? WITHOUT_V1.exec(path))?.[1];
+    const [, base = "", below] = WITHOUT_V1.exec(path) ?? [];
+    const meant = WITH_TWO.exec(path)?.[1] ?? below;
     if (meant !== undefined) {
-      const detail = `there is no ${path}: use /v1/${meant}, with a base URL that ends with one /v1`;
+      const detail = `there is no ${path}: use ${base}/v1/${meant}, with a base URL that ends with one /v1`;
       return answerProblem(c, problem(404, detail));
     }
     return passed() ?? answerProblem(c, notFound(c));

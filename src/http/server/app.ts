@@ -7,8 +7,10 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
+import { getPath } from "hono/utils/url";
 import type { ApiKeys } from "../../service/base/api-key.js";
-import { BusyUserError, InvalidRequestError } from "../../service/base/errors.js";
+import { BusyUserError, InvalidRequestError, StoreUnavailableError } from "../../service/base/errors.js";
+import type { EngineCall } from "../../service/base/memstem-observer.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { observedUpstream } from "../../service/chat/observed-upstream.js";
 import { mem0Items, newMemories, observationOf } from "../../service/fields/companion-options.js";
@@ -39,6 +41,7 @@ import { securityHeaders } from "../guards/security-headers.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { BodyShareError, isFault, problemOf, SlowBodyError } from "../problems/problem.js";
 import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
+import { namedByPath, pathBehindBase } from "../requests/base-url.js";
 import {
   BATCH_PATH,
   COMPOSE_PATH,
@@ -114,6 +117,7 @@ const EXPOSED_HEADERS = [
   "x-memstem-depth",
   "x-memstem-worker",
   "x-memstem-warnings",
+  "x-memstem-source-failure",
   "x-memstem-not-composed",
   "x-memstem-error-origin",
 ];
@@ -134,9 +138,18 @@ export interface HttpSurface {
 }
 
 /** The HTTP surface: every route, `problem+json` for every error, and its OpenAPI document. */
-export function createApp(parts: HttpParts): HttpSurface {
+export function createApp(given: HttpParts): HttpSurface {
+  const { degraded } = given.memstem;
+  const parts: HttpParts = {
+    ...given,
+    onFault(error) {
+      if (error instanceof StoreUnavailableError && error.fault !== "busy") degraded.failed("store", error.message);
+      given.onFault(error);
+    },
+  };
   const { isStopping, corsOrigins } = parts;
   const app = new OpenAPIHono<HttpEnvironment>({
+    getPath: (request) => pathBehindBase(getPath(request)),
     defaultHook: (result) => {
       if (!result.success) throw new InvalidRequestError(fieldIssues(result.error));
     },
@@ -145,6 +158,7 @@ export function createApp(parts: HttpParts): HttpSurface {
   const pending = new PendingRequests(parts.maxPending);
   const metrics = new Metrics(parts.memstem, () => pending.count);
   parts.memstem.observe(metrics);
+  parts.memstem.observe({ composed: () => degraded.worked("store") });
   if (parts.usage != null) {
     const { rules, onAlert } = parts.usage;
     const alerted = (alert: Alert) => {
@@ -192,6 +206,11 @@ export function createApp(parts: HttpParts): HttpSurface {
     rejectAmbiguous(),
   ];
   for (const guard of guards) app.use(guarded(guard));
+  // On every path below a base URL, also where nobody asks whom it names.
+  app.use((c, next) => {
+    if (isOpenAiPath(c.req.path)) namedByPath(c.req.url);
+    return next();
+  });
   const pretty = prettyJSON({ space: 2 });
   const { maxBodyBytes: maxBytes, bodyRate: rate, clock, onFault } = parts;
   const body = { maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") };
@@ -221,9 +240,14 @@ export function createApp(parts: HttpParts): HttpSurface {
     ? new DirectCompose({ guards: all, body, isStopping, arrivedAt, clock, failed, answered, onFault })
     : null;
   addBatchRoute(app, parts);
+  const engineCalled = (call: EngineCall) => {
+    metrics.engineCalled(call);
+    if (call.failure !== undefined) degraded.failed("engine", call.failure.reason, call.failure.cause);
+    else if (call.outcome !== "aborted") degraded.worked("engine");
+  };
   const chat = parts.chat && {
     ...parts.chat,
-    upstream: observedUpstream(parts.chat.upstream, metrics.engineCalled.bind(metrics), parts.clock),
+    upstream: observedUpstream(parts.chat.upstream, engineCalled, parts.clock),
   };
   addChatRoutes(app, {
     ...parts,

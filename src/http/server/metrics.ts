@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { PlanDepth, PlanEpoch } from "../../core/index.js";
+import { PARTS } from "../../service/base/degraded-parts.js";
 import type {
   EngineCall,
   MemorySearch,
@@ -173,6 +174,16 @@ export class Metrics implements MemstemObserver {
     gauge("memstem_schedule_waiting", "Prompts that wait to be ordered with others.", () => memstem.load.scheduling);
     gauge("memstem_usage_dropped_prompts", "Entries of the usage log that were left out since the start.", () => {
       return memstem.recorded?.recorder.dropped ?? 0;
+    });
+    new Gauge({
+      name: "memstem_degraded",
+      help: "1 for a part that failed when it was last asked, else 0.",
+      labelNames: ["part"],
+      registers: [this.#registry],
+      collect() {
+        const failing = new Set(memstem.degraded.list.map(({ part }) => part));
+        for (const part of PARTS) this.set({ part }, failing.has(part) ? 1 : 0);
+      },
     });
     new Gauge({
       name: "memstem_alert_firing",

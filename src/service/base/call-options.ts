@@ -104,6 +104,10 @@ export interface ComposeOptions<M extends MessageLike = MessageLike> {
   readonly scheduleMs?: number | null | undefined;
   /** Also return the prompt as one text. */
   readonly prompt?: boolean | null | undefined;
+  /** Look only: nothing of the prompt stays, no turn, no expectation, no figures. */
+  readonly dryRun?: boolean | null | undefined;
+  /** Whether the prompt counts in usage and metrics. Default: yes. */
+  readonly recordUsage?: boolean | null | undefined;
 }
 
 /** Texts to add to the memory source. */

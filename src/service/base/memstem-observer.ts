@@ -4,6 +4,7 @@ import type { UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { MemorySourceFailure } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import type { Feedback } from "./answers.js";
+import type { PartFailure, PartName } from "./degraded-parts.js";
 
 /** One search of the memory source. */
 export interface MemorySearch {
@@ -17,6 +18,8 @@ export interface EngineCall {
   readonly outcome: "ok" | "client_error" | "server_error" | UpstreamFailure["kind"];
   /** Milliseconds to the answer's first byte, or to the failure. */
   readonly ms: number;
+  /** Why it failed, where the engine did. */
+  readonly failure?: { readonly reason: string; readonly cause: string };
 }
 
 /** What the planner knows of the prompt that a prompt should have continued. */
@@ -67,6 +70,10 @@ export interface MemstemObserver {
   scheduled?(waitedMs: number): void;
   /** Memories were searched for. */
   searched?(search: MemorySearch): void;
+  /** A part that memstem needs failed, for another cause than before. */
+  failed?(failure: PartFailure): void;
+  /** A part that failed works again. */
+  recovered?(part: PartName): void;
 }
 
 /** Several observers as one. */
@@ -101,5 +108,13 @@ export class Observers implements Required<MemstemObserver> {
 
   searched(search: MemorySearch): void {
     for (const observer of this.#all) observer.searched?.(search);
+  }
+
+  failed(failure: PartFailure): void {
+    for (const observer of this.#all) observer.failed?.(failure);
+  }
+
+  recovered(part: PartName): void {
+    for (const observer of this.#all) observer.recovered?.(part);
   }
 }

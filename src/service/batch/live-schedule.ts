@@ -99,8 +99,8 @@ export class LiveSchedule {
   /** Composes a prompt, after a wait where others may share its memories. Rejects as the composer does. */
   compose(request: ComposeRequest, signal?: CallerSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
     const mostMs = Math.min(this.waitMs, request.scheduleMs ?? this.waitMs);
-    if (mostMs <= 0 || request.conversationId !== null || this.#isClosing)
-      return this.composer.compose(request, signal, hooks);
+    const isAlone = request.conversationId !== null || request.dryRun === true;
+    if (mostMs <= 0 || isAlone || this.#isClosing) return this.composer.compose(request, signal, hooks);
     const composing = this.#schedule(request, mostMs, signal, hooks);
     this.#open.add(composing);
     const end = () => {

@@ -87,8 +87,12 @@ export interface ChatComposer {
   keepResponse(userId: UserId, agentId: AgentId | null, response: NewResponse, watch: DeletionWatch): Promise<void>;
 }
 
+/** Stands for the user of a request that is not composed and names none: no user has an empty name. */
+export const NOBODY = "" as UserId;
+
 /** A chat completion that a client asked for. */
 export interface ChatRequest {
+  /** {@link NOBODY} only where nothing is composed. */
   readonly userId: UserId;
   readonly agentId: AgentId | null;
   /** Null or absent: none is named. */

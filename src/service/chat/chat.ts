@@ -5,7 +5,6 @@
  */
 
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
-import { marksBehind } from "../../engines/anthropic/messages-as-chat.js";
 import { OutdatedCallError } from "../../engines/upstream/sending.js";
 import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
@@ -32,7 +31,7 @@ export { chatOfMessages } from "../../engines/anthropic/messages-as-chat.js";
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
 export { MESSAGES } from "./chat-format.js";
-export type { ChatEngine, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
+export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
@@ -260,7 +259,7 @@ export class Chat {
       ...compose,
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
-      marksElsewhere: anthropicMarksElsewhere(body) + marksBehind(compose.messages),
+      marksElsewhere: anthropicMarksElsewhere(body),
       // A prompt that was refused is not kept waiting again; others have time left to be composed.
       scheduleMs: isRepeated ? 0 : Math.min(compose.scheduleMs ?? timeoutMs / 2, timeoutMs / 2),
     };

@@ -18,10 +18,17 @@ export function observedUpstream(
       const start = clock();
       try {
         const answer = await upstream.send(call, signal);
-        called({ outcome: outcomeOf(answer.status), ms: clock() - start });
+        const reason = `the upstream engine answered with status ${answer.status}`;
+        const failed = answer.status >= 500 ? { failure: { reason, cause: reason } } : {};
+        called({ outcome: outcomeOf(answer.status), ms: clock() - start, ...failed });
         return answer;
       } catch (error) {
-        if (error instanceof UpstreamError) called({ outcome: error.failure.kind, ms: clock() - start });
+        if (error instanceof UpstreamError) {
+          const { failure, message: cause } = error;
+          const reason = cause.replace(` at ${upstream.name}`, "");
+          const failed = failure.kind === "aborted" ? {} : { failure: { reason, cause } };
+          called({ outcome: failure.kind, ms: clock() - start, ...failed });
+        }
         throw error;
       }
     },

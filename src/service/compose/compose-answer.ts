@@ -18,12 +18,13 @@ import {
   turnMessages,
   type Warning,
 } from "../../core/index.js";
-import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
+import type { AdapterPrompt, EngineAdapter, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/routing-headers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
 import type { Instructions } from "../base/call-options.js";
 import type { GivenPrompt } from "../base/given-prompt.js";
 import { restored } from "../fields/given-messages.js";
+import type { ComposeRequest } from "./compose-request.js";
 
 /** What to add to the request to the engine. */
 export interface EngineHints {
@@ -53,14 +54,21 @@ export interface ComposeAnswer {
   readonly warnings: readonly Warning[];
 }
 
+/** What a request itself has of messages, without those that memstem remembers and put in front of them. */
+export function saidNow({ messages, sentNow }: Pick<ComposeRequest, "messages" | "sentNow">): readonly ChatMessage[] {
+  return sentNow === undefined ? messages : messages.slice(messages.length - sentNow);
+}
+
 /** The requested form of an answer. */
 export interface AnswerForm {
   /** Whether to include the prompt as one text. */
   readonly prompt: boolean;
   /** The engine family that the prompt goes to. */
   readonly engine: EngineAdapter;
-  /** Number of cache marks outside the messages in the request to the engine. */
-  readonly marksElsewhere: number;
+  /** The caller's cache marks outside the messages in the request to the engine. */
+  readonly marksElsewhere?: MarksElsewhere | undefined;
+  /** The messages that the request itself has, without what memstem put in front of them. */
+  readonly said: readonly ChatMessage[];
   /** The request's messages, if they are of another API than chats. */
   readonly given: GivenPrompt | null;
   /** The secret from which the tenant's cache salts are derived. */
@@ -89,7 +97,7 @@ export function composeAnswer(
   const { requestId, scope, messages, injection, annotations } = composed;
   const { cacheSecret } = form;
   const served = { requestId, scope, messages, head: composed.head.length, plan, injection, cacheSecret };
-  const emitted = form.engine.emit(enginePrompt(served, form.marksElsewhere));
+  const emitted = form.engine.emit(enginePrompt(served, form));
   const prompt = restored(form.given, emitted.messages);
   const answer: { -readonly [Field in keyof ComposeAnswer]: ComposeAnswer[Field] } = {
     requestId,
@@ -179,7 +187,10 @@ export interface PromptForEngine {
 }
 
 /** Tells the adapter where later prompts will diverge, from what the plan keeps of this turn. */
-export function enginePrompt(served: PromptForEngine, marksElsewhere = 0): AdapterPrompt {
+export function enginePrompt(
+  served: PromptForEngine,
+  { marksElsewhere, said }: Pick<AnswerForm, "marksElsewhere" | "said">,
+): AdapterPrompt {
   const { requestId, scope, messages, head, plan, injection, cacheSecret } = served;
   const section = isEmptyInjection(injection) ? null : messages.length - 1;
   const cachedMessage = plan.stableMessages - 1;
@@ -190,15 +201,23 @@ export function enginePrompt(served: PromptForEngine, marksElsewhere = 0): Adapt
     scopeKey: scopeKeyOf(scope, cacheSecret),
     messages,
     marksElsewhere,
+    said,
     reusableMessages: ends[0] === ends[1] ? ends.slice(1) : ends,
     reusableMemories: reusableMemories(served, section),
     cachedMessage: cachedMessage < 0 ? undefined : cachedMessage,
   };
 }
 
-/** An engine adapter's view of messages that were not composed: only the cache keys, which separate tenants' caches. */
-export function plainPrompt(requestId: RequestId, scope: Scope, cacheSecret: string): AdapterPrompt {
-  const keys = { tenantKey: tenantKeyOf(cacheSecret), scopeKey: scopeKeyOf(scope, cacheSecret) };
+/**
+ * An engine adapter's view of messages that were not composed: only the cache keys, which separate tenants' caches.
+ *
+ * @param scope null: the request names nobody
+ */
+export function plainPrompt(requestId: RequestId, scope: Scope | null, cacheSecret: string): AdapterPrompt {
+  const keys = {
+    tenantKey: tenantKeyOf(cacheSecret),
+    scopeKey: scope === null ? null : scopeKeyOf(scope, cacheSecret),
+  };
   return { requestId, ...keys, messages: [], reusableMessages: [] };
 }
 

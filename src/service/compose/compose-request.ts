@@ -16,19 +16,12 @@ import {
   type UserId,
   withoutProviderMemories,
 } from "../../core/index.js";
-import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
 import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
 import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "../fields/fields.js";
-import {
-  asGiven,
-  type GivenMessages,
-  givenMessages,
-  marksElsewhereIn,
-  messageFormat,
-  readMessages,
-} from "../fields/given-messages.js";
+import { asGiven, type GivenMessages, givenMessages, messageFormat, readMessages } from "../fields/given-messages.js";
 import { readOptions } from "../fields/read-options.js";
 
 /** One checked compose request. */
@@ -71,8 +64,14 @@ export interface ComposeRequest {
   readonly annotations: AnnotationSettings;
   /** The engine family that the prompt goes to; null: the configured one. */
   readonly engine: EngineName | null;
-  /** Number of cache marks outside the messages in the request to the engine, for example on tools. Default 0. */
-  readonly marksElsewhere?: number;
+  /** The caller's cache marks outside the messages in the request to the engine, for example on tools. Default: none. */
+  readonly marksElsewhere?: MarksElsewhere;
+  /** Whether it only looks: nothing of its prompt stays. Default: no. */
+  readonly dryRun?: boolean;
+  /** Whether observers are told of its prompt. Default: yes. */
+  readonly recordUsage?: boolean;
+  /** How many of the messages, the last ones, the caller sends now; those before them are remembered. Default: all. */
+  readonly sentNow?: number;
   /** Where memories go after a tool's result; null: as the engine family requires, or as before in the conversation. */
   readonly toolMemories?: ToolMemories | null;
   /** Maximum tokens of the prompt, by the engine's count as far as it is reported; null: the configured limit. */
@@ -155,6 +154,8 @@ export const composeOptions = z.strictObject({
   workers: field.workers.nullish(),
   scheduleMs: field.milliseconds.nullish(),
   prompt: z.boolean().nullish(),
+  dryRun: z.boolean().nullish(),
+  recordUsage: z.boolean().nullish(),
 });
 
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
@@ -195,7 +196,6 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
       asked.format === "chat"
         ? null
         : { ...asked, hasSystem: withoutProviderMemories(instructions).messages.length > 0 },
-    marksElsewhere: marksElsewhereIn(asked),
     history: fields.history ?? null,
     historyRatio: fields.historyRatio ?? null,
     memories: provided === null ? given : [...(given ?? []), ...provided],
@@ -217,6 +217,8 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     workers: fields.workers ?? null,
     scheduleMs: fields.scheduleMs ?? null,
     prompt: fields.prompt ?? false,
+    ...(fields.dryRun === true ? { dryRun: true } : {}),
+    ...(fields.recordUsage === false ? { recordUsage: false } : {}),
   };
 }
 

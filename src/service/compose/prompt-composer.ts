@@ -2,7 +2,8 @@
  * compose: one request of a user becomes a stored prompt. Lookup of memories → plan by the core → commit to the store → answer in the
  * engine's form.
  * Enters: a checked {@link ComposeRequest}, at the front of its user's queue. Leaves: a {@link ComposeAnswer} that is in the store, and
- * the same answer for a repeated request id. A failing memory source causes a warning; a deletion meanwhile starts the request again.
+ * the same answer for a repeated request id; a dry run ends before the commit. A failing memory source causes a warning; a deletion
+ * meanwhile starts the request again.
  */
 
 import { SpanStatusCode } from "@opentelemetry/api";
@@ -216,11 +217,12 @@ export class PromptComposer {
     const [searched, check] = await Promise.all([found ?? this.#searchWhileWarmingUp(task), this.#check(task)]);
     const { lookup, gone } = withCheck(this.#lookup, request, searched, check);
     if (gone.length > 0) {
+      // Also in a dry run: what the source has deleted is to be nowhere.
       await this.on.forgetGone(request.userId, gone);
       // What was looked up, and what is known, may have been about them.
       return this.#composeOnce(task, null);
     }
-    if (isKnown) await this.#dropErasedAnswer(scope, request);
+    if (isKnown && !request.dryRun) await this.#dropErasedAnswer(scope, request);
     const { chooseDepth } = hooks;
     const retrieved = { lookup, front, depth: null, freeAt: isKnown ? undefined : base };
     if (chooseDepth === undefined || signal?.aborted) return this.#commit(task, retrieved, watch);
@@ -294,6 +296,7 @@ export class PromptComposer {
           if (task.isAnnounced && deletions.users !== watch.since.users) throw new DeletedWhileSentError();
           // The commit finds out whether these are still the stored ones.
           if (!watch.covers(deletions)) throw new DeletedMeanwhileError();
+          if (request.dryRun) return planned;
           if (beforeStored !== undefined && this.#storesWell) {
             // An outdated answer must not be announced.
             await working.check();
@@ -312,7 +315,9 @@ export class PromptComposer {
         request.conversationId,
       );
     });
-    if (observed !== null) this.on.observer.composed(observed);
+    // Planning gave labels to memories in the working state, which nothing stores now.
+    if (request.dryRun) this.on.scopes.drop(scope);
+    else if (observed !== null && request.recordUsage !== false) this.on.observer.composed(observed);
     return answer;
   }
 

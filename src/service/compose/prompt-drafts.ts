@@ -13,7 +13,7 @@ import type { Tenant } from "../base/tenant.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
 import type { DraftedPrompt } from "./chosen-depth.js";
-import { enginePrompt } from "./compose-answer.js";
+import { enginePrompt, type PromptForEngine, saidNow } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { type KnownTexts, knownTexts } from "./known-texts.js";
 import { settleLookup } from "./memory-lookup.js";
@@ -56,23 +56,21 @@ export class PromptDrafts {
     const input = this.input.of(working, request, said, stored, { ...retrieved, ...settled, depth }, now);
     const { prompt, past, choice, replay, selection, section } = bounded(() => draftPrompt(state, input));
     const adapter = this.input.engineOf(request);
-    const emitted = adapter.emit({
-      ...enginePrompt({
-        // Not the request's own id, which belongs to the final prompt.
-        requestId: this.parts.newRequestId(),
-        scope,
-        messages: prompt.messages,
-        head: past.head.messages.length,
-        plan: {
-          layout: request.conversationId === null ? "single" : "conversation",
-          retention: choice.retention,
-          stableMessages: replay.stableMessages,
-        },
-        injection: section.injection,
-        cacheSecret: this.tenant.cacheSecret,
-      }),
-      marksElsewhere: request.marksElsewhere ?? 0,
-    });
+    const drafted: PromptForEngine = {
+      // Not the request's own id, which belongs to the final prompt.
+      requestId: this.parts.newRequestId(),
+      scope,
+      messages: prompt.messages,
+      head: past.head.messages.length,
+      plan: {
+        layout: request.conversationId === null ? "single" : "conversation",
+        retention: choice.retention,
+        stableMessages: replay.stableMessages,
+      },
+      injection: section.injection,
+      cacheSecret: this.tenant.cacheSecret,
+    };
+    const emitted = adapter.emit(enginePrompt(drafted, { ...request, said: saidNow(request) }));
     const { ordering, fresh, due } = selection;
     const noLogprobs = adapter.noLogprobs ?? null;
     return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs, watch: working.watch() };
@@ -98,18 +96,18 @@ export class PromptDrafts {
     const head = promptHead(state, this.input.of(working, request, said, past, NOTHING_FOUND, this.parts.now()));
     if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
     const layout = request.conversationId === null ? "single" : "conversation";
-    const { messages, fields, headers } = this.input.engineOf(request).emit(
-      enginePrompt({
-        requestId: this.parts.newRequestId(),
-        scope,
-        // Chat templates require a final question; the prompts are equal up to its text.
-        messages: [...head.messages, { role: "user", content: "." }],
-        head: head.instructions,
-        plan: { layout, retention: "keep", stableMessages: 0 },
-        injection: NOTHING_INJECTED,
-        cacheSecret: this.tenant.cacheSecret,
-      }),
-    );
+    const cold: PromptForEngine = {
+      requestId: this.parts.newRequestId(),
+      scope,
+      // Chat templates require a final question; the prompts are equal up to its text.
+      messages: [...head.messages, { role: "user", content: "." }],
+      head: head.instructions,
+      plan: { layout, retention: "keep", stableMessages: 0 },
+      injection: NOTHING_INJECTED,
+      cacheSecret: this.tenant.cacheSecret,
+    };
+    const prompt = enginePrompt(cold, { ...request, said: saidNow(request) });
+    const { messages, fields, headers } = this.input.engineOf(request).emit(prompt);
     return { messages, fields, headers, watch: working.watch() };
   }
 

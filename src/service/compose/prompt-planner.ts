@@ -13,7 +13,7 @@ import type { TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import { sentAs, streamOf } from "../learning/shared-prompts.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
-import { answerAgain, type ComposeAnswer, composeAnswer } from "./compose-answer.js";
+import { answerAgain, type ComposeAnswer, composeAnswer, saidNow } from "./compose-answer.js";
 import type { ComposeRequest } from "./compose-request.js";
 import { settleLookup, unusableWarnings } from "./memory-lookup.js";
 import { plannedReuse } from "./planned-reuse.js";
@@ -122,7 +122,8 @@ export class PromptPlanner {
         await working.commit((base) => store.commitCompose(scope, base, record));
         working.requests.composed(requestId, at);
         if (request.conversationId === null) working.newestHead = turn.head;
-        this.#sent(working.scope, request.conversationId, requestId, composition, at);
+        // A try that counts in no figures is sent to no engine.
+        if (request.recordUsage !== false) this.#sent(scope, request.conversationId, requestId, composition, at);
         if (answer.worker !== undefined) this.routing.assigned(answer.worker, answer.plan, at);
       },
     };
@@ -166,7 +167,8 @@ export class PromptPlanner {
     return {
       prompt: request.prompt,
       engine: this.input.engineOf(request),
-      marksElsewhere: request.marksElsewhere ?? 0,
+      marksElsewhere: request.marksElsewhere,
+      said: saidNow(request),
       given: request.given ?? null,
       cacheSecret: this.tenant.cacheSecret,
     };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ChatMessage } from "../../core/index.js";
-import { chatOfMessages, marksBehind, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
+import { chatOfMessages, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
 import { itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
 import { record } from "../../engines/upstream/json-values.js";
 import type { Instructions, MessageFormat } from "../base/call-options.js";
@@ -68,11 +68,6 @@ export function readMessages(given: readonly unknown[], format: MessageFormat): 
 /** Chat messages that are given as such. */
 export function asGiven(chat: readonly ChatMessage[]): GivenMessages {
   return { format: "chat", given: chat, chat };
-}
-
-/** Cache marks of the caller's that no chat message shows. */
-export function marksElsewhereIn({ format, chat }: GivenMessages): number {
-  return format === "anthropic" ? marksBehind(chat) : 0;
 }
 
 /**

@@ -24,6 +24,7 @@ import {
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
+import { DegradedParts } from "../base/degraded-parts.js";
 import { NotFoundError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import { type MemstemObserver, Observers } from "../base/memstem-observer.js";
@@ -31,7 +32,7 @@ import type { MemstemParts, TenantParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import { LiveSchedule } from "../batch/live-schedule.js";
-import type { ChatComposer } from "../chat/chat-request.js";
+import { type ChatComposer, NOBODY } from "../chat/chat-request.js";
 import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "../compose/compose-answer.js";
 import type { ComposeHooks } from "../compose/compose-hooks.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
@@ -46,6 +47,7 @@ import type { MemoryEvent } from "../records/memory-events.js";
 import { finishingDeletions } from "../records/source-deletions.js";
 import { StoredResponses } from "../records/stored-responses.js";
 import { type UserExport, UserRecords, type UserUsage } from "../records/user-records.js";
+import { watchedSource } from "../records/watched-source.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
@@ -70,6 +72,7 @@ interface SharedWork {
   /** Theirs. */
   readonly schedules: Set<LiveSchedule>;
   readonly observers: Observers;
+  readonly degraded: DegradedParts;
   usage: RecordedUsage | null;
 }
 
@@ -97,6 +100,7 @@ export type MemstemOfAll = Pick<
   | "recordUsage"
   | "recorded"
   | "sourceName"
+  | "degraded"
   | "load"
   | "timeLaw"
   | "ping"
@@ -132,9 +136,13 @@ export class Memstem {
     private readonly tenant: Tenant = DEFAULT_TENANT,
     shared?: SharedWork,
   ) {
+    const observers = shared?.observers ?? new Observers();
+    const degraded = shared?.degraded ?? new DegradedParts(observers, given.now);
     // Another tenant's source is wrapped already.
     const source =
-      given.source === null || shared !== undefined ? given.source : finishingDeletions(given.source, given.store);
+      given.source === null || shared !== undefined
+        ? given.source
+        : finishingDeletions(watchedSource(given.source, degraded), given.store);
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
@@ -145,7 +153,8 @@ export class Memstem {
       closing: new AbortController(),
       tenants: new Map([[tenant.name, this]]),
       schedules: new Set(),
-      observers: new Observers(),
+      observers,
+      degraded,
       usage: null,
     };
     this.#scopes = this.#shared.scopes;
@@ -220,6 +229,11 @@ export class Memstem {
     return this.#ofStored(userId, agentId, id, (working, parts) =>
       showIn(working, this.parts.store, id, { ...parts, hasText }),
     );
+  }
+
+  /** What memstem needs of others, and which of it fails. */
+  get degraded(): DegradedParts {
+    return this.#shared.degraded;
   }
 
   /** Name of the configured memory source; null for none. */
@@ -428,7 +442,8 @@ export class Memstem {
       sessionKey: (userId, agentId, conversationId) =>
         sessionKeyOf(this.#jobs.scopeOf(userId, agentId), conversationId, this.tenant.cacheSecret),
       fieldsWithoutPrompt: (userId, agentId, engine) => {
-        const prompt = plainPrompt(newRequestId(), this.#jobs.scopeOf(userId, agentId), this.tenant.cacheSecret);
+        const scope = userId === NOBODY ? null : this.#jobs.scopeOf(userId, agentId);
+        const prompt = plainPrompt(newRequestId(), scope, this.tenant.cacheSecret);
         return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
       },
     };

@@ -34,7 +34,18 @@ export async function explainIn(
   parts: ExplainParts,
 ): Promise<ExplainedRequest> {
   const explanation = explain(await explainInput(working, store, requestId, parts));
-  return { explanation, words: explanationText(explanation) };
+  return { explanation, words: [...explanationText(explanation), ...(await sourceWords(working, store, requestId))] };
+}
+
+/** Why a prompt has no memories that were searched for; none where the source answered, or was not asked. */
+export async function sourceWords(
+  { scope }: Pick<WorkingScope, "scope">,
+  store: Pick<Store, "findRequest">,
+  requestId: RequestId,
+): Promise<readonly string[]> {
+  const answered = await store.findRequest(scope, requestId);
+  const failed = answered?.answer.warnings.filter(({ code }) => code === "memory_source_failed") ?? [];
+  return failed.map(({ message }) => `Its memories could not be searched for: ${message}.`);
 }
 
 /** A request's prompt with the earlier ones to compare it with. Rejects with {@link NotFoundError}. */

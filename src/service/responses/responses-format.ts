@@ -1,4 +1,5 @@
 import { type ChatMessage, type ConversationId, type RequestId, withoutProviderMemories } from "../../core/index.js";
+import { withoutPastMarks } from "../../engines/adapters/callers-marks.js";
 import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
 import { NoChatFormError, toChatCompletion } from "../../engines/responses/chat-request.js";
 import { inputOf, isInstructions, messagesOf } from "../../engines/responses/responses-items.js";
@@ -53,7 +54,7 @@ export class ResponsesFormat implements ChatFormat {
     const prompt = messages?.filter((message) => !isInstructions(message)) ?? null;
     if (!isContinued) return prompt === null ? own : { ...own, input: inputOf(prompt, own["input"]) };
     if (previous !== null && !previous.isHeld) {
-      return { ...withoutIds(own), input: inputOf(prompt ?? [...previous.history, ...added], null) };
+      return { ...withoutIds(own), input: inputOf(prompt ?? unmarked(previous.history, added), null) };
     }
     if (prompt === null) return own;
     if (previous !== null) {
@@ -142,6 +143,11 @@ export class ResponsesFormat implements ChatFormat {
 /** The body with the new end of a prompt whose beginning the engine keeps. */
 function withTail(own: ProxiedBody, tail: readonly ChatMessage[]): ProxiedBody {
   return { ...own, input: inputOf(tail, own["input"]) };
+}
+
+/** What was said before, without its cache marks of then, and what is said now. */
+function unmarked(history: readonly ChatMessage[], added: readonly ChatMessage[]): readonly ChatMessage[] {
+  return withoutPastMarks([...history, ...added], added, "cache_control");
 }
 
 function withoutIds({

@@ -64,9 +64,10 @@ export class Responses {
     const history = turn.previous?.history ?? [];
     // What was said is not known here; the store may have it.
     const isStored = turn.isContinued && turn.previous === null && turn.conversationId !== null;
-    const messages = [...compose.messages.filter(isInstructions), ...bare(history), ...bare(turn.added)];
+    const added = bare(turn.added);
+    const messages = [...compose.messages.filter(isInstructions), ...bare(history), ...added];
     const stored = isStored && compose.history == null ? ({ history: "stored" } as const) : {};
-    const composed = { ...compose, messages, conversationId, ...stored };
+    const composed = { ...compose, messages, conversationId, ...stored, sentNow: added.length };
     return this.chat.complete(memstem, { ...asked, conversationId, compose: composed, format }, signal);
   }
 

@@ -7,7 +7,7 @@ import {
   type RequestId,
 } from "../../core/index.js";
 import type { Store } from "../../store/api/store.js";
-import { type ExplainedRequest, type ExplainParts, explainInput } from "../records/explain.js";
+import { type ExplainedRequest, type ExplainParts, explainInput, sourceWords } from "../records/explain.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
 
 /** A prompt as bars beside its nearest earlier one, with its explanation. */
@@ -29,5 +29,6 @@ export async function showIn(
   const carried = new Set(memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : [])));
   const explanation = explain(input, compared);
   const bars = promptBars({ prompt, register, countTokens, carried, hasText: parts.hasText }, compared);
-  return { explanation, words: explanationText(explanation), bars };
+  const words = [...explanationText(explanation), ...(await sourceWords(working, store, requestId))];
+  return { explanation, words, bars };
 }

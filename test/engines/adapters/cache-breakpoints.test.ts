@@ -15,6 +15,7 @@ const marked = (text: string): ChatMessage => ({
   role: "system",
   content: [{ type: "text", text, cache_control: { type: "ephemeral", ttl: "1h" } }],
 });
+const onTools = (count: number) => ({ tools: Array(count).fill({ type: "ephemeral", ttl: "1h" }), automatic: null });
 const conversation = [system, asked("Tea?"), answered, asked("Where?", 1, true)];
 const goingOn = { reusableMessages: [3, 0], reusableMemories: 3, cachedMessage: 1 };
 
@@ -40,16 +41,16 @@ describe("cache marks", () => {
       [5, 1],
     ]);
     expect(ENGINES.anthropic.emit(prompt).messages.slice(0, 3)).toEqual(callers.slice(0, 3));
-    expect(marks("anthropic", { ...prompt, marksElsewhere: 1 })).toHaveLength(3);
+    expect(marks("anthropic", { ...prompt, marksElsewhere: onTools(1) })).toHaveLength(3);
   });
 
   it("find the last prompt again before they write anything, where the provider would not look that far back", () => {
-    const scarce = { ...goingOn, marksElsewhere: 3 };
+    const scarce = { ...goingOn, marksElsewhere: onTools(3) };
     expect(marks("openai-breakpoints", promptOf(conversation, scarce))).toEqual([[1, 1]]);
     expect(marks("anthropic", promptOf(conversation, scarce))).toEqual([[3, 1]]);
     const results = Array.from({ length: 19 }, (_, at) => ({ role: "tool", tool_call_id: `c${at}`, content: "ok" }));
     const long = [...conversation.slice(0, 3), ...results, asked("Where?", 1)];
-    const far = { reusableMessages: [long.length - 1, 0], cachedMessage: 1, marksElsewhere: 3 };
+    const far = { reusableMessages: [long.length - 1, 0], cachedMessage: 1, marksElsewhere: onTools(3) };
     expect(marks("anthropic", promptOf(long, far))).toEqual([[1, 1]]);
     expect(marks("anthropic", promptOf(long.toSpliced(3, 3), { ...far, reusableMessages: [19, 0] }))).toEqual([
       [19, 1],

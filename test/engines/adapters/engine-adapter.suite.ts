@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { EngineAdapter, EngineUsage } from "../../../src/engines/adapters/engine-adapter.js";
+import { type EngineAdapter, type EngineUsage, NO_MARKS } from "../../../src/engines/adapters/engine-adapter.js";
 import { anyPrompt, marksIn, promptOf, system, textOf } from "./prompts.js";
 
 /** What an engine has of marks in messages; null for none. */
@@ -81,7 +81,9 @@ export function describeEngineAdapter(
           for (const field of MARK_FIELDS) {
             const given = marksIn(prompt.messages, field).length;
             const set = marksIn(messages, field).length;
-            const max = field === limits?.field ? limits.max - (prompt.marksElsewhere ?? 0) : 0;
+            const { tools, automatic } = prompt.marksElsewhere ?? NO_MARKS;
+            const elsewhere = tools.length + (automatic === null ? 0 : 1);
+            const max = field === limits?.field ? limits.max - elsewhere : 0;
             expect(set).toBeLessThanOrEqual(Math.max(given, max));
             expect(set).toBeGreaterThanOrEqual(given);
             const values = (list: typeof messages) =>

@@ -89,7 +89,10 @@ export const anyPrompt: fc.Arbitrary<AdapterPrompt> = fc
     reusableMessages: fc.array(fc.integer({ min: -1, max: 31 }), { maxLength: 5 }),
     reusableMemories: fc.option(fc.integer({ min: 0, max: 31 }), { nil: undefined }),
     cachedMessage: fc.option(fc.integer({ min: 0, max: 31 }), { nil: undefined }),
-    marksElsewhere: fc.integer({ min: 0, max: 5 }),
+    marksElsewhere: fc.record({
+      tools: fc.array(fc.constantFrom({ type: "ephemeral", ttl: "1h" }, { type: "ephemeral" }), { maxLength: 4 }),
+      automatic: fc.constantFrom(null, null, { type: "ephemeral" }, { type: "ephemeral", ttl: "1h" }),
+    }),
   })
   .map(({ messages, reusableMemories, cachedMessage, ...more }) =>
     promptOf(messages, {

@@ -113,8 +113,8 @@ describe("a chat body for /v1/messages", () => {
       tool_choice: { type: "any", disable_parallel_tool_use: true },
       output_config: { format: { type: "json_schema", schema: parameters }, effort: "high" },
     });
-    expect(anthropicMarksElsewhere({ tools, cache_control: mark })).toBe(2);
-    expect(anthropicMarksElsewhere({})).toBe(0);
+    expect(anthropicMarksElsewhere({ tools, cache_control: mark })).toEqual({ tools: [mark], automatic: mark });
+    expect(anthropicMarksElsewhere({})).toEqual({ tools: [], automatic: null });
   });
 
   it("may always answer at some length, which the API wants to be told", () => {

@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import type { AnthropicRequest } from "../../../src/engines/anthropic/anthropic-request.js";
+import { markProblem } from "../../engines/anthropic/published-marks.js";
 import { streamFixture, usageFixture } from "../../engines/upstream/fixture.js";
 import { isLimitRequest } from "./openai-engine.js";
 
@@ -16,10 +17,15 @@ export interface AnthropicCall {
   readonly abandoned: Promise<void>;
 }
 
-/** Anthropic's API on a socket of its own, with the answers of its documentation; a fresh one for every test. */
+/**
+ * Anthropic's API on a socket of its own, with the answers of its documentation; a fresh one for every test. It refuses cache marks that the
+ * documentation forbids, also of warm-ups, whose refusal nobody sees; a test that did not look at the refusals fails at its end.
+ */
 export interface AnthropicServer {
   readonly url: string;
   readonly calls: AnthropicCall[];
+  /** What was refused for its cache marks: why. To be emptied by tests that send such marks themselves. */
+  readonly refusals: string[];
   behave(behaviour: (response: ServerResponse, call: AnthropicCall) => void): void;
 }
 
@@ -42,6 +48,7 @@ const ANTHROPIC_MODELS = {
 
 export function anthropicServer(): AnthropicServer {
   const calls: AnthropicCall[] = [];
+  const refusals: string[] = [];
   let behaviour: Parameters<AnthropicServer["behave"]>[0] | null = null;
   let server: Server;
 
@@ -56,6 +63,12 @@ export function anthropicServer(): AnthropicServer {
       const call = { method, url, headers, body: (raw === "" ? {} : JSON.parse(raw)) as AnthropicRequest, abandoned };
       if (isLimitRequest(headers)) return sendAnthropic(response, 200, ANTHROPIC_MODELS);
       calls.push(call);
+      const problem = markProblem(call.body);
+      if (problem !== null) {
+        refusals.push(problem);
+        const error = { type: "invalid_request_error", message: problem };
+        return sendAnthropic(response, 400, { type: "error", error });
+      }
       if (behaviour !== null) return behaviour(response, call);
       if (method === "GET") return sendAnthropic(response, 200, ANTHROPIC_MODELS);
       if (call.body["stream"] === true) return streamAnthropic(response, streamFixture("anthropic-stream").events);
@@ -68,6 +81,7 @@ export function anthropicServer(): AnthropicServer {
     await new Promise((done) => server.close(done));
     calls.length = 0;
     behaviour = null;
+    expect(refusals.splice(0)).toEqual([]);
   });
 
   return {
@@ -75,6 +89,7 @@ export function anthropicServer(): AnthropicServer {
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     },
     calls,
+    refusals,
     behave: (wanted) => {
       behaviour = wanted;
     },

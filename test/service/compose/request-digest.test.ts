@@ -25,7 +25,7 @@ describe("a request's digest", () => {
         toolMemories: "in_result",
         prompt: true,
       }),
-      marksElsewhere: 2,
+      marksElsewhere: { tools: [{ type: "ephemeral" }], automatic: null },
       maxPromptTokens: 900,
     };
     expect(requestDigest(whole)).toBe("ZOLrXb9OMjDahUEhLHTnPeNJbfx_lur3JMw_s0TpyZE");

@@ -1,0 +1,290 @@
+import OpenAI from "openai";
+import { describe, expect, it } from "vitest";
+import { servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { anthropicServer } from "./anthropic-server.js";
+import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "./openai-engine.js";
+
+const TEA = "Ada drinks green tea";
+const QUESTION = [{ role: "user", content: "Which tea?" }];
+/** The three doors, with a body that names nobody. */
+const DOORS = [
+  ["chat/completions", { model: "m", messages: QUESTION }],
+  ["responses", { model: "m", input: "Which tea?" }],
+  ["messages", { model: "m", max_tokens: 9, messages: QUESTION }],
+] as const;
+
+describe("a base URL that names the user", () => {
+  const engine = openAiEngine();
+  const source = answeringSource([TEA]);
+  const app = servedApp({ source: () => source, upstream: engine });
+  const received = () => engine.requests.at(-1)?.raw ?? "";
+
+  it("is enough for each of the three doors, and nothing of it goes to the engine", async () => {
+    for (const [door, body] of DOORS) {
+      const { status } = await app.send("POST", `/users/caroline/v1/${door}`, body);
+      expect([door, status]).toEqual([door, 200]);
+      expect(received()).toContain(TEA);
+      expect(source.queries.at(-1)?.scope.userId).toBe("caroline");
+      expect(engine.requests.at(-1)?.url).toMatch(/^\/v1\//);
+      expect(JSON.stringify(engine.requests.at(-1)?.headers) + received()).not.toContain("caroline");
+    }
+    expect(app.log.map(({ route }) => route)).toEqual(DOORS.map(([door]) => `/v1/${door}`));
+  });
+
+  it.each([
+    ["a%20b", "a b"],
+    ["a%2Fb", "a/b"],
+    ["%E2%82%AC", "€"],
+    ["caroline@example.org", "caroline@example.org"],
+    ["a%252Fb", "a%2Fb"],
+    ["v1", "v1"],
+    ["plain", "plain"],
+    ["a+b", "a+b"],
+  ])("has names percent-encoded: %s is %s", async (escaped, name) => {
+    const [[door, body]] = DOORS;
+    expect((await app.send("POST", `/users/${escaped}/v1/${door}`, body)).status).toBe(200);
+    expect(source.queries.at(-1)?.scope.userId).toBe(name);
+  });
+
+  it("may name an agent and a conversation, whose prompts continue each other", async () => {
+    const base = "/users/caroline/agents/planner/conversations/my%20trip/v1";
+    const send = async (messages: readonly object[]) => {
+      const answer = await app.send("POST", `${base}/chat/completions`, { model: "m", messages });
+      return (JSON.parse(answer.text) as { choices: { message: object }[] }).choices[0]?.message ?? {};
+    };
+    const answer = await send(QUESTION);
+    const first = engine.requests.at(-1)?.body.messages ?? [];
+    source.found = ["Ada lives in Paris"];
+    await send([...QUESTION, answer, { role: "user", content: "And where?" }]);
+    expect(engine.requests.at(-1)?.body.messages.slice(0, first.length)).toEqual(first);
+    expect(source.queries.at(-1)?.scope).toMatchObject({ userId: "caroline", agentId: "planner" });
+    source.found = [TEA];
+    const shown = JSON.parse((await app.send("GET", "/users/caroline/export")).text) as object;
+    expect(JSON.stringify(shown)).toContain("my trip");
+  });
+
+  it.each([
+    ["users//v1", "user_id"],
+    [`users/${"x".repeat(600)}/v1`, "user_id"],
+    ["users/a%00b/v1", "user_id"],
+    ["users/a/conversations//v1", "conversation_id"],
+    ["users/a/agents/%0A/v1", "agent_id"],
+  ])("that has what cannot be a name is refused, with the field's name: %s", async (base, field) => {
+    for (const [method, path, body] of [
+      ...DOORS.map(([door, of]) => ["POST", door, of] as const),
+      ["GET", "models", undefined] as const,
+      ["POST", "messages/count_tokens", {}] as const,
+      ["POST", "embeddings", {}] as const,
+    ]) {
+      const answer = await app.send(method, `/${base}/${path}`, body);
+      expect([path, answer.status]).toEqual([path, 422]);
+      expect(JSON.parse(answer.text)).toMatchObject({ errors: [{ field }] });
+    }
+    expect(engine.requests).toEqual([]);
+  });
+
+  it("does not agree with another name elsewhere: the request is refused, and says where", async () => {
+    const [[chat, asked], [responses, input], [messages, message]] = DOORS;
+    for (const [path, body, field] of [
+      [chat, { ...asked, user: "bob" }, "user"],
+      [chat, { ...asked, memstem: { user_id: "bob" } }, "memstem.user_id"],
+      [responses, { ...input, user: "bob" }, "user"],
+      [responses, { ...input, memstem: { user_id: "bob" } }, "memstem.user_id"],
+      [messages, { ...message, metadata: { user_id: "bob" } }, "metadata.user_id"],
+      [messages, { ...message, memstem: { user_id: "bob" } }, "memstem.user_id"],
+      [chat, { ...asked, memstem: { conversation_id: "other" } }, "memstem.conversation_id"],
+    ] as const) {
+      const answer = await app.send("POST", `/users/ada/conversations/trip/v1/${path}`, body);
+      expect([field, answer.status]).toEqual([field, 422]);
+      expect(JSON.parse(answer.text)).toMatchObject({ errors: [{ field, message: "differs from the path" }] });
+    }
+    const headers = { "content-type": "application/json", "x-memstem-user": "bob", connection: "close" };
+    const url = `${app.base}/users/ada/v1/chat/completions`;
+    const refused = await fetch(url, { method: "POST", headers, body: JSON.stringify(asked) });
+    expect([refused.status, await refused.json()]).toMatchObject([422, { errors: [{ field: "x-memstem-user" }] }]);
+    expect(engine.requests).toEqual([]);
+    for (const same of [
+      { ...asked, user: "ada", memstem: { user_id: "ada" } },
+      { ...asked, user: "" },
+    ])
+      expect((await app.send("POST", "/users/ada/v1/chat/completions", same)).status).toBe(200);
+    // What coding agents say about themselves there names nobody.
+    const agent = { ...message, metadata: { user_id: '{"account_uuid":"u-1","session_id":"s-1"}' } };
+    expect((await app.send("POST", "/users/ada/v1/messages", agent)).status).toBe(200);
+  });
+
+  it("has the other paths of the API below it, models and what the engine alone has", async () => {
+    expect((await app.send("GET", "/users/ada/v1/models?limit=3")).status).toBe(200);
+    expect(engine.requests.at(-1)?.url).toBe("/v1/models?limit=3");
+    await app.send("GET", "/users/ada/conversations/c/v1/responses/resp_1");
+    expect([engine.requests.at(-1)?.method, engine.requests.at(-1)?.url]).toEqual(["GET", "/v1/responses/resp_1"]);
+    await app.send("DELETE", "/plain/v1/responses/resp_1");
+    expect([engine.requests.at(-1)?.method, engine.requests.at(-1)?.url]).toEqual(["DELETE", "/v1/responses/resp_1"]);
+    await app.send("POST", "/users/ada/v1/embeddings", { model: "m", input: "a" });
+    expect(engine.requests.at(-1)?.url).toBe("/v1/embeddings");
+    const taken = await app.send("GET", "/users/ada/v1/chat/completions");
+    expect(taken.status).toBe(405);
+    const { text } = await app.send("POST", "/users/ada/chat/completions", {});
+    expect(text).toContain("use /users/ada/v1/chat/completions");
+  });
+
+  it("is no other route: what a user is called changes nothing of the users' own paths", async () => {
+    expect((await app.send("GET", "/users/ada/index")).status).toBe(200);
+    for (const path of [
+      "/users/v1/chat/completions",
+      "/users/a/b/v1/models",
+      "/plain/users/a/v1/models",
+      "/plain/models",
+    ])
+      expect([path, (await app.send("GET", path)).status]).toEqual([path, 404]);
+  });
+
+  it("serves OpenAI's own client, which has nothing but its base URL", async () => {
+    const client = new OpenAI({ baseURL: `${app.base}/users/caroline/v1`, apiKey: "sk-of-the-client", maxRetries: 0 });
+    await client.chat.completions.create({ model: "m", messages: [{ role: "user", content: "Which tea?" }] });
+    expect(received()).toContain(TEA);
+    await client.models.list();
+  });
+});
+
+describe("a base URL that never composes", () => {
+  const engine = openAiEngine();
+  const source = answeringSource([TEA]);
+  const app = servedApp({
+    source: () => source,
+    upstream: engine,
+    environment: {
+      MEMSTEM_SOURCE: "rest",
+      MEMSTEM_MEM0_URL: "http://127.0.0.1:9",
+      MEMSTEM_WRITE_BACK: "on",
+      MEMSTEM_ENGINE_FAMILY: "openai",
+    },
+  });
+  const isUntouched = async () => {
+    expect(source.queries).toEqual([]);
+    expect(source.added).toEqual([]);
+    expect(JSON.parse((await app.send("GET", "/usage/requests")).text)).toMatchObject({ requests: [] });
+  };
+
+  it("passes each of the three doors on as it came, and needs no user", async () => {
+    for (const [door, body] of DOORS) {
+      const url = `${app.base}/plain/v1/${door}`;
+      const headers = { "content-type": "application/json", connection: "close" };
+      const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+      expect([door, answer.status, answer.headers.get("x-memstem-not-composed")]).toEqual([door, 200, "bypass"]);
+      expect(answer.headers.get("x-memstem-warnings")).toBeNull();
+      await answer.text();
+      expect(engine.requests.at(-1)?.raw).not.toContain(TEA);
+    }
+    const [chat] = engine.requests;
+    expect(JSON.parse(chat?.raw ?? "")).toEqual(DOORS[0][1]);
+    await isUntouched();
+  });
+
+  it("streams, and continues responses of its own, at an engine that keeps none", async () => {
+    const usage = {
+      prompt_tokens: 4,
+      completion_tokens: 2,
+      total_tokens: 6,
+      prompt_tokens_details: { cached_tokens: 0 },
+    };
+    engine.behave(({ url, body }, response) => {
+      if (url !== "/v1/chat/completions") return sendJson(response, 404, { detail: "Not Found" });
+      if (body.stream) return sendEvents(response, streamedAnswer("Green.", usage));
+      return sendJson(response, 200, wholeAnswer("Green.", usage, {}, {}));
+    });
+    const first = await app.send("POST", "/plain/v1/responses", { model: "m", input: "Which tea?" });
+    const { id } = JSON.parse(first.text) as { readonly id: string };
+    const next = { model: "m", input: "And then?", previous_response_id: id };
+    expect((await app.send("POST", "/plain/v1/responses", next)).status).toBe(200);
+    expect(engine.requests.at(-1)?.raw).toContain("Which tea?");
+    // Nobody's response is not a user's.
+    expect((await app.send("POST", "/users/ada/v1/responses", next)).status).not.toBe(200);
+    source.queries.length = 0;
+    const stream = { model: "m", stream: true, messages: QUESTION };
+    expect((await app.send("POST", "/plain/v1/chat/completions", stream)).text).toContain("[DONE]");
+  });
+
+  it("takes a user's name where there is one, and no wish for memories", async () => {
+    const [[door, body]] = DOORS;
+    expect((await app.send("POST", `/plain/v1/${door}`, { ...body, user: "ada" })).status).toBe(200);
+    expect(engine.requests.at(-1)?.raw).toContain("prompt_cache_key");
+    const wished = await app.send("POST", `/plain/v1/${door}`, { ...body, memstem: { bypass: false } });
+    expect([wished.status, JSON.parse(wished.text)]).toMatchObject([422, { errors: [{ field: "memstem.bypass" }] }]);
+    await isUntouched();
+  });
+
+  it("is what X-Memstem-Bypass does, which needs no user either", async () => {
+    for (const [door, body] of DOORS) {
+      const headers = { "content-type": "application/json", connection: "close", "x-memstem-bypass": "true" };
+      const answer = await fetch(`${app.base}/v1/${door}`, { method: "POST", headers, body: JSON.stringify(body) });
+      expect([door, answer.status, answer.headers.get("x-memstem-not-composed")]).toEqual([door, 200, "bypass"]);
+      expect((await app.send("POST", `/v1/${door}`, { ...body, memstem: { bypass: true } })).status).toBe(200);
+      expect((await app.send("POST", `/v1/${door}`, body)).status).toBe(422);
+      expect((await app.send("POST", `/v1/${door}`, { ...body, memstem: { bypass: false } })).status).toBe(422);
+      expect((await app.send("POST", `/users/ada/v1/${door}`, { ...body, memstem: { bypass: true } })).status).toBe(
+        200,
+      );
+    }
+    await isUntouched();
+  });
+});
+
+describe("base URLs in front of Anthropic's API", () => {
+  const anthropic = anthropicServer();
+  const app = servedApp({
+    source: () => answeringSource([TEA]),
+    upstream: anthropic,
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+  });
+
+  it("count tokens, list models, compose and pass on", async () => {
+    const body = { model: "claude-opus-4-8", max_tokens: 9, messages: QUESTION };
+    await app.send("POST", "/users/ada/v1/messages", body);
+    expect(JSON.stringify(anthropic.calls.at(-1)?.body)).toContain(TEA);
+    await app.send("POST", "/plain/v1/messages", body);
+    expect(anthropic.calls.at(-1)?.body).toEqual(body);
+    for (const base of ["/users/ada", "/users/ada/conversations/c", "/plain"]) {
+      await app.send("POST", `${base}/v1/messages/count_tokens`, body);
+      expect(anthropic.calls.at(-1)?.url).toBe("/v1/messages/count_tokens");
+      await app.send("GET", `${base}/v1/models`);
+      expect(anthropic.calls.at(-1)?.url).toBe("/v1/models?limit=1000");
+    }
+    const refused = await app.send("POST", "/users//v1/messages", body);
+    expect(JSON.parse(refused.text)).toMatchObject({ type: "error", error: { type: "invalid_request_error" } });
+  });
+});
+
+describe("base URLs where API keys are in use", () => {
+  const key = "k".repeat(40);
+  const engine = openAiEngine();
+  const app = servedApp({
+    source: () => answeringSource([TEA]),
+    upstream: engine,
+    environment: { MEMSTEM_API_KEY: key },
+  });
+
+  it("need one, which does not go on to the engine, and reach nobody else's tenant", async () => {
+    for (const base of ["/users/ada", "/users/ada/conversations/c", "/plain"]) {
+      for (const [path, body] of [...DOORS, ["models", undefined]] as const) {
+        const send = (headers: Record<string, string>) =>
+          fetch(`${app.base}${base}/v1/${path}`, {
+            method: body === undefined ? "GET" : "POST",
+            headers: { "content-type": "application/json", connection: "close", ...headers },
+            ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+          });
+        const answers = [
+          (await send({})).status,
+          (await send({ authorization: "Bearer wrong" })).status,
+          (await send({ authorization: `Bearer ${key}` })).status,
+        ];
+        expect([base, path, answers]).toEqual([base, path, [401, 401, 200]]);
+        expect(JSON.stringify(engine.requests.at(-1)?.headers)).not.toContain(key);
+      }
+      // What the engine keeps is every tenant's.
+      const headers = { authorization: `Bearer ${key}`, connection: "close" };
+      expect((await fetch(`${app.base}${base}/v1/responses/resp_1`, { headers })).status).toBe(404);
+    }
+  });
+});

@@ -1,0 +1,384 @@
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { markProblem } from "../../engines/anthropic/published-marks.js";
+import { servedApp } from "../server/served-app.js";
+import { answeringSource } from "./answering-source.js";
+import { anthropicServer } from "./anthropic-server.js";
+
+const MODEL = "claude-opus-4-8";
+const TEA = "Ada drinks green tea";
+const HOUR = { cache_control: { type: "ephemeral", ttl: "1h" } };
+const FIVE = { cache_control: { type: "ephemeral", ttl: "5m" } };
+const PLAIN = { cache_control: { type: "ephemeral" } };
+const text = (said: string, mark: object = {}) => ({ type: "text", text: said, ...mark });
+const user = (...content: object[]) => ({ role: "user", content });
+const tool = (name: string, mark: object = {}) => ({ name, input_schema: { type: "object" }, ...mark });
+const called = (mark: object = {}) => ({
+  role: "assistant",
+  content: [text("Let me see."), { type: "tool_use", id: "t1", name: "brew", input: {}, ...mark }],
+});
+const result = (mark: object = {}) => ({ type: "tool_result", tool_use_id: "t1", content: "Done.", ...mark });
+
+/** Bodies of `POST /v1/messages` whose marks the provider takes, and the lifetimes that reach it in order: ours among them. */
+const TAKEN: readonly (readonly [string, object])[] = [
+  [
+    "an hour on the system text and at the end",
+    { system: [text("Brief.", HOUR)], messages: [user(text("?"), text("Tea?", HOUR))] },
+  ],
+  ["an hour at the end alone", { system: "Brief.", messages: [user(text("Tea?", HOUR))] }],
+  ["an automatic mark of an hour", { ...HOUR, system: [text("Brief.")], messages: [user(text("Tea?"))] }],
+  [
+    "an automatic mark of an hour behind marks of an hour",
+    { ...HOUR, tools: [tool("a", HOUR)], system: [text("Brief.", HOUR)], messages: [user(text("Tea?"))] },
+  ],
+  ["an automatic mark that is at the end already", { ...HOUR, messages: [user(text("Tea?", HOUR))] }],
+  ["five minutes on a tool", { tools: [tool("a", FIVE)], system: "Brief.", messages: [user(text("Tea?"))] }],
+  [
+    "an hour on tools, five minutes on the system text",
+    { tools: [tool("a", HOUR)], system: [text("Brief.", FIVE)], messages: [user(text("Tea?"))] },
+  ],
+  [
+    "four of an hour",
+    {
+      tools: [tool("a", HOUR)],
+      system: [text("Brief.", HOUR), text("Kind.", HOUR)],
+      messages: [user(text("Tea?", HOUR))],
+    },
+  ],
+  [
+    "three on tools and an automatic one",
+    { ...HOUR, tools: ["a", "b", "c"].map((name) => tool(name, HOUR)), messages: [user(text("Tea?"))] },
+  ],
+  [
+    "an hour on a tool's call and on its result",
+    { tools: [tool("brew")], messages: [user(text("Tea?")), called(HOUR), user(result(HOUR))] },
+  ],
+  [
+    "an hour inside a tool's result",
+    { messages: [user(text("Tea?")), called(), user({ ...result(), content: [text("Done.", HOUR)] })] },
+  ],
+  [
+    "an hour on a system message behind the question",
+    { messages: [user(text("Tea?")), { role: "system", content: [text("Brief.", HOUR)] }] },
+  ],
+  ["an hour, then five minutes in one message", { messages: [user(text("Long.", HOUR), text("Tea?", PLAIN))] }],
+  [
+    "an hour on a document in front of the question",
+    {
+      messages: [
+        user(
+          { type: "document", source: { type: "text", media_type: "text/plain", data: "Tea." }, ...HOUR },
+          text("Tea?"),
+        ),
+      ],
+    },
+  ],
+  [
+    "thinking in front of a call",
+    {
+      messages: [
+        user(text("Tea?")),
+        { role: "assistant", content: [{ type: "thinking", thinking: "Hm.", signature: "s" }, ...called().content] },
+        user(result(HOUR)),
+      ],
+    },
+  ],
+  [
+    "no lifetime that is null",
+    { system: [text("Brief.", { cache_control: { type: "ephemeral", ttl: null } })], messages: [user(text("Tea?"))] },
+  ],
+];
+
+describe.each(["5m", "1h"])("marks with lifetimes by Anthropic's API, memstem's of %s", (lifetime) => {
+  const anthropic = anthropicServer();
+  const source = answeringSource([TEA]);
+  const app = servedApp({
+    source: () => source,
+    upstream: anthropic,
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_CACHE_MARK_TTL: lifetime },
+  });
+  const send = (path: string, body: object, conversation: string) =>
+    app.send("POST", path, { model: MODEL, ...body, memstem: { user_id: "ada", conversation_id: conversation } });
+
+  it("are taken by the provider, whatever the client's are", async () => {
+    for (const [title, body] of TAKEN) {
+      expect([title, markProblem(body)]).toEqual([title, null]);
+      const { status } = await send("/v1/messages", { max_tokens: 9, ...body }, title);
+      expect([title, status, anthropic.refusals]).toEqual([title, 200, []]);
+      const sent = anthropic.calls.at(-1)?.body;
+      expect([title, JSON.stringify(sent)]).toEqual([title, expect.stringContaining(TEA)]);
+      // The client's stay, as many as they were.
+      expect(lifetimesIn(sent).length).toBeGreaterThanOrEqual(lifetimesIn(body).length);
+    }
+  });
+
+  it("take memstem's lifetime where the client has none, and what the place allows where it has", async () => {
+    const question = (mark: object = {}) => [user(text("Tea?", mark))];
+    await send("/v1/messages", { max_tokens: 9, system: "Brief.", messages: question() }, "none");
+    expect(new Set(lifetimesIn(anthropic.calls.at(-1)?.body))).toEqual(new Set([lifetime]));
+    await send("/v1/messages", { max_tokens: 9, system: [text("Brief.", HOUR)], messages: question(HOUR) }, "hours");
+    expect(lifetimesIn(anthropic.calls.at(-1)?.body)).toEqual(["1h", "1h", "1h"]);
+    await send("/v1/messages", { max_tokens: 9, system: [text("Brief.", FIVE)], messages: question() }, "minutes");
+    expect(new Set(lifetimesIn(anthropic.calls.at(-1)?.body))).toEqual(new Set(["5m"]));
+  });
+
+  it("are taken in every turn where the client's mark moves to the newest message, and where it cut its history", async () => {
+    const answer = { role: "assistant", content: [text("Green.")] };
+    const history: object[] = [];
+    for (let turn = 0; turn < 6; turn++) {
+      const plain = user(text(`Tea in ${turn} words?`));
+      const marked = user(text(`Tea in ${turn} words?`, HOUR));
+      const sent = turn < 4 ? [...history, marked] : [...history.slice(-3), marked];
+      const body = { max_tokens: 9, system: [text("Brief.", HOUR)], messages: sent };
+      expect((await send("/v1/messages", { ...body }, "moving")).status).toBe(200);
+      history.push(turn % 2 === 0 ? plain : marked, answer);
+    }
+  });
+
+  it("are taken through chat completions and Responses, on parts, messages, calls, tools and at the top", async () => {
+    const brew = { type: "function", function: { name: "brew", parameters: { type: "object" } } };
+    const call = { id: "t1", type: "function", function: { name: "brew", arguments: "{}" } };
+    const chats: object[] = [
+      { messages: [{ role: "system", content: [text("Brief.", HOUR)] }, user(text("?"), text("Tea?", HOUR))] },
+      {
+        messages: [
+          { role: "system", content: "Brief.", ...HOUR },
+          { role: "user", content: "Tea?", ...HOUR },
+        ],
+      },
+      { ...HOUR, messages: [user(text("Tea?"))] },
+      { tools: [{ ...brew, ...HOUR }], messages: [user(text("Tea?", HOUR))] },
+      { tools: [{ ...brew, function: { ...brew.function, ...FIVE } }], messages: [user(text("Tea?"))] },
+      {
+        messages: [
+          user(text("Tea?")),
+          {
+            role: "assistant",
+            content: null,
+            tool_calls: [1, 2, 3, 4].map((n) => ({ ...call, id: `t${n}`, ...HOUR })),
+          },
+          ...[1, 2, 3, 4].map((n) => ({ role: "tool", tool_call_id: `t${n}`, content: "Done." })),
+        ],
+      },
+      {
+        messages: [
+          user(text("Tea?")),
+          { role: "assistant", content: "", tool_calls: [call] },
+          { role: "tool", tool_call_id: "t1", content: [text("Done.", HOUR)] },
+        ],
+      },
+      {
+        messages: [
+          user(text("Tea?")),
+          {
+            role: "assistant",
+            content: "Green.",
+            anthropic_blocks: [{ type: "thinking", thinking: "Hm.", signature: "s" }],
+          },
+          { role: "user", content: [text("Sure?", HOUR), text("")] },
+        ],
+      },
+    ];
+    const items: object[] = [
+      {
+        input: [
+          { role: "system", content: [{ type: "input_text", text: "Brief.", ...HOUR }] },
+          { role: "user", content: [{ type: "input_text", text: "Tea?", ...HOUR }] },
+        ],
+      },
+      { ...HOUR, instructions: "Brief.", input: "Tea?" },
+      {
+        tools: [{ type: "function", ...brew.function, ...HOUR }],
+        input: [{ role: "user", content: [{ type: "input_text", text: "Tea?", ...HOUR }] }],
+      },
+      {
+        input: [
+          { role: "developer", content: "Brief.", ...HOUR },
+          { role: "user", content: "Tea?", ...HOUR },
+        ],
+      },
+      {
+        input: [
+          { role: "user", content: "Tea?" },
+          { type: "function_call", call_id: "t1", name: "brew", arguments: "{}", ...HOUR },
+          { type: "function_call_output", call_id: "t1", output: "Done.", ...HOUR },
+        ],
+      },
+    ];
+    const doors = [
+      ...chats.map((body) => ["/v1/chat/completions", body] as const),
+      ...items.map((body) => ["/v1/responses", body] as const),
+    ];
+    for (const [at, [path, body]] of doors.entries()) {
+      const { status, text: said } = await send(path, body, `door ${at}`);
+      expect([JSON.stringify(body), status, said, anthropic.refusals]).toMatchObject([
+        JSON.stringify(body),
+        200,
+        said,
+        [],
+      ]);
+      const sent = anthropic.calls.at(-1)?.body;
+      expect(JSON.stringify(sent)).toContain(TEA);
+      const given = lifetimesIn(body).filter((ttl) => ttl === "1h").length;
+      expect([JSON.stringify(body), lifetimesIn(sent).filter((ttl) => ttl === "1h").length]).toEqual([
+        JSON.stringify(body),
+        expect.toSatisfy((count: number) => count >= Math.min(4, given)),
+      ]);
+    }
+  });
+
+  it("that the provider refuses are the client's to hear of", async () => {
+    const body = { max_tokens: 9, system: [text("Brief.", FIVE)], messages: [user(text("Tea?", HOUR))] };
+    const { status, text: said } = await send("/v1/messages", body, "refused");
+    expect([status, said]).toEqual([400, expect.stringContaining("must not come after")]);
+    expect(anthropic.refusals.splice(0)).toHaveLength(1);
+  });
+
+  it("are taken wherever a client puts them", async () => {
+    await fc.assert(
+      fc.asyncProperty(anyMarked, fc.uuid(), async (body, conversation) => {
+        fc.pre(markProblem(body) === null);
+        expect((await send("/v1/messages", body, conversation)).status).toBe(200);
+      }),
+      { numRuns: 60 },
+    );
+    const composed = anthropic.calls.filter(({ body }) => JSON.stringify(body).includes(TEA));
+    expect(composed.length).toBeGreaterThan(anthropic.calls.length / 2);
+  });
+});
+
+describe("marks of what a client has cut from its history, put back in front of it", () => {
+  const anthropic = anthropicServer();
+  const app = servedApp({
+    source: () => answeringSource([TEA]),
+    upstream: anthropic,
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_HISTORY: "extended" },
+  });
+
+  it("are not sent again: the client moved them", async () => {
+    const answer = { role: "assistant", content: [text("Green.")] };
+    const history: object[] = [];
+    let putBack = 0;
+    for (let turn = 0; turn < 8; turn++) {
+      const said = `Tea in ${turn} words, and with what, and when would that be best of all?`;
+      const sent = [...history.slice(-4), user(text(said, HOUR))];
+      const body = { model: MODEL, max_tokens: 9, system: [text("Brief.", HOUR)], messages: sent };
+      const exchange = await app.send("POST", "/v1/messages", {
+        ...body,
+        memstem: { user_id: "ada", conversation_id: "cut" },
+      });
+      expect([turn, exchange.status, exchange.text]).toEqual([turn, 200, exchange.text]);
+      putBack = Math.max(putBack, (anthropic.calls.at(-1)?.body.messages.length ?? 0) - sent.length);
+      history.push(user(text(said, HOUR)), answer);
+    }
+    expect(putBack).toBeGreaterThan(0);
+  });
+});
+
+describe("marks of what a response continues", () => {
+  const anthropic = anthropicServer();
+  const app = servedApp({
+    source: () => answeringSource([TEA]),
+    upstream: anthropic,
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+  });
+
+  it("are those of its own request, with memories and without", async () => {
+    for (const user_id of ["ada", undefined]) {
+      let previous: string | null = null;
+      for (let turn = 0; turn < 7; turn++) {
+        const exchange = await app.send("POST", "/v1/responses", {
+          model: MODEL,
+          ...(previous === null ? {} : { previous_response_id: previous }),
+          input: [{ role: "user", content: [{ type: "input_text", text: `Tea in ${turn} words?`, ...HOUR }] }],
+          memstem: user_id === undefined ? { user_id: "bob", top_k: 1, memories: [] } : { user_id },
+        });
+        expect([turn, exchange.status, exchange.text]).toEqual([turn, 200, exchange.text]);
+        previous = (JSON.parse(exchange.text) as { id: string }).id;
+      }
+      expect(anthropic.calls.at(-1)?.body.messages.length).toBe(13);
+    }
+  });
+});
+
+describe("warm-ups of an engine that has marks", () => {
+  const anthropic = anthropicServer();
+  const source = answeringSource([TEA]);
+  const isWarmed = () => anthropic.calls.some(({ body }) => body["max_tokens"] === 1);
+  const app = servedApp({
+    source: () => ({
+      ...source,
+      search: async (...of) => {
+        await vi.waitFor(() => expect(isWarmed()).toBe(true));
+        return source.search(...of);
+      },
+    }),
+    upstream: anthropic,
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_WARM_UP: "on" },
+  });
+
+  it("have marks that the provider takes, with the client's on tools and at the top", async () => {
+    const long = text("Be brief and kind. ".repeat(400), HOUR);
+    const tools = ["a", "b"].map((name) => tool(name, HOUR));
+    const body = { model: MODEL, max_tokens: 9, ...HOUR, tools, system: [long], messages: [user(text("Tea?"))] };
+    const { status } = await app.send("POST", "/v1/messages", { ...body, memstem: { user_id: "ada" } });
+    expect(status).toBe(200);
+    expect(isWarmed()).toBe(true);
+  });
+});
+
+const mark = fc.constantFrom<object>({}, {}, {}, PLAIN, FIVE, HOUR, HOUR);
+const block = fc.oneof(
+  fc.tuple(fc.constantFrom("Tea?", "Which?", "Long ".repeat(50)), mark).map(([said, of]) => text(said, of)),
+  mark.map((of) => ({ type: "image", source: { type: "url", url: "https://example.org/a.png" }, ...of })),
+);
+const turn = fc.oneof(
+  fc
+    .tuple(fc.array(block, { minLength: 1, maxLength: 3 }), mark)
+    .map(([said, of]) => [user(...said), { role: "assistant", content: [text("Green.", of)] }]),
+  fc
+    .tuple(mark, mark, mark)
+    .map(([of, inside, behind]) => [
+      user(text("Brew.")),
+      called(of),
+      user({ ...result(behind), content: [text("Done.", inside)] }),
+      { role: "assistant", content: [text("Done.")] },
+    ]),
+  fc
+    .tuple(mark, mark)
+    .map(([of, inside]) => [
+      user(text("Why?", of)),
+      { role: "system", content: [text("Be brief.", inside)] },
+      { role: "assistant", content: [{ type: "thinking", thinking: "Hm.", signature: "s" }, text("So.")] },
+    ]),
+);
+/** Requests with marks anywhere; some are refused for themselves, which the property leaves out. */
+const anyMarked = fc
+  .record({
+    automatic: fc.constantFrom<object>({}, {}, PLAIN, HOUR),
+    tools: fc.array(mark, { maxLength: 3 }),
+    system: fc.array(mark, { maxLength: 2 }),
+    turns: fc.array(turn, { maxLength: 4 }),
+    last: fc.array(block, { minLength: 1, maxLength: 3 }),
+  })
+  .map(({ automatic, tools, system, turns, last }) => ({
+    max_tokens: 9,
+    ...automatic,
+    tools: tools.map((of, at) => tool(`t${at}`, of)),
+    ...(system.length === 0 ? {} : { system: system.map((of, at) => text(`Rule ${at}.`, of)) }),
+    messages: [...turns.flat(), user(...last)],
+  }));
+
+/** Lifetimes of all marks, in the order in which the provider reads them. */
+function lifetimesIn(body: unknown): string[] {
+  const { tools, system, messages, input, cache_control } = body as Record<string, unknown>;
+  const found: string[] = [];
+  const walk = (value: unknown): void => {
+    if (typeof value !== "object" || value === null) return;
+    for (const [name, inner] of Object.entries(value)) if (name !== "cache_control") walk(inner);
+    const own = (value as { cache_control?: { ttl?: string } | null }).cache_control;
+    if (own != null) found.push(own.ttl ?? "5m");
+  };
+  for (const value of [tools, system, messages, input, { cache_control }]) walk(value);
+  return found;
+}
