@@ -72,7 +72,7 @@ describe("the library", () => {
     const memories = ["Ana rows."];
     expect(await own.add({ userId: "ana", agentId: "coach", memories })).toEqual([{ id: "m2", memory: "Ana rows." }]);
     expect(asked).toEqual([
-      ["Tea?", { filters: { user_id: "ana" }, topK: 7 }],
+      ["Tea?", { filters: { user_id: "ana" }, topK: 7, latestOnly: true }],
       [[{ role: "user", content: "Ana rows." }], { userId: "ana", agentId: "coach", infer: false }],
     ]);
     isDown = true;

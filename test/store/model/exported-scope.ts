@@ -15,7 +15,8 @@ export function exportScope(kept: KeptScope): ExportedScope {
       ),
       memory_versions: register.versions.map(({ rendered, ...version }) => {
         const { template = null, start: ownStart = null, length: ownLength = null } = rendered ?? {};
-        return rowOf({ ...version, template, ownStart, ownLength });
+        const { found = false, until = null } = version;
+        return rowOf({ ...version, found, until, template, ownStart, ownLength });
       }),
       index_nodes: nodes.map(({ anchor: _anchor, ...node }) => rowOf(node)),
       ordering_rows: [
