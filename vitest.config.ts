@@ -79,7 +79,8 @@ export default defineConfig(({ mode }) => {
   const alone = { name: "alone", ...everywhere, include: ALONE, exclude: [...configDefaults.exclude, ...left] };
   return {
     test: {
-      maxWorkers: Math.min(2, availableParallelism()),
+      // One more than two processors: tests wait for sockets, too.
+      maxWorkers: Math.min(2, availableParallelism()) + 1,
       reporters: ["default", new SuiteReport()],
       projects: [{ resolve, test: together }, ...(mode === "quick" ? [] : [{ resolve, test: alone }])],
     },

@@ -12,8 +12,8 @@ import { launch, MAIN } from "./launch.js";
 import { processes } from "./memstem-process.js";
 
 /*
- * The built command line in processes of its own: every command once, and what only a process shows. What commands do is tested in the
- * process of the tests, on the same function that the executable calls.
+ * The built command line in processes of its own: every command once (but `demo`, which the README runs), and what only a process shows. What
+ * commands do is tested in the process of the tests, on the same function that the executable calls.
  */
 
 it("`npx memstem` runs in a clone that was built: its file may be executed", async () => {
@@ -91,7 +91,6 @@ describe("each built command, in a process and one after the other, ends with it
     { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memstem: id: no such key/ },
     { args: ["check"], stdout: /^memstem\.db: 1 scopes, 2 requests: nothing is wrong\n/ },
     { args: ["backup", at("copy")], stdout: / is copied to / },
-    { args: ["demo", "--limit", "1"], stdout: /^sample-1: \d+ memories in Mem0, 1 questions/ },
     { args: ["eval", "plan", ...LOCOMO, "--out", at("out")], stdout: /--resume begins there/ },
     { args: ["eval", "locomo", ...LOCOMO, "--out", at("out"), "--resume"], stdout: /report\.html/ },
     { args: ["eval", "longmemeval", ...LOCOMO, "--out", at("other")], code: 1, stderr: /^memstem: not a LongMemEval/ },

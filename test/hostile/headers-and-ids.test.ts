@@ -8,10 +8,10 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { callerOf } from "../http/guards/callers.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { problemOf, servedApp } from "../http/server/served-app.js";
+import { IS_WHOLE } from "../run-length.js";
 
 const JS_NAMES = ["__proto__", "constructor", "hasOwnProperty", "toString", "valueOf", "__defineGetter__"];
 const CHAT = "/v1/chat/completions";
@@ -183,56 +183,59 @@ const inPath = (id: string) => encodeURIComponent(id);
 const inQuery = (given: Record<string, string>) => new URLSearchParams(given).toString();
 
 describe("an id", () => {
-  const app = servedApp({ source: (dataDir) => openEmbeddedMem0({ dataDir }) });
+  const app = servedApp();
   const json = async (method: string, path: string) => {
     const { status, text } = await app.send(method, path);
     return { status, body: JSON.parse(text) as Record<string, unknown> };
   };
 
-  it.each(IDS)("%j of a user, a memory and a request leads to what is held on it, and to nothing else", async (id) => {
-    const requestId = /^[\x20-\x7e]*$/.test(id) && id.trim() === id ? id : "r";
-    const said = `The memory of the id ${IDS.indexOf(id)}.`;
-    const memories = [{ id, memory: said }];
-    const compose = async () => {
-      await app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
-      await app.compose({ user_id: "bystander", query: "Tea?", memories });
-    };
-    await compose();
-    const query = inQuery({ user_id: id });
-    const ways = [
-      {
-        index: `/user/index?${query}`,
-        exported: `/user/export?${query}`,
-        user: `/user?${query}`,
-        memory: `/user/memory?${inQuery({ user_id: id, memory_id: id })}`,
-        explain: `/request/explain?${inQuery({ user_id: id, request_id: requestId })}`,
-      },
-      ...(id === "." || id === ".."
-        ? []
-        : [
-            {
-              index: `/users/${inPath(id)}/index`,
-              exported: `/users/${inPath(id)}/export`,
-              user: `/users/${inPath(id)}`,
-              memory: `/users/${inPath(id)}/memories/${inPath(id)}`,
-              explain: `/requests/${inPath(requestId)}/explain?${query}`,
-            },
-          ]),
-    ];
-    for (const { index, exported, user, memory, explain } of ways) {
-      expect(await json("GET", index)).toMatchObject({ status: 200, body: { user_id: id, counts: { requests: 1 } } });
-      expect(await json("GET", exported)).toMatchObject({ status: 200, body: { user_id: id } });
-      expect(JSON.stringify((await json("GET", exported)).body)).toContain(JSON.stringify(said).slice(1, -1));
-      expect(await json("GET", explain)).toMatchObject({ status: 200, body: { request_id: requestId } });
-      expect(await json("DELETE", memory)).toMatchObject({ status: 200, body: { memory_id: id, labels: [1] } });
-      expect(await json("DELETE", user)).toMatchObject({ status: 200, body: { user_id: id, scopes: 1 } });
-      expect((await json("GET", index)).body).toMatchObject({ counts: { requests: 0 } });
-      await app.send("DELETE", `/user?${query}`);
-      await app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
-    }
-    const bystander = await json("GET", "/user/index?user_id=bystander");
-    expect(bystander.body).toMatchObject({ counts: { requests: 1, blocks: 1 } });
-  });
+  it.each(IDS.filter((_, at) => IS_WHOLE || at % 3 === 0))(
+    "%j of a user, a memory and a request leads to what is held on it, and to nothing else",
+    async (id) => {
+      const requestId = /^[\x20-\x7e]*$/.test(id) && id.trim() === id ? id : "r";
+      const said = `The memory of the id ${IDS.indexOf(id)}.`;
+      const memories = [{ id, memory: said }];
+      const compose = async () => {
+        await app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
+        await app.compose({ user_id: "bystander", query: "Tea?", memories });
+      };
+      await compose();
+      const query = inQuery({ user_id: id });
+      const ways = [
+        {
+          index: `/user/index?${query}`,
+          exported: `/user/export?${query}`,
+          user: `/user?${query}`,
+          memory: `/user/memory?${inQuery({ user_id: id, memory_id: id })}`,
+          explain: `/request/explain?${inQuery({ user_id: id, request_id: requestId })}`,
+        },
+        ...(id === "." || id === ".."
+          ? []
+          : [
+              {
+                index: `/users/${inPath(id)}/index`,
+                exported: `/users/${inPath(id)}/export`,
+                user: `/users/${inPath(id)}`,
+                memory: `/users/${inPath(id)}/memories/${inPath(id)}`,
+                explain: `/requests/${inPath(requestId)}/explain?${query}`,
+              },
+            ]),
+      ];
+      for (const { index, exported, user, memory, explain } of ways) {
+        expect(await json("GET", index)).toMatchObject({ status: 200, body: { user_id: id, counts: { requests: 1 } } });
+        expect(await json("GET", exported)).toMatchObject({ status: 200, body: { user_id: id } });
+        expect(JSON.stringify((await json("GET", exported)).body)).toContain(JSON.stringify(said).slice(1, -1));
+        expect(await json("GET", explain)).toMatchObject({ status: 200, body: { request_id: requestId } });
+        expect(await json("DELETE", memory)).toMatchObject({ status: 200, body: { memory_id: id, labels: [1] } });
+        expect(await json("DELETE", user)).toMatchObject({ status: 200, body: { user_id: id, scopes: 1 } });
+        expect((await json("GET", index)).body).toMatchObject({ counts: { requests: 0 } });
+        await app.send("DELETE", `/user?${query}`);
+        await app.compose({ user_id: id, request_id: requestId, query: "Tea?", memories });
+      }
+      const bystander = await json("GET", "/user/index?user_id=bystander");
+      expect(bystander.body).toMatchObject({ counts: { requests: 1, blocks: 1 } });
+    },
+  );
 
   it.each([
     ["DELETE", "/users/."],
