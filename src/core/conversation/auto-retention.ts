@@ -54,7 +54,8 @@ export interface SectionSize {
  * - Start afresh? That recomputes all plain text behind the first section and this turn's blocks once, and spares every later turn the
  *   blocks that it does not want. Blocks that it wants are injected again, as often as they were retrieved so far. Blocks are never dropped
  *   between fresh starts: a block injected by one turn and again by the next would be recomputed twice with everything behind it.
- *   Comparison with the fixed retentions: `docs/retention.md`.
+ * The turns ahead end where the prompt would outgrow its share of the engine's cache: from there on it would be computed whole, so before that
+ * it starts afresh. Comparison with the fixed retentions: `docs/retention.md`.
  */
 export function autoRetention(
   engine: EngineModel,
