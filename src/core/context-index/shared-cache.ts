@@ -163,7 +163,7 @@ export class SharedCache {
 
   /** Tokens that the engine is taken to hold; infinite until it is known. */
   get capacity(): number {
-    return this.#evidence.capacity(this.told);
+    return Math.round(this.#evidence.capacity(this.told));
   }
 
   /** Takes a prompt in. */

@@ -153,7 +153,7 @@ function indexWords(verdict: IndexVerdict, { tokens: { shared, expected } }: Exp
       case "reported":
         return `the report of request ${verdict.because.requestId} in between showed fewer cached tokens`;
       case "capacity":
-        return `the cache is configured to hold ${count(verdict.because.tokens, "token")}`;
+        return `the cache holds ${count(verdict.because.tokens, "token")}, and prompts since, of any user, took its place`;
       case "slots":
         return `the engine keeps ${count(verdict.because.slots, "prompt")}, and later ones replaced it`;
       case "unknown":

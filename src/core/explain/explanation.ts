@@ -50,7 +50,7 @@ export type WhyLeft =
   | { readonly kind: "ttl"; readonly ttlMs: number }
   /** An engine's report of a request in between missed it. */
   | { readonly kind: "reported"; readonly requestId: RequestId }
-  /** More tokens than the configured capacity were served since, or may have been. */
+  /** More tokens than the engine's cache holds were served since, to any user, or may have been. */
   | { readonly kind: "capacity"; readonly tokens: number }
   /** The engine keeps one prompt per slot, and later prompts replaced it. */
   | { readonly kind: "slots"; readonly slots: number }

@@ -13,7 +13,7 @@
  * - `new_epoch`: a new epoch of a history that was cut began;
  * - `retention`: memories or annotations of an earlier turn were dropped;
  * - `expired`: the prefix was unused for longer than the cache's configured lifetime;
- * - `evicted`: the engine named it as evicted, or the configured capacity or slots held it no longer;
+ * - `evicted`: the engine named it as evicted, or the engine's capacity or slots held it no longer;
  * - `below_minimum`: it is shorter than what the provider caches;
  * - `engine_restart`: the engine held nothing any more of several users' prompts;
  * - `in_flight`: the prompt before was sent so shortly before that it was not written yet;

@@ -29,7 +29,7 @@ export interface ReuseFacts {
 export interface AssumedLimits {
   readonly minimumPrefixTokens: number;
   readonly ttlMs: number | null;
-  /** Whether it has a configured capacity, or slots. */
+  /** Whether its capacity is known, or its slots. */
   readonly isBounded: boolean;
 }
 

@@ -17,6 +17,7 @@ interface Sent {
   readonly total: number;
   readonly cached: number;
   readonly expected: number;
+  readonly requestId: string | null;
 }
 
 describe("users whose conversations do not fit into the engine's cache together", () => {
@@ -44,7 +45,12 @@ describe("users whose conversations do not fit into the engine's cache together"
         };
         history.push({ role: "assistant", content: "Indeed." });
         const expected = Number(response.headers.get("x-memstem-expected-cached-tokens"));
-        sent.push({ total: usage.prompt_tokens, cached: usage.prompt_tokens_details.cached_tokens, expected });
+        sent.push({
+          total: usage.prompt_tokens,
+          cached: usage.prompt_tokens_details.cached_tokens,
+          expected,
+          requestId: response.headers.get("x-memstem-request-id"),
+        });
       }
     }
     return sent.slice(sent.length / 2);
@@ -67,6 +73,10 @@ describe("users whose conversations do not fit into the engine's cache together"
     expect(computed(auto)).toBeLessThan(0.5 * computed(keep));
     expect(missed(auto)).toBeLessThan(0.1);
     expect(missed(keep)).toBeLessThan(0.1);
+    const of = new URLSearchParams({ user_id: "ana keeps", request_id: keep.at(-USERS.length)?.requestId ?? "" });
+    const { index } = JSON.parse((await app.send("GET", `/request/explain?${of}`)).text);
+    expect(index).toMatchObject({ kind: "left", because: { kind: "capacity", tokens: expect.any(Number) } });
+    expect(Number.isInteger(index.because.tokens)).toBe(true);
   });
 
   it("are not told from others by what they are: tenants' prompts fill the same cache", async () => {
