@@ -280,7 +280,8 @@ function chosenRetention(
   if (retention !== "auto") return { retention, freshStart: false };
   if (hasHead) return { retention: "keep", freshStart: false };
   const seen = turns.seenOn(history.turns.map((recalled) => recalled.turn));
-  return chooseRetention({ ...input, ...turn, replay, seen, requested: turn.resolution.blocks }, register);
+  const isRestated = history.turns.some((recalled) => recalled.isRestated);
+  return chooseRetention({ ...input, ...turn, replay, seen, isRestated, requested: turn.resolution.blocks }, register);
 }
 
 /** The placement of the section of a turn that ends with this message. */

@@ -19,6 +19,8 @@ export interface RetainableTurn {
   /** The replay of earlier turns without a fresh start. */
   readonly replay: Replay;
   readonly seen: SeenRetrievals;
+  /** Whether the client wrote earlier turns otherwise than before, with the same meaning. */
+  readonly isRestated: boolean;
   /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];
   readonly answer: DigestedMessages;
@@ -57,8 +59,9 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   };
   const standing = standingOf(replay.turns.map(({ injection }) => injection));
   const going = section(standing);
-  // The engine computed the answer itself, so a prompt cached up to the end of its last turn has the answer cached too.
-  const isWhole = replay.cachedTokens === replay.tokens;
+  // The engine computed the answer itself, so a prompt cached up to the end of its last turn has the answer cached too. What a client writes
+  // otherwise than before may reach the engine as it did before, so nothing is dropped because of it.
+  const isWhole = replay.cachedTokens === replay.tokens || turn.isRestated;
   const answers = [...replay.turns.slice(1).map(({ tokens }) => tokens.answer), answered];
   return autoRetention(
     turn.engine,
