@@ -5,7 +5,7 @@
  */
 
 import type { LanguageModelMiddleware } from "ai";
-import { keepsThoughtsByName } from "../engines/adapters/kept-thoughts.js";
+import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
 import type { MessageLike } from "../service/base/call-options.js";
 import { type AiSdkCall, callOptions } from "./ai-sdk-call-options.js";
 import { withHints } from "./ai-sdk-hints.js";

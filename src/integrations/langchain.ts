@@ -8,7 +8,7 @@ import { SystemMessage } from "@langchain/core/messages";
 import { createMiddleware, type ModelRequest } from "langchain";
 import { z } from "zod";
 import type { ChatMessage } from "../core/index.js";
-import { keepsThoughtsByName } from "../engines/adapters/kept-thoughts.js";
+import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
 import type { EngineHints } from "../service/compose/compose-answer.js";
 import {
   type AdapterOptions,

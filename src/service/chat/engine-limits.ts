@@ -1,5 +1,5 @@
 import { digestOf, LruMap, type TokenCounter, type ToolMemories } from "../../core/index.js";
-import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../engines/adapters/kept-thoughts.js";
+import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import { record } from "../../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
