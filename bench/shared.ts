@@ -9,8 +9,8 @@
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import {
-  CacheUses,
   type ChatMessage,
+  EngineCache,
   type MemoryId,
   ORDERING_POLICIES,
   RETENTION_NAMES,
@@ -133,7 +133,7 @@ const arms: [string, (capacity: number) => (trace: RecordedTrace, stream: string
       (retention): (typeof arms)[number] => [
         `${retention}, ${kind}`,
         (capacity) => {
-          const cache = new SharedCache(new CacheUses(), kind === "told" ? capacity : null);
+          const cache = new SharedCache(new EngineCache(kind === "told" ? capacity : null));
           return (trace, stream, now) =>
             composeTrace(
               trace,

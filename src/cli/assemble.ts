@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
-import { CacheUses, DEFAULT_SCOPE_BOUNDS, type RequestId, residencyModel, type ToolMemories } from "../core/index.js";
+import { DEFAULT_SCOPE_BOUNDS, EngineCache, type RequestId, residencyModel, type ToolMemories } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
@@ -167,7 +167,7 @@ function assembleWith(
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
-    engineCache: cache === undefined ? undefined : { uses: new CacheUses(), ...cache },
+    engineCache: cache === undefined ? undefined : new EngineCache(cache.tokens),
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
     maxMemoryCharacters: settings.maxMemoryCharacters,

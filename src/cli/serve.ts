@@ -16,6 +16,7 @@ import {
   UpstreamError,
 } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
+import { startCacheReadings } from "../service/learning/cache-readings.js";
 import { startSweeps } from "../service/records/sweeps.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
 import { readAlertFile } from "./alert-file.js";
@@ -93,6 +94,12 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     recovered: (part) => log.info({ part }, "recovered"),
   });
   let isStopping = false;
+  const chat = openChatEngine(settings, inside && upstreamOf(inside, onFault));
+  const { engineCache: cache } = memstem;
+  const stopReadings =
+    cache === undefined || chat === null || inside !== null
+      ? () => {}
+      : startCacheReadings({ cache, upstream: chat.upstream, now: () => Date.now() });
   const surface = createApp({
     memstem,
     keys,
@@ -101,7 +108,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     maxPending: settings.maxPending,
     maxLagMs: settings.maxLagMs,
     isStopping: () => isStopping,
-    chat: openChatEngine(settings, inside && upstreamOf(inside, onFault)),
+    chat,
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
     bodyRate: bodyPaceOf(settings),
@@ -143,6 +150,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       isStopping = true;
       const deadline = performance.now() + settings.shutdownMs;
       finishing.abort();
+      stopReadings();
       await Promise.all([stopSweeps(), finished]);
       const left = () => Math.max(0, deadline - performance.now());
       // A kept connection would else stay open, and ask for more, until its own timeout.

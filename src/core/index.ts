@@ -65,7 +65,13 @@ export type {
   UsablePath,
 } from "./context-index/index-node.js";
 export * from "./context-index/residency.js";
-export { CacheUses, SharedCache, type SharedPrompt } from "./context-index/shared-cache.js";
+export {
+  type CacheReading,
+  type CacheState,
+  EngineCache,
+  SharedCache,
+  type SharedPrompt,
+} from "./context-index/shared-cache.js";
 export { chooseSlot, type FreeSlot } from "./context-index/slot-residency.js";
 export * from "./conversation/conversation.js";
 export {

@@ -61,6 +61,8 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly shareTokens?: number | undefined;
   /** How many leading tokens of the conversation's newest prompt the engine holds at most; see `SharedCache.residentOf`. Default: all. */
   readonly residentTokens?: number | undefined;
+  /** How many of so many leading tokens the engine can have cached; see `SharedCache.wholeBlocks`. Default: all. */
+  readonly wholeBlocks?: ((tokens: number) => number) | undefined;
   /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
   readonly dedupe?: DedupeName | undefined;
   /** Which messages of the conversation the prompt has. Default: `messages`. */

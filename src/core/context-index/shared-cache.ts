@@ -30,6 +30,13 @@ const NEGLIGIBLE = 0.05;
 const LONGEST_PAUSE_MS = 5 * 60_000;
 /** Tokens that a report may lack, as a share of the prompt: another tokenizer's. */
 const INACCURACY = 0.02;
+/** Tokens of own prompts that an engine is yet to count, at most; more went to another one. */
+const MOST_AHEAD = 1_000_000;
+/** Readings after which a counter that went back once is trusted as before. */
+const DOUBT = 20;
+/** Weight of the newest report in the mean ratio of tokens, and the bounds of what can be a tokenizer's. */
+const NEWEST_RATIO = 0.2;
+const [LEAST_RATIO, MOST_RATIO] = [0.5, 4];
 
 /** A prompt that an engine is about to compute. Tokens are estimates of one counter. */
 export interface SharedPrompt {
@@ -67,6 +74,8 @@ interface Sent {
   readonly known: number;
   readonly head: number;
   readonly total: number;
+  /** Tokens that the engine was taken to compute, in its own. */
+  readonly counted: number;
 }
 
 /**
@@ -78,10 +87,11 @@ export class CacheUses {
   #at: number[] = [];
   #tokens: number[] = [];
   #tips: number[] = [];
+  #clearedAt = Number.NEGATIVE_INFINITY;
 
-  /** What was used after a time, in milliseconds since the epoch. */
+  /** What was used after a time, in milliseconds since the epoch: without end where the cache was cleared since. */
   above(at: number): { readonly tokens: number; readonly tips: number } {
-    let [tokens, tips] = [0, 0];
+    let [tokens, tips] = [at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, 0];
     for (let period = this.#at.length - 1; period >= 0 && (this.#at[period] as number) > at; period--) {
       tokens += this.#tokens[period] as number;
       tips += this.#tips[period] as number;
@@ -97,7 +107,15 @@ export class CacheUses {
       tips += this.#tips[period] as number;
       if (tokens > capacity) return { since: this.#at[period] as number, tips };
     }
-    return { since: null, tips };
+    return { since: this.#clearedAt === Number.NEGATIVE_INFINITY ? null : this.#clearedAt, tips };
+  }
+
+  /** Nothing that was used before is cached any more. */
+  clear(at: number): void {
+    this.#at = [];
+    this.#tokens = [];
+    this.#tips = [];
+    this.#clearedAt = at;
   }
 
   /** Takes so much from where it was last used, as far as it is there; gives how many tokens that were. */
@@ -146,6 +164,92 @@ export class CacheUses {
   }
 }
 
+/** What an engine says of its prefix cache, in its own tokens. Null: unknown. */
+export interface CacheReading {
+  readonly capacityTokens: number | null;
+  /** Only whole blocks of so many tokens are cached. */
+  readonly blockTokens: number | null;
+  /** Prompt tokens that it computed since it started, for all of its clients. */
+  readonly computedTokens: number | null;
+}
+
+/** One engine's cache, for all tenants: how much it says that it holds, and when its tokens were used. */
+export class EngineCache {
+  readonly uses = new CacheUses();
+  #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
+  /** Tokens computed for memstem's prompts since the last reading, less those that the engine is yet to count. */
+  #computed = 0;
+  #sent = 0;
+  #foreign = 0;
+  /** How often its counter went back of late: one that many engines share behind one address says nothing. */
+  #doubt = 0;
+
+  /** @param configured tokens that it holds, which readings do not change; null: not known */
+  constructor(private readonly configured: number | null = null) {}
+
+  /** Tokens that it is said to hold, in its own; null: not known. */
+  get capacityTokens(): number | null {
+    return this.configured ?? this.#reading.capacityTokens;
+  }
+
+  /** Tokens of its blocks; null: not known. */
+  get blockTokens(): number | null {
+    return this.#reading.blockTokens;
+  }
+
+  /** Prompts of memstem's so far. */
+  get prompts(): number {
+    return this.#sent;
+  }
+
+  /** Tokens that it computed for clients that do not come through memstem, as far as its readings show. */
+  get foreignTokens(): number {
+    return this.#foreign;
+  }
+
+  /** Takes in that it computes so many tokens for a prompt of memstem's; corrected, by fewer than 0 too, when it reports. */
+  computes(tokens: number, isNew: boolean): void {
+    this.#computed += tokens;
+    if (isNew) this.#sent++;
+  }
+
+  /**
+   * Takes a reading. What the engine computed beyond memstem's own prompts displaces these as they displace each other. A counter that went
+   * back is that of an engine that was started again: nothing is cached there any more.
+   *
+   * @param at milliseconds since the epoch
+   */
+  read(reading: CacheReading, at: number): void {
+    const before = this.#reading.computedTokens;
+    const now = reading.computedTokens;
+    this.#reading = { ...reading, computedTokens: now ?? before };
+    if (now === null || before === null) return;
+    const isBack = now < before;
+    this.#doubt = isBack ? this.#doubt + DOUBT : Math.max(0, this.#doubt - 1);
+    const isTrusted = this.#doubt <= 2 * DOUBT;
+    if (isBack && isTrusted) this.uses.clear(at);
+    const foreign = now - before - this.#computed;
+    if (isTrusted && !isBack && foreign > 0) {
+      this.uses.put(at, foreign, 0);
+      this.#foreign += foreign;
+    }
+    // Prompts that are not counted there yet, or went to another engine.
+    this.#computed = isBack ? 0 : Math.min(MOST_AHEAD, Math.max(0, -foreign));
+  }
+}
+
+/** An engine's cache as it is planned for. */
+export interface CacheState {
+  /** Tokens that it is taken to hold, by memstem's counter; null: not known. */
+  readonly capacityTokens: number | null;
+  /** Tokens of its blocks; null: not known. */
+  readonly blockTokens: number | null;
+  /** Conversations, and users' single prompts, whose newest prompt lies within the capacity. */
+  readonly streams: number;
+  /** Tokens that it computed for clients that do not come through memstem, as far as it says so. */
+  readonly foreignTokens: number;
+}
+
 /**
  * An engine's cache as one tenant's prompts find it. How much is used is everybody's; how much is held is learned from the tenant's own
  * reports, so that one that lies misleads itself.
@@ -154,55 +258,85 @@ export class SharedCache {
   readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
   readonly #sent = new LruMap<string, Sent>(MOST_STREAMS);
   readonly #evidence = new CapacityEvidence();
+  /** The engine's tokens of one of memstem's. */
+  #ratio = 1;
 
-  /** @param told tokens that the engine is said to hold; null: not known */
-  constructor(
-    private readonly uses: CacheUses,
-    private readonly told: number | null = null,
-  ) {}
+  constructor(private readonly engine: EngineCache) {}
 
   /** Tokens that the engine is taken to hold; infinite until it is known. */
   get capacity(): number {
-    return Math.round(this.#evidence.capacity(this.told));
+    const { capacityTokens } = this.engine;
+    return Math.round(this.#evidence.capacity(capacityTokens === null ? null : capacityTokens / this.#ratio));
   }
 
+  get state(): CacheState {
+    const { capacity } = this;
+    return {
+      capacityTokens: Number.isFinite(capacity) ? capacity : null,
+      blockTokens: this.engine.blockTokens,
+      streams: this.engine.uses.within(capacity).tips,
+      foreignTokens: this.engine.foreignTokens,
+    };
+  }
+
+  /** How many of so many leading tokens the engine can have cached: those of whole blocks, where it says how long these are. */
+  readonly wholeBlocks = (tokens: number): number => {
+    const { blockTokens } = this.engine;
+    if (blockTokens === null || blockTokens === 1) return tokens;
+    return Math.floor((Math.floor((tokens * this.#ratio) / blockTokens) * blockTokens) / this.#ratio);
+  };
+
   /** Takes a prompt in. */
-  served({ stream, requestId, at, total, cached, known, head }: SharedPrompt): void {
+  served({ stream, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
     const before = this.#streams.get(stream);
-    if (before === undefined) this.#streams.set(stream, { at, total, among: this.#newcomers });
-    else {
-      const { tokens, tips } = this.uses.above(before.at);
-      const sent = { stream, at, before: before.at, distance: tokens, cached, head, total };
-      this.#sent.set(requestId, { ...sent, known: Math.min(known, before.total) });
-      this.uses.take(before.at, Math.min(cached, before.total), 1);
+    const counted = this.#ratio * Math.max(0, total - cached);
+    this.engine.computes(counted, true);
+    const sent = { stream, at, before: at, distance: 0, known: 0, cached, head, total, counted };
+    if (before === undefined) {
+      this.#streams.set(stream, { at, total, among: this.#newcomers });
+      this.#sent.set(requestId, sent);
+    } else {
+      const { tokens, tips } = this.engine.uses.above(before.at);
+      const known = Math.min(followed, before.total);
+      this.#sent.set(requestId, { ...sent, before: before.at, distance: tokens, known });
+      this.engine.uses.take(before.at, Math.min(cached, before.total), 1);
       before.among += NEWEST * (tips + 1 - before.among);
       before.at = at;
       before.total = total;
     }
-    this.uses.put(at, total, 1);
+    this.engine.uses.put(at, total, 1);
   }
 
-  /** Learns from the first report of a prompt. Its tokens count as used now, when its answer has ended. */
-  reported(requestId: string, { cachedTokens, promptTokens }: CacheReport, at: number): void {
+  /**
+   * Learns from the first report of a prompt. Its tokens count as used now, when its answer has ended.
+   *
+   * @param beside tokens of what the engine counted besides the prompt, by memstem's counter
+   */
+  reported(requestId: string, { cachedTokens, promptTokens }: CacheReport, at: number, beside = 0): void {
     const sent = this.#sent.get(requestId);
     if (sent === undefined || !(cachedTokens >= 0)) return;
     this.#sent.delete(requestId);
     const { known, total, before } = sent;
     const scale = promptTokens === null || promptTokens <= 0 ? 1 : total / promptTokens;
     const cached = cachedTokens * scale;
-    this.uses.take(before, Math.min(cached, known) - sent.cached, 0);
-    if (known > sent.head && sent.at - before <= LONGEST_PAUSE_MS)
+    if (promptTokens !== null && promptTokens > 0 && total > 0) {
+      const ratio = Math.min(MOST_RATIO, Math.max(LEAST_RATIO, promptTokens / (total + beside)));
+      this.#ratio += NEWEST_RATIO * (ratio - this.#ratio);
+      this.engine.computes(ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)) - sent.counted, false);
+    } else this.engine.computes((sent.cached - Math.min(cached, total)) * this.#ratio, false);
+    this.engine.uses.take(before, Math.min(cached, known) - sent.cached, 0);
+    if (known > sent.head && sent.at - before <= LONGEST_PAUSE_MS && Number.isFinite(sent.distance))
       this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
     const stream = this.#streams.get(sent.stream);
     if (stream === undefined || stream.at > at) return;
-    const moved = this.uses.take(stream.at, stream.total, 1);
+    const moved = this.engine.uses.take(stream.at, stream.total, 1);
     stream.at = at;
-    this.uses.put(at, moved, 1);
+    this.engine.uses.put(at, moved, 1);
   }
 
   /** What was last used before this time is gone, in milliseconds since the epoch; null: nothing is. */
   heldSince(): number | null {
-    return this.uses.within(this.capacity).since;
+    return this.engine.uses.within(this.capacity).since;
   }
 
   /**
@@ -212,8 +346,10 @@ export class SharedCache {
   residentOf(stream: string): number {
     const { capacity } = this;
     const known = this.#streams.get(stream);
-    if (known === undefined || capacity === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
-    return Math.max(0, Math.floor(capacity - this.uses.above(known.at).tokens));
+    if (known === undefined) return Number.POSITIVE_INFINITY;
+    const { tokens } = this.engine.uses.above(known.at);
+    if (tokens === Number.POSITIVE_INFINITY) return 0;
+    return capacity === Number.POSITIVE_INFINITY ? capacity : Math.max(0, Math.floor(capacity - tokens));
   }
 
   /** Tokens that a stream's prompts may have to be still resident at its next turn: a fair share. Infinite where the capacity is not known. */
@@ -225,7 +361,7 @@ export class SharedCache {
 
   /** Streams that have something in the cache, with one that comes new. */
   get #newcomers(): number {
-    return this.uses.within(this.capacity).tips + 1;
+    return this.engine.uses.within(this.capacity).tips + 1;
   }
 }
 

@@ -35,6 +35,11 @@ export interface EngineModel {
   readonly blockTokens: number;
   /** Shorter shared prefixes are not cached. */
   readonly minimumPrefixTokens: number;
+  /**
+   * Milliseconds that each token of a prompt, cached or not, adds to its answer, whose every token attends over the prompt. With a cost in time
+   * only. Default: 0.
+   */
+  readonly perHeldTokenMs?: number;
 }
 
 /** The selectable engine models. */
@@ -73,15 +78,16 @@ export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
 export const DEFAULT_ENGINE_MODEL: EngineModelName = "gpu";
 
 /**
- * Cost of a prompt of `total` tokens whose first `shared` ones were sent before: milliseconds to the first token, or money. Block size and
- * minimum limit how much of the shared prefix is cached.
+ * Cost of a prompt of `total` tokens whose first `shared` ones were sent before: milliseconds to the first token and what the prompt's length
+ * adds to the answer's, or money. Block size and minimum limit how much of the shared prefix is cached.
  */
 export function promptCost(model: EngineModel, total: number, shared: number): number {
   const cached = cacheable(model, Math.min(shared, total));
   const uncached = total - cached;
-  const { cost } = model;
+  const { cost, perHeldTokenMs = 0 } = model;
   if (cost.kind === "time") {
-    return cost.fixedMs + cost.perTokenMs * uncached + cost.perPairMs * uncached * (cached + uncached / 2);
+    const { fixedMs, perTokenMs, perPairMs } = cost;
+    return fixedMs + perTokenMs * uncached + perPairMs * uncached * (cached + uncached / 2) + perHeldTokenMs * total;
   }
   return cost.cached * cached + (total < model.minimumPrefixTokens ? cost.uncached : cost.written) * uncached;
 }
@@ -126,7 +132,11 @@ export function sparedBy(model: EngineModel, { before, retrieved, after }: Aroun
 }
 
 /** {@link promptCost} of a {@link smooth} model, optimised for many thousand calls. */
-function smoothCost({ cost, minimumPrefixTokens }: EngineModel): (total: number, shared: number) => number {
+function smoothCost({
+  cost,
+  minimumPrefixTokens,
+  perHeldTokenMs = 0,
+}: EngineModel): (total: number, shared: number) => number {
   if (cost.kind === "money") {
     return (total, shared) => {
       const cached = shared < minimumPrefixTokens ? 0 : shared;
@@ -137,6 +147,6 @@ function smoothCost({ cost, minimumPrefixTokens }: EngineModel): (total: number,
   return (total, shared) => {
     const cached = shared < minimumPrefixTokens ? 0 : shared;
     const uncached = total - cached;
-    return fixedMs + uncached * (perTokenMs + perPairMs * (cached + uncached / 2));
+    return fixedMs + uncached * (perTokenMs + perPairMs * (cached + uncached / 2)) + perHeldTokenMs * total;
   };
 }

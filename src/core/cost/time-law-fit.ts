@@ -37,6 +37,42 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const rows = recent.map(
     ({ uncachedTokens: u, cachedTokens: c, ms }): MeasuredTime => [1 / ms, u / ms, (u * (c + u / 2)) / ms],
   );
+  const [fixedMs, perTokenMs, perPairMs] = robustFit(rows);
+  return perTokenMs + perPairMs > 0 ? { kind: "time", fixedMs, perTokenMs, perPairMs } : null;
+}
+
+/** One answer after its first token. */
+export interface AnswerTime {
+  /** Tokens of its prompt. */
+  readonly promptTokens: number;
+  /** Tokens after the first one. */
+  readonly tokens: number;
+  /** From its first token to its last, in milliseconds. */
+  readonly ms: number;
+}
+
+/** Shorter answers say little of the time per token. */
+const LEAST_ANSWER_TOKENS = 4;
+
+/**
+ * Milliseconds that each token of a prompt adds to each token of its answer: the slope of the time per token over the prompt's length, fitted
+ * as {@link fitTimeLaw} is. Null if the samples are too few or too similar.
+ */
+export function fitAnswerPace(samples: readonly AnswerTime[]): number | null {
+  const recent = samples
+    .slice(-KEPT_SAMPLES)
+    .filter(({ tokens, ms }) => tokens >= LEAST_ANSWER_TOKENS && ms > 0 && ms < Number.POSITIVE_INFINITY);
+  if (recent.length < LEAST_SAMPLES) return null;
+  const prompts = recent.map(({ promptTokens }) => promptTokens);
+  if (largest(prompts) < MIN_SPREAD * Math.max(1, smallest(prompts))) return null;
+  const rows = recent.map(
+    ({ promptTokens, tokens, ms }): MeasuredTime => [tokens / ms, (promptTokens * tokens) / ms, 0],
+  );
+  return robustFit(rows)[1];
+}
+
+/** Weighted least squares of relative errors, with x ≥ 0 and no weight for outliers. */
+function robustFit(rows: readonly MeasuredTime[]): MeasuredTime {
   let weights = rows.map(() => 1);
   let law: MeasuredTime = [0, 0, 0];
   for (let round = 0; round < ABSOLUTE_ROUNDS + ROUNDS; round++) {
@@ -47,8 +83,7 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
       round < ABSOLUTE_ROUNDS - 1 ? 1 / Math.max(MIN_ERROR, error) : Math.max(0, 1 - (error / (CUT * scale)) ** 2) ** 2,
     );
   }
-  const [fixedMs, perTokenMs, perPairMs] = law;
-  return perTokenMs + perPairMs > 0 ? { kind: "time", fixedMs, perTokenMs, perPairMs } : null;
+  return law;
 }
 
 type MeasuredTime = readonly [number, number, number];

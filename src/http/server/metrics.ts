@@ -176,6 +176,21 @@ export class Metrics implements MemstemObserver {
       return memstem.recorded?.recorder.dropped ?? 0;
     });
     new Gauge({
+      name: "memstem_engine_cache",
+      help: "The engine's prefix cache, as prompts of the tenant default are planned: its capacity and block, absent until known, conversations whose newest prompt it is taken to hold, and tokens computed for clients that do not come through memstem.",
+      labelNames: ["part"],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        const state = memstem.cacheState;
+        if (state === null) return;
+        if (state.capacityTokens !== null) this.set({ part: "capacity_tokens" }, state.capacityTokens);
+        if (state.blockTokens !== null) this.set({ part: "block_tokens" }, state.blockTokens);
+        this.set({ part: "conversations" }, state.streams);
+        this.set({ part: "foreign_tokens" }, state.foreignTokens);
+      },
+    });
+    new Gauge({
       name: "memstem_degraded",
       help: "1 for a part that failed when it was last asked, else 0.",
       labelNames: ["part"],

@@ -6,9 +6,9 @@
 
 import type {
   BatchRequest,
-  CacheUses,
   DedupeName,
   DefaultHistoryName,
+  EngineCache,
   EngineModel,
   KeyKnowledge,
   PlannedRequest,
@@ -81,11 +81,8 @@ export interface MemstemParts {
   readonly engines: Readonly<Record<EngineName, EngineAdapter>>;
   /** What the engine is expected to evict by itself. Default: nothing. */
   readonly residency?: ResidencyModel;
-  /**
-   * The engine's cache as all users' prompts fill it, and how many tokens it is said to hold; null: to be learned. Default: none, each
-   * user's prompts are planned for as if there were no others.
-   */
-  readonly engineCache?: { readonly uses: CacheUses; readonly tokens: number | null } | undefined;
+  /** The engine's cache as all users' prompts fill it. Default: none, each user's prompts are planned for as if there were no others. */
+  readonly engineCache?: EngineCache | undefined;
   /** Plans batches. Default: synchronously, on this thread. */
   readonly planning?: PlanBatch;
   readonly countTokens: TokenCounter;

@@ -108,17 +108,25 @@ export class ExchangeReader {
     };
     if (composed !== null && Object.keys(observation).length > 0) {
       const { userId, agentId, compose } = request;
-      const served = compose?.destination ?? undefined;
-      memstem.feedback(userId, agentId, composed.requestId, observation, served).catch((error: unknown) => {
-        // The user was forgotten while the engine answered.
-        if (!(error instanceof NotFoundError)) onFault(error);
-      });
+      const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(observed, usage) };
+      memstem
+        .feedback(userId, agentId, composed.requestId, observation, served ?? undefined)
+        .catch((error: unknown) => {
+          // The user was forgotten while the engine answered.
+          if (!(error instanceof NotFoundError)) onFault(error);
+        });
     }
     const answer = (request.writeBack ?? this.parts.writeBack) ? observed.text : null;
     const { messages } = request.compose ?? { messages: [] as readonly ChatMessage[] };
     const memory = answer === null ? null : exchangeMemory(messages, answer);
     if (memory !== null && watch !== null)
       memstem.keepExchange(request.userId, request.agentId, memory, watch).catch(onFault);
+  }
+
+  /** The answer's tokens after its first one, and how long they took; null where it was not streamed or not counted. */
+  #paceOf({ firstTokenAt }: AnswerReader, usage: EngineUsage | null) {
+    if (firstTokenAt === null || !(usage?.completionTokens && usage.completionTokens > 1)) return null;
+    return { tokens: usage.completionTokens - 1, ms: this.parts.clock() - firstTokenAt };
   }
 }
 

@@ -117,6 +117,7 @@ export class PlanningInput {
       acceptedTokens: request.acceptedTokens,
       shareTokens: sharedCache?.shareOf(stream),
       residentTokens: sharedCache?.residentOf(stream),
+      wholeBlocks: sharedCache?.wholeBlocks,
     };
   }
 

@@ -1,4 +1,11 @@
-import { type EngineModel, fitTimeLaw, KEPT_SAMPLES, type TimeLaw } from "../../core/index.js";
+import {
+  type AnswerTime,
+  type EngineModel,
+  fitAnswerPace,
+  fitTimeLaw,
+  KEPT_SAMPLES,
+  type TimeLaw,
+} from "../../core/index.js";
 import type { EngineReport, Store } from "../../store/api/store.js";
 
 /** New samples between two fits of the law. */
@@ -9,11 +16,14 @@ const REFRESH_MS = 2_000;
 /**
  * The engine's cost model: the configured one, until enough times to first token were measured to fit a time law. A function of stored
  * samples only: of this process's as soon as they are stored, of another's {@link REFRESH_MS} later. So the next process plans by the same
- * law. A model of prices is never replaced.
+ * law. A model of prices is never replaced. How long answers take behind long prompts is this process's own measurement.
  */
 export class EngineLaw {
   #fitted: { readonly count: number; readonly law: TimeLaw | null } = { count: 0, law: null };
   #readAt = Number.NEGATIVE_INFINITY;
+  #answers: readonly AnswerTime[] = [];
+  #answersTaken = 0;
+  #perHeldTokenMs = 0;
 
   constructor(
     private readonly store: Store,
@@ -27,7 +37,8 @@ export class EngineLaw {
   /** The model, as it was last read from the store: see {@link refresh}. */
   get model(): EngineModel {
     const { law } = this.#fitted;
-    return law === null ? this.configured : { ...this.configured, cost: law };
+    if (this.configured.cost.kind !== "time") return this.configured;
+    return { ...this.configured, cost: law ?? this.configured.cost, perHeldTokenMs: this.#perHeldTokenMs };
   }
 
   /** The fitted law; null while the configured one is used. */
@@ -40,6 +51,15 @@ export class EngineLaw {
   async refresh(): Promise<void> {
     if (this.configured.cost.kind !== "time" || Math.abs(this.now() - this.#readAt) < REFRESH_MS) return;
     await this.#read();
+  }
+
+  /** Adds an answer as a sample of how long its tokens took. */
+  takeAnswer(answer: AnswerTime): void {
+    if (this.configured.cost.kind !== "time") return;
+    this.#answers = [...this.#answers.slice(1 - KEPT_SAMPLES), answer];
+    if (++this.#answersTaken % TIMES_BETWEEN_FITS !== 0) return;
+    const mean = this.#answers.reduce((sum, { tokens }) => sum + tokens, 0) / this.#answers.length;
+    this.#perHeldTokenMs = mean * (fitAnswerPace(this.#answers) ?? 0);
   }
 
   /** Adds a report as a sample, where it has a time to first token and both token counts. */

@@ -18,6 +18,8 @@ export interface ServedBy {
   readonly model: string;
   /** Tokens of what the engine was sent beside the messages, by the token counter. */
   readonly besideTokens: number;
+  /** The answer after its first token, where it was streamed and counted: tokens, and the milliseconds that they took. */
+  readonly answered?: { readonly tokens: number; readonly ms: number } | null;
 }
 
 /** What an engine says of one tenant's prompts: evicted, refused, or served with so many tokens cached. */
@@ -110,12 +112,15 @@ export class EngineReports {
       if (reported === null) throw new NotFoundError("request_id", "no such request of this user");
       const { feedback, before } = reported;
       const { promptTokens, cachedTokens } = observation;
-      if (cachedTokens !== undefined)
-        sharedCache?.reported(sentAs(scope, id), { cachedTokens, promptTokens: promptTokens ?? null }, at);
+      if (cachedTokens !== undefined) {
+        const report = { cachedTokens, promptTokens: promptTokens ?? null };
+        sharedCache?.reported(sentAs(scope, id), report, at, served.besideTokens);
+      }
       if (promptTokens !== undefined && before.observed?.promptTokens === undefined) {
         const estimated = before.plan.totalTokens + served.besideTokens;
         this.ratios.take({ userId, model: served.model }, { estimated, reported: promptTokens });
       }
+      if (promptTokens !== undefined && served.answered) this.law.takeAnswer({ promptTokens, ...served.answered });
       const isFirst = before.observed?.ttftMs === undefined;
       this.observer.reported({ scope, feedback, report: observation, isFirstTime: isFirst, model });
       if (isFirst) await retryWhileLocked(() => this.law.take({ ...before.observed, ...observation }));

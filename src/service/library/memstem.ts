@@ -7,8 +7,10 @@
 
 import {
   type AgentId,
+  type CacheState,
   DEFAULT_BATCH_PLANNER,
   DEFAULT_SCOPE_BOUNDS,
+  type EngineCache,
   groupBy,
   isWithinTtl,
   KEEPS_ALL,
@@ -103,6 +105,8 @@ export type MemstemOfAll = Pick<
   | "degraded"
   | "load"
   | "timeLaw"
+  | "engineCache"
+  | "cacheState"
   | "ping"
   | "close"
 >;
@@ -200,6 +204,16 @@ export class Memstem {
     const memstem = new Memstem({ ...this.given, source: this.parts.source }, tenant, this.#shared);
     tenants.set(tenant.name, memstem);
     return memstem;
+  }
+
+  /** The engine's cache, for all tenants; undefined where it is planned for as if it had no end. */
+  get engineCache(): EngineCache | undefined {
+    return this.parts.engineCache;
+  }
+
+  /** The same as this tenant's prompts are planned for; null where it is planned for as if it had no end. */
+  get cacheState(): CacheState | null {
+    return this.parts.sharedCache?.state ?? null;
   }
 
   /** Adds an observer of all tenants' events. The function returned removes it. */
@@ -453,6 +467,6 @@ export class Memstem {
 /** The engine's cache as one tenant's prompts find it, and what it leaves of a user's. */
 function ofTenant({ engineCache, residency }: MemstemParts): Pick<TenantParts, "sharedCache" | "residency"> {
   if (engineCache === undefined) return residency === undefined ? {} : { residency };
-  const sharedCache = new SharedCache(engineCache.uses, engineCache.tokens);
+  const sharedCache = new SharedCache(engineCache);
   return { sharedCache, residency: sharedResidency(sharedCache, residency) };
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { CacheUses, SharedCache } from "../../../src/core/context-index/shared-cache.js";
+import { EngineCache, SharedCache } from "../../../src/core/context-index/shared-cache.js";
 import { seeded } from "../../../src/eval/base/seeded.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 
@@ -28,7 +28,7 @@ class Asking {
 
 describe("a cache that all users share", () => {
   it("has no end until something was missed, and then about what was held", () => {
-    const asking = new Asking(new SharedCache(new CacheUses()));
+    const asking = new Asking(new SharedCache(new EngineCache()));
     asking.ask("a", 1_000);
     asking.ask("b", 4_000);
     expect([asking.cache.capacity, asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([
@@ -47,7 +47,7 @@ describe("a cache that all users share", () => {
   });
 
   it("loses what has more above it than it holds, oldest first and a prompt from its end", () => {
-    const asking = new Asking(new SharedCache(new CacheUses(), 10_000));
+    const asking = new Asking(new SharedCache(new EngineCache(10_000)));
     asking.ask("a", 6_000);
     asking.ask("b", 3_000);
     expect([asking.cache.heldSince(), asking.cache.residentOf("a")]).toEqual([null, 7_000]);
@@ -58,7 +58,7 @@ describe("a cache that all users share", () => {
   });
 
   it("has what is used again on top, and once", () => {
-    const asking = new Asking(new SharedCache(new CacheUses(), 10_000));
+    const asking = new Asking(new SharedCache(new EngineCache(10_000)));
     asking.ask("a", 4_000);
     asking.ask("b", 4_000);
     asking.ask("a", 4_500, 4_000);
@@ -69,7 +69,7 @@ describe("a cache that all users share", () => {
   });
 
   it("gives streams that take turns shares that fit together, and one that is alone all of it", () => {
-    const asking = new Asking(new SharedCache(new CacheUses(), 10_000));
+    const asking = new Asking(new SharedCache(new EngineCache(10_000)));
     for (let turn = 0; turn < 4; turn++) asking.ask("a", 500 + turn, 500);
     expect(asking.cache.shareOf("a")).toBe(9_500);
     const streams = ["a", "b", "c", "d"];
@@ -79,12 +79,12 @@ describe("a cache that all users share", () => {
     // One that comes ten times as often as the others has most of it.
     for (let turn = 0; turn < 40; turn++) asking.ask(turn % 10 === 0 ? "b" : "a", 1_000, 1_000);
     expect(asking.cache.shareOf("a")).toBeGreaterThan(2 * asking.cache.shareOf("b"));
-    expect(new SharedCache(new CacheUses()).shareOf("a")).toBe(ENDLESS);
+    expect(new SharedCache(new EngineCache()).shareOf("a")).toBe(ENDLESS);
   });
 
   it("believes reports more than what it was told", () => {
     for (const told of [1_000, 1e12]) {
-      const asking = new Asking(new SharedCache(new CacheUses(), told));
+      const asking = new Asking(new SharedCache(new EngineCache(told)));
       for (let turn = 0; turn < 20; turn++) {
         for (const stream of ["a", "b", "c", "d"]) asking.ask(stream, 2_000, 2_000, turn === 0 ? 0 : 2_000);
         asking.ask(`long ${turn % 2}`, 20_000, turn < 2 ? 0 : 20_000, 0);
@@ -95,7 +95,7 @@ describe("a cache that all users share", () => {
   });
 
   it("learns nothing from a miss behind a pause, nor from reports that say nothing", () => {
-    const asking = new Asking(new SharedCache(new CacheUses()));
+    const asking = new Asking(new SharedCache(new EngineCache()));
     asking.ask("a", 1_000);
     asking.pause(3_600_000);
     asking.ask("a", 1_100, 1_000, 0);
@@ -109,8 +109,8 @@ describe("a cache that all users share", () => {
   });
 
   it("is full of everybody's prompts, and as large as a tenant's own reports say: one that lies misleads itself", () => {
-    const uses = new CacheUses();
-    const [honest, liar] = [new SharedCache(uses, 10_000), new SharedCache(uses, 10_000)];
+    const engine = new EngineCache(10_000);
+    const [honest, liar] = [new SharedCache(engine), new SharedCache(engine)];
     const send = (cache: SharedCache, stream: string, at: number, found: number) => {
       const sent = { stream, requestId: String(at), at, total: 1_000, cached: 1_000, known: 1_000, head: 0 };
       cache.served(sent);
@@ -127,7 +127,7 @@ describe("a cache that all users share", () => {
   });
 
   it("keeps sums only, whatever is asked: streams without end in bounded memory", () => {
-    const cache = new SharedCache(new CacheUses(), 1e6);
+    const cache = new SharedCache(new EngineCache(1e6));
     const asking = new Asking(cache);
     for (let n = 0; n < 50_000; n++) asking.ask(`s${n}`, 1_000);
     expect(cache.heldSince()).toBeGreaterThan(49_000_000 - 1_000_000);
@@ -152,7 +152,7 @@ describe("a cache that all users share", () => {
         const draw = seeded(seed);
         const capacity = Math.max(1_500, room * streams);
         const engine = new BlockHashCache({ capacityTokens: capacity }, block);
-        const cache = new SharedCache(new CacheUses(), isTold ? capacity : null);
+        const cache = new SharedCache(new EngineCache(isTold ? capacity : null));
         const prompts = Array.from({ length: streams }, () => [] as number[]);
         let token = 0;
         const fresh = (count: number) => Array.from({ length: count }, () => token++);

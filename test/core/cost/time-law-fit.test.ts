@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ENGINE_MODELS, promptCost, smooth } from "../../../src/core/cost/engine-model.js";
-import { type FirstTokenTime, fitTimeLaw, LEAST_SAMPLES } from "../../../src/core/cost/time-law-fit.js";
+import { type FirstTokenTime, fitAnswerPace, fitTimeLaw, LEAST_SAMPLES } from "../../../src/core/cost/time-law-fit.js";
 
 /** Requests as an engine with this law would serve them, some of them late. */
 function served(law: "cpu" | "gpu", noise: readonly number[], late = 0): FirstTokenTime[] {
@@ -59,5 +59,35 @@ describe("the time law of measured first-token times", () => {
         for (const part of [law.fixedMs, law.perTokenMs, law.perPairMs]) expect(part).toBeGreaterThanOrEqual(0);
       }),
     );
+  });
+});
+
+describe("the time of answers behind long prompts", () => {
+  /** Answers of an engine that takes 42 ms a token, and so much more for each token of the prompt. */
+  const answers = (slope: number, noise: readonly number[], late = 0) =>
+    noise.map((off, n) => {
+      const [promptTokens, tokens] = [500 + ((n * 911) % 6_000), 4 + (n % 30)];
+      const ms = tokens * (42 + slope * promptTokens) * (1 + off) * (late > 0 && n % late === 0 ? 5 : 1);
+      return { promptTokens, tokens, ms };
+    });
+
+  it("is found, though each is off and one in six waited for others", () => {
+    expect(fitAnswerPace(answers(2.5e-3, still))).toBeCloseTo(2.5e-3, 6);
+    const anyNoise = fc.array(fc.double({ min: -0.05, max: 0.05, noNaN: true }), { minLength: 60, maxLength: 200 });
+    fc.assert(
+      fc.property(anyNoise, (noise) => {
+        const slope = fitAnswerPace(answers(2.5e-3, noise, 6)) ?? 0;
+        expect(slope).toBeGreaterThan(1.5e-3);
+        expect(slope).toBeLessThan(3.5e-3);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("is 0 where prompts do not matter, and unknown from too few answers, too short ones, or prompts that are alike", () => {
+    expect(fitAnswerPace(answers(0, still))).toBeCloseTo(0, 9);
+    expect(fitAnswerPace(answers(1e-3, still.slice(0, LEAST_SAMPLES - 1)))).toBeNull();
+    expect(fitAnswerPace(answers(1e-3, still).map((answer) => ({ ...answer, tokens: 3 })))).toBeNull();
+    expect(fitAnswerPace(still.map(() => ({ promptTokens: 900, tokens: 20, ms: 800 })))).toBeNull();
   });
 });

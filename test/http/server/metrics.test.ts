@@ -71,6 +71,20 @@ describe("GET /metrics", () => {
     expect((counted[0] ?? 0) + (counted[1] ?? 0)).toBe(total);
   });
 
+  it("shows what the engine's cache is taken to hold: nothing until it is known", async () => {
+    const part = (name: string) => metric(`memstem_engine_cache{part="${name}"}`);
+    expect(await part("capacity_tokens")).toBeUndefined();
+    expect(await part("conversations")).toBe(0);
+    const cache = app.memstem.engineCache;
+    cache?.read({ capacityTokens: 8_960, blockTokens: 128, computedTokens: 0 }, Date.now());
+    await app.compose({ user_id: "ada", query: SECRET, memories: [{ id: "m", memory: SECRET }] });
+    cache?.read({ capacityTokens: 8_960, blockTokens: 128, computedTokens: 5_000 }, Date.now());
+    expect(await part("capacity_tokens")).toBe(8_960);
+    expect(await part("block_tokens")).toBe(128);
+    expect(await part("conversations")).toBe(1);
+    expect(await part("foreign_tokens")).toBeGreaterThan(4_000);
+  });
+
   it("shows the engine's law once it was measured, and never a name or a text", async () => {
     expect(await metric('memstem_engine_law{part="per_token"}')).toBeUndefined();
     for (let n = 0; n < 40; n++) {

@@ -17,7 +17,13 @@ describe("the law of a service's engine", () => {
   const open = (engine: EngineModel) => openService({ file: join(directory, "memstem.db"), engine });
 
   /** Composes and reports times as an engine with this law would have taken. */
-  async function serve(service: Memstem, law: EngineModel, requests: number, name: string): Promise<void> {
+  async function serve(
+    service: Memstem,
+    law: EngineModel,
+    requests: number,
+    name: string,
+    msPerAnswerToken: ((promptTokens: number) => number) | null = null,
+  ): Promise<void> {
     for (let n = 0; n < requests; n++) {
       const { requestId } = await composeWith(service, {
         userId: "ana",
@@ -27,7 +33,9 @@ describe("the law of a service's engine", () => {
       });
       const [promptTokens, cachedTokens] = [2_000 + ((n * 577) % 3_000), (n * 211) % 1_900];
       const ttftMs = promptCost(smooth(law), promptTokens, cachedTokens);
-      await service.feedback(ana, null, requestId, { promptTokens, cachedTokens, ttftMs });
+      const answered = msPerAnswerToken && { tokens: 100, ms: 100 * msPerAnswerToken(promptTokens) };
+      const report = { promptTokens, cachedTokens, ttftMs };
+      await service.chats.feedback(ana, null, requestId, report, { model: "", besideTokens: 0, answered });
     }
   }
 
@@ -72,6 +80,11 @@ describe("the law of a service's engine", () => {
     expect(await retentions(service, "before")).toContain(false);
     await serve(service, gpu, 40, "measured");
     expect(await retentions(service, "after")).not.toContain(false);
+    // Answers whose tokens take as long behind any prompt change nothing; where a longer one makes them slower, it is kept short.
+    await serve(service, gpu, 40, "answered", () => 40);
+    expect(await retentions(service, "steady")).not.toContain(false);
+    await serve(service, gpu, 300, "slowed", (promptTokens) => 40 + 0.01 * promptTokens);
+    expect(await retentions(service, "slow")).toContain(false);
     await service.close();
   });
 

@@ -1,0 +1,138 @@
+import { describe, expect, it } from "vitest";
+import { EngineCache, SharedCache } from "../../../src/core/context-index/shared-cache.js";
+import { seeded } from "../../../src/eval/base/seeded.js";
+import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
+
+const reading = (computedTokens: number | null, capacityTokens: number | null = 10_000) => ({
+  capacityTokens,
+  blockTokens: 16,
+  computedTokens,
+});
+
+/** One prompt of 1,000 tokens, all computed, at an engine that has been read before. */
+function withPrompt(counted = 0) {
+  const engine = new EngineCache();
+  const cache = new SharedCache(engine);
+  engine.read(reading(counted), 0);
+  cache.served({ stream: "a", requestId: "1", at: 1, total: 1_000, cached: 0, known: 0, head: 0 });
+  return { engine, cache };
+}
+
+describe("what an engine says of its cache", () => {
+  it("is the capacity until it is configured, or reports contradict it", () => {
+    const { engine, cache } = withPrompt();
+    expect(cache.capacity).toBe(10_000);
+    engine.read(reading(1_000, 20_000), 2);
+    expect(cache.capacity).toBe(20_000);
+    const configured = new EngineCache(5_000);
+    configured.read(reading(0), 0);
+    expect(new SharedCache(configured).capacity).toBe(5_000);
+  });
+
+  it("shows what other clients had computed, which displaces memstem's prompts", () => {
+    const { engine, cache } = withPrompt(500);
+    engine.read(reading(1_500), 2);
+    expect(engine.foreignTokens).toBe(0);
+    expect(cache.residentOf("a")).toBe(10_000);
+    engine.read(reading(8_000), 3);
+    expect(engine.foreignTokens).toBe(6_500);
+    expect(cache.residentOf("a")).toBe(3_500);
+    engine.read(reading(80_000), 4);
+    expect(cache.residentOf("a")).toBe(0);
+  });
+
+  it("is late: own prompts that are counted after the next reading are nobody else's", () => {
+    const { engine } = withPrompt();
+    engine.read(reading(0), 2);
+    engine.read(reading(400), 3);
+    engine.read(reading(1_000), 4);
+    expect(engine.foreignTokens).toBe(0);
+    engine.read(reading(1_001), 5);
+    expect(engine.foreignTokens).toBe(1);
+  });
+
+  it("is in its own tokens, of which reports tell how many one of memstem's is", () => {
+    const { engine, cache } = withPrompt();
+    cache.reported("1", { cachedTokens: 0, promptTokens: 2_000 }, 2);
+    for (let n = 2; n < 40; n++) {
+      const sent = { stream: `s${n}`, requestId: `${n}`, at: n, total: 100, cached: 0, known: 0, head: 0 };
+      cache.served(sent);
+      cache.reported(`${n}`, { cachedTokens: 0, promptTokens: 200 }, n);
+    }
+    expect(cache.capacity).toBeCloseTo(5_000, -2);
+    expect(cache.wholeBlocks(100)).toBe(96);
+    engine.read(reading(2_000 + 38 * 200), 50);
+    expect(engine.foreignTokens).toBeLessThan(1);
+  });
+
+  it("tells of a restart, after which nothing is cached", () => {
+    const { engine, cache } = withPrompt();
+    engine.read(reading(1_000), 2);
+    expect(cache.heldSince()).toBeNull();
+    engine.read(reading(0), 3);
+    expect(cache.heldSince()).toBe(3);
+    expect(cache.residentOf("a")).toBe(0);
+    cache.served({ stream: "a", requestId: "2", at: 4, total: 1_200, cached: 0, known: 1_000, head: 0 });
+    cache.reported("2", { cachedTokens: 0, promptTokens: 1_200 }, 5);
+    expect(cache.capacity).toBe(10_000);
+    expect(cache.residentOf("a")).toBe(10_000);
+  });
+
+  it("is not believed where it comes from many engines behind one address, whose counters go back and forth", () => {
+    const { engine, cache } = withPrompt();
+    for (let n = 0; n < 40; n++) engine.read(reading(n % 2 === 0 ? 50_000 + n : 900 + n), 2 + n);
+    cache.served({ stream: "a", requestId: "2", at: 60, total: 1_000, cached: 1_000, known: 1_000, head: 0 });
+    for (let n = 40; n < 60; n++) engine.read(reading(n % 2 === 0 ? 50_000 + n : 900 + n), 21 + n);
+    expect(cache.residentOf("a")).toBe(10_000);
+  });
+
+  it("is not changed for others by a tenant that reports nonsense", () => {
+    const { engine, cache } = withPrompt();
+    const liar = new SharedCache(engine);
+    for (const [n, cachedTokens] of [1e300, Number.POSITIVE_INFINITY, 0, 1e9].entries()) {
+      liar.served({ stream: `l${n}`, requestId: `${n}`, at: 2 + n, total: 100, cached: 50, known: 100, head: 0 });
+      liar.reported(`${n}`, { cachedTokens, promptTokens: n % 2 === 0 ? 1 : 1e300 }, 2 + n);
+    }
+    engine.read(reading(1_400), 9);
+    expect(engine.foreignTokens).toBeLessThanOrEqual(400);
+    expect(cache.capacity).toBe(10_000);
+    expect(cache.residentOf("a")).toBeGreaterThanOrEqual(9_200);
+  });
+
+  it("makes what is expected right to the block, though other clients come and go and the engine starts again", () => {
+    const draw = seeded(11);
+    const capacityTokens = 24_000;
+    const block = 128;
+    const make = () => new BlockHashCache({ capacityTokens }, block);
+    let served = make();
+    const engine = new EngineCache();
+    const cache = new SharedCache(engine);
+    const prompts = Array.from({ length: 6 }, () => [] as number[]);
+    let [token, computed] = [0, 0];
+    const fresh = (count: number) => Array.from({ length: count }, () => token++);
+    const wrong: number[] = [];
+    for (let n = 0; n < 600; n++) {
+      if (n === 300) [served, computed] = [make(), 0];
+      engine.read({ capacityTokens, blockTokens: block, computedTokens: computed }, 10 * n);
+      const stream = Math.floor(draw() * prompts.length);
+      const before = prompts[stream] as number[];
+      const kept = before.length > 3_000 ? [] : before;
+      const tokens = [...kept, ...fresh(100 + Math.floor(300 * draw()))];
+      const cached = cache.wholeBlocks(Math.min(kept.length, cache.residentOf(`${stream}`)));
+      const [requestId, total] = [`${n}`, tokens.length];
+      cache.served({ stream: `${stream}`, requestId, at: 10 * n + 1, total, cached, known: kept.length, head: 0 });
+      const { cachedTokens } = served.serve({ tokens }, 10 * n + 1);
+      cache.reported(requestId, { cachedTokens, promptTokens: total }, 10 * n + 2);
+      computed += total - cachedTokens;
+      if (n % 3 === 0) {
+        const foreign = fresh(Math.floor(4_000 * draw()));
+        served.serve({ tokens: foreign }, 10 * n + 3);
+        computed += foreign.length;
+      }
+      if (Math.abs(cached - cachedTokens) > block) wrong.push(n);
+      prompts[stream] = tokens;
+    }
+    // A prompt that lies at the edge of what is held may be further off.
+    expect(wrong.length).toBeLessThan(0.05 * 600);
+  });
+});
