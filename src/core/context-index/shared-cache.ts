@@ -322,7 +322,10 @@ export class SharedCache {
     if (promptTokens !== null && promptTokens > 0 && total > 0) {
       const ratio = Math.min(MOST_RATIO, Math.max(LEAST_RATIO, promptTokens / (total + beside)));
       this.#ratio += NEWEST_RATIO * (ratio - this.#ratio);
-      this.engine.computes(ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)) - sent.counted, false);
+      this.engine.computes(
+        ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)) - sent.counted,
+        false,
+      );
     } else this.engine.computes((sent.cached - Math.min(cached, total)) * this.#ratio, false);
     this.engine.uses.take(before, Math.min(cached, known) - sent.cached, 0);
     if (known > sent.head && sent.at - before <= LONGEST_PAUSE_MS && Number.isFinite(sent.distance))

@@ -57,7 +57,7 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
 /** One call to an OpenAI-compatible API. */
 export interface UpstreamCall {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Relative to the API's base URL: `chat/completions`. */
+  /** Relative to the API's base URL: `chat/completions`; with a slash in front, beside the API: `/metrics` of `http://127.0.0.1:8000/v1`. */
   readonly path: string;
   /** The client's query string, `?` included, or empty. */
   readonly query: string;
@@ -124,10 +124,12 @@ const MOST_TARGETS = 16;
 export function openUpstream(options: UpstreamOptions): Upstream {
   const { url, apiKey, timeoutMs, idleMs = timeoutMs, after = processAfter } = options;
   const base = new URL(url);
-  const name = `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
+  const api = base.pathname.replace(/\/+$/, "");
+  const beside = api.replace(/\/[^/]*$/, "");
+  const name = `${base.origin}${api}`;
   const targetOf = ({ path, query }: UpstreamCall) => {
     const target = new URL(base);
-    target.pathname = `${base.pathname.replace(/\/+$/, "")}/${path}`;
+    target.pathname = path.startsWith("/") ? `${beside}${path}` : `${api}/${path}`;
     for (const [field, value] of new URLSearchParams(query)) target.searchParams.append(field, value);
     return urlToHttpOptions(target);
   };

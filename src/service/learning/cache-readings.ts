@@ -9,10 +9,9 @@ const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 5_000;
 /** A longer exposition is not read. */
 const MOST_BYTES = 8 * 1024 * 1024;
-/** Beside the API's base, which ends with `/v1`. */
 const METRICS = {
   method: "GET",
-  path: "../metrics",
+  path: "/metrics",
   query: "",
   headers: [["user-agent", "memstem"]],
   body: null,
