@@ -3,9 +3,9 @@
  * sends its whole history. Tokens computed per prompt, mean, and how far the expectation is from what was cached, as a share of the prompt
  * (after the first 50 prompts of all); simulated vLLM cache. Takes `--data FOLDER` (`recorded-data.ts`).
  *
- * `README`: memories in the system prompt; `last message`: in the newest message only, without memstem. `ROOM=1000,…`: capacity ÷
- * conversations. `N=12` conversations, `TURNS=60`, `K=20`, `BLOCK=16`, `ORDER=turn|zipf`, `FOREIGN=0`: tokens of other clients between two
- * prompts.
+ * `README`: memories in the system prompt; `last message`: in the newest message only, without memstem. `read`: the engine's metrics are read
+ * (capacity, block, computed tokens); `learned`: its reports alone. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`,
+ * `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`, `FOREIGN=0`: tokens of other clients between two prompts, on average.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import {
@@ -13,7 +13,7 @@ import {
   EngineCache,
   type MemoryId,
   ORDERING_POLICIES,
-  RETENTION_NAMES,
+  type RetentionName,
   SharedCache,
 } from "../src/core/index.js";
 import { readmeMessages } from "../src/eval/base/hand-built.js";
@@ -34,7 +34,9 @@ const [conversations, turns, k, block, foreign] = [
   number("BLOCK", 16),
   number("FOREIGN", 0),
 ];
-const isZipf = process.env["ORDER"] === "zipf";
+const arrivals = process.env["ORDER"] ?? "turn";
+/** Most prompts of one conversation in a row, where they come in bursts. */
+const MOST_IN_A_ROW = 6;
 const ANSWER = "So it is, as you said the other day. ".repeat(2);
 
 /** A prompt, and with its answer. */
@@ -83,8 +85,11 @@ function* nextOf(count: number): Generator<number> {
   const weights = Array.from({ length: count }, (_, at) => 1 / (at + 1));
   const sum = weights.reduce((a, b) => a + b, 0);
   for (let at = 0; ; at++) {
-    if (!isZipf) yield at % count;
-    else {
+    if (arrivals === "turn") yield at % count;
+    else if (arrivals === "burst") {
+      const chosen = Math.floor(draw() * count);
+      for (let left = 1 + Math.floor(draw() * MOST_IN_A_ROW); left > 0; left--) yield chosen;
+    } else {
       let left = draw() * sum;
       let chosen = 0;
       for (left -= weights[0] as number; left > 0 && chosen < count - 1; left -= weights[chosen] as number) chosen++;
@@ -93,23 +98,33 @@ function* nextOf(count: number): Generator<number> {
   }
 }
 
-function run(capacity: number, clientOf: (trace: RecordedTrace, stream: string, tick: () => number) => Client) {
+/** How the conversations of one arm ask, and what is read of the engine between their prompts. */
+interface Arm {
+  clientOf(trace: RecordedTrace, stream: string, now: () => number): Client;
+  read?(computedTokens: number, at: number): void;
+}
+
+function run(capacity: number, { clientOf, read }: Arm) {
+  const draw = seeded(3);
   const cache = new BlockHashCache({ capacityTokens: capacity }, block);
-  let [clock, computed, prompts, off, judged, sent] = [1, 0, 0, 0, 0, 0];
+  let [clock, computed, foreignComputed, prompts, off, judged, sent] = [1, 0, 0, 0, 0, 0, 0];
   const clients = asking.map((trace, at) => clientOf(trace, `s${at}`, () => clock));
   const order = nextOf(conversations);
   for (let left = conversations * turns; left > 0; left--) {
     const at = order.next().value as number;
     clock += 1_000;
+    read?.(computed + foreignComputed, clock);
     const next = (clients[at] as Client).next();
     if (next.done) {
-      if (!isZipf) break;
+      if (arrivals === "turn") break;
       continue;
     }
     const { tokens, answered, expectedCachedTokens, report } = next.value;
     const { cachedTokens } = cache.serve({ tokens }, clock);
     if (answered !== null) cache.serve({ tokens: answered }, clock);
-    if (foreign > 0) cache.serve({ tokens: Array.from({ length: foreign }, (_, n) => 1e6 * clock + n) }, clock);
+    const others = Math.floor(2 * foreign * draw());
+    if (others > 0) cache.serve({ tokens: Array.from({ length: others }, (_, n) => 1e6 * clock + n) }, clock);
+    foreignComputed += others;
     clock += 500;
     report(cachedTokens);
     computed += tokens.length - cachedTokens;
@@ -125,37 +140,40 @@ function run(capacity: number, clientOf: (trace: RecordedTrace, stream: string, 
   return { computed: computed / prompts, sent: sent / prompts, off: judged === 0 ? null : off / judged };
 }
 
-const arms: [string, (capacity: number) => (trace: RecordedTrace, stream: string, now: () => number) => Client][] = [
-  ["README", () => (trace) => byHand(trace, true)],
-  ["last message", () => (trace) => byHand(trace, false)],
-  ...(["told", "learned"] as const).flatMap((kind) =>
-    RETENTION_NAMES.filter((retention) => (kind === "learned" ? retention === "auto" : retention !== "volatile")).map(
-      (retention): (typeof arms)[number] => [
-        `${retention}, ${kind}`,
-        (capacity) => {
-          const cache = new SharedCache(new EngineCache(kind === "told" ? capacity : null));
-          return (trace, stream, now) =>
-            composeTrace(
-              trace,
-              { encode: encodeO200k, countTokens: countO200k },
-              {
-                k,
-                policy: ORDERING_POLICIES["prefix-exact"],
-                budgetRatio: null,
-                layout: "conversation",
-                retention,
-                answer: ANSWER,
-                shared: { cache, stream, now },
-              },
-            );
+const memstem = (retention: RetentionName, isRead: boolean) => (capacityTokens: number) => {
+  const engine = new EngineCache();
+  const cache = new SharedCache(engine);
+  const arm: Arm = {
+    clientOf: (trace, stream, now) =>
+      composeTrace(
+        trace,
+        { encode: encodeO200k, countTokens: countO200k },
+        {
+          k,
+          policy: ORDERING_POLICIES["prefix-exact"],
+          budgetRatio: null,
+          layout: "conversation",
+          retention,
+          answer: ANSWER,
+          shared: { cache, stream, now },
         },
-      ],
-    ),
-  ),
+      ),
+    ...(isRead && {
+      read: (computedTokens: number, at: number) =>
+        engine.read({ capacityTokens, blockTokens: block, computedTokens }, at),
+    }),
+  };
+  return arm;
+};
+const arms: [string, (capacity: number) => Arm][] = [
+  ["README", () => ({ clientOf: (trace) => byHand(trace, true) })],
+  ["last message", () => ({ clientOf: (trace) => byHand(trace, false) })],
+  ["keep, read", memstem("keep", true)],
+  ["ephemeral, read", memstem("ephemeral", true)],
+  ["auto, read", memstem("auto", true)],
+  ["auto, learned", memstem("auto", false)],
 ];
-console.log(
-  `${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${isZipf ? "zipf" : "in turn"}, foreign ${foreign}`,
-);
+console.log(`${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${arrivals}, foreign ${foreign}`);
 console.log(`| C ÷ N | ${arms.map(([name]) => name).join(" | ")} |`);
 for (const room of rooms) {
   const cells = arms.map(([, arm]) => {

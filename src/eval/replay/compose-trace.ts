@@ -122,6 +122,7 @@ export function* composeTrace(
       residency,
       shareTokens: shared?.cache.shareOf(shared.stream),
       residentTokens: shared?.cache.residentOf(shared.stream),
+      wholeBlocks: shared?.cache.wholeBlocks,
       now,
       retention: options.retention ?? DEFAULT_RETENTION,
       engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
