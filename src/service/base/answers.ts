@@ -11,6 +11,7 @@ export interface Eviction {
 /** Predicted and reported cache hits, in tokens; null where the engine did not say. */
 export interface Feedback {
   readonly requestId: RequestId;
+  /** In the engine's tokens, where it reported how many the prompt has; else by memstem's counter. */
   readonly expectedCachedTokens: number;
   readonly observedCachedTokens: number | null;
   /** Observed less expected. */

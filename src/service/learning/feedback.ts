@@ -47,7 +47,9 @@ export async function reportIn(
   const report = { id, observed: { ...observed, ...observation } };
   await working.commit((base) => store.commitReport(scope, base, deltaOf(state), report));
   working.requests.ended([id]);
-  const { expectedCachedTokens } = plan;
+  // In the engine's tokens, where it says how many of them the prompt has.
+  const scale = promptTokens === null || plan.totalTokens === 0 ? 1 : promptTokens / plan.totalTokens;
+  const expectedCachedTokens = Math.round(plan.expectedCachedTokens * scale);
   const difference = cachedTokens === null ? null : cachedTokens - expectedCachedTokens;
   return {
     feedback: { requestId: id, expectedCachedTokens, observedCachedTokens: cachedTokens, difference, corrected },

@@ -62,6 +62,13 @@ describe("POST /feedback", () => {
       difference: -4,
       corrected: { tokens_removed: 0 },
     });
+    const counted = {
+      user_id: "ada",
+      request_id: "r-2",
+      prompt_tokens: 2 * plan.total_tokens,
+      cached_tokens: 2 * expected,
+    };
+    expect(await feedback(counted)).toMatchObject({ expected_cached_tokens: 2 * expected, difference: 0 });
   });
 
   it("takes what the engine did not find out of what the next request expects, and out of the index", async () => {
