@@ -28,6 +28,7 @@ const SLOW = [
   "test/eval/replay/retention.test.ts",
   "test/integrations/langchain/page.test.ts",
   "test/integrations/{ai-sdk-client,mem0-page}.test.ts",
+  "test/real-engines/*.test.ts",
   "test/package/{client-package,contents,image,optional-parts,supply-chain,usage}.test.ts",
   "test/store/postgres/server-faults.test.ts",
   "test/store/usage-postgres/killed-server.test.ts",

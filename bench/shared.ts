@@ -173,7 +173,9 @@ const arms: [string, (capacity: number) => Arm][] = [
   ["auto, read", memstem("auto", true)],
   ["auto, learned", memstem("auto", false)],
 ];
-console.log(`${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${arrivals}, foreign ${foreign}`);
+console.log(
+  `${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${arrivals}, foreign ${foreign}`,
+);
 console.log(`| C ÷ N | ${arms.map(([name]) => name).join(" | ")} |`);
 for (const room of rooms) {
   const cells = arms.map(([, arm]) => {

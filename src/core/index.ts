@@ -65,6 +65,7 @@ export type {
   UsablePath,
 } from "./context-index/index-node.js";
 export * from "./context-index/residency.js";
+export { type BlockChain, type KvEvent, ResidentBlocks } from "./context-index/resident-blocks.js";
 export {
   type CacheReading,
   type CacheState,

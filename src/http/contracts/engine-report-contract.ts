@@ -47,12 +47,10 @@ export const feedbackBody = z
 export const feedbackResult = z
   .object({
     request_id: z.string(),
-    expected_cached_tokens: z
-      .int()
-      .meta({
-        description:
-          "What the plan predicted: in the engine's tokens where `prompt_tokens` was reported, else estimated.",
-      }),
+    expected_cached_tokens: z.int().meta({
+      description:
+        "What the plan predicted: in the engine's tokens where `prompt_tokens` was reported, else estimated.",
+    }),
     observed_cached_tokens: z.int().nullable().meta({ description: "What the engine reported; null: unknown." }),
     difference: z.int().nullable().meta({ description: "Observed minus expected." }),
     corrected: z.object({ tokens_removed: z.int() }).meta({

@@ -1,0 +1,160 @@
+import { digestOf } from "../text/ids.js";
+
+/*
+ * What an engine's KV events say of its prefix cache, block by block (docs/internals/algorithms.md, "Events"). A block is named by the
+ * tokens of the prompt up to its end and by what keeps caches apart (a salt, a LoRA adapter), as engines hash it.
+ */
+
+/** Blocks that are mirrored, at most: some 200 bytes each. Of more, the least recently stored are taken for evicted. */
+const MOST_BLOCKS = 500_000;
+
+/** A block's name: a digest of all that it continues. */
+export type BlockChain = string;
+
+/** A change of an engine's cache. Hashes are the engine's own, as text. */
+export type KvEvent =
+  | {
+      readonly kind: "stored";
+      readonly hashes: readonly string[];
+      /** The block before the first of them; null: they begin a prompt. */
+      readonly parent: string | null;
+      /** Of all blocks, one after the other. */
+      readonly tokens: readonly number[];
+      readonly blockTokens: number;
+      /** What keeps each block's hash apart from that of the same tokens, as JSON; null: nothing. */
+      readonly apart: readonly (string | null)[];
+      /** Where they are stored. */
+      readonly medium: string;
+    }
+  | { readonly kind: "removed"; readonly hashes: readonly string[]; readonly medium: string | null }
+  | { readonly kind: "cleared" };
+
+interface Block {
+  /** Null: what it continues is not known. */
+  readonly chain: BlockChain | null;
+  /** Number of the event batch that stored it first. */
+  readonly storedAt: number;
+  readonly media: Set<string>;
+}
+
+/** One engine's cached blocks, as its events say. */
+export class ResidentBlocks {
+  /** By the engine's hash; least recently stored first. */
+  readonly #blocks = new Map<string, Block>();
+  readonly #byChain = new Map<BlockChain, Block>();
+  #blockTokens: number | null = null;
+  #isWhole = false;
+  #batches = 0;
+
+  /** Tokens of a block; null until one was stored. */
+  get blockTokens(): number | null {
+    return this.#blockTokens;
+  }
+
+  /** Whether all that is cached is known: events were followed since the cache was empty. */
+  get isWhole(): boolean {
+    return this.#isWhole;
+  }
+
+  /** Number of the newest batch of events, for {@link residentTokens}. */
+  get newest(): number {
+    return this.#batches;
+  }
+
+  /** Blocks that are known. */
+  get size(): number {
+    return this.#blocks.size;
+  }
+
+  /**
+   * Forgets all.
+   *
+   * @param isWhole whether the engine's cache is empty, too; else what is cached there is not known
+   */
+  forget(isWhole: boolean): void {
+    this.#blocks.clear();
+    this.#byChain.clear();
+    this.#isWhole = isWhole;
+  }
+
+  /** Applies a batch of events. */
+  take(events: readonly KvEvent[]): void {
+    this.#batches++;
+    for (const event of events) {
+      if (event.kind === "stored") this.#store(event);
+      else if (event.kind === "cleared") this.forget(true);
+      else for (const hash of event.hashes) this.#remove(hash, event.medium);
+    }
+  }
+
+  /** The names of a prompt's whole blocks, but for one that it ends with: engines compute its last token in any case. */
+  chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[] {
+    const size = this.#blockTokens;
+    if (size === null) return [];
+    const chains: BlockChain[] = [];
+    for (let end = size; end < tokens.length; end += size)
+      chains.push(chainOf(chains.at(-1) ?? null, tokens.slice(end - size, end), end === size ? apart : null));
+    return chains;
+  }
+
+  /**
+   * How many leading tokens of a prompt are cached; null where that is not known, because the blocks that it begins with may have been stored
+   * before events were followed.
+   *
+   * @param until blocks stored by later batches do not count: those of the prompt itself
+   */
+  residentTokens(chains: readonly BlockChain[], until = Number.POSITIVE_INFINITY): number | null {
+    if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
+    const missing = chains.findIndex((chain) => {
+      const block = this.#byChain.get(chain);
+      return block === undefined || block.storedAt > until;
+    });
+    if (missing === 0 && !this.#isWhole) return null;
+    return (missing === -1 ? chains.length : missing) * this.#blockTokens;
+  }
+
+  #store({ hashes, parent, tokens, blockTokens, apart, medium }: KvEvent & { kind: "stored" }): void {
+    if (this.#blockTokens !== null && this.#blockTokens !== blockTokens) this.forget(false);
+    this.#blockTokens = blockTokens;
+    let before: Block | null = parent === null ? null : (this.#blocks.get(parent) ?? UNKNOWN);
+    for (const [at, hash] of hashes.entries()) {
+      const own = tokens.slice(at * blockTokens, (at + 1) * blockTokens);
+      const isKnown = before === null || before.chain !== null;
+      const chain =
+        isKnown && own.length === blockTokens ? chainOf(before?.chain ?? null, own, apart[at] ?? null) : null;
+      const known = this.#blocks.get(hash);
+      const isNew = known === undefined || (known.chain === null && chain !== null);
+      const block = isNew ? { chain, storedAt: this.#batches, media: new Set(known?.media) } : known;
+      block.media.add(medium);
+      this.#blocks.delete(hash);
+      this.#blocks.set(hash, block);
+      if (block.chain !== null) this.#byChain.set(block.chain, block);
+      before = block;
+    }
+    for (const [oldest, block] of this.#blocks) {
+      if (this.#blocks.size <= MOST_BLOCKS) break;
+      this.#drop(oldest, block);
+    }
+  }
+
+  #remove(hash: string, medium: string | null): void {
+    const block = this.#blocks.get(hash);
+    // Removed before it was stored: of a batch that was not followed.
+    if (block === undefined) return;
+    if (medium === null) block.media.clear();
+    else block.media.delete(medium);
+    if (block.media.size === 0) this.#drop(hash, block);
+  }
+
+  #drop(hash: string, block: Block): void {
+    this.#blocks.delete(hash);
+    if (block.chain !== null && this.#byChain.get(block.chain) === block) this.#byChain.delete(block.chain);
+  }
+}
+
+/** What stands before blocks that were stored before events were followed. */
+const UNKNOWN: Block = { chain: null, storedAt: 0, media: new Set() };
+
+function chainOf(before: BlockChain | null, tokens: readonly number[], apart: string | null): BlockChain {
+  return digestOf(`${before ?? ""} ${apart ?? ""} ${tokens.join(",")}`).slice(0, 22);
+}

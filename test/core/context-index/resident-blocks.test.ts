@@ -1,0 +1,123 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type KvEvent, ResidentBlocks } from "../../../src/core/context-index/resident-blocks.js";
+import { seeded } from "../../../src/eval/base/seeded.js";
+
+const BLOCK = 4;
+const stored = (
+  hashes: string[],
+  parent: string | null,
+  tokens: number[],
+  more: Partial<KvEvent & { kind: "stored" }> = {},
+): KvEvent => ({
+  kind: "stored",
+  hashes,
+  parent,
+  tokens,
+  blockTokens: BLOCK,
+  apart: hashes.map(() => null),
+  medium: "GPU",
+  ...more,
+});
+const removed = (hashes: string[], medium: string | null = "GPU"): KvEvent => ({ kind: "removed", hashes, medium });
+const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n);
+
+function whole(): ResidentBlocks {
+  const blocks = new ResidentBlocks();
+  blocks.forget(true);
+  return blocks;
+}
+const residentIn = (blocks: ResidentBlocks, tokens: number[], apart: string | null = null) =>
+  blocks.residentTokens(blocks.chainsOf([...tokens, 0], apart));
+
+describe("an engine's cached blocks, as its events say", () => {
+  it("are a prompt's leading ones, as far as they were stored and not removed", () => {
+    const blocks = whole();
+    blocks.take([stored(["a", "b"], null, upTo(8)), stored(["c"], "b", upTo(4, 8))]);
+    expect(residentIn(blocks, upTo(30))).toBe(12);
+    expect(residentIn(blocks, upTo(11))).toBe(8);
+    expect(residentIn(blocks, [...upTo(4), ...upTo(8, 50)])).toBe(4);
+    blocks.take([removed(["b"])]);
+    expect(residentIn(blocks, upTo(30))).toBe(4);
+    blocks.take([stored(["b"], "a", upTo(4, 4))]);
+    expect(residentIn(blocks, upTo(30))).toBe(12);
+    blocks.take([{ kind: "cleared" }]);
+    expect(residentIn(blocks, upTo(30))).toBe(0);
+  });
+
+  it("are kept apart by what engines keep apart", () => {
+    const blocks = whole();
+    blocks.take([stored(["a", "b"], null, upTo(8), { apart: ['["salt"]', null] })]);
+    expect(residentIn(blocks, upTo(8), '["salt"]')).toBe(8);
+    expect(residentIn(blocks, upTo(8))).toBe(0);
+    expect(residentIn(blocks, upTo(8), '["other"]')).toBe(0);
+  });
+
+  it("are unknown where a prompt's begin was stored before anybody followed, and known behind that", () => {
+    const blocks = new ResidentBlocks();
+    blocks.take([stored(["x"], "never-seen", upTo(4, 4))]);
+    expect(residentIn(blocks, upTo(8))).toBeNull();
+    blocks.take([stored(["a"], null, upTo(4))]);
+    expect(residentIn(blocks, upTo(8))).toBe(4);
+    // Stored again, behind what is known now.
+    blocks.take([stored(["x"], "a", upTo(4, 4))]);
+    expect(residentIn(blocks, upTo(8))).toBe(8);
+  });
+
+  it("do not count those of the prompt itself, nor lose what another medium still has", () => {
+    const blocks = whole();
+    blocks.take([stored(["a"], null, upTo(4))]);
+    const before = blocks.newest;
+    blocks.take([stored(["b"], "a", upTo(4, 4)), stored(["a"], null, upTo(4), { medium: "CPU" }), removed(["a"])]);
+    const chains = blocks.chainsOf(upTo(9), null);
+    expect(blocks.residentTokens(chains, before)).toBe(4);
+    expect(blocks.residentTokens(chains)).toBe(8);
+    blocks.take([removed(["a", "unknown"], null)]);
+    expect(blocks.residentTokens(chains)).toBe(0);
+  });
+
+  it("begin anew where the engine's blocks have another size", () => {
+    const blocks = whole();
+    blocks.take([stored(["a"], null, upTo(4))]);
+    blocks.take([stored(["z"], null, upTo(2), { blockTokens: 2 })]);
+    expect([blocks.size, blocks.blockTokens, residentIn(blocks, upTo(4))]).toEqual([1, 2, 2]);
+  });
+
+  it("are what an LRU cache of blocks holds, in any life", () => {
+    fc.assert(
+      fc.property(fc.integer(), fc.integer({ min: 4, max: 40 }), (seed, capacity) => {
+        const draw = seeded(seed);
+        const blocks = whole();
+        /** By chain, least recently used first. */
+        const cache = new Map<string, number>();
+        let hashes = 0;
+        for (let n = 0; n < 120; n++) {
+          const tokens = Array.from({ length: BLOCK * (1 + Math.floor(draw() * 6)) }, (_, at) =>
+            at < 8 ? 0 : Math.floor(draw() * 2),
+          );
+          const chains = Array.from({ length: tokens.length / BLOCK }, (_, at) =>
+            tokens.slice(0, (at + 1) * BLOCK).join(),
+          );
+          const cached = chains.findIndex((chain) => !cache.has(chain));
+          expect(residentIn(blocks, tokens)).toBe((cached === -1 ? chains.length : cached) * BLOCK);
+          const events: KvEvent[] = [];
+          for (const [at, chain] of chains.entries()) {
+            const known = cache.get(chain);
+            cache.delete(chain);
+            cache.set(chain, known ?? ++hashes);
+            if (known !== undefined) continue;
+            const parent = at === 0 ? null : String(cache.get(chains[at - 1] as string));
+            events.push(stored([String(cache.get(chain))], parent, tokens.slice(at * BLOCK, (at + 1) * BLOCK)));
+          }
+          for (const [oldest, hash] of cache) {
+            if (cache.size <= capacity) break;
+            cache.delete(oldest);
+            events.push(removed([String(hash)]));
+          }
+          blocks.take(events);
+        }
+        expect(blocks.size).toBe(cache.size);
+      }),
+    );
+  });
+});

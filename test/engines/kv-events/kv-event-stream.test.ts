@@ -1,0 +1,143 @@
+import { Unpackr } from "msgpackr";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import * as zeromq from "zeromq";
+import { ResidentBlocks } from "../../../src/core/index.js";
+import { apartBy } from "../../../src/engines/kv-events/kv-event-batch.js";
+import { followKvEvents } from "../../../src/engines/kv-events/kv-event-stream.js";
+import { EventPublisher } from "./publisher.js";
+
+const unpackr = new Unpackr({ int64AsType: "bigint", useRecords: false });
+const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n);
+/** As vLLM 0.32 says it: a map, with hashes that no number of JavaScript's holds. */
+const stored = (hashes: bigint[], parent: bigint | null, tokens: number[], salt: string | null = null) => ({
+  type: "BlockStored",
+  block_hashes: hashes,
+  parent_block_hash: parent,
+  token_ids: tokens,
+  block_size: 4,
+  lora_id: null,
+  medium: "GPU",
+  lora_name: null,
+  extra_keys: hashes.map((_, at) => (at === 0 && parent === null && salt !== null ? [salt] : null)),
+  group_idx: 0,
+  kv_cache_spec_kind: "full_attention",
+});
+const BIG = 2n ** 63n + 1n;
+
+describe("events of an engine's cache", () => {
+  let publisher: EventPublisher;
+  let blocks: ResidentBlocks;
+  let followed: Promise<void>;
+  let ending: AbortController;
+  const faults: unknown[] = [];
+
+  const follow = (replay: string | null = publisher.replay) => {
+    ending = new AbortController();
+    blocks = new ResidentBlocks();
+    const sink = {
+      take: blocks.take.bind(blocks),
+      lost: () => blocks.forget(false),
+      began: () => blocks.forget(true),
+    };
+    const packages = { zeromq, unpackr };
+    followed = followKvEvents({ endpoint: publisher.endpoint, replay }, sink, packages, ending.signal, (error) => {
+      faults.push(error);
+    });
+  };
+  const resident = (tokens: number[], salt: string | null = null) =>
+    blocks.residentTokens(blocks.chainsOf([...tokens, 0], salt === null ? null : apartBy([salt])));
+  /** Until a subscription has reached the publisher, what it says is lost: says it until it was heard. */
+  const heard = (tokens: number) => vi.waitFor(() => expect(resident(upTo(100))).toBe(tokens), { timeout: 5_000 });
+
+  beforeEach(async () => {
+    faults.length = 0;
+    publisher = await new EventPublisher().listen();
+  });
+  afterEach(async () => {
+    ending.abort();
+    await followed;
+    publisher.close();
+  });
+
+  it("tell what is cached, from what was published before on", async () => {
+    await publisher.publish([stored([BIG, BIG + 1n], null, upTo(8))]);
+    follow();
+    await heard(8);
+    expect(blocks.isWhole).toBe(true);
+    await publisher.publish([{ type: "BlockRemoved", block_hashes: [BIG + 1n], medium: "GPU", group_idx: 0 }]);
+    await heard(4);
+    expect(faults).toEqual([]);
+  });
+
+  it("are asked for again where some were lost on the way", async () => {
+    await publisher.publish([stored([1n], null, upTo(4))]);
+    follow();
+    await heard(4);
+    await publisher.publish([stored([2n], 1n, upTo(4, 4))], true);
+    await publisher.publish([stored([3n], 2n, upTo(4, 8))]);
+    await heard(12);
+    expect(blocks.isWhole).toBe(true);
+  });
+
+  it("leave unknown what cannot be had again, and are right about what comes after", async () => {
+    await publisher.publish([stored([1n], null, upTo(4))]);
+    follow();
+    await heard(4);
+    await publisher.publish([stored([2n], 1n, upTo(4, 4))], true);
+    publisher.forget(2);
+    await publisher.publish([stored([9n], null, upTo(4, 50))]);
+    await vi.waitFor(() => expect(resident(upTo(4, 50))).toBe(4));
+    expect(resident(upTo(8))).toBeNull();
+    expect(blocks.isWhole).toBe(false);
+  });
+
+  it("begin anew with an engine that was started again", async () => {
+    await publisher.publish([stored([1n, 2n], null, upTo(8))]);
+    await publisher.publish([]);
+    follow();
+    await heard(8);
+    publisher.restart();
+    await publisher.publish([stored([1n], null, upTo(4))]);
+    await heard(4);
+    expect(blocks.isWhole).toBe(true);
+    await publisher.publish([{ type: "AllBlocksCleared" }]);
+    await heard(0);
+  });
+
+  it("are read in every form: arrays with fields left out, bytes as hashes, other groups, adapters, unknown kinds", async () => {
+    const hash = Buffer.from("a-hash-of-32-bytes");
+    await publisher.publish([
+      ["BlockStored", [hash], null, upTo(4), 4],
+      ["BlockStored", [7], hash, upTo(4, 4), 4, null, "GPU", null, [null]],
+      { ...stored([8n], null, upTo(4, 80)), group_idx: 1 },
+      { ...stored([10n], null, upTo(4, 20), "salt") },
+      { ...stored([11n], null, upTo(4, 30)), extra_keys: null, lora_id: 3, lora_name: "sql" },
+      { type: "SomethingNew", block_hashes: [1] },
+      null,
+      [],
+    ]);
+    follow();
+    await heard(8);
+    expect(resident(upTo(4, 80))).toBe(0);
+    expect(resident(upTo(4, 20), "salt")).toBe(4);
+    expect(resident(upTo(4, 20), "other")).toBe(0);
+    expect(resident(upTo(4, 30), "sql")).toBe(4);
+    expect(resident(upTo(4, 30))).toBe(0);
+  });
+
+  it("that are garbage are a fault once, and leave what is cached unknown until it is told again", async () => {
+    await publisher.publish([stored([1n], null, upTo(4))]);
+    follow(null);
+    for (const garbage of [Buffer.alloc(0), Buffer.from("<html>"), Buffer.from([0x92, 1, 2]), Buffer.from([0xc1])])
+      await vi.waitFor(async () => {
+        await publisher.publishBytes(garbage);
+        expect(faults.length).toBeGreaterThan(0);
+      });
+    expect(resident(upTo(4))).toBeNull();
+    await vi.waitFor(async () => {
+      await publisher.publish([stored([1n], null, upTo(4))]);
+      expect(resident(upTo(4))).toBe(4);
+    });
+    expect(faults).toHaveLength(1);
+  });
+});

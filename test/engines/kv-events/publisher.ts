@@ -1,0 +1,70 @@
+import { Packr } from "msgpackr";
+import { Publisher, Router } from "zeromq";
+
+const packr = new Packr({ useRecords: false, int64AsType: "bigint" });
+const END = 0xffff_ffff_ffff_ffffn;
+
+/** Publishes as vLLM's ZmqEventPublisher does: topic, number, batch; and sends again what is asked for. */
+export class EventPublisher {
+  readonly #socket = new Publisher({ linger: 0 });
+  readonly #router = new Router({ linger: 0 });
+  readonly #sent: { readonly number: bigint; readonly payload: Buffer }[] = [];
+  #next = 0n;
+  #time = 1;
+  endpoint = "";
+  replay = "";
+
+  /** @param port to listen on; 0: any */
+  async listen(port = 0, replayPort = 0): Promise<this> {
+    await this.#socket.bind(`tcp://127.0.0.1:${port || "*"}`);
+    await this.#router.bind(`tcp://127.0.0.1:${replayPort || "*"}`);
+    this.endpoint = this.#socket.lastEndpoint ?? "";
+    this.replay = this.#router.lastEndpoint ?? "";
+    void this.#answer();
+    return this;
+  }
+
+  async #answer(): Promise<void> {
+    for await (const [client, , from] of this.#router) {
+      if (client === undefined || from === undefined) continue;
+      for (const { number, payload } of this.#sent)
+        if (number >= from.readBigUInt64BE()) await this.#router.send([client, "", numbered(number), payload]);
+      await this.#router.send([client, "", numbered(END), ""]);
+    }
+  }
+
+  /** Publishes a batch; or only keeps it to be asked for, as if it had been lost on the way. */
+  async publish(events: readonly unknown[], isLost = false): Promise<void> {
+    const payload = packr.pack([this.#time++, events, 0]);
+    this.#sent.push({ number: this.#next, payload });
+    if (!isLost) await this.#socket.send(["kv", numbered(this.#next), payload]);
+    this.#next++;
+  }
+
+  /** Publishes something else. */
+  async publishBytes(payload: Uint8Array): Promise<void> {
+    await this.#socket.send(["kv", numbered(this.#next), payload]);
+  }
+
+  /** Numbers begin again, as after a restart; nothing of before is sent again. */
+  restart(): void {
+    this.#sent.length = 0;
+    this.#next = 0n;
+  }
+
+  /** What is sent again no more, as too much came since. */
+  forget(count: number): void {
+    this.#sent.splice(0, count);
+  }
+
+  close(): void {
+    this.#socket.close();
+    this.#router.close();
+  }
+}
+
+function numbered(number: bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(number);
+  return bytes;
+}

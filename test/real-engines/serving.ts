@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ENGINES_FOLDER } from "./install.js";
+import type { EngineKind, ModelName } from "./packages.js";
+
+/** A real engine that serves a model under its name. */
+export interface RealEngine {
+  /** Its OpenAI-compatible API: ends with `/v1`. */
+  readonly url: string;
+  readonly child: ChildProcess;
+  /** The newest of what it printed. */
+  log(): string;
+  /** Ends it as `kill -9` does; resolves when it is gone. */
+  kill(): Promise<void>;
+}
+
+export interface ServingOptions {
+  readonly engine: EngineKind;
+  readonly model: ModelName;
+  /** Default: a free one. */
+  readonly port?: number;
+  /** Tokens of its context. Default 8,192. */
+  readonly contextTokens?: number;
+  /** vLLM: blocks of its KV cache. Default: 2 GB of them. */
+  readonly blocks?: number;
+  /** llama.cpp: slots. Default 1. */
+  readonly slots?: number;
+  /** vLLM: further arguments. */
+  readonly args?: readonly string[];
+}
+
+const READY_MS = 180_000;
+const KEPT_CHARACTERS = 20_000;
+
+/** Starts an engine that `npm run engines` has installed, and waits until it serves. Rejects with what it printed where it does not. */
+export async function serving(options: ServingOptions): Promise<RealEngine> {
+  const { engine, model, contextTokens = 8_192, port = await freePort() } = options;
+  const at = (...path: string[]) => join(ENGINES_FOLDER, ...path);
+  const command = at(engine, "bin", engine === "vllm" ? "vllm" : "python");
+  const args =
+    engine === "vllm"
+      ? [
+          ...["serve", at("models", model), "--served-model-name", model, "--host", "127.0.0.1", "--port", `${port}`],
+          ...["--max-model-len", `${contextTokens}`, "--dtype", "bfloat16", "--enforce-eager"],
+          "--enable-prompt-tokens-details",
+          ...(options.blocks === undefined ? [] : ["--num-gpu-blocks-override", `${options.blocks}`]),
+          ...(options.args ?? []),
+        ]
+      : [
+          fileURLToPath(new URL("llama_server.py", import.meta.url)),
+          ...[at("models", `${model}.gguf`), model, `${port}`, `${contextTokens}`, `${options.slots ?? 1}`],
+        ];
+  const env = { ...process.env, VLLM_CPU_KVCACHE_SPACE: "2", HF_HUB_OFFLINE: "1", VLLM_NO_USAGE_STATS: "1" };
+  // In a group of its own: vLLM's engine is a child of its server.
+  const child = spawn(command, args, { env, stdio: ["pipe", "pipe", "pipe"], detached: true });
+  const killGroup = () => {
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null)
+      process.kill(-child.pid, "SIGKILL");
+  };
+  process.once("exit", killGroup);
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.on("data", (data) => {
+      printed = (printed + String(data)).slice(-KEPT_CHARACTERS);
+    });
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  void ended.then(() => process.off("exit", killGroup));
+  const url = `http://127.0.0.1:${port}/v1`;
+  const kill = async () => {
+    killGroup();
+    await ended;
+  };
+  for (const since = performance.now(); ; ) {
+    const isUp = await fetch(`${url}/models`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (isUp) return { url, child, log: () => printed, kill };
+    if (child.exitCode === null && performance.now() - since < READY_MS) {
+      await new Promise((later) => setTimeout(later, 250));
+      continue;
+    }
+    await kill();
+    throw new Error(`${engine} did not serve ${model}:\n${printed.slice(-2_000)}`);
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((listening) => server.once("listening", listening));
+  const address = server.address();
+  await new Promise((closed) => server.close(closed));
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

@@ -1,0 +1,89 @@
+import { expect, it } from "vitest";
+import { callerOf } from "../http/guards/callers.js";
+import { everyDoor, type Fronted, memoriesOf, type Sent, withEngine } from "./real-engine.suite.js";
+
+/** vLLM's on a CPU. */
+const BLOCK = 128;
+const instructions = { role: "system", content: "You answer questions about Ada in a few words." };
+
+/** So many turns of users who take turns, each with its whole history. */
+async function day({ chat }: Fronted, name: string, users: number, turns: number, retention = "auto"): Promise<Sent[]> {
+  const histories = Array.from({ length: users }, (): object[] => [
+    { ...instructions, content: `${instructions.content} ${name}` },
+  ]);
+  const sent: Sent[] = [];
+  for (let turn = 0; turn < turns; turn++)
+    for (const [at, history] of histories.entries()) {
+      history.push({ role: "user", content: `Where did Ada live on day ${turn}?` });
+      const memories = memoriesOf(turn + at);
+      const answer = await chat(`${name} ${at}`, history, { memstem: { conversation_id: name, memories, retention } });
+      history.push({ role: "assistant", content: answer.text });
+      sent.push(answer);
+    }
+  return sent;
+}
+
+/** How many prompts had another number of tokens cached than expected, by more than a block. */
+const wrong = (sent: readonly Sent[]) =>
+  sent.filter(({ expected, cached }) => Math.abs(expected - cached) > BLOCK).length;
+
+const options = { engine: "vllm", model: "smol", contextTokens: 4_096, blocks: 70 } as const;
+withEngine("vLLM with room for 8,960 tokens", options, { MEMSTEM_ENGINE_FAMILY: "vllm" }, (of) => {
+  everyDoor(of, "smol");
+
+  it("is read: capacity and block", async () => {
+    const text = await (await fetch(`${of().base}/metrics`)).text();
+    expect(text).toMatch(/memstem_engine_cache\{part="block_tokens"\} 128\n/);
+    expect(text).toMatch(/memstem_engine_cache\{part="capacity_tokens"\} \d+\n/);
+  });
+
+  it("caches what is expected of it, to the block, where all fits", async () => {
+    const sent = await day(of(), "fits", 1, 12);
+    expect(wrong(sent)).toBeLessThanOrEqual(1);
+    expect(sent.at(-1)?.cached).toBeGreaterThan(500);
+  }, 180_000);
+
+  it.each(["auto", "keep"])(
+    "evicts what was expected to be evicted, where users displace each other: %s",
+    async (retention) => {
+      const sent = await day(of(), `crowd ${retention}`, 5, 10, retention);
+      expect(wrong(sent.slice(sent.length / 2))).toBeLessThanOrEqual(sent.length / 10);
+    },
+    400_000,
+  );
+
+  it("shares nothing between tenants", async () => {
+    const { chat, base, database } = of();
+    const send = (tenant: string) =>
+      chat(
+        "same",
+        [instructions, { role: "user", content: "Who is Ada?" }],
+        { memstem: { memories: memoriesOf(0) } },
+        {
+          authorization: `Bearer ${callerOf({ base, database }, tenant).key}`,
+        },
+      );
+    await send("one");
+    expect((await send("one")).cached).toBeGreaterThan(0);
+    expect((await send("two")).cached).toBe(0);
+  });
+
+  it("is expected to have nothing after a restart, and right again within two prompts, also with other limits", async () => {
+    const fronted = of();
+    const history: object[] = [instructions];
+    const ask = async (turn: number) => {
+      history.push({ role: "user", content: `Where did Ada live in year ${turn}?` });
+      const sent = await fronted.chat("rita", history, {
+        memstem: { conversation_id: "r", memories: memoriesOf(turn) },
+      });
+      history.push({ role: "assistant", content: sent.text });
+      return sent;
+    };
+    for (let turn = 0; turn < 4; turn++) await ask(turn);
+    await fronted.restartEngine({ blocks: 200 });
+    const sent: Sent[] = [];
+    for (let turn = 4; turn < 9; turn++) sent.push(await ask(turn));
+    expect(wrong(sent.slice(2))).toBe(0);
+    expect(sent.at(-1)?.cached).toBeGreaterThan(0);
+  }, 400_000);
+});
