@@ -1,4 +1,5 @@
 import { assembleInside } from "./cli/assemble.js";
+import { variableOf } from "./cli/setting-list.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { OwnMem0 } from "./memory/own-mem0.js";
 import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
@@ -179,11 +180,28 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
   };
 }
 
-/** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
+/** Options that are settings of the same name. */
+const SHARED = [
+  ...([
+    "dataDir",
+    "searchTimeoutMs",
+    "cacheTtlSeconds",
+    "cacheTokens",
+    "history",
+    "maxPromptTokens",
+    "escape",
+  ] as const),
+  ...(["topK", "blockTemplate", "timeZone", "dedupe", "scheduleMs"] as const),
+] satisfies readonly (keyof Settings & keyof MemstemOptions)[];
+
+/** Options of a source, and the settings that they are. */
+const OF_SOURCE = { kind: "source", url: "mem0Url", apiKey: "mem0ApiKey" } as const;
+
+/** A misspelt option would leave a default in force: memories in another directory, or of another source. */
 const KNOWN: ReadonlySet<string> = new Set([
-  ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "maxPromptTokens", "escape"],
-  ...["topK", "blockTemplate", "timeZone", "dedupe", "scheduleMs"],
-  ...["source.kind", "source.url", "source.apiKey"],
+  ...SHARED,
+  "source",
+  ...Object.keys(OF_SOURCE).map((name) => `source.${name}`),
 ]);
 
 type Source = NonNullable<MemstemOptions["source"]>;
@@ -209,48 +227,30 @@ function refuseUnknown(given: MemstemOptions): void {
 function settingsOf(given: MemstemOptions): Settings {
   refuseUnknown(given);
   // A source of the caller's own takes the place of what settings could name.
-  const source = isOwn(given.source) ? ({ kind: "none" } as const) : given.source;
-  const {
-    dataDir,
-    searchTimeoutMs,
-    cacheTtlSeconds,
-    cacheTokens,
-    history,
-    topK,
-    maxPromptTokens,
-    blockTemplate,
-    timeZone,
-    dedupe,
-    scheduleMs,
-    escape: markers,
-  } = given;
-  const options = {
-    MEMSTEM_DATA_DIR: { name: "dataDir", value: dataDir },
-    MEMSTEM_SOURCE: { name: "source.kind", value: source?.kind },
-    MEMSTEM_MEM0_URL: { name: "source.url", value: source !== undefined && "url" in source ? source.url : undefined },
-    MEMSTEM_MEM0_API_KEY: {
-      name: "source.apiKey",
-      value: source !== undefined && "apiKey" in source ? source.apiKey : undefined,
-    },
-    MEMSTEM_CACHE_TTL_SECONDS: { name: "cacheTtlSeconds", value: cacheTtlSeconds?.toString() },
-    MEMSTEM_CACHE_TOKENS: { name: "cacheTokens", value: cacheTokens?.toString() },
-    MEMSTEM_HISTORY: { name: "history", value: history },
-    MEMSTEM_TOP_K: { name: "topK", value: topK?.toString() },
-    MEMSTEM_MAX_PROMPT_TOKENS: { name: "maxPromptTokens", value: maxPromptTokens?.toString() },
-    MEMSTEM_BLOCK_TEMPLATE: { name: "blockTemplate", value: blockTemplate },
-    MEMSTEM_TIME_ZONE: { name: "timeZone", value: timeZone },
-    MEMSTEM_DEDUPE: { name: "dedupe", value: dedupe },
-    MEMSTEM_SCHEDULE_MS: { name: "scheduleMs", value: scheduleMs?.toString() },
-    MEMSTEM_ESCAPE: { name: "escape", value: markers === undefined ? undefined : JSON.stringify(markers) },
-    MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },
-  } as const;
+  const source: Readonly<Record<string, unknown>> = isOwn(given.source) ? { kind: "none" } : { ...given.source };
+  const named = [
+    ...SHARED.map((name) => ({ name, variable: variableOf(name), value: given[name] })),
+    ...Object.entries(OF_SOURCE).map(([name, setting]) => ({
+      name: `source.${name}`,
+      variable: variableOf(setting),
+      value: source[name],
+    })),
+  ];
   try {
-    return readSettings(Object.fromEntries(Object.entries(options).map(([variable, { value }]) => [variable, value])));
+    return readSettings(Object.fromEntries(named.map(({ variable, value }) => [variable, asSetting(value)])));
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
-    const named: Readonly<Record<string, { readonly name: string }>> = options;
     throw new InvalidRequestError(
-      error.issues.map(({ field, message }) => ({ field: named[field]?.name ?? field, message })),
+      error.issues.map(({ field, message }) => ({
+        field: named.find(({ variable }) => variable === field)?.name ?? field,
+        message,
+      })),
     );
   }
+}
+
+/** An option's value as the text of a setting. */
+function asSetting(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  return Array.isArray(value) ? JSON.stringify(value) : String(value);
 }

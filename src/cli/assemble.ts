@@ -11,7 +11,7 @@ import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
 import { messagesUpstream } from "../engines/anthropic/messages-upstream.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { responsesUpstream } from "../engines/responses/responses-upstream.js";
-import { type After, openUpstream, type Upstream } from "../engines/upstream/upstream.js";
+import { openUpstream, type Upstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
@@ -46,6 +46,9 @@ import {
   sourceOf,
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
+
+/** Milliseconds that adding or deleting memories may take: Mem0 calls a model for it, and nobody's prompt waits. */
+const WRITE_TIMEOUT_MS = 60_000;
 
 /** What the service needs of the engine inside: its tokenizer, and the size of its context. */
 type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
@@ -151,7 +154,6 @@ function assembleWith(
       among: {
         appId: settings.mem0AppId ?? null,
         filters: settings.mem0Filters ?? null,
-        showExpired: settings.mem0ShowExpired === "on",
       },
       retention: settings.retention,
       engine: engineModelOf(settings),
@@ -170,15 +172,13 @@ function assembleWith(
     engineCache: cache === undefined ? undefined : new EngineCache(cache.tokens),
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
-    maxMemoryCharacters: settings.maxMemoryCharacters,
     markers: settings.escape ?? [],
     // Version 7 (RFC 9562 §5.7) is ordered by time: rows are appended to index pages that are in the cache.
     newRequestId: () => uuidV7() as RequestId,
     now: () => Date.now(),
-    maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
+    maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
     scheduleMs: settings.scheduleMs,
-    maxWaitingPerUser: settings.maxWaitingPerUser,
   });
 }
 
@@ -202,13 +202,16 @@ interface UpstreamInside {
   readonly contextTokens: number;
 }
 
+/** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */
+type Waits = Pick<UpstreamOptions, "after" | "idleMs">;
+
 /** The engine that chats are forwarded to: the one inside, where it was opened; null where none is configured. */
 export function openChatEngine(
   settings: Settings,
   inside: UpstreamInside | null = null,
-  after?: After,
+  waits: Waits = {},
 ): ChatEngine | null {
-  const upstream = inside?.upstream ?? openConfiguredUpstream(settings, after);
+  const upstream = inside?.upstream ?? openConfiguredUpstream(settings, waits);
   if (upstream === null) return null;
   const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
   const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
@@ -235,12 +238,12 @@ export function openChatEngine(
   };
 }
 
-function openConfiguredUpstream(settings: Settings, after?: After): Upstream | null {
+function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | null {
   const { upstreamUrl: url, upstreamApi, upstreamApiKey: apiKey } = settings;
   if (url === undefined) return null;
-  const { upstreamTimeoutMs: timeoutMs, upstreamIdleMs: idleMs } = settings;
-  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, idleMs, after });
-  return anthropicUpstream(openUpstream({ url, timeoutMs, idleMs, after }), { apiKey, now: Date.now });
+  const { upstreamTimeoutMs: timeoutMs } = settings;
+  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, ...waits });
+  return anthropicUpstream(openUpstream({ url, timeoutMs, ...waits }), { apiKey, now: Date.now });
 }
 
 /** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */
@@ -286,8 +289,8 @@ function openSource(settings: Settings): MemorySource | null {
   return source && limited(source, settings);
 }
 
-function limited(source: MemorySource, { searchTimeoutMs, writeTimeoutMs }: Settings): MemorySource {
-  return withDeadline(source, { searchMs: searchTimeoutMs, writeMs: writeTimeoutMs });
+function limited(source: MemorySource, { searchTimeoutMs }: Settings): MemorySource {
+  return withDeadline(source, { searchMs: searchTimeoutMs, writeMs: WRITE_TIMEOUT_MS });
 }
 
 function openBareSource(settings: Settings): MemorySource | null {

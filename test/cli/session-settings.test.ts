@@ -11,10 +11,10 @@ const issueOf = (environment: Record<string, string>) => {
 };
 
 describe("MEMSTEM_IDENTITY", () => {
-  it("lists places in their order, behind the single headers", () => {
+  it("lists places in their order", () => {
     const settings = readSettings({
-      MEMSTEM_USER_HEADER: "X-User",
-      MEMSTEM_IDENTITY: "user=header:X-Other,user=body:metadata.user_id,conversation=header:x-session",
+      MEMSTEM_IDENTITY:
+        "user=header:X-User,user=header:X-Other,user=body:metadata.user_id,conversation=header:x-session",
     });
     expect(identityOf(settings)).toEqual({
       user: [

@@ -130,7 +130,7 @@ export const composeBody = z
     }),
     show_expired: z.boolean().nullish().meta({
       description:
-        "Whether the search gives memories whose `expiration_date` is past. Default: `MEMSTEM_MEM0_SHOW_EXPIRED`.",
+        "Whether the search gives memories whose `expiration_date` is past. Default: false.",
     }),
     memory_budget_tokens: field.memoryBudgetTokens.nullish().meta({
       description:

@@ -86,8 +86,6 @@ export interface MemstemParts {
   /** Plans batches. Default: synchronously, on this thread. */
   readonly planning?: PlanBatch;
   readonly countTokens: TokenCounter;
-  /** Characters (UTF-16 units) of one memory's text in a prompt; a longer one is truncated. Default 100,000. */
-  readonly maxMemoryCharacters?: number;
   /** Texts that are escaped anywhere in a memory, besides everything of a marker's form. Default: none. */
   readonly markers?: readonly string[];
   readonly newRequestId: () => RequestId;

@@ -12,7 +12,6 @@ import {
   type Depth,
   type Digest,
   KEEPS_ALL,
-  MAX_MEMORY_CHARACTERS,
   type MemoryId,
   type Scope,
   type UserId,
@@ -94,10 +93,10 @@ export class PromptComposer {
   #storesWell = true;
 
   constructor(private readonly on: ComposerParts) {
-    const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
+    const { source, defaults } = on.parts;
     const { blockTemplate, timeZone, topK, among } = defaults;
     const templates = new BlockTemplates();
-    this.#lookup = { source, now: on.parts.now, maxMemoryCharacters, blockTemplate, timeZone, templates, topK, among };
+    this.#lookup = { source, now: on.parts.now, blockTemplate, timeZone, templates, topK, among };
     const input = new PlanningInput(on.parts, on.law);
     this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, input);
     this.#drafts = new PromptDrafts(on.parts, on.tenant, on.routing, input);
