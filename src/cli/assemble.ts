@@ -36,7 +36,6 @@ import { countO200k, loadO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
 import {
   composeTimeoutOf,
-  diagnosticsOf,
   engineFamilyOf,
   engineModelOf,
   identityOf,
@@ -234,7 +233,6 @@ export function openChatEngine(
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     router: settings.router ?? null,
-    diagnostics: diagnosticsOf(settings),
   };
 }
 

@@ -231,11 +231,6 @@ export const SETTINGS = {
     .describe(
       "router in front of the upstream's replicas, which gets a key per conversation: sglang, dynamo, vllm-router, litellm, bifrost, xai, openai, or header:NAME; default: none",
     ),
-  cacheDiagnostics: onOrOff
-    .default("off")
-    .describe(
-      "on or off: ask the provider, OpenAI (/v1/responses, openai-breakpoints) or Anthropic's own API (/v1/messages), to compare each request of a conversation with the one before, for explain",
-    ),
   writeBack: onOrOff
     .default("off")
     .describe("on or off: by default, store the questions and answers of chats and responses as memories"),

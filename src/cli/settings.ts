@@ -1,10 +1,4 @@
-import {
-  type DiagnosingProvider,
-  ENGINE_MODELS,
-  type EngineModel,
-  type EngineModelName,
-  type ResidencyConfig,
-} from "../core/index.js";
+import { ENGINE_MODELS, type EngineModel, type EngineModelName, type ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import type { KeyLimits } from "../http/guards/limits.js";
@@ -59,10 +53,6 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
     if (upstreamUrl === undefined) yield ["upstreamApi", "needs MEMSTEM_UPSTREAM_URL"];
     if (engineFamilyOf(settings) !== "anthropic")
       yield ["engineFamily", "is anthropic with MEMSTEM_UPSTREAM_API=anthropic"];
-  }
-  if (settings.cacheDiagnostics === "on" && diagnosticsOf(settings) === null) {
-    const upstreams = "MEMSTEM_ENGINE_FAMILY=openai-breakpoints or MEMSTEM_UPSTREAM_API=anthropic";
-    yield ["cacheDiagnostics", `needs ${upstreams}: no other upstream has them`];
   }
   // Undefined where it is not one of them.
   const family: EngineName | undefined = engineFamilyOf(settings);
@@ -131,14 +121,6 @@ export function engineModelOf(settings: Settings): EngineModel {
   const { cost, engine } = settings;
   if (cost !== undefined) return cost;
   return ENGINE_MODELS[engine === "embedded" ? "cpu" : COST_OF_FAMILY[engineFamilyOf(settings)]];
-}
-
-/** Whose cache diagnostics are asked for; null: nobody's. */
-export function diagnosticsOf(settings: Settings): DiagnosingProvider | null {
-  const { cacheDiagnostics, upstreamApi, upstreamUrl } = settings;
-  if (cacheDiagnostics === "off" || upstreamUrl === undefined) return null;
-  if (upstreamApi === "anthropic") return "anthropic";
-  return engineFamilyOf(settings) === "openai-breakpoints" ? "openai" : null;
 }
 
 /**

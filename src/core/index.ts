@@ -50,7 +50,6 @@ export * from "./compose/scope-state.js";
 export type { Selection } from "./compose/selection.js";
 export * from "./compose/stored-prompt.js";
 export type { Warning } from "./compose/warning.js";
-export * from "./context-index/cache-diagnosis.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";
 export type {

@@ -59,12 +59,3 @@ describe("MEMSTEM_ROUTER", () => {
     expect(issueOf({ MEMSTEM_ROUTER: "header:" })).toContain("MEMSTEM_ROUTER");
   });
 });
-
-describe("MEMSTEM_CACHE_DIAGNOSTICS", () => {
-  it("needs an upstream that has them", () => {
-    const on = { MEMSTEM_CACHE_DIAGNOSTICS: "on", MEMSTEM_UPSTREAM_URL: "https://api.example.com/v1" };
-    expect(issueOf(on)).toContain("MEMSTEM_CACHE_DIAGNOSTICS");
-    expect(issueOf({ ...on, MEMSTEM_ENGINE_FAMILY: "openai-breakpoints" })).toBe("");
-    expect(issueOf({ ...on, MEMSTEM_UPSTREAM_API: "anthropic" })).toBe("");
-  });
-});

@@ -129,8 +129,7 @@ export const composeBody = z
         'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMSTEM_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
     }),
     show_expired: z.boolean().nullish().meta({
-      description:
-        "Whether the search gives memories whose `expiration_date` is past. Default: false.",
+      description: "Whether the search gives memories whose `expiration_date` is past. Default: false.",
     }),
     memory_budget_tokens: field.memoryBudgetTokens.nullish().meta({
       description:

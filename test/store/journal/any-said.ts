@@ -1,12 +1,9 @@
 import fc from "fast-check";
 import {
   type Annotation,
-  type CacheDiagnosis,
   type ChatMessage,
   type ContentPart,
   type ConversationId,
-  DIAGNOSING_PROVIDERS,
-  DIAGNOSIS_OUTCOMES,
   type Digest,
   EPOCH_REASONS,
   type EpochReason,
@@ -19,7 +16,6 @@ import {
   type Plan,
   type PlanDepth,
   POLICY_NAMES,
-  type RequestId,
   SECTION_PLACEMENTS,
   type Turn,
   type Warning,
@@ -194,18 +190,8 @@ export const anyComposedRecord: fc.Arbitrary<ComposedRecord> = fc.record({
   request: fc.option(fc.record({ body: anyDigest, answer: anyAnswer })),
 });
 
-const anyDiagnosis: fc.Arbitrary<CacheDiagnosis> = fc.record({
-  provider: fc.constantFrom(...DIAGNOSING_PROVIDERS),
-  outcome: fc.constantFrom(...DIAGNOSIS_OUTCOMES),
-  reason: fc.option(anyText),
-  missedTokens: fc.option(anyCount),
-  reusableTokens: fc.option(anyCount),
-  comparedWith: fc.option(anyText as unknown as fc.Arbitrary<RequestId>),
-});
-
 export const anyReport: fc.Arbitrary<EngineReport> = partly({
   promptTokens: anyCount,
   cachedTokens: anyCount,
   ttftMs: fc.double({ min: 0, max: 1e6, noNaN: true }).map((ms) => ms + 0),
-  diagnosis: anyDiagnosis,
 });
