@@ -84,11 +84,6 @@ export interface MemstemOptions {
    * whole sentences (docs/blocks.md). Default: `contained`.
    */
   readonly dedupe?: "exact" | "contained";
-  /**
-   * Longest wait of a single prompt to be ordered with others that are asked for meanwhile, in milliseconds, at most 1,000
-   * (docs/ordering.md). Default 0: none waits.
-   */
-  readonly scheduleMs?: number;
   /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
   readonly escape?: readonly string[];
 }
@@ -191,7 +186,7 @@ const SHARED = [
     "maxPromptTokens",
     "escape",
   ] as const),
-  ...(["topK", "blockTemplate", "timeZone", "dedupe", "scheduleMs"] as const),
+  ...(["topK", "blockTemplate", "timeZone", "dedupe"] as const),
 ] satisfies readonly (keyof Settings & keyof MemstemOptions)[];
 
 /** Options of a source, and the settings that they are. */

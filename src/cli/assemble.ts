@@ -177,7 +177,6 @@ function assembleWith(
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
-    scheduleMs: settings.scheduleMs,
   });
 }
 

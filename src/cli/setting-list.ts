@@ -205,11 +205,6 @@ export const SETTINGS = {
     .describe(
       "names of engine replicas that a gateway routes prompts to by a header, separated by commas; see docs/ordering.md; default: none",
     ),
-  scheduleMs: wholeNumber(0, 1_000)
-    .default(0)
-    .describe(
-      "longest wait of a single prompt to be ordered with others that come meanwhile, in ms; 0: none waits; see docs/ordering.md",
-    ),
   upstreamUrl: url
     .optional()
     .describe("base URL of the OpenAI-compatible API behind /v1, as in http://127.0.0.1:8000/v1; default: none"),

@@ -96,8 +96,6 @@ export interface MemstemParts {
   readonly scopeBounds?: ScopeBounds;
   /** Most turns that expire in one transaction. Default 20. */
   readonly maxExpiredAtOnce?: number;
-  /** Longest wait of a single prompt to be ordered with others, in milliseconds. Default 0: nothing waits. */
-  readonly scheduleMs?: number;
   /** Most jobs of one user, running or queued. Default 256. */
   readonly maxWaitingPerUser?: number;
 }

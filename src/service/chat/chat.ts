@@ -256,8 +256,6 @@ export class Chat {
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
       marksElsewhere: anthropicMarksElsewhere(body),
-      // A prompt that was refused is not kept waiting again; others have time left to be composed.
-      scheduleMs: isRepeated ? 0 : Math.min(compose.scheduleMs ?? timeoutMs / 2, timeoutMs / 2),
     };
     const composing = (stop: AbortSignal) =>
       memstem.compose(asked, stop, {

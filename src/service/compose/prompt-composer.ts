@@ -48,12 +48,6 @@ import { PromptPlanner } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
 import { NOTHING_CHECKED, type SourceCheck, SourceChecks } from "./source-check.js";
 
-/** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
-export interface FoundAhead {
-  readonly lookup: WaitingLookup;
-  readonly front: readonly Digest[];
-}
-
 /** One request while it is at the front of its user's queue. */
 interface ComposeTask {
   readonly scope: Scope;
@@ -108,19 +102,12 @@ export class PromptComposer {
    * Composes a prompt. Rejects with `BusyUserError` if the user's queue is full, and if the store fails; a failing memory source only
    * causes a warning. `signal`: aborted when the caller is gone. A request that is still waiting then is not composed, because nobody would
    * see its answer and the turn would stay in the conversation: {@link AbandonedRequestError}.
-   *
-   * @param found what was looked up ahead; such a request was accepted before
    */
-  async compose(
-    request: ComposeRequest,
-    signal?: CallerSignal,
-    hooks: ComposeHooks = {},
-    found: FoundAhead | null = null,
-  ): Promise<ComposeAnswer> {
+  async compose(request: ComposeRequest, signal?: CallerSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    if (found === null) this.on.jobs.rejectIfBusy(request.userId);
-    const task = { scope, request, front: found?.front ?? [], signal, hooks, endsWithUser: false, isAnnounced: false };
-    const compose = () => this.#compose(task, found?.lookup ?? null);
+    this.on.jobs.rejectIfBusy(request.userId);
+    const task = { scope, request, front: [], signal, hooks, endsWithUser: false, isAnnounced: false };
+    const compose = () => this.#compose(task, null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
       const answer = await this.on.jobs.run(request.userId, compose);
