@@ -84,8 +84,6 @@ export interface MemstemOptions {
    * whole sentences (docs/blocks.md). Default: `contained`.
    */
   readonly dedupe?: "exact" | "contained";
-  /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
-  readonly escape?: readonly string[];
 }
 
 /**
@@ -175,28 +173,17 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
   };
 }
 
-/** Options that are settings of the same name. */
-const SHARED = [
-  ...([
-    "dataDir",
-    "searchTimeoutMs",
-    "cacheTtlSeconds",
-    "cacheTokens",
-    "history",
-    "maxPromptTokens",
-    "escape",
-  ] as const),
-  ...(["topK", "blockTemplate", "timeZone", "dedupe"] as const),
+const OF_THE_SAME_NAME = [
+  ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "topK"] as const),
+  ...(["maxPromptTokens", "blockTemplate", "timeZone", "dedupe"] as const),
 ] satisfies readonly (keyof Settings & keyof MemstemOptions)[];
 
-/** Options of a source, and the settings that they are. */
-const OF_SOURCE = { kind: "source", url: "mem0Url", apiKey: "mem0ApiKey" } as const;
-
-/** A misspelt option would leave a default in force: memories in another directory, or of another source. */
-const KNOWN: ReadonlySet<string> = new Set([
-  ...SHARED,
-  "source",
-  ...Object.keys(OF_SOURCE).map((name) => `source.${name}`),
+/** Each option's setting. A misspelt option would leave a default in force: memories in another directory, or of another source. */
+const OPTIONS: ReadonlyMap<string, keyof Settings> = new Map<string, keyof Settings>([
+  ...OF_THE_SAME_NAME.map((name) => [name, name] as const),
+  ["source.kind", "source"],
+  ["source.url", "mem0Url"],
+  ["source.apiKey", "mem0ApiKey"],
 ]);
 
 type Source = NonNullable<MemstemOptions["source"]>;
@@ -213,7 +200,7 @@ function refuseUnknown(given: MemstemOptions): void {
   }
   const named = isOwn(given.source) ? [] : Object.keys(given.source ?? {});
   const names = [...Object.keys(given), ...named.map((name) => `source.${name}`)];
-  const unknown = names.filter((name) => !KNOWN.has(name));
+  const unknown = names.filter((name) => name !== "source" && !OPTIONS.has(name));
   if (unknown.length === 0) return;
   throw new InvalidRequestError(unknown.map((field) => ({ field, message: "is not a known option" })));
 }
@@ -222,30 +209,22 @@ function refuseUnknown(given: MemstemOptions): void {
 function settingsOf(given: MemstemOptions): Settings {
   refuseUnknown(given);
   // A source of the caller's own takes the place of what settings could name.
-  const source: Readonly<Record<string, unknown>> = isOwn(given.source) ? { kind: "none" } : { ...given.source };
-  const named = [
-    ...SHARED.map((name) => ({ name, variable: variableOf(name), value: given[name] })),
-    ...Object.entries(OF_SOURCE).map(([name, setting]) => ({
-      name: `source.${name}`,
-      variable: variableOf(setting),
-      value: source[name],
-    })),
-  ];
+  const source: object = isOwn(given.source) ? { kind: "none" } : (given.source ?? {});
+  const values = new Map<string, unknown>(Object.entries(given));
+  for (const [name, value] of Object.entries(source)) values.set(`source.${name}`, value);
+  const environment: Record<string, string> = {};
+  const named = new Map<string, string>();
+  for (const [option, setting] of OPTIONS) {
+    const value = values.get(option);
+    named.set(variableOf(setting), option);
+    if (value !== undefined) environment[variableOf(setting)] = String(value);
+  }
   try {
-    return readSettings(Object.fromEntries(named.map(({ variable, value }) => [variable, asSetting(value)])));
+    return readSettings(environment);
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
     throw new InvalidRequestError(
-      error.issues.map(({ field, message }) => ({
-        field: named.find(({ variable }) => variable === field)?.name ?? field,
-        message,
-      })),
+      error.issues.map(({ field, message }) => ({ field: named.get(field) ?? field, message })),
     );
   }
-}
-
-/** An option's value as the text of a setting. */
-function asSetting(value: unknown): string | undefined {
-  if (value === undefined) return undefined;
-  return Array.isArray(value) ? JSON.stringify(value) : String(value);
 }

@@ -171,7 +171,6 @@ function assembleWith(
     engineCache: cache === undefined ? undefined : new EngineCache(cache.tokens),
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
-    markers: settings.escape ?? [],
     // Version 7 (RFC 9562 §5.7) is ordered by time: rows are appended to index pages that are in the cache.
     newRequestId: () => uuidV7() as RequestId,
     now: () => Date.now(),

@@ -21,7 +21,7 @@ import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { mem0Name, workers } from "../service/fields/fields.js";
 import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";
 import { identitySources, sessionRouter } from "./session-settings.js";
-import { adaptiveDepth, engineModel, escapedMarkers, memoryFilters } from "./structured-settings.js";
+import { adaptiveDepth, engineModel, memoryFilters } from "./structured-settings.js";
 
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
 const wholeNumber = (min: number, max: number) =>
@@ -160,9 +160,6 @@ export const SETTINGS = {
     .describe(
       "texts that a prompt gives once: contained (those that another memory or the question says too, as whole sentences) or exact (equal ones)",
     ),
-  escape: escapedMarkers
-    .optional()
-    .describe("additional texts to escape in memories, such as unusual special tokens, as a JSON array; default: none"),
   engineFamily: z
     .enum(ENGINE_NAMES)
     .default("generic")

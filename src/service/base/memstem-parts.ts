@@ -86,8 +86,6 @@ export interface MemstemParts {
   /** Plans batches. Default: synchronously, on this thread. */
   readonly planning?: PlanBatch;
   readonly countTokens: TokenCounter;
-  /** Texts that are escaped anywhere in a memory, besides everything of a marker's form. Default: none. */
-  readonly markers?: readonly string[];
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

@@ -144,9 +144,8 @@ export class Memstem {
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
-    const { markers } = parts;
     this.#shared = shared ?? {
-      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, markers),
+      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds),
       queues: new UserQueues(),
       closing: new AbortController(),
       tenants: new Map([[tenant.name, this]]),

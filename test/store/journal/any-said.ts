@@ -60,11 +60,7 @@ const anyMessage: fc.Arbitrary<ChatMessage> = fc.oneof(
   fc.record({ tool_call_id: anyText, role: fc.constant("tool"), content: anyText }),
 );
 
-const anyMarkers = fc.uniqueArray(fc.constantFrom("<end>", "</s>", "[[x]]"), { minLength: 1, maxLength: 2 });
-
-const anyBlock: fc.Arbitrary<InjectedBlock> = fc
-  .record({ label: anyLabel, replaces: anyLabels, markers: fc.option(anyMarkers, { freq: 3 }) })
-  .map(({ label, replaces, markers }) => ({ label, replaces, ...(markers === null ? {} : { escaping: { markers } }) }));
+const anyBlock: fc.Arbitrary<InjectedBlock> = fc.record({ label: anyLabel, replaces: anyLabels });
 
 const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
   fc.record({ kind: fc.constantFrom("order" as const, "location" as const), template: anyText, labels: anyLabels }),
