@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
 import { DEFAULT_SCOPE_BOUNDS, EngineCache, type RequestId, residencyModel, type ToolMemories } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
-import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
@@ -248,25 +247,12 @@ export async function openEngineInside(settings: Settings): Promise<EmbeddedEngi
   return engine === "none" ? null : await openEmbeddedEngine({ modelPath: modelPath ?? "", slots, contextTokens });
 }
 
-/** The adapter of every engine; LMCache runs in vLLM and SGLang only. */
-function enginesFor({
-  engine,
-  blockSeparator,
-  router,
-  cacheMarkTtl,
-}: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+/** The adapter of every engine. */
+function enginesFor({ engine, router, cacheMarkTtl }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
   const anthropic = anthropicWith(cacheMarkTtl);
-  // Separators are LMCache's, which is not inside.
   if (engine === "embedded") return { ...ENGINES, anthropic, vllm: embedded };
-  const { vllm } = ENGINES;
   const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
-  if (blockSeparator === undefined) return { ...ENGINES, anthropic, sglang };
-  return {
-    ...ENGINES,
-    anthropic,
-    vllm: withBlockSeparators(vllm, blockSeparator),
-    sglang: withBlockSeparators(sglang, blockSeparator),
-  };
+  return { ...ENGINES, anthropic, sglang };
 }
 
 /** Opened after the database, whose errors on their shared data directory are clearer. */

@@ -169,14 +169,6 @@ export const SETTINGS = {
     .describe(
       `cost model of the engine: ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON; default: by the engine's family`,
     ),
-  blockSeparator: z
-    .string()
-    .max(100)
-    .regex(/\S/, "must contain something other than white space")
-    .optional()
-    .describe(
-      "separator between memories for vllm and sglang with LMCache, equal to its blend_special_str; default: none",
-    ),
   cacheMarkTtl: z
     .enum(MARK_LIFETIMES)
     .default("5m")

@@ -160,7 +160,6 @@ describe("the settings", () => {
     ["MEMSTEM_ENGINE", "vllm"],
     ["MEMSTEM_ENGINE_SLOTS", "0"],
     ["MEMSTEM_CONTEXT_TOKENS", "8k"],
-    ["MEMSTEM_BLOCK_SEPARATOR", " "],
     ["MEMSTEM_ADAPTIVE_DEPTH", "yes"],
     ["MEMSTEM_ADAPTIVE_DEPTH", "{"],
     ["MEMSTEM_ADAPTIVE_DEPTH", '{"firstBlocks":0}'],
