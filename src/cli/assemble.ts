@@ -23,7 +23,6 @@ import type { ChatEngine } from "../service/chat/chat.js";
 import { Memstem } from "../service/library/memstem.js";
 import type { Store } from "../store/api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
-import type { OpenDatabase } from "../store/database/open-database.js";
 import { namingFaults } from "../store/database/sqlite-faults.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
@@ -56,7 +55,7 @@ type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
  * them, where there is one. Throws `DatabaseOpenError` where the data directory cannot be used.
  */
 export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
-  return assembleOn(openDataDir(settings), settings, source, inside);
+  return assembleWithKeys(settings, source, inside).memstem;
 }
 
 /** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
@@ -81,8 +80,17 @@ export function assembleWithKeys(
   inside: Inside | null = null,
 ): AssembledService {
   const database = openDataDir(settings);
-  const opened = source === undefined ? openSourceBeside(database, settings) : source;
-  const memstem = assembleOn(database, settings, opened, inside);
+  let opened: MemorySource | null;
+  try {
+    // After the database, whose errors on their shared data directory are clearer.
+    opened = source === undefined ? openSource(settings) : source;
+  } catch (error) {
+    database.sqlite.close();
+    throw error;
+  }
+  // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
+  const usage = new ThreadedUsageLog(join(settings.dataDir, USAGE_DATABASE), usageBoundsOf(settings));
+  const memstem = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, inside);
   const storedKeys = namingFaults(new StoredApiKeys(database));
   return { memstem, source: opened, keys: withConfigured(storedKeys, settings), storedKeys };
 }
@@ -120,17 +128,6 @@ function withConfigured(stored: StoredApiKeys, { apiKey }: Settings): ApiKeys {
   if (apiKey === undefined) return stored;
   const { name } = DEFAULT_TENANT;
   return withConfiguredKey(stored, apiKey, { name, cacheSecret: stored.cacheSecretOf(name, newSecret(), Date.now()) });
-}
-
-function assembleOn(
-  database: OpenDatabase,
-  settings: Settings,
-  source: MemorySource | null = openSourceBeside(database, settings),
-  inside: Inside | null = null,
-): Memstem {
-  // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
-  const usage = new ThreadedUsageLog(join(settings.dataDir, USAGE_DATABASE), usageBoundsOf(settings));
-  return assembleWith(new JournalStore(journalIn(database)), usage, settings, source, inside);
 }
 
 function assembleWith(
@@ -255,16 +252,6 @@ function enginesFor({ engine, router, cacheMarkTtl }: Settings): Readonly<Record
   return { ...ENGINES, anthropic, sglang };
 }
 
-/** Opened after the database, whose errors on their shared data directory are clearer. */
-function openSourceBeside({ sqlite }: OpenDatabase, settings: Settings): MemorySource | null {
-  try {
-    return openSource(settings);
-  } catch (error) {
-    sqlite.close();
-    throw error;
-  }
-}
-
 /** The configured memory source, with its deadlines. */
 function openSource(settings: Settings): MemorySource | null {
   const source = openBareSource(settings);
@@ -276,23 +263,15 @@ function limited(source: MemorySource, { searchTimeoutMs }: Settings): MemorySou
 }
 
 function openBareSource(settings: Settings): MemorySource | null {
-  const { mem0Url, mem0ApiKey } = settings;
-  const threshold = settings.mem0Threshold === undefined ? {} : { threshold: settings.mem0Threshold };
+  const { mem0Url: url, mem0ApiKey: apiKey, mem0Threshold, dataDir } = settings;
+  const threshold = mem0Threshold === undefined ? {} : { threshold: mem0Threshold };
   switch (sourceOf(settings)) {
     case "embedded":
-      return openEmbeddedMem0({ dataDir: settings.dataDir, ...threshold });
+      return openEmbeddedMem0({ dataDir, ...threshold });
     case "hosted":
-      return openHostedMem0({
-        apiKey: mem0ApiKey ?? "",
-        ...(mem0Url === undefined ? {} : { url: mem0Url }),
-        ...threshold,
-      });
+      return openHostedMem0({ apiKey: apiKey ?? "", ...(url === undefined ? {} : { url }), ...threshold });
     case "rest":
-      return openRestMem0({
-        url: mem0Url ?? "",
-        ...(mem0ApiKey === undefined ? {} : { apiKey: mem0ApiKey }),
-        ...threshold,
-      });
+      return openRestMem0({ url: url ?? "", ...(apiKey === undefined ? {} : { apiKey }), ...threshold });
     case "none":
       return null;
   }
