@@ -29,7 +29,7 @@ function optional<T>(argument: string, help: string, read: (text: string) => T):
 }
 
 /** One with a default. */
-function standard<T>(argument: string, help: string, read: (text: string) => T, value: T): OptionRow<T> {
+function standard<T>(argument: string, help: string, read: (text: string) => T, value: NoInfer<T>): OptionRow<T> {
   return { argument, help, read, standard: value };
 }
 

@@ -322,7 +322,6 @@ export class BlockRegister {
     this.#blocks.delete(label);
     this.#byText.delete(block.textDigest);
     this.#memories.drop(label);
-    this.#escapings.delete(label);
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
     this.#textLength -= block.text.length;

@@ -309,7 +309,7 @@ describe("a user with as many requests waiting as there may be", () => {
     const [acme, other] = [callerOf(app, "acme"), callerOf(app, "other")];
     const held = Array.from({ length: 256 }, () => acme.send("POST", "/compose", search("ada")));
     await source().came(1);
-    await expect.poll(() => app.memstem.load.jobs).toBe(256);
+    await expect.poll(() => app.memstem.load.jobs, { timeout: 20_000 }).toBe(256);
     const exchange = await acme.send("POST", "/compose", compose("ada"));
     expect(problemOf(exchange)).toMatchObject({ status: 429 });
     expect(problemOf(exchange).detail).toContain("256 requests of this user");
