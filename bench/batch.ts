@@ -28,12 +28,13 @@ import {
 } from "../src/core/index.js";
 import { schedule } from "../src/core/published/schedule.js";
 import { largest } from "../src/core/text/lists.js";
-import { executedLive, knownAfter } from "../src/eval/replay/live-batches.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { executedLive, knownAfter } from "./live-batches.js";
 import { median } from "./median.js";
 import { neededData } from "./recorded-data.js";
+import { hitRatioBound } from "./saving-bound.js";
 import { seeded } from "./seeded.js";
 
 const BLOCKS = 5_000;
@@ -170,7 +171,7 @@ function bound(): void {
     const batch = new RecordedBatch(traces, k, encodeO200k);
     const theirs = batch.hitRatio(batch.executedBy("context-pilot"), new BlockHashCache());
     const ours = batch.hitRatio(batch.executedBy("shared-prefixes"), new BlockHashCache());
-    const most = batch.hitRatioBound(BOUND_DEPTHS[k]);
+    const most = hitRatioBound(batch, BOUND_DEPTHS[k]);
     const cells = [theirs, ours, most].map((ratio) => ratio.toFixed(3));
     console.log(`| ${k} | ${cells.join(" | ")} | ${(most / theirs).toFixed(2)} |`);
   }

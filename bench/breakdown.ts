@@ -8,12 +8,13 @@
  */
 import { encodeO200k } from "../src/cli/o200k.js";
 import type { BatchRequest } from "../src/core/index.js";
-import { executedLive } from "../src/eval/replay/live-batches.js";
 import { type ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
+import { executedLive } from "./live-batches.js";
 import { neededData } from "./recorded-data.js";
+import { hitRatioBound } from "./saving-bound.js";
 
 const K = 15;
 /** Contexts at once that the bound looks at. */
@@ -70,4 +71,4 @@ for (const engine of ["blocks", "radix"] as const) {
     console.log(`| ${name} | ${cells.join(" | ")} |`);
   }
 }
-console.log(`\nno plan above ${(100 * batch.hitRatioBound(BOUND_DEPTH)).toFixed(1)} %`);
+console.log(`\nno plan above ${(100 * hitRatioBound(batch, BOUND_DEPTH)).toFixed(1)} %`);

@@ -1,4 +1,5 @@
 import { assembleInside } from "./cli/assemble.js";
+import { variableOf } from "./cli/setting-list.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { OwnMem0 } from "./memory/own-mem0.js";
 import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
@@ -83,13 +84,6 @@ export interface MemstemOptions {
    * whole sentences (docs/blocks.md). Default: `contained`.
    */
   readonly dedupe?: "exact" | "contained";
-  /**
-   * Longest wait of a single prompt to be ordered with others that are asked for meanwhile, in milliseconds, at most 1,000
-   * (docs/ordering.md). Default 0: none waits.
-   */
-  readonly scheduleMs?: number;
-  /** More texts to be escaped in memories: special tokens that do not have the shape of one, see docs/escaping.md. Default: none. */
-  readonly escape?: readonly string[];
 }
 
 /**
@@ -179,11 +173,17 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
   };
 }
 
-/** Of options and of a source. A misspelt one would leave a default in force: memories in another directory, or of another source. */
-const KNOWN: ReadonlySet<string> = new Set([
-  ...["dataDir", "source", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "maxPromptTokens", "escape"],
-  ...["topK", "blockTemplate", "timeZone", "dedupe", "scheduleMs"],
-  ...["source.kind", "source.url", "source.apiKey"],
+const OF_THE_SAME_NAME = [
+  ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "topK"] as const),
+  ...(["maxPromptTokens", "blockTemplate", "timeZone", "dedupe"] as const),
+] satisfies readonly (keyof Settings & keyof MemstemOptions)[];
+
+/** Each option's setting. A misspelt option would leave a default in force: memories in another directory, or of another source. */
+const OPTIONS: ReadonlyMap<string, keyof Settings> = new Map<string, keyof Settings>([
+  ...OF_THE_SAME_NAME.map((name) => [name, name] as const),
+  ["source.kind", "source"],
+  ["source.url", "mem0Url"],
+  ["source.apiKey", "mem0ApiKey"],
 ]);
 
 type Source = NonNullable<MemstemOptions["source"]>;
@@ -200,7 +200,7 @@ function refuseUnknown(given: MemstemOptions): void {
   }
   const named = isOwn(given.source) ? [] : Object.keys(given.source ?? {});
   const names = [...Object.keys(given), ...named.map((name) => `source.${name}`)];
-  const unknown = names.filter((name) => !KNOWN.has(name));
+  const unknown = names.filter((name) => name !== "source" && !OPTIONS.has(name));
   if (unknown.length === 0) return;
   throw new InvalidRequestError(unknown.map((field) => ({ field, message: "is not a known option" })));
 }
@@ -209,48 +209,22 @@ function refuseUnknown(given: MemstemOptions): void {
 function settingsOf(given: MemstemOptions): Settings {
   refuseUnknown(given);
   // A source of the caller's own takes the place of what settings could name.
-  const source = isOwn(given.source) ? ({ kind: "none" } as const) : given.source;
-  const {
-    dataDir,
-    searchTimeoutMs,
-    cacheTtlSeconds,
-    cacheTokens,
-    history,
-    topK,
-    maxPromptTokens,
-    blockTemplate,
-    timeZone,
-    dedupe,
-    scheduleMs,
-    escape: markers,
-  } = given;
-  const options = {
-    MEMSTEM_DATA_DIR: { name: "dataDir", value: dataDir },
-    MEMSTEM_SOURCE: { name: "source.kind", value: source?.kind },
-    MEMSTEM_MEM0_URL: { name: "source.url", value: source !== undefined && "url" in source ? source.url : undefined },
-    MEMSTEM_MEM0_API_KEY: {
-      name: "source.apiKey",
-      value: source !== undefined && "apiKey" in source ? source.apiKey : undefined,
-    },
-    MEMSTEM_CACHE_TTL_SECONDS: { name: "cacheTtlSeconds", value: cacheTtlSeconds?.toString() },
-    MEMSTEM_CACHE_TOKENS: { name: "cacheTokens", value: cacheTokens?.toString() },
-    MEMSTEM_HISTORY: { name: "history", value: history },
-    MEMSTEM_TOP_K: { name: "topK", value: topK?.toString() },
-    MEMSTEM_MAX_PROMPT_TOKENS: { name: "maxPromptTokens", value: maxPromptTokens?.toString() },
-    MEMSTEM_BLOCK_TEMPLATE: { name: "blockTemplate", value: blockTemplate },
-    MEMSTEM_TIME_ZONE: { name: "timeZone", value: timeZone },
-    MEMSTEM_DEDUPE: { name: "dedupe", value: dedupe },
-    MEMSTEM_SCHEDULE_MS: { name: "scheduleMs", value: scheduleMs?.toString() },
-    MEMSTEM_ESCAPE: { name: "escape", value: markers === undefined ? undefined : JSON.stringify(markers) },
-    MEMSTEM_SEARCH_TIMEOUT_MS: { name: "searchTimeoutMs", value: searchTimeoutMs?.toString() },
-  } as const;
+  const source: object = isOwn(given.source) ? { kind: "none" } : (given.source ?? {});
+  const values = new Map<string, unknown>(Object.entries(given));
+  for (const [name, value] of Object.entries(source)) values.set(`source.${name}`, value);
+  const environment: Record<string, string> = {};
+  const named = new Map<string, string>();
+  for (const [option, setting] of OPTIONS) {
+    const value = values.get(option);
+    named.set(variableOf(setting), option);
+    if (value !== undefined) environment[variableOf(setting)] = String(value);
+  }
   try {
-    return readSettings(Object.fromEntries(Object.entries(options).map(([variable, { value }]) => [variable, value])));
+    return readSettings(environment);
   } catch (error) {
     if (!(error instanceof InvalidRequestError)) throw error;
-    const named: Readonly<Record<string, { readonly name: string }>> = options;
     throw new InvalidRequestError(
-      error.issues.map(({ field, message }) => ({ field: named[field]?.name ?? field, message })),
+      error.issues.map(({ field, message }) => ({ field: named.get(field) ?? field, message })),
     );
   }
 }

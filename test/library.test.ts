@@ -99,8 +99,6 @@ describe("the library", () => {
     expect(fieldOf({ dataDir, searchTimeoutMs: -1 })).toBe("searchTimeoutMs");
     expect(fieldOf({ dataDir, cacheTtlSeconds: 0 })).toBe("cacheTtlSeconds");
     expect(fieldOf({ dataDir, cacheTokens: 0.5 })).toBe("cacheTokens");
-    expect(fieldOf({ dataDir, escape: ["a"] })).toBe("escape");
-    expect(fieldOf({ dataDir, scheduleMs: 1_001 })).toBe("scheduleMs");
     expect(fieldOf({ dataDir, source: { kind: "rest", url: "not an address" } })).toBe("source.url");
     expect(fieldOf({ dataDir, source: { kind: "hosted" } as never })).toBe("source.apiKey");
     expect(fieldOf({ datadir: dataDir } as never)).toBe("datadir");

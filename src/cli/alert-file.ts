@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { readOptions } from "../service/fields/read-options.js";
 import { type AlertFile, alertFile } from "../service/usage/alert-rules.js";
-import { SETTINGS, type Settings } from "./setting-list.js";
+import { type Settings, variableOf } from "./setting-list.js";
 
 const NO_ALERTS: AlertFile = { rules: [] };
 
 /** The rules of `MEMSTEM_ALERTS`; none without one. Throws {@link InvalidRequestError}, naming what is wrong in the file. */
 export function readAlertFile({ alerts }: Pick<Settings, "alerts">): AlertFile {
   if (alerts === undefined) return NO_ALERTS;
-  const field = SETTINGS.alerts.variable;
+  const field = variableOf("alerts");
   let json: unknown;
   try {
     json = JSON.parse(readFileSync(alerts, "utf8"));

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
 import { DEFAULT_SCOPE_BOUNDS, EngineCache, type RequestId, residencyModel, type ToolMemories } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
-import { withBlockSeparators } from "../engines/adapters/block-separators.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
@@ -11,7 +10,7 @@ import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
 import { messagesUpstream } from "../engines/anthropic/messages-upstream.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { responsesUpstream } from "../engines/responses/responses-upstream.js";
-import { type After, openUpstream, type Upstream } from "../engines/upstream/upstream.js";
+import { openUpstream, type Upstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
@@ -24,7 +23,6 @@ import type { ChatEngine } from "../service/chat/chat.js";
 import { Memstem } from "../service/library/memstem.js";
 import type { Store } from "../store/api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
-import type { OpenDatabase } from "../store/database/open-database.js";
 import { namingFaults } from "../store/database/sqlite-faults.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
@@ -36,7 +34,6 @@ import { countO200k, loadO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
 import {
   composeTimeoutOf,
-  diagnosticsOf,
   engineFamilyOf,
   engineModelOf,
   identityOf,
@@ -47,6 +44,9 @@ import {
 } from "./settings.js";
 import { ThreadedPlanning } from "./threaded-planning.js";
 
+/** Milliseconds that adding or deleting memories may take: Mem0 calls a model for it, and nobody's prompt waits. */
+const WRITE_TIMEOUT_MS = 60_000;
+
 /** What the service needs of the engine inside: its tokenizer, and the size of its context. */
 type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
 
@@ -55,7 +55,7 @@ type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
  * them, where there is one. Throws `DatabaseOpenError` where the data directory cannot be used.
  */
 export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
-  return assembleOn(openDataDir(settings), settings, source, inside);
+  return assembleWithKeys(settings, source, inside).memstem;
 }
 
 /** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
@@ -80,8 +80,17 @@ export function assembleWithKeys(
   inside: Inside | null = null,
 ): AssembledService {
   const database = openDataDir(settings);
-  const opened = source === undefined ? openSourceBeside(database, settings) : source;
-  const memstem = assembleOn(database, settings, opened, inside);
+  let opened: MemorySource | null;
+  try {
+    // After the database, whose errors on their shared data directory are clearer.
+    opened = source === undefined ? openSource(settings) : source;
+  } catch (error) {
+    database.sqlite.close();
+    throw error;
+  }
+  // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
+  const usage = new ThreadedUsageLog(join(settings.dataDir, USAGE_DATABASE), usageBoundsOf(settings));
+  const memstem = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, inside);
   const storedKeys = namingFaults(new StoredApiKeys(database));
   return { memstem, source: opened, keys: withConfigured(storedKeys, settings), storedKeys };
 }
@@ -121,17 +130,6 @@ function withConfigured(stored: StoredApiKeys, { apiKey }: Settings): ApiKeys {
   return withConfiguredKey(stored, apiKey, { name, cacheSecret: stored.cacheSecretOf(name, newSecret(), Date.now()) });
 }
 
-function assembleOn(
-  database: OpenDatabase,
-  settings: Settings,
-  source: MemorySource | null = openSourceBeside(database, settings),
-  inside: Inside | null = null,
-): Memstem {
-  // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
-  const usage = new ThreadedUsageLog(join(settings.dataDir, USAGE_DATABASE), usageBoundsOf(settings));
-  return assembleWith(new JournalStore(journalIn(database)), usage, settings, source, inside);
-}
-
 function assembleWith(
   store: Store,
   usage: UsageLog,
@@ -151,7 +149,6 @@ function assembleWith(
       among: {
         appId: settings.mem0AppId ?? null,
         filters: settings.mem0Filters ?? null,
-        showExpired: settings.mem0ShowExpired === "on",
       },
       retention: settings.retention,
       engine: engineModelOf(settings),
@@ -170,15 +167,11 @@ function assembleWith(
     engineCache: cache === undefined ? undefined : new EngineCache(cache.tokens),
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
-    maxMemoryCharacters: settings.maxMemoryCharacters,
-    markers: settings.escape ?? [],
     // Version 7 (RFC 9562 §5.7) is ordered by time: rows are appended to index pages that are in the cache.
     newRequestId: () => uuidV7() as RequestId,
     now: () => Date.now(),
-    maxWorkingBytes: settings.maxWorkingMegabytes * 1024 * 1024,
+    maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
-    scheduleMs: settings.scheduleMs,
-    maxWaitingPerUser: settings.maxWaitingPerUser,
   });
 }
 
@@ -202,13 +195,16 @@ interface UpstreamInside {
   readonly contextTokens: number;
 }
 
+/** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */
+type Waits = Pick<UpstreamOptions, "after" | "idleMs">;
+
 /** The engine that chats are forwarded to: the one inside, where it was opened; null where none is configured. */
 export function openChatEngine(
   settings: Settings,
   inside: UpstreamInside | null = null,
-  after?: After,
+  waits: Waits = {},
 ): ChatEngine | null {
-  const upstream = inside?.upstream ?? openConfiguredUpstream(settings, after);
+  const upstream = inside?.upstream ?? openConfiguredUpstream(settings, waits);
   if (upstream === null) return null;
   const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
   const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
@@ -231,16 +227,15 @@ export function openChatEngine(
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     router: settings.router ?? null,
-    diagnostics: diagnosticsOf(settings),
   };
 }
 
-function openConfiguredUpstream(settings: Settings, after?: After): Upstream | null {
+function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | null {
   const { upstreamUrl: url, upstreamApi, upstreamApiKey: apiKey } = settings;
   if (url === undefined) return null;
-  const { upstreamTimeoutMs: timeoutMs, upstreamIdleMs: idleMs } = settings;
-  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, idleMs, after });
-  return anthropicUpstream(openUpstream({ url, timeoutMs, idleMs, after }), { apiKey, now: Date.now });
+  const { upstreamTimeoutMs: timeoutMs } = settings;
+  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, ...waits });
+  return anthropicUpstream(openUpstream({ url, timeoutMs, ...waits }), { apiKey, now: Date.now });
 }
 
 /** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */
@@ -249,35 +244,12 @@ export async function openEngineInside(settings: Settings): Promise<EmbeddedEngi
   return engine === "none" ? null : await openEmbeddedEngine({ modelPath: modelPath ?? "", slots, contextTokens });
 }
 
-/** The adapter of every engine; LMCache runs in vLLM and SGLang only. */
-function enginesFor({
-  engine,
-  blockSeparator,
-  router,
-  cacheMarkTtl,
-}: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+/** The adapter of every engine. */
+function enginesFor({ engine, router, cacheMarkTtl }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
   const anthropic = anthropicWith(cacheMarkTtl);
-  // Separators are LMCache's, which is not inside.
   if (engine === "embedded") return { ...ENGINES, anthropic, vllm: embedded };
-  const { vllm } = ENGINES;
   const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
-  if (blockSeparator === undefined) return { ...ENGINES, anthropic, sglang };
-  return {
-    ...ENGINES,
-    anthropic,
-    vllm: withBlockSeparators(vllm, blockSeparator),
-    sglang: withBlockSeparators(sglang, blockSeparator),
-  };
-}
-
-/** Opened after the database, whose errors on their shared data directory are clearer. */
-function openSourceBeside({ sqlite }: OpenDatabase, settings: Settings): MemorySource | null {
-  try {
-    return openSource(settings);
-  } catch (error) {
-    sqlite.close();
-    throw error;
-  }
+  return { ...ENGINES, anthropic, sglang };
 }
 
 /** The configured memory source, with its deadlines. */
@@ -286,28 +258,20 @@ function openSource(settings: Settings): MemorySource | null {
   return source && limited(source, settings);
 }
 
-function limited(source: MemorySource, { searchTimeoutMs, writeTimeoutMs }: Settings): MemorySource {
-  return withDeadline(source, { searchMs: searchTimeoutMs, writeMs: writeTimeoutMs });
+function limited(source: MemorySource, { searchTimeoutMs }: Settings): MemorySource {
+  return withDeadline(source, { searchMs: searchTimeoutMs, writeMs: WRITE_TIMEOUT_MS });
 }
 
 function openBareSource(settings: Settings): MemorySource | null {
-  const { mem0Url, mem0ApiKey } = settings;
-  const threshold = settings.mem0Threshold === undefined ? {} : { threshold: settings.mem0Threshold };
+  const { mem0Url: url, mem0ApiKey: apiKey, mem0Threshold, dataDir } = settings;
+  const threshold = mem0Threshold === undefined ? {} : { threshold: mem0Threshold };
   switch (sourceOf(settings)) {
     case "embedded":
-      return openEmbeddedMem0({ dataDir: settings.dataDir, ...threshold });
+      return openEmbeddedMem0({ dataDir, ...threshold });
     case "hosted":
-      return openHostedMem0({
-        apiKey: mem0ApiKey ?? "",
-        ...(mem0Url === undefined ? {} : { url: mem0Url }),
-        ...threshold,
-      });
+      return openHostedMem0({ apiKey: apiKey ?? "", ...(url === undefined ? {} : { url }), ...threshold });
     case "rest":
-      return openRestMem0({
-        url: mem0Url ?? "",
-        ...(mem0ApiKey === undefined ? {} : { apiKey: mem0ApiKey }),
-        ...threshold,
-      });
+      return openRestMem0({ url: url ?? "", ...(apiKey === undefined ? {} : { apiKey }), ...threshold });
     case "none":
       return null;
   }

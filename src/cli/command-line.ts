@@ -73,7 +73,7 @@ function commandLine(call: Invocation): Command {
       call.print(`memstem ${VERSION} listens on ${service.address}`);
       const install = leftOutSource(settings);
       if (install !== null) call.print(`It searches no memories of its own: for the embedded Mem0, ${install}`);
-      await untilStopped(call, service);
+      await serveUntilStopped(call, service);
     });
 
   program
@@ -167,7 +167,7 @@ function commandLine(call: Invocation): Command {
     .description("load a LoCoMo conversation into Mem0 and count the tokens to prefill for its questions")
     .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memstem)")
     .option("--conversation <id>", "which of its conversations (default: the first)")
-    .option("--k <number>", "memories per question", wholeNumber, 20)
+    .option("--k <number>", "memories per question", wholeNumber(1, 1_000), 20)
     .option("--limit <number>", "only the first n questions", positive)
     .option("--open", "then show the dashboard in the browser, until Ctrl-C: its try-it view takes your own memories")
     .action(async (options: DemoOptions) => {
@@ -179,7 +179,7 @@ function commandLine(call: Invocation): Command {
     .command("replay")
     .description("drive the composer over a recorded trace and cost its prompts on a simulated prefix cache")
     .requiredOption("--trace <file>", "a recorded trace: memories, questions, and what a search returned for each")
-    .option("--k <number>", "memories per question", wholeNumber, 20)
+    .option("--k <number>", "memories per question", wholeNumber(1, 1_000), 20)
     .addOption(
       new Option(
         "--policy <name>",
@@ -267,7 +267,7 @@ function commandLine(call: Invocation): Command {
 }
 
 /** Stops a service at the first signal. A second one ends the process at once: answered requests are stored, unanswered ones are lost. */
-async function untilStopped({ signals, exit }: Invocation, service: RunningService): Promise<void> {
+async function serveUntilStopped({ signals, exit }: Invocation, service: RunningService): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     let isStopping = false;
     onStop(signals, () => {

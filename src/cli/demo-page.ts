@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { type Environment, type Invocation, onStop } from "./invocation.js";
+import { type Environment, type Invocation, untilStopped } from "./invocation.js";
 import { readSettings } from "./settings.js";
 
 /** What opens an address in the user's browser, by system. */
@@ -14,20 +14,14 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...str
  * process was told to end and the service has stopped.
  */
 export async function showDemoPage(dataDir: string, { env, print, signals, stderr }: Invocation): Promise<void> {
-  const told = new Promise<void>((resolve) => {
-    const ignore = onStop(signals, () => {
-      // The next one is the process's own to take.
-      ignore();
-      resolve();
-    });
-  });
+  const stopped = untilStopped(signals);
   const { startService } = await import("./serve.js");
   const settings = { MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "warn" };
   const service = await startService(readSettings(settings), stderr);
   const address = `${service.address}/dashboard#/try`;
   print(`\nThe dashboard is at ${address}\nCtrl-C ends it, and deletes the demo's data.`);
   openInBrowser(address, env);
-  await told;
+  await stopped;
   await service.stop();
 }
 

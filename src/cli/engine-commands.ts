@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
 import { MODEL_SIZES } from "../engines/random-model/random-model.js";
 import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
-import { type Invocation, onStop } from "./invocation.js";
-import { port, positive, wholeNumber } from "./option-values.js";
+import { type Invocation, untilStopped } from "./invocation.js";
+import { positive, wholeNumber } from "./option-values.js";
 import { VERSION } from "./version.js";
 
 /** Adds `memstem engine` and its subcommands. */
@@ -18,7 +18,7 @@ export function addEngineCommands(program: Command, call: Invocation): void {
         .default("23m"),
     )
     .requiredOption("--out <file>", "the GGUF file to write; must not exist")
-    .option("--seed <number>", "which random weights", wholeNumber, 1)
+    .option("--seed <number>", "which random weights", wholeNumber(1, 1_000), 1)
     .action(async (options: RandomModelOptions) => {
       const { runRandomModel } = await import("./engine.js");
       await runRandomModel(options, call.print);
@@ -29,23 +29,17 @@ export function addEngineCommands(program: Command, call: Invocation): void {
     .description("serve the engine by itself, as an OpenAI-compatible server; it has no keys, so keep it on loopback")
     .requiredOption("--model <file>", "a GGUF file")
     .option("--host <address>", "address to listen on", "127.0.0.1")
-    .option("--port <number>", "port to listen on; 0 takes a free one", port, 4601)
-    .option("--slots <number>", "concurrent requests, and prompts kept in the cache", wholeNumber, 4)
+    .option("--port <number>", "port to listen on; 0 takes a free one", wholeNumber(0, 65_535), 4601)
+    .option("--slots <number>", "concurrent requests, and prompts kept in the cache", wholeNumber(1, 1_000), 4)
     .option("--context <tokens>", "context: prompt and answer (default: the model's, at most 8192)", positive)
-    .option("--threads <number>", "threads that compute (default: the machine's cores)", wholeNumber)
+    .option("--threads <number>", "threads that compute (default: the machine's cores)", wholeNumber(1, 1_000))
     .action(async (options: ServeEngineOptions) => {
       const { serveEngine } = await import("./engine.js");
       // The error's name only: its message may quote a prompt.
       const onFault = (error: unknown) => call.note(error instanceof Error ? error.name : "fault");
       const running = await serveEngine(options, onFault);
       call.print(`memstem ${VERSION} engine listens on ${running.address}`);
-      await new Promise<void>((resolve) => {
-        const ignore = onStop(call.signals, () => {
-          // The next one is the process's own to take.
-          ignore();
-          resolve();
-        });
-      });
+      await untilStopped(call.signals);
       await running.stop();
       call.exit(0);
     });

@@ -3,9 +3,9 @@ import { Hono } from "hono";
 import { openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
-import { type BodyRate, receiveBody, refuseUnsafeBody } from "../http/guards/body.js";
+import { BODY_RATE, receiveBody, refuseUnsafeBody } from "../http/guards/body.js";
 import { answerProblem } from "../http/problems/openai-problem.js";
-import { isFault, problem, problemOf, SlowBodyError } from "../http/problems/problem.js";
+import { isFault, problemOf, SlowBodyError } from "../http/problems/problem.js";
 import type { HttpEnvironment } from "../http/requests/request.js";
 
 /** Options of `memstem engine random-model`. */
@@ -41,8 +41,6 @@ export interface RunningEngine {
 }
 
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
-/** As the service's is by default. */
-const BODY_RATE: BodyRate = { idleMs: 15_000, bytesPerSecond: 4_096 };
 
 /**
  * Serves the engine inside by itself, as an OpenAI-compatible server. Bodies keep to the service's limits. Rejects where it cannot be
@@ -51,7 +49,7 @@ const BODY_RATE: BodyRate = { idleMs: 15_000, bytesPerSecond: 4_096 };
 export async function serveEngine(
   options: ServeEngineOptions,
   onFault: (error: unknown) => void,
-  rate: BodyRate = BODY_RATE,
+  rate = BODY_RATE,
 ): Promise<RunningEngine> {
   const { model: modelPath, host, port, slots, context: contextTokens, threads } = options;
   const engine = await openEmbeddedEngine({ modelPath, slots, contextTokens, threads });
@@ -60,11 +58,9 @@ export async function serveEngine(
   app.use(receiveBody({ maxBytes: MAX_BODY_BYTES, rate, clock: () => performance.now(), onTooLarge: () => {} }));
   app.use(refuseUnsafeBody);
   app.onError((error, c) => {
-    // The service's own problem names its settings, which this one does not have.
-    const isSlow = error instanceof SlowBodyError;
-    const value = isSlow ? problem(408, error.message) : problemOf(error);
+    const value = problemOf(error);
     if (isFault(error, value) && !c.req.raw.signal.aborted) onFault(error);
-    return answerProblem(c, value, { error, headers: isSlow ? { connection: "close" } : {} });
+    return answerProblem(c, value, { error, headers: error instanceof SlowBodyError ? { connection: "close" } : {} });
   });
   app.all("*", ({ req }) => answer(req.raw));
   try {

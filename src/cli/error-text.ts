@@ -5,19 +5,18 @@ import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../se
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { BackupError } from "./backup-error.js";
 
+/** Errors that a command's caller can put right. */
+const SAYABLE = [EvaluationError, BackupError, DatabaseOpenError, StoreUnavailableError, LocomoDataError, TraceError];
+
 /** What a command prints of an error: a line or two for what its caller can put right, the stack for anything else. */
 export function errorText(error: unknown): string {
-  if (error instanceof InvalidRequestError) {
+  if (error instanceof InvalidRequestError)
     return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
-  }
   if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
-  if (error instanceof EvaluationError) return `memstem: ${error.message}\n`;
-  if (error instanceof BackupError) return `memstem: ${error.message}\n`;
-  if (error instanceof DatabaseOpenError || error instanceof StoreUnavailableError)
-    return `memstem: ${error.message}\n`;
-  if (error instanceof LocomoDataError || error instanceof TraceError) return `memstem: ${error.message}\n`;
-  if (error instanceof Error && "code" in error && typeof error.code === "string") return `memstem: ${error.message}\n`;
-  return `memstem: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
+  if (!(error instanceof Error)) return `memstem: ${String(error)}\n`;
+  const isSystems = "code" in error && typeof error.code === "string";
+  const isSayable = isSystems || SAYABLE.some((kind) => error instanceof kind);
+  return `memstem: ${isSayable ? error.message : (error.stack ?? error.message)}\n`;
 }
 
 /** Where the database has no native build, that is what is wrong, whatever failed first. Null where it has one, or the error is another. */

@@ -1,93 +1,255 @@
-import type { HistoryName } from "../core/conversation/epoch.js";
-import type { RetentionName } from "../core/conversation/retention.js";
-import type { EngineName } from "../engines/adapters/engine-adapter.js";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { POLICY_NAMES } from "../core/compose/policies.js";
+import { HISTORY_NAMES } from "../core/conversation/epoch.js";
+import { RETENTION_NAMES } from "../core/conversation/retention.js";
+import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { type Dataset, LONGMEMEVAL_TYPES, type LongMemEvalType, typeNumber } from "../eval/base/question-types.js";
+import { type Dataset, LONGMEMEVAL_TYPES, typeNumber } from "../eval/base/question-types.js";
+import { ANNOTATION_KINDS, ANNOTATION_WORDINGS } from "../eval/base/run-record.js";
 import type { Ingest } from "../eval/locomo/conversation-memories.js";
-import type { AnnotationKind, AnnotationWordingName } from "../eval/run/arm-annotations.js";
-import type { ArmLayout, ArmPlace, ArmPolicy } from "../eval/run/arms.js";
+import { ARM_PLACES } from "../eval/run/arms.js";
+import { list, oneOf, positiveNumber, ratio, wholeNumber } from "./option-values.js";
+import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
+
+/** An option as commander has it. `T`: what a run gets of it. */
+interface OptionRow<T> {
+  /** As it follows the name: `<numbers>`; `[address]` may be left out; none for a switch. */
+  readonly argument: string;
+  readonly help: string;
+  readonly read?: (text: string) => unknown;
+  readonly choices?: readonly string[];
+  readonly standard?: T;
+  readonly isNeeded?: true;
+  readonly conflicts?: string;
+}
+
+/** An option that may be left out. */
+function optional<T>(argument: string, help: string, read: (text: string) => T): OptionRow<T | undefined> {
+  return { argument, help, read };
+}
+
+/** One with a default. */
+function standard<T>(argument: string, help: string, read: (text: string) => T, value: NoInfer<T>): OptionRow<T> {
+  return { argument, help, read, standard: value };
+}
+
+/** One that has to be given. */
+function needed(argument: string, help: string): OptionRow<string> {
+  return { argument, help, isNeeded: true };
+}
+
+function oneChoice<const T extends string>(argument: string, help: string, choices: readonly T[]) {
+  return { argument, help, choices } as OptionRow<T | undefined>;
+}
+
+const text = (given: string) => given;
+const LAYOUTS = ["single", "conversation"] as const;
+const POLICIES = ["readme", "last-message", ...POLICY_NAMES] as const;
+type Policies = (typeof POLICIES)[number][];
+const INGESTS = ["observations", "turns", "extract"] as const;
+const EVERY_QUESTION = "one arm for each";
+
+/**
+ * The options of a run, one row each: its data, what is compared, the engine and the scores. The flag is the name: `--budget-ratio` is
+ * `budgetRatio`; what is true by default is turned off, as by `--no-scores`.
+ */
+const RUN_OPTIONS = {
+  data: needed("<file>", "a file in the data set's format"),
+  out: needed("<directory>", "for report.html, report.md, results.jsonl, run.json; must be empty"),
+  conversations: optional("<ids>", "which, separated by commas (default: all)", list(identifier)),
+  k: standard("<numbers>", `memories per question; ${EVERY_QUESTION}`, list(wholeNumber(1, 1_000)), [20, 100]),
+  layout: standard("<names>", `how questions are asked: ${LAYOUTS.join(", ")}`, list(oneOf(LAYOUTS)), ["single"]),
+  policies: standard("<names>", `how prompts are built: ${POLICIES.join(", ")}`, list(oneOf(POLICIES)), [
+    ...(["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"] satisfies Policies),
+  ]),
+  place: standard(
+    "<names>",
+    `where memstem's memories stand: ${ARM_PLACES.join(", ")} (docs/evaluation.md)`,
+    list(oneOf(ARM_PLACES)),
+    ["turn"],
+  ),
+  annotations: optional(
+    "<names>",
+    `what is said of memories: ${ANNOTATION_KINDS.join(", ")}; ${EVERY_QUESTION} (default: memstem's)`,
+    list(oneOf(ANNOTATION_KINDS)),
+  ),
+  annotationTop: optional(
+    "<numbers>",
+    "most labels of an annotation: numbers, all, auto (default: auto)",
+    list((given): number | "all" | "auto" =>
+      given === "all" || given === "auto" ? given : wholeNumber(1, 100)(given),
+    ),
+  ),
+  annotationWording: optional(
+    "<names>",
+    `whose sentences: ${ANNOTATION_WORDINGS.join(", ")} (default: memstem)`,
+    list(oneOf(ANNOTATION_WORDINGS)),
+  ),
+  budgetRatio: standard(
+    "<numbers>",
+    `most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved; ${EVERY_QUESTION}`,
+    list(ratio),
+    [1.5],
+  ),
+  budgetEach: {
+    ...optional("<numbers>", "the same bound for every single prompt instead", list(ratio)),
+    conflicts: "budgetRatio",
+  },
+  retention: standard(
+    "<names>",
+    `what later prompts of a conversation keep: ${RETENTION_NAMES.join(", ")}`,
+    list(oneOf(RETENTION_NAMES)),
+    ["keep"],
+  ),
+  window: optional(
+    "<numbers>",
+    `last messages of a conversation that are sent, the question among them; ${EVERY_QUESTION} (default: all)`,
+    list(wholeNumber(1, 10_000)),
+  ),
+  history: optional(
+    "<names>",
+    `what memstem makes of a window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
+    list(oneOf(HISTORY_NAMES)),
+  ),
+  historyRatio: optional("<number>", HISTORY_RATIO, ratio),
+  engine: standard(
+    "<name>",
+    "simulated, embedded, or the address of an OpenAI-compatible API as http://127.0.0.1:8000/v1",
+    text,
+    "simulated",
+  ),
+  model: optional("<name>", "the API's model name; for embedded a GGUF file, random-23m or random-135m", text),
+  engineFamily: {
+    ...standard("<name>", "engine family: the form of prompts and usage", oneOf(ENGINE_NAMES), "generic"),
+    choices: ENGINE_NAMES,
+  },
+  engineSlots: standard(
+    "<number>",
+    "slots of an embedded engine, for each arm of single prompts",
+    wholeNumber(1, 256),
+    4,
+  ),
+  context: optional("<tokens>", "context of an embedded engine: prompt and answer", wholeNumber(16, 16_777_216)),
+  threads: optional("<number>", "threads of an embedded engine", wholeNumber(1, 1_024)),
+  cost: optional(
+    "<model>",
+    "cost model for --retention auto, as MEMSTEM_COST (default: cpu for embedded, else gpu)",
+    text,
+  ),
+  maxTokens: standard("<number>", "most tokens of an answer", wholeNumber(1, 100_000), 64),
+  timeoutMs: standard(
+    "<number>",
+    "time-out for the first byte of engine, judge and extraction",
+    wholeNumber(1, 3_600_000),
+    600_000,
+  ),
+  warmUp: optional(
+    "<number>",
+    "first questions of every arm, left out of all figures (default: 1; 0 for simulated)",
+    wholeNumber(0, 1_000),
+  ),
+  scores: { argument: "", help: "do not score answers: for an engine with random weights", standard: true },
+  judge: optional(
+    "<addresses>",
+    "OpenAI-compatible APIs that judge answers: one for all models, or one for each (default: none)",
+    listWithRepeats,
+  ),
+  judgeModel: optional("<names>", "their models; the first one's verdicts are the report's", listWithRepeats),
+  exclude: optional("<file>", "leave out the questions that a file lists, as those whose labels are wrong", text),
+  ingest: oneChoice(
+    "<what>",
+    "what Mem0 ingests: LoCoMo's extracted facts, every turn, or turns for its language model to extract from (default: observations; turns for LongMemEval)",
+    INGESTS,
+  ),
+  times: {
+    argument: "",
+    help: "leave out the session's time, which each memory is given as in Mem0's own evaluation",
+    standard: true,
+  },
+  extractUrl: optional("<address>", "the OpenAI-compatible API that Mem0 extracts with", text),
+  extractModel: optional("<name>", "that API's model name", text),
+  categories: optional(
+    "<numbers>",
+    "LoCoMo's categories; 5 is adversarial and not scored (default: 1,2,3,4)",
+    list(wholeNumber(1, 5)),
+  ),
+  types: optional(
+    "<names>",
+    `LongMemEval's question types: ${LONGMEMEVAL_TYPES.join(", ")} (default: all)`,
+    list(oneOf(LONGMEMEVAL_TYPES)),
+  ),
+  limit: optional("<number>", "only the first n questions, of each conversation of LoCoMo", wholeNumber(1, 100_000)),
+  seed: standard(
+    "<number>",
+    "seed of the bootstrap intervals; questions keep the file's order",
+    wholeNumber(0, 4_294_967_295),
+    1,
+  ),
+  prices: optional("<file>", "list prices for the report (default: built in)", text),
+  resume: { argument: "", help: "resume the run in --out" } as OptionRow<true | undefined>,
+  download: {
+    argument: "[address]",
+    help: "first fetch the public file into --data, if it is missing",
+  } as OptionRow<string | true | undefined>,
+} satisfies Readonly<Record<string, OptionRow<unknown>>>;
+
+/** What a planned run's time is taken from. */
+const RATE_OPTIONS = {
+  prefillRate: optional("<number>", "prompt tokens a second that the engine prefills", positiveNumber),
+  answerRate: optional("<number>", "answer tokens a second that the engine generates", positiveNumber),
+  ratesFrom: optional(
+    "<directory>",
+    "take both rates of a run that was measured, such as one of a few questions",
+    text,
+  ),
+};
+
+type Given<Rows> = { readonly [K in keyof Rows]: Rows[K] extends OptionRow<infer T> ? T : never };
+
+/** Options of a run as the command line gives them. */
+export type GivenRunOptions = Given<typeof RUN_OPTIONS>;
+
+/** What the time of a planned run is taken from: tokens a second, or the directory of a run. */
+export type PlanRates = Given<typeof RATE_OPTIONS>;
 
 /** Options of `memstem eval locomo` and `memstem eval longmemeval`, with what the data set makes of what is not given. */
-export interface EvalLocomoOptions {
+export type EvalLocomoOptions = Omit<GivenRunOptions, "ingest" | "categories" | "types"> & {
   readonly dataset: Dataset;
-  readonly data: string;
-  readonly out: string;
-  /** Absent: all. */
-  readonly conversations?: readonly string[];
-  readonly k: readonly number[];
-  readonly layout: readonly ArmLayout[];
-  readonly policies: readonly ArmPolicy[];
-  readonly place: readonly ArmPlace[];
-  /** Absent: memstem's default. */
-  readonly annotations?: readonly AnnotationKind[];
-  readonly annotationTop?: readonly (number | "all" | "auto")[];
-  readonly annotationWording?: readonly AnnotationWordingName[];
-  readonly budgetRatio: readonly number[];
-  /** Given: instead of the other. */
-  readonly budgetEach?: readonly number[];
-  readonly retention: readonly RetentionName[];
-  /** Absent: conversations are sent whole. */
-  readonly window?: readonly number[];
-  /** Absent: all that go with windows. */
-  readonly history?: readonly HistoryName[];
-  readonly historyRatio?: number;
-  /** `simulated`, `embedded`, or an address. */
-  readonly engine: string;
-  readonly model?: string;
-  readonly engineFamily: EngineName;
-  readonly engineSlots: number;
-  readonly context?: number;
-  readonly threads?: number;
-  readonly cost?: string;
-  readonly maxTokens: number;
-  readonly timeoutMs: number;
-  readonly warmUp?: number;
-  /** Whether what the engine says counts as an answer. */
-  readonly scores: boolean;
-  readonly prices?: string;
-  /** One for all models, or one for each. */
-  readonly judge?: readonly string[];
-  readonly judgeModel?: readonly string[];
-  /** A file of questions to leave out. */
-  readonly exclude?: string;
   readonly ingest: Ingest;
-  /** Whether memories are given their sessions' times. */
-  readonly times: boolean;
-  readonly extractUrl?: string;
-  readonly extractModel?: string;
   readonly categories: readonly number[];
-  readonly limit?: number;
-  readonly seed: number;
-  readonly resume?: boolean;
-  readonly download?: string | true;
-}
-
-/** The same as the command line gives them. */
-export interface GivenRunOptions extends Omit<EvalLocomoOptions, "dataset" | "ingest" | "categories"> {
-  readonly ingest?: Ingest;
-  /** LoCoMo's. */
-  readonly categories?: readonly number[];
-  /** LongMemEval's. */
-  readonly types?: readonly LongMemEvalType[];
-}
-
-/** What the time of a planned run is taken from. */
-export interface PlanRates {
-  /** Tokens a second. */
-  readonly prefillRate?: number;
-  readonly answerRate?: number;
-  /** The directory of a run. */
-  readonly ratesFrom?: string;
-}
+};
 
 /** Options of `memstem eval plan`. */
 export type EvalPlanOptions = EvalLocomoOptions & PlanRates;
+
+/** Adds the options of a run. */
+export const withRunOptions = (command: Command) => withOptions(command, RUN_OPTIONS);
+
+/** Adds the rates that a run's time is planned with. */
+export const withRateOptions = (command: Command) => withOptions(command, RATE_OPTIONS);
+
+function withOptions(command: Command, rows: Readonly<Record<string, OptionRow<unknown>>>): Command {
+  for (const [name, row] of Object.entries(rows)) {
+    const flag = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    const isOff = row.standard === true;
+    const option = new Option(`--${isOff ? "no-" : ""}${flag} ${row.argument}`.trimEnd(), row.help);
+    if (row.read !== undefined) option.argParser(row.read);
+    if (row.choices !== undefined) option.choices(row.choices);
+    if (row.standard !== undefined && !isOff) option.default(row.standard);
+    if (row.conflicts !== undefined) option.conflicts(row.conflicts);
+    command.addOption(option.makeOptionMandatory(row.isNeeded === true));
+  }
+  return command;
+}
 
 /** LoCoMo's categories but the adversarial one. */
 const CATEGORIES = [1, 2, 3, 4];
 
 /** Options of a run on a data set. Throws {@link EvaluationError} for those that are the other data set's. */
-export function runOptions<G extends GivenRunOptions>(dataset: Dataset, given: G): G & EvalLocomoOptions {
+export function runOptions<G extends GivenRunOptions>(
+  dataset: Dataset,
+  given: G,
+): Omit<G, "ingest" | "categories"> & EvalLocomoOptions {
   const { ingest, categories, types } = given;
   if (dataset === "locomo") {
     if (types !== undefined) throw new EvaluationError("--types: are LongMemEval's; LoCoMo has --categories");
@@ -104,4 +266,13 @@ export function runOptions<G extends GivenRunOptions>(dataset: Dataset, given: G
   }
   const wanted = (types ?? LONGMEMEVAL_TYPES).map(typeNumber);
   return { ...given, dataset, ingest: ingest ?? "turns", categories: wanted };
+}
+
+function listWithRepeats(value: string): string[] {
+  return value.split(",").map((part) => identifier(part.trim()));
+}
+
+function identifier(given: string): string {
+  if (given === "") throw new InvalidArgumentError("must be ids separated by commas");
+  return given;
 }

@@ -1,12 +1,16 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { DATASETS, type Dataset } from "../eval/base/question-types.js";
-import { type GivenRunOptions, type PlanRates, runOptions } from "./eval-options.js";
-import { withRunOptions } from "./eval-run-options.js";
+import { type GivenRunOptions, type PlanRates, runOptions, withRateOptions, withRunOptions } from "./eval-options.js";
 import type { Invocation } from "./invocation.js";
 
 const KEYS = `
 Keys come from the environment: MEMSTEM_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge and for extraction.
 Exit codes: 0 done, failed questions being counted in the report; 3 every question failed; 130 stopped.`;
+
+const DESCRIPTIONS: Readonly<Record<Dataset, string>> = {
+  locomo: "LoCoMo: load it into Mem0, search, compose, ask an engine, score, report",
+  longmemeval: "LongMemEval: the same, each question with a history of its own",
+};
 
 /** Adds `memstem eval` and its subcommands. */
 export function addEvalCommands(program: Command, call: Invocation): void {
@@ -14,40 +18,28 @@ export function addEvalCommands(program: Command, call: Invocation): void {
     .command("eval")
     .description("measure prompts on a data set, from memory search to the report");
 
-  withRunOptions(
-    evaluate.command("locomo").description("LoCoMo: load it into Mem0, search, compose, ask an engine, score, report"),
-  )
-    .addHelpText("after", KEYS)
-    .action(async (given: GivenRunOptions) => {
-      const options = runOptions("locomo", given);
-      const { runEvalLocomo } = await import("./eval-locomo.js");
-      call.exitCode = await runEvalLocomo(options, call);
-    });
+  for (const [dataset, description] of Object.entries(DESCRIPTIONS) as [Dataset, string][]) {
+    withRunOptions(evaluate.command(dataset).description(description))
+      .addHelpText("after", KEYS)
+      .action(async (given: GivenRunOptions) => {
+        const options = runOptions(dataset, given);
+        const { runEvalLocomo } = await import("./eval-locomo.js");
+        call.exitCode = await runEvalLocomo(options, call);
+      });
+  }
 
-  withRunOptions(
-    evaluate.command("longmemeval").description("LongMemEval: the same, each question with a history of its own"),
-  )
-    .addHelpText("after", KEYS)
-    .action(async (given: GivenRunOptions) => {
-      const options = runOptions("longmemeval", given);
-      const { runEvalLocomo } = await import("./eval-locomo.js");
-      call.exitCode = await runEvalLocomo(options, call);
-    });
-
-  withRunOptions(
-    evaluate
-      .command("plan")
-      .description("what such a run will cost in tokens, time and money, before an engine or a judge is asked"),
-  )
-    .addOption(new Option("--dataset <name>", "whose data it is").choices(DATASETS).default("locomo"))
-    .option("--prefill-rate <number>", "prompt tokens a second that the engine prefills", rate)
-    .option("--answer-rate <number>", "answer tokens a second that the engine generates", rate)
-    .option("--rates-from <directory>", "take both rates of a run that was measured, such as one of a few questions")
-    .action(async ({ dataset, ...given }: GivenRunOptions & PlanRates & { readonly dataset: Dataset }) => {
-      const options = runOptions(dataset, given);
-      const { runEvalPlan } = await import("./eval-plan.js");
-      await runEvalPlan(options, call);
-    });
+  const plan = evaluate
+    .command("plan")
+    .description("what such a run will cost in tokens, time and money, before an engine or a judge is asked");
+  withRateOptions(
+    withRunOptions(plan).addOption(
+      new Option("--dataset <name>", "whose data it is").choices(DATASETS).default("locomo"),
+    ),
+  ).action(async ({ dataset, ...given }: GivenRunOptions & PlanRates & { readonly dataset: Dataset }) => {
+    const options = runOptions(dataset, given);
+    const { runEvalPlan } = await import("./eval-plan.js");
+    await runEvalPlan(options, call);
+  });
 
   evaluate
     .command("compare")
@@ -58,10 +50,4 @@ export function addEvalCommands(program: Command, call: Invocation): void {
       const { runEvalCompare } = await import("./eval-compare.js");
       runEvalCompare(a, b, call.print);
     });
-}
-
-function rate(text: string): number {
-  const number = Number(text);
-  if (text.trim() === "" || !(number > 0)) throw new InvalidArgumentError("must be above 0");
-  return number;
 }

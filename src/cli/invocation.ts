@@ -47,6 +47,16 @@ export function invocation(env: Environment, io: CommandIo): Invocation {
   };
 }
 
+/** Resolves at the first SIGINT or SIGTERM; the next one is the process's own to take. */
+export function untilStopped(signals: StopSignals): Promise<void> {
+  return new Promise((resolve) => {
+    const ignore = onStop(signals, () => {
+      ignore();
+      resolve();
+    });
+  });
+}
+
 /** Calls back at each SIGINT and SIGTERM until the function that it returns is called. */
 export function onStop(signals: StopSignals, listener: () => void): () => void {
   const names = ["SIGINT", "SIGTERM"] as const;

@@ -7,12 +7,8 @@ import { JournalStore } from "../store/journal/journal-store.js";
 import { journalIn } from "../store/sqlite/open-journal.js";
 import { countO200k } from "./o200k.js";
 
-/**
- * A service that knows nobody, on a database in memory, without a memory source.
- *
- * @param scheduleMs longest wait of a prompt to be ordered with others
- */
-export function openMeasuredMemstem(cost: EngineModel, now: () => number, scheduleMs = 0): Memstem {
+/** A service that knows nobody, on a database in memory, without a memory source. */
+export function openMeasuredMemstem(cost: EngineModel, now: () => number): Memstem {
   return new Memstem({
     store: new JournalStore(journalIn(openDatabase(":memory:"))),
     source: null,
@@ -21,6 +17,5 @@ export function openMeasuredMemstem(cost: EngineModel, now: () => number, schedu
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
     now,
-    scheduleMs,
   });
 }

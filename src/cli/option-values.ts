@@ -16,17 +16,19 @@ export function positive(value: string): number {
   return number;
 }
 
-export function port(value: string): number {
+export function positiveNumber(value: string): number {
   const number = Number(value);
-  if (value.trim() === "" || !Number.isInteger(number) || number < 0 || number > 65_535)
-    throw new InvalidArgumentError("must be 0 to 65535");
+  if (value.trim() === "" || !(number > 0)) throw new InvalidArgumentError("must be above 0");
   return number;
 }
 
-export function wholeNumber(value: string): number {
-  const number = Number(value);
-  if (!Number.isInteger(number) || number < 1 || number > 1_000) throw new InvalidArgumentError("must be 1 to 1000");
-  return number;
+export function wholeNumber(least: number, most: number): (value: string) => number {
+  return (value) => {
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || number < least || number > most)
+      throw new InvalidArgumentError(`must be ${least} to ${most}`);
+    return number;
+  };
 }
 
 /** Reads a list separated by commas, without duplicates. */

@@ -25,7 +25,7 @@ import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } fro
 import type { Output } from "./invocation.js";
 import { loadO200k } from "./o200k.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
-import { bodyPaceOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
+import { keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
 
 const NEEDS_A_KEY =
@@ -111,13 +111,10 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     chat,
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
-    bodyRate: bodyPaceOf(settings),
-    answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
     usage: keepsUsage(settings)
       ? { hasText: settings.dashboardText === "on", rules: alerts.rules, onAlert: announced }
       : null,
-    maxBatchBytes: settings.maxBatchBytes,
     // Writing it takes as long as much of a compose: behind the answer's first bytes.
     onRequest: (entry) => setImmediate(() => log.info(entry, "request")),
     onFault,

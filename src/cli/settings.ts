@@ -1,23 +1,12 @@
-import {
-  type DiagnosingProvider,
-  ENGINE_MODELS,
-  type EngineModel,
-  type EngineModelName,
-  type ResidencyConfig,
-} from "../core/index.js";
+import { ENGINE_MODELS, type EngineModel, type EngineModelName, type ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
-import type { BodyRate } from "../http/guards/body.js";
 import type { KeyLimits } from "../http/guards/limits.js";
 import { InvalidRequestError } from "../service/base/errors.js";
-import {
-  DEFAULT_IDENTITY_SOURCES,
-  type IdentitySource,
-  type IdentitySources,
-} from "../service/chat/identity-sources.js";
+import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/identity-sources.js";
 import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./optional-packages.js";
 import { NOTHING_LISTED } from "./session-settings.js";
-import { SETTINGS, type Settings } from "./setting-list.js";
+import { defaultOf, SETTING_NAMES, SETTINGS, type Settings, variableOf } from "./setting-list.js";
 
 export type { Settings } from "./setting-list.js";
 
@@ -27,75 +16,59 @@ export type { Settings } from "./setting-list.js";
  */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const issues: { field: string; message: string }[] = [];
-  const known = new Set<string>(Object.values(SETTINGS).map(({ variable }) => variable));
+  const known = new Set(SETTING_NAMES.map(variableOf));
   for (const variable of Object.keys(environment)) {
     if (variable.startsWith("MEMSTEM_") && !known.has(variable))
       issues.push({ field: variable, message: "is not a known setting" });
   }
-  const values = Object.entries(SETTINGS).map(([name, { variable, schema }]) => {
-    const given = environment[variable];
-    const parsed = schema.safeParse(given === "" ? undefined : given);
-    if (!parsed.success) for (const { message } of parsed.error.issues) issues.push({ field: variable, message });
+  const values = SETTING_NAMES.map((name) => {
+    const given = environment[variableOf(name)];
+    const parsed = SETTINGS[name].safeParse(given === "" ? undefined : given);
+    for (const { message } of parsed.error?.issues ?? []) issues.push({ field: variableOf(name), message });
     return [name, parsed.data] as const;
   });
   const settings = Object.fromEntries(values) as Settings;
-  const needs = { hosted: "mem0ApiKey", rest: "mem0Url" } as const;
+  for (const [name, message] of conflictsIn(settings)) issues.push({ field: variableOf(name), message });
+  if (issues.length > 0) throw new InvalidRequestError(issues);
+  return settings;
+}
+
+/** What one setting rules out of another. A setting that could not be read is undefined. */
+function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Settings, message: string]> {
+  const { upstreamApi, upstreamUrl, engine, cacheSlots, cacheTtlSeconds, cacheTokens } = settings;
   const source = sourceOf(settings);
   const unusable = unusableSource(settings);
-  if (unusable !== null) issues.push({ field: SETTINGS.source.variable, message: unusable });
+  if (unusable !== null) yield ["source", unusable];
   if (source === "embedded" && settings.databaseUrl !== undefined) {
-    const message =
-      "must be rest, hosted or none with MEMSTEM_DATABASE_URL: the embedded Mem0 keeps its memories in one instance's directory";
-    issues.push({ field: SETTINGS.source.variable, message });
+    const reason = "the embedded Mem0 keeps its memories in one instance's directory";
+    yield ["source", `must be rest, hosted or none with MEMSTEM_DATABASE_URL: ${reason}`];
   }
-  if ((source === "hosted" || source === "rest") && settings[needs[source]] === undefined) {
-    issues.push({ field: SETTINGS[needs[source]].variable, message: `is needed for MEMSTEM_SOURCE=${source}` });
+  const needed = source === "hosted" ? "mem0ApiKey" : source === "rest" ? "mem0Url" : null;
+  if (needed !== null && settings[needed] === undefined) yield [needed, `is needed for MEMSTEM_SOURCE=${source}`];
+  if (engine === "embedded") {
+    if (settings.model === undefined) yield ["model", "is needed for MEMSTEM_ENGINE=embedded"];
+    if (upstreamUrl !== undefined) yield ["upstreamUrl", "conflicts with MEMSTEM_ENGINE=embedded"];
   }
-  if (settings.engine === "embedded") {
-    if (settings.model === undefined)
-      issues.push({ field: SETTINGS.model.variable, message: "is needed for MEMSTEM_ENGINE=embedded" });
-    if (settings.upstreamUrl !== undefined)
-      issues.push({ field: SETTINGS.upstreamUrl.variable, message: "conflicts with MEMSTEM_ENGINE=embedded" });
-  }
-  if (settings.upstreamApi === "anthropic") {
-    const { upstreamApi, upstreamUrl, engineFamily } = SETTINGS;
-    if (settings.upstreamUrl === undefined)
-      issues.push({ field: upstreamApi.variable, message: `needs ${upstreamUrl.variable}` });
+  if (upstreamApi === "anthropic") {
+    if (upstreamUrl === undefined) yield ["upstreamApi", "needs MEMSTEM_UPSTREAM_URL"];
     if (engineFamilyOf(settings) !== "anthropic")
-      issues.push({ field: engineFamily.variable, message: `is anthropic with ${upstreamApi.variable}=anthropic` });
-  }
-  if (settings.cacheDiagnostics === "on" && diagnosticsOf(settings) === null) {
-    const { cacheDiagnostics, engineFamily, upstreamApi } = SETTINGS;
-    const message = `needs ${engineFamily.variable}=openai-breakpoints or ${upstreamApi.variable}=anthropic: no other upstream has them`;
-    issues.push({ field: cacheDiagnostics.variable, message });
+      yield ["engineFamily", "is anthropic with MEMSTEM_UPSTREAM_API=anthropic"];
   }
   // Undefined where it is not one of them.
   const family: EngineName | undefined = engineFamilyOf(settings);
   const noLogprobs = family && ENGINES[family].noLogprobs;
-  if (settings.adaptiveDepth && noLogprobs !== undefined) {
-    const { adaptiveDepth: depth } = SETTINGS;
-    issues.push({ field: depth.variable, message: `is not available with this engine: ${noLogprobs}` });
-  }
-  if (settings.rateBurst !== undefined && settings.ratePerSecond === undefined) {
-    issues.push({ field: SETTINGS.rateBurst.variable, message: "needs MEMSTEM_RATE_PER_SECOND" });
-  }
-  if (settings.cacheSlots !== undefined && (settings.cacheTtlSeconds ?? settings.cacheTokens) !== undefined) {
-    const message = "conflicts with MEMSTEM_CACHE_TTL_SECONDS and MEMSTEM_CACHE_TOKENS";
-    issues.push({ field: SETTINGS.cacheSlots.variable, message });
-  }
+  if (settings.adaptiveDepth && noLogprobs !== undefined)
+    yield ["adaptiveDepth", `is not available with this engine: ${noLogprobs}`];
+  if (cacheSlots !== undefined && (cacheTtlSeconds ?? cacheTokens) !== undefined)
+    yield ["cacheSlots", "conflicts with MEMSTEM_CACHE_TTL_SECONDS and MEMSTEM_CACHE_TOKENS"];
   if (settings.workers !== undefined && settings.router !== undefined) {
-    const message =
-      "conflicts with MEMSTEM_WORKERS: memstem names the worker, or a router chooses one by the conversation's key";
-    issues.push({ field: SETTINGS.router.variable, message });
+    const reason = "memstem names the worker, or a router chooses one by the conversation's key";
+    yield ["router", `conflicts with MEMSTEM_WORKERS: ${reason}`];
   }
   if (settings.writeBack === "on" && source === "none") {
-    issues.push({
-      field: SETTINGS.writeBack.variable,
-      message: `needs a memory source; MEMSTEM_SOURCE is none${settings.source === undefined ? `: ${installCommand("embedded")}` : ""}`,
-    });
+    const install = settings.source === undefined ? `: ${installCommand("embedded")}` : "";
+    yield ["writeBack", `needs a memory source; MEMSTEM_SOURCE is none${install}`];
   }
-  if (issues.length > 0) throw new InvalidRequestError(issues);
-  return settings;
 }
 
 /** Which memory source the settings come to. */
@@ -145,44 +118,27 @@ const COST_OF_FAMILY: Readonly<Record<EngineName, EngineModelName>> = {
 
 /** The engine's cost model. Default: its family's; of the engine inside, that of a processor. */
 export function engineModelOf(settings: Settings): EngineModel {
-  const { engineModel, engine } = settings;
-  if (engineModel !== undefined) return engineModel;
+  const { cost, engine } = settings;
+  if (cost !== undefined) return cost;
   return ENGINE_MODELS[engine === "embedded" ? "cpu" : COST_OF_FAMILY[engineFamilyOf(settings)]];
 }
 
-/** Whose cache diagnostics are asked for; null: nobody's. */
-export function diagnosticsOf(settings: Settings): DiagnosingProvider | null {
-  const { cacheDiagnostics, upstreamApi, upstreamUrl } = settings;
-  if (cacheDiagnostics === "off" || upstreamUrl === undefined) return null;
-  if (upstreamApi === "anthropic") return "anthropic";
-  return engineFamilyOf(settings) === "openai-breakpoints" ? "openai" : null;
+/**
+ * Milliseconds that composing for a chat may take: the search, and as much again as every other part takes on a loaded machine. Later than
+ * that, a prompt without memories is better than none.
+ */
+export function composeTimeoutOf({ searchTimeoutMs }: Settings): number {
+  return searchTimeoutMs + 3_000;
 }
 
-/** Milliseconds that composing for a chat may take. More than a search may: a prompt without one is better than none. */
-export function composeTimeoutOf({ composeTimeoutMs, searchTimeoutMs }: Settings): number {
-  return composeTimeoutMs ?? searchTimeoutMs + 3_000;
+/** Where requests may name whose they are, and side calls. */
+export function identityOf({ identity = NOTHING_LISTED }: Settings): IdentitySources {
+  return { ...identity, sideCall: [...identity.sideCall, ...DEFAULT_IDENTITY_SOURCES.sideCall] };
 }
 
-/** Where requests may say who they are: the single headers first. */
-export function identityOf({ userHeader, conversationHeader, identity = NOTHING_LISTED }: Settings): IdentitySources {
-  const first = (name: string | undefined): readonly IdentitySource[] =>
-    name === undefined ? [] : [{ from: "header", name }];
-  return {
-    user: [...first(userHeader), ...identity.user],
-    agent: identity.agent,
-    conversation: [...first(conversationHeader), ...identity.conversation],
-    sideCall: [...identity.sideCall, ...DEFAULT_IDENTITY_SOURCES.sideCall],
-  };
-}
-
-/** How fast the settings say that bodies must come. */
-export function bodyPaceOf({ bodyTimeoutMs, bodyBytesPerSecond }: Settings): BodyRate {
-  return { idleMs: bodyTimeoutMs, bytesPerSecond: bodyBytesPerSecond };
-}
-
-/** The limits of one API key. */
-export function keyLimitsOf({ ratePerSecond, rateBurst, maxConcurrent }: Settings): KeyLimits {
-  const rate = ratePerSecond === undefined ? null : { perSecond: ratePerSecond, burst: rateBurst ?? 2 * ratePerSecond };
+/** The limits of one API key. A burst of two seconds' worth lets a client send what it gathered while it waited. */
+export function keyLimitsOf({ ratePerSecond, maxConcurrent }: Settings): KeyLimits {
+  const rate = ratePerSecond === undefined ? null : { perSecond: ratePerSecond, burst: 2 * ratePerSecond };
   return { rate, maxConcurrent: maxConcurrent ?? null };
 }
 
@@ -206,10 +162,9 @@ export function sharedCacheOf(settings: Settings): { readonly tokens: number | n
 
 /** The settings as `--help` lists them. */
 export function settingsHelp(): string {
-  const lines = Object.values(SETTINGS).map(
-    ({ variable, help, schema, standard = schema.safeParse(undefined).data }) => {
-      return `  ${variable.padEnd(28)} ${help}${standard === undefined ? "" : ` (${String(standard)})`}`;
-    },
-  );
+  const lines = SETTING_NAMES.map((name) => {
+    const standard = defaultOf(name);
+    return `  ${variableOf(name).padEnd(28)} ${SETTINGS[name].description}${standard === undefined ? "" : ` (${standard})`}`;
+  });
   return `\nSettings, by environment variable (default):\n${lines.join("\n")}`;
 }

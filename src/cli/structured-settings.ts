@@ -5,8 +5,6 @@ import {
   ENGINE_MODEL_NAMES,
   ENGINE_MODELS,
   type EngineModel,
-  MAX_MARKERS,
-  markerProblem,
 } from "../core/index.js";
 import * as field from "../service/fields/depth-fields.js";
 import * as filters from "../service/fields/memory-filters.js";
@@ -39,17 +37,6 @@ const depth = z.strictObject({
   timeLimitMs: field.timeLimitMs.default(DEFAULT_DEPTH.timeLimitMs),
 });
 
-const markers = z
-  .array(
-    z.string("must be an array of texts").superRefine((marker, context) => {
-      const problem = markerProblem(marker);
-      if (problem !== null) context.addIssue({ code: "custom", message: `${JSON.stringify(marker)} ${problem}` });
-    }),
-    "must be an array of texts",
-  )
-  .max(MAX_MARKERS, `must have at most ${MAX_MARKERS} texts`)
-  .transform((list): readonly string[] => [...new Set(list)]);
-
 /** What prompts cost: the name of an engine family, or an {@link EngineModel} as JSON. */
 export const engineModel = z.string().transform((text, context): EngineModel => {
   const name = ENGINE_MODEL_NAMES.find((known) => known === text);
@@ -63,19 +50,6 @@ export const adaptiveDepth = z.string().transform((text, context): DepthSettings
   if (text === "on") return DEFAULT_DEPTH;
   return readObject(text, depth, context, "must be off, on, or an object as JSON");
 });
-
-/** Markers to escape: a JSON array of texts. */
-export const escapedMarkers = z
-  .string()
-  .transform((text, context): unknown => {
-    try {
-      return JSON.parse(text);
-    } catch {
-      context.addIssue({ code: "custom", message: "must be a JSON array of texts" });
-      return z.NEVER;
-    }
-  })
-  .pipe(markers);
 
 /** Conditions of a search in Mem0's form, as JSON. */
 export const memoryFilters = z

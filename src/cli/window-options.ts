@@ -14,8 +14,8 @@ export const HISTORY_RATIO = `tokens of extended prompts, on average, as a multi
 
 interface WindowOptions {
   readonly window?: unknown;
-  readonly history?: readonly HistoryName[];
-  readonly historyRatio?: number;
+  readonly history?: readonly HistoryName[] | undefined;
+  readonly historyRatio?: number | undefined;
 }
 
 /** What is wrong with them together, naming the option; null for nothing. */

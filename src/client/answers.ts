@@ -8,10 +8,10 @@ import type { UsageRow } from "./usage-row.js";
  * What routes take and give that the library does not have. Where it has them, the types are the library's.
  */
 
-/** One request of a batch. Workers are named for all of them, and none waits to be scheduled. */
+/** One request of a batch. Workers are named for all of them. */
 export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<
   ComposeOptions<M>,
-  "workers" | "scheduleMs" | "dryRun" | "recordUsage"
+  "workers" | "dryRun" | "recordUsage"
 > & {
   /** Higher priorities first. Default: 0. */
   readonly priority?: number | null | undefined;

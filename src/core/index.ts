@@ -50,7 +50,6 @@ export * from "./compose/scope-state.js";
 export type { Selection } from "./compose/selection.js";
 export * from "./compose/stored-prompt.js";
 export type { Warning } from "./compose/warning.js";
-export * from "./context-index/cache-diagnosis.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";
 export type {
@@ -95,12 +94,7 @@ export * from "./conversation/window.js";
 export * from "./cost/engine-model.js";
 export { type EntropyBounds, entropyBounds, VOCABULARY_TOKENS } from "./cost/first-token-entropy.js";
 export * from "./cost/time-law-fit.js";
-export { MAX_MARKERS, markerProblem } from "./escaping/configured-marker.js";
-export {
-  type Escaping,
-  escapeText,
-  unescapeText,
-} from "./escaping/escaping.js";
+export { escapeText, unescapeText } from "./escaping/escaping.js";
 export { comparableText, QuoteSearch } from "./escaping/quote-search.js";
 export { comparePrompt, type ExplainInput, explain } from "./explain/explain.js";
 export type * from "./explain/explanation.js";

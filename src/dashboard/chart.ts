@@ -1,29 +1,3 @@
-/*!
- * This script includes uPlot (https://github.com/leeoniya/uPlot):
- *
- * The MIT License (MIT)
- *
- * Copyright (c) 2022 Leon Sorokin
- *
- * Permission is hereby granted, free of charge, to any person obtaining a copy
- * of this software and associated documentation files (the "Software"), to deal
- * in the Software without restriction, including without limitation the rights
- * to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
- * copies of the Software, and to permit persons to whom the Software is
- * furnished to do so, subject to the following conditions:
- *
- * The above copyright notice and this permission notice shall be included in
- * all copies or substantial portions of the Software.
- *
- * THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
- * IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
- * FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
- * AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
- * LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
- * OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN
- * THE SOFTWARE.
- */
-
 import uPlot from "uplot";
 import { h } from "./dom.js";
 import { moment } from "./format.js";
@@ -62,15 +36,10 @@ const HEIGHT = 190;
 export function timeChart(parts: ChartParts): HTMLElement {
   const { title, times, series, format, notes, signal } = parts;
   if (series.every(({ values }) => values.every((value) => value === null))) {
-    return h(
-      "figure",
-      { class: "chart" },
-      h("figcaption", null, title),
-      h("p", { class: "no-data" }, "Nothing was measured in this window."),
-    );
+    return h("figure.chart", h("figcaption", title), h("p.no-data", "Nothing was measured in this window."));
   }
-  const plot = h("div", { class: "plot", attrs: { "aria-hidden": true } });
-  const readout = h("p", { class: "readout" });
+  const plot = h("div.plot", { "aria-hidden": true });
+  const readout = h("p.readout");
   const stacked = parts.isStacked ? stackedUp(series) : series.map(({ values }) => [...values]);
   const data: uPlot.AlignedData = [times.map((at) => at), ...stacked];
   const showAt = (at: number | null) => readout.replaceChildren(...readoutAt(parts, at));
@@ -124,13 +93,7 @@ export function timeChart(parts: ChartParts): HTMLElement {
     chart?.destroy();
   });
   showAt(null);
-  return h(
-    "figure",
-    { class: "chart", attrs: { "aria-label": `${title}: ${spoken(parts)}` } },
-    h("figcaption", null, title),
-    readout,
-    plot,
-  );
+  return h("figure.chart", { "aria-label": `${title}: ${spoken(parts)}` }, h("figcaption", title), readout, plot);
 }
 
 /** A colour, or the custom property that has it, as a canvas takes it. */
@@ -184,14 +147,9 @@ function readoutAt({ times, series, format }: ChartParts, step: number | null): 
   const time = times[at];
   return [
     ...series.map(({ name, colour, values }) =>
-      h(
-        "span",
-        { class: "key", css: { "--colour": `var(${colour})` } },
-        `${name} `,
-        h("strong", null, format(values[at] ?? null)),
-      ),
+      h("span.key", { css: { "--colour": `var(${colour})` } }, `${name} `, h("strong", format(values[at] ?? null))),
     ),
-    h("span", { class: "when" }, time === undefined ? "" : moment(time)),
+    h("span.when", time === undefined ? "" : moment(time)),
   ];
 }
 

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { ago, counted, duration, moment, percent, shortId, whole } from "./format.js";
 import { pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
 import { requestLink } from "./requests-view.js";
-import { failure, linkTo, showing, type View } from "./view.js";
+import { failure, linkTo, showing, userLink, type View } from "./view.js";
 import type { WireConversation, WireRow } from "./wire.js";
 
 /** A conversation's turns, by epoch. */
@@ -22,34 +22,20 @@ export const conversationView: View = ({ root, query, signal }) =>
     const most = Math.max(1, ...turns.map(({ prompt_tokens: tokens }) => tokens));
     return [
       h(
-        "p",
-        { class: "crumbs" },
-        h("a", { attrs: { href: linkTo(["users"]) } }, "Users"),
+        "p.crumbs",
+        h("a", { href: linkTo(["users"]) }, "Users"),
         " / ",
-        h(
-          "a",
-          { class: "id", attrs: { href: linkTo(["user"], { user_id: user, agent_id: agent }) } },
-          shortId(user, 40),
-        ),
+        userLink({ user_id: user, agent_id: agent }, 40),
         " / ",
       ),
-      h("h1", null, "Conversation ", h("span", { class: "id" }, shortId(id, 60))),
+      h("h1", "Conversation ", h("span.id", shortId(id, 60))),
       h(
-        "p",
-        { class: "note" },
+        "p.note",
         `${counted(total.prompts, "turn")}, ${whole(total.prompt_tokens)} prompt tokens: ${percent(total.cached_share ?? total.expected_share)} cached${total.cached_share === null ? " as expected" : " by the engine"}, ${whole(total.missed_tokens)} missed; last ${ago(total.last_at, Date.now())}.`,
       ),
       next === null
         ? null
-        : h(
-            "p",
-            null,
-            h(
-              "a",
-              { class: "button", attrs: { href: linkTo(["conversation"], { ...asked, cursor: next }) } },
-              "Older turns",
-            ),
-          ),
+        : h("p", h("a.button", { href: linkTo(["conversation"], { ...asked, cursor: next }) }, "Older turns")),
       ...epochs.map((epoch, at) => epochPanel(epoch, at, epochs.length, most)),
       pieceLegend(["cached", "expected", "again", "new"]),
     ];
@@ -63,15 +49,12 @@ function epochPanel(
 ): HTMLElement {
   const title = all === 1 && began === null ? "Turns" : `Epoch ${at + 1}`;
   return h(
-    "section",
-    { class: "panel" },
+    "section.panel",
+    h("h2", title, h("span.tag", began === null ? "from the beginning" : `began: ${began.replaceAll("_", " ")}`)),
     h(
-      "h2",
-      null,
-      title,
-      h("span", { class: "tag" }, began === null ? "from the beginning" : `began: ${began.replaceAll("_", " ")}`),
+      "ol.turns-list",
+      turns.map((row) => turn(row, most)),
     ),
-    h("ol", { class: "turns-list" }, ...turns.map((row) => turn(row, most))),
   );
 }
 
@@ -79,18 +62,19 @@ function turn(row: WireRow, most: number): HTMLElement {
   const { text, isExpected } = rowShare(row);
   return h(
     "li",
-    null,
     h(
-      "a",
-      { class: "turn", attrs: { href: requestLink(row), title: moment(row.at) } },
-      h("span", { class: "turn-when" }, ago(row.at, Date.now())),
+      "a.turn",
+      { href: requestLink(row), title: moment(row.at) },
+      h("span.turn-when", ago(row.at, Date.now())),
       pieceBar(rowPieces(row), most),
       h(
-        "span",
-        { class: "turn-figures" },
+        "span.turn-figures",
         `${whole(row.prompt_tokens)} tokens, ${isExpected ? "~" : ""}${text} cached${row.first_token_ms === null ? "" : `, ${duration(row.first_token_ms)}`}`,
       ),
     ),
-    h("span", null, ...row.causes.map(({ cause }) => causeChip(cause))),
+    h(
+      "span",
+      row.causes.map(({ cause }) => causeChip(cause)),
+    ),
   );
 }

@@ -4,47 +4,54 @@
  * ids and names are anybody's, and the page's policy lets no HTML be made of a string (`require-trusted-types-for`).
  */
 
-/** What an element may contain: text is put in as text. */
-export type Child = Node | string | number | null | undefined | false;
+/** What an element may contain: text is put in as text; nothing of null, undefined and false. */
+export type Child = Node | string | number | null | undefined | false | readonly Child[];
 
-/** Attributes and listeners of an element. */
+type Styles = Readonly<Record<string, string>>;
+type Listeners = { readonly [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void };
+
+/** Attributes by name: `true` sets an empty one, `false`, null and undefined none. */
 export interface Props {
-  readonly class?: string;
   /** Custom properties and styles, set one by one: the page's policy allows no `style` attribute. */
-  readonly css?: Readonly<Record<string, string>>;
-  readonly on?: { readonly [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => void };
-  /** Attributes by name: `true` sets an empty one, `false`, null and undefined none. */
-  readonly attrs?: Readonly<Record<string, string | number | boolean | null | undefined>>;
+  readonly css?: Styles;
+  readonly on?: Listeners;
+  readonly [attribute: string]: string | number | boolean | null | undefined | Styles | Listeners;
 }
 
-/** Makes an element. */
+/** Makes an element: `h("a.id", { href }, "text")`. Classes follow the tag's name; the attributes may be left out. */
 export function h<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  props: Props | null = null,
-  ...children: readonly Child[]
+  name: K | `${K}.${string}`,
+  first?: Props | Child,
+  ...others: readonly Child[]
 ): HTMLElementTagNameMap[K] {
-  const element = document.createElement(tag);
-  if (props?.class !== undefined) element.className = props.class;
-  for (const [name, value] of Object.entries(props?.css ?? {})) element.style.setProperty(name, value);
-  for (const [name, value] of Object.entries(props?.attrs ?? {})) {
+  const [tag, ...classes] = name.split(".");
+  const element = document.createElement(tag as K);
+  element.classList.add(...classes);
+  const hasProps = isProps(first);
+  const { css = {}, on = {}, ...attributes } = hasProps ? first : {};
+  for (const [property, value] of Object.entries(css)) element.style.setProperty(property, value);
+  for (const [type, listener] of Object.entries(on)) element.addEventListener(type, listener as EventListener);
+  for (const [attribute, value] of Object.entries(attributes)) {
     if (value === false || value === null || value === undefined) continue;
-    element.setAttribute(name, value === true ? "" : String(value));
+    element.setAttribute(attribute, value === true ? "" : String(value));
   }
-  for (const [name, listener] of Object.entries(props?.on ?? {})) {
-    element.addEventListener(name, listener as EventListener);
-  }
-  fill(element, ...children);
+  fill(element, hasProps ? null : first, others);
   return element;
+}
+
+function isProps(given: Props | Child): given is Props {
+  return typeof given === "object" && given !== null && !(given instanceof Node) && !Array.isArray(given);
 }
 
 /** Replaces what an element contains. */
 export function fill(element: Element, ...children: readonly Child[]): void {
-  element.replaceChildren(...children.flatMap(nodeOf));
+  element.replaceChildren(...children.flatMap(nodesOf));
 }
 
-function nodeOf(child: Child): readonly (Node | string)[] {
+function nodesOf(child: Child): readonly (Node | string)[] {
   if (child === null || child === undefined || child === false) return [];
-  return [typeof child === "number" ? String(child) : child];
+  if (child instanceof Node) return [child];
+  return typeof child === "object" ? child.flatMap(nodesOf) : [String(child)];
 }
 
 let ids = 0;

@@ -6,7 +6,7 @@ export interface Column<T> {
   readonly isNumber?: boolean;
   /** The first column names the row unless another does. */
   readonly isName?: boolean;
-  readonly cell: (row: T) => Child | readonly Child[];
+  readonly cell: (row: T) => Child;
 }
 
 /** A table that scrolls sideways where it is too wide, by keyboard, too. */
@@ -22,25 +22,14 @@ export function figuresTable<T>(
   const rowOf = (row: T) =>
     h(
       "tr",
-      null,
-      ...columns.map(({ isNumber, isName, cell }) => {
-        const content = cell(row);
-        const children = (Array.isArray(content) ? content : [content]) as readonly Child[];
+      columns.map(({ isNumber, isName, cell }) => {
         const props = { class: isNumber ? "number" : "" };
-        return isName ? h("th", { ...props, attrs: { scope: "row" } }, ...children) : h("td", props, ...children);
+        return isName ? h("th", { ...props, scope: "row" }, cell(row)) : h("td", props, cell(row));
       }),
     );
-  const body = h("tbody", null, ...rows.map(rowOf));
-  const head = columns.map(({ title, isNumber }) =>
-    h("th", { class: isNumber ? "number" : "", attrs: { scope: "col" } }, title),
-  );
-  const table = h(
-    "table",
-    null,
-    h("caption", { class: "unseen" }, caption),
-    h("thead", null, h("tr", null, ...head)),
-    body,
-  );
-  const element = h("div", { class: "scroll", attrs: { tabindex: 0, role: "region", "aria-label": caption } }, table);
+  const body = h("tbody", rows.map(rowOf));
+  const head = columns.map(({ title, isNumber }) => h("th", { class: isNumber ? "number" : "", scope: "col" }, title));
+  const table = h("table", h("caption.unseen", caption), h("thead", h("tr", head)), body);
+  const element = h("div.scroll", { tabindex: 0, role: "region", "aria-label": caption }, table);
   return { element, body, rowOf };
 }

@@ -1,4 +1,4 @@
-import { type Child, h, newId } from "./dom.js";
+import { type Child, fill, h, newId } from "./dom.js";
 import { linkTo } from "./view.js";
 
 /** A choice or a text that a view is filtered by. */
@@ -22,9 +22,9 @@ export function filterForm(
     const given = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]));
     location.hash = linkTo(path, { ...Object.fromEntries(query), ...given });
   };
-  const form = h("form", {
-    class: "filters",
-    attrs: { role: "search", "aria-label": "Filters" },
+  const form = h("form.filters", {
+    role: "search",
+    "aria-label": "Filters",
     on: {
       submit: (event) => {
         event.preventDefault();
@@ -33,22 +33,20 @@ export function filterForm(
       change: () => go(form),
     },
   });
-  for (const { name, title, options, placeholder } of filters) {
+  const fields = filters.map(({ name, title, options, placeholder }) => {
     const id = newId(name);
     const value = query.get(name) ?? "";
     const field =
       options === undefined
-        ? h("input", {
-            attrs: { id, name, value, placeholder: placeholder ?? "any", autocomplete: "off", spellcheck: "false" },
-          })
+        ? h("input", { id, name, value, placeholder: placeholder ?? "any", autocomplete: "off", spellcheck: "false" })
         : h(
             "select",
-            { attrs: { id, name } },
-            ...options.map(([of, words]) => h("option", { attrs: { value: of, selected: of === value } }, words)),
+            { id, name },
+            options.map(([of, words]) => h("option", { value: of, selected: of === value }, words)),
           );
-    form.append(h("div", { class: "field" }, h("label", { attrs: { for: id } }, title), field));
-  }
-  form.append(...more.filter((child): child is Node | string => child instanceof Node || typeof child === "string"));
+    return h("div.field", h("label", { for: id }, title), field);
+  });
+  fill(form, ...fields, ...more);
   return form;
 }
 
@@ -56,17 +54,14 @@ export function filterForm(
 export function windowLinks(path: readonly string[], query: URLSearchParams): HTMLElement {
   const now = windowOf(query);
   return h(
-    "nav",
-    { class: "windows", attrs: { "aria-label": "Window of time" } },
-    ...WINDOWS.map((window) =>
+    "nav.windows",
+    { "aria-label": "Window of time" },
+    WINDOWS.map((window) =>
       h(
-        "a",
+        "a.button",
         {
-          class: "button",
-          attrs: {
-            href: linkTo(path, { ...Object.fromEntries(query), window }),
-            "aria-current": window === now ? "true" : null,
-          },
+          href: linkTo(path, { ...Object.fromEntries(query), window }),
+          "aria-current": window === now ? "true" : null,
         },
         { hour: "Hour", day: "Day", month: "Month" }[window],
       ),

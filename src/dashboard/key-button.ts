@@ -4,10 +4,14 @@ import { keepKey, readKey } from "./key.js";
 /** A button that opens a form for the API key. @param changed called when another key is to be used, or none */
 export function keyButton(changed: () => void): HTMLElement {
   const input = h("input", {
-    attrs: { type: "password", autocomplete: "off", spellcheck: "false", id: "key", placeholder: "mst_…" },
+    type: "password",
+    autocomplete: "off",
+    spellcheck: "false",
+    id: "key",
+    placeholder: "mst_…",
   });
-  const dialog = h("dialog", { attrs: { "aria-labelledby": "key-title" } });
-  const button = h("button", { class: "quiet", attrs: { type: "button", "aria-haspopup": "dialog" } });
+  const dialog = h("dialog", { "aria-labelledby": "key-title" });
+  const button = h("button.quiet", { type: "button", "aria-haspopup": "dialog" });
   const show = () => fill(button, readKey() === null ? "Key" : "Key ✓");
   const use = (key: string | null) => {
     keepKey(key);
@@ -19,7 +23,7 @@ export function keyButton(changed: () => void): HTMLElement {
   const form = h(
     "form",
     {
-      attrs: { method: "dialog" },
+      method: "dialog",
       on: {
         submit: (event) => {
           event.preventDefault();
@@ -28,25 +32,23 @@ export function keyButton(changed: () => void): HTMLElement {
         },
       },
     },
-    h("h2", { attrs: { id: "key-title" } }, "API key"),
+    h("h2", { id: "key-title" }, "API key"),
     h(
-      "p",
-      { class: "note" },
+      "p.note",
       "Only where the service has keys. It is kept in this tab until you close it, and sent to this service alone.",
     ),
-    h("label", { attrs: { for: "key" } }, "Key"),
+    h("label", { for: "key" }, "Key"),
     input,
     h(
-      "div",
-      { class: "row" },
-      h("button", { class: "strong", attrs: { type: "submit" } }, "Use it"),
-      h("button", { attrs: { type: "button" }, on: { click: () => use(null) } }, "Forget it"),
-      h("button", { attrs: { type: "button" }, on: { click: () => dialog.close() } }, "Cancel"),
+      "div.row",
+      h("button.strong", { type: "submit" }, "Use it"),
+      h("button", { type: "button", on: { click: () => use(null) } }, "Forget it"),
+      h("button", { type: "button", on: { click: () => dialog.close() } }, "Cancel"),
     ),
   );
   fill(dialog, form);
   button.addEventListener("click", () => dialog.showModal());
   show();
-  const box = h("div", null, button, dialog);
+  const box = h("div", button, dialog);
   return box;
 }

@@ -25,7 +25,7 @@ let isToBegin = false;
 export function follow(light: HTMLElement): void {
   showOpen = (isOpen) => {
     light.className = isOpen ? "light on" : "light";
-    light.replaceChildren(h("span", null, isOpen ? "live" : "not live"));
+    light.replaceChildren(h("span", isOpen ? "live" : "not live"));
   };
   showOpen(false);
   begin();

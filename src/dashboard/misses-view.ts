@@ -18,41 +18,36 @@ export const missesView: View = ({ root, query, signal }) =>
     const apart = met.filter(({ is_apart: isApart }) => isApart);
     const others = misses.causes.filter((cause) => !met.includes(cause));
     return [
-      h("div", { class: "row spread" }, h("h1", null, "Why prompts missed"), windowLinks(["misses"], query)),
+      h("div.row.spread", h("h1", "Why prompts missed"), windowLinks(["misses"], query)),
       h(
-        "section",
-        { class: "panel" },
-        h("h2", null, `${whole(misses.missed_tokens)} tokens were sent before and computed again`),
+        "section.panel",
+        h("h2", `${whole(misses.missed_tokens)} tokens were sent before and computed again`),
         h(
-          "p",
-          { class: "note" },
+          "p.note",
           misses.missed_money === null
             ? "Each has a cause. New tokens are not among them: no cache could have them."
             : `They cost ${money(misses.missed_money)} more than cached ones, by your prices. New tokens are not among them.`,
         ),
         met.length === 0 ? empty("Nothing missed in this window") : shares(counted, misses),
-        ...counted.map((cause) => card(cause, misses)),
+        counted.map((cause) => card(cause, misses)),
       ),
       apart.length === 0
         ? null
         : h(
-            "section",
-            { class: "panel" },
-            h("h2", null, "Kept apart"),
+            "section.panel",
+            h("h2", "Kept apart"),
             h(
-              "p",
-              { class: "note" },
+              "p.note",
               "Too short for the provider's cache, or unused for longer than it keeps prefixes: not in the cached share.",
             ),
-            ...apart.map((cause) => card(cause, misses)),
+            apart.map((cause) => card(cause, misses)),
           ),
       others.length === 0
         ? null
         : h(
-            "details",
-            { class: "panel" },
-            h("summary", null, `${others.length} more causes, not met in this window`),
-            ...others.map((cause) => card(cause, misses)),
+            "details.panel",
+            h("summary", `${others.length} more causes, not met in this window`),
+            others.map((cause) => card(cause, misses)),
           ),
     ];
   });
@@ -62,13 +57,12 @@ function shares(causes: readonly Cause[], { missed_tokens: all }: WireMisses): H
   const words = causes.map(({ cause, share }) => `${CAUSES[cause]} ${percent(share)}`).join(", ");
   const found = causes.filter(({ tokens }) => tokens > 0);
   return h(
-    "div",
-    { class: "bar tall", attrs: { role: "img", "aria-label": `Shares of the missed tokens: ${words}` } },
-    ...found.map(({ cause, tokens }, at) =>
-      h("span", {
-        class: "part",
+    "div.bar.tall",
+    { role: "img", "aria-label": `Shares of the missed tokens: ${words}` },
+    found.map(({ cause, tokens }, at) =>
+      h("span.part", {
         css: { width: `${(shareOf(tokens, all) ?? 0) * 100}%`, "--colour": shade(at) },
-        attrs: { title: `${CAUSES[cause]}: ${whole(tokens)} tokens` },
+        title: `${CAUSES[cause]}: ${whole(tokens)} tokens`,
       }),
     ),
   );
@@ -87,15 +81,13 @@ function card(
     .filter((other) => !other.is_apart && other.tokens > 0)
     .findIndex((other) => other.cause === cause);
   return h(
-    "article",
-    { class: "cause" },
+    "article.cause",
     h(
-      "div",
-      { class: "cause-share" },
-      h("span", { class: "value" }, isApart ? short(tokens) : percent(share)),
+      "div.cause-share",
+      h("span.value", isApart ? short(tokens) : percent(share)),
       h(
-        "span",
-        { class: "meter", attrs: { "aria-hidden": true } },
+        "span.meter",
+        { "aria-hidden": true },
         h("span", {
           css: { width: `${isApart ? 0 : share * 100}%`, background: rank < 0 ? "var(--annotation)" : shade(rank) },
         }),
@@ -103,20 +95,14 @@ function card(
     ),
     h(
       "div",
-      null,
-      h("h3", null, title),
-      h("p", { class: "advice" }, advice),
+      h("h3", title),
+      h("p.advice", advice),
       h(
-        "p",
-        { class: "note" },
+        "p.note",
         `${whole(tokens)} tokens in ${counted(prompts, "prompt")}${cost === null ? "" : `, ${money(cost)}`}. `,
         prompts === 0
           ? null
-          : h(
-              "a",
-              { attrs: { href: linkTo(["requests"], { cause }), title: `Requests of the last ${window}` } },
-              "Show them",
-            ),
+          : h("a", { href: linkTo(["requests"], { cause }), title: `Requests of the last ${window}` }, "Show them"),
       ),
     ),
   );

@@ -77,22 +77,15 @@ function contents(
     const value = query.get(name);
     if (value === null) return [];
     const rest = Object.fromEntries([...query].filter(([other]) => other !== name));
-    return [
-      h("a", { class: "tag", attrs: { href: linkTo([], rest), title: "Remove this filter" } }, `${name}: ${value} ✕`),
-    ];
+    return [h("a.tag", { href: linkTo([], rest), title: "Remove this filter" }, `${name}: ${value} ✕`)];
   });
   return [
-    h(
-      "div",
-      { class: "row spread" },
-      h("div", null, h("h1", null, "Cache, now and over time"), ...filters),
-      windowLinks([], query),
-    ),
+    h("div.row.spread", h("div", h("h1", "Cache, now and over time"), filters), windowLinks([], query)),
     ...failing(health),
     ...firing(alerts),
     total.prompts === 0 ? nothingYet() : null,
     tiles(total, hasPrices),
-    h("div", { class: "charts" }, ...charts(summary, signal)),
+    h("div.charts", charts(summary, signal)),
     happened(summary.notes),
     breakdown(summary, query),
   ];
@@ -100,19 +93,17 @@ function contents(
 
 function nothingYet(): HTMLElement {
   return h(
-    "div",
-    { class: "panel" },
+    "div.panel",
     empty(
       "No prompts in this window yet",
       h(
         "p",
-        null,
         "Send one to ",
-        h("code", null, "/compose"),
+        h("code", "/compose"),
         " or through ",
-        h("code", null, "/v1"),
+        h("code", "/v1"),
         ", and it appears here. Or ",
-        h("a", { attrs: { href: linkTo(["try"]) } }, "try it with a sample"),
+        h("a", { href: linkTo(["try"]) }, "try it with a sample"),
         ".",
       ),
     ),
@@ -122,10 +113,10 @@ function nothingYet(): HTMLElement {
 function failing(health: WireHealth | null): readonly HTMLElement[] {
   return (health?.degraded ?? []).map(({ part, reason, since }) =>
     h(
-      "div",
-      { class: "notice bad", attrs: { role: "alert" } },
-      h("strong", null, `Degraded: ${part.replaceAll("_", " ")}`),
-      h("p", null, `${reason}, since ${moment(since)}. The log says what it answered.`),
+      "div.notice.bad",
+      { role: "alert" },
+      h("strong", `Degraded: ${part.replaceAll("_", " ")}`),
+      h("p", `${reason}, since ${moment(since)}. The log says what it answered.`),
     ),
   );
 }
@@ -136,12 +127,11 @@ function firing({ rules }: WireAlerts): readonly HTMLElement[] {
     .map((rule) => {
       const show = rule.measure === "cached_share" ? percent : rule.measure === "missed_tokens" ? whole : duration;
       return h(
-        "div",
-        { class: "notice bad", attrs: { role: "alert" } },
-        h("strong", null, `Alert: ${rule.name}`),
+        "div.notice.bad",
+        { role: "alert" },
+        h("strong", `Alert: ${rule.name}`),
         h(
           "p",
-          null,
           `${rule.measure.replaceAll("_", " ")}${rule.model === null ? "" : ` of ${rule.model}`} is ${show(rule.value)}, against ${show(rule.reference)}${rule.since === null ? "" : `, since ${moment(rule.since)}`}.`,
         ),
       );
@@ -150,17 +140,11 @@ function firing({ rules }: WireAlerts): readonly HTMLElement[] {
 
 function tiles(total: WireSums, hasPrices: boolean): HTMLElement {
   const tile = (title: string, value: string, ...sub: readonly Child[]) =>
-    h(
-      "div",
-      { class: "tile" },
-      h("dt", null, title),
-      h("dd", null, h("span", { class: "value" }, value), h("span", { class: "sub" }, ...sub)),
-    );
+    h("div.tile", h("dt", title), h("dd", h("span.value", value), h("span.sub", sub)));
   const apart = total.below_minimum.prompts + total.expired.prompts;
   const ttft = total.first_token_ms;
   return h(
-    "dl",
-    { class: "tiles" },
+    "dl.tiles",
     tile(
       "Cached share",
       percent(total.cached_share ?? total.expected_share),
@@ -169,11 +153,7 @@ function tiles(total: WireSums, hasPrices: boolean): HTMLElement {
         : `by the engine; expected ${percent(total.expected_share)}`,
     ),
     tile("Tokens computed", short(total.uncached_tokens), `of ${short(total.prompt_tokens)} sent`),
-    tile(
-      "Missed",
-      short(total.missed_tokens),
-      h("a", { attrs: { href: linkTo(["misses"]) } }, "why they were computed again"),
-    ),
+    tile("Missed", short(total.missed_tokens), h("a", { href: linkTo(["misses"]) }, "why they were computed again")),
     tile("First token", duration(ttft?.p50), ttft === null ? "not measured yet" : `p95 ${duration(ttft.p95)}`),
     hasPrices
       ? tile("Saved", money(total.saved_money), "net of cache writes, by your prices")
@@ -250,15 +230,14 @@ function happened(notes: readonly WireNote[]): HTMLElement | null {
   const item = ({ at, kind, label, model }: WireNote) =>
     h(
       "li",
-      null,
-      h("time", { attrs: { datetime: new Date(at).toISOString() } }, moment(at)),
-      h("strong", null, NOTES[kind]),
+      h("time", { datetime: new Date(at).toISOString() }, moment(at)),
+      h("strong", NOTES[kind]),
       ` ${label}${model === null ? "" : ` (${model})`}`,
     );
   return panel(
     "What happened",
     "The dashed lines in the charts.",
-    h("ul", { class: "events" }, ...notes.toReversed().slice(0, 8).map(item)),
+    h("ul.events", notes.toReversed().slice(0, 8).map(item)),
   );
 }
 
@@ -276,13 +255,13 @@ function breakdown(
     [
       {
         title: "By",
-        cell: ({ group }) => h("span", { class: "muted" }, group),
+        cell: ({ group }) => h("span.muted", group),
       },
       {
         title: "Name",
         isName: true,
         cell: ({ group, name }) =>
-          h("a", { class: "id", attrs: { href: linkTo([], { ...Object.fromEntries(query), [group]: name }) } }, name),
+          h("a.id", { href: linkTo([], { ...Object.fromEntries(query), [group]: name }) }, name),
       },
       { title: "Prompts", isNumber: true, cell: ({ row }) => whole(row.prompts) },
       { title: "Prompt tokens", isNumber: true, cell: ({ row }) => short(row.prompt_tokens) },

@@ -33,22 +33,18 @@ const VIEWS: readonly {
   { name: "conversation", title: "Conversation", view: conversationView, under: "users" },
 ];
 
-const root = h("main", { attrs: { id: "view", tabindex: -1 } });
-const light = h("span", { class: "light", attrs: { role: "status" } });
+const root = h("main", { id: "view", tabindex: -1 });
+const light = h("span.light", { role: "status" });
 const links = VIEWS.filter(({ under }) => under === undefined).map(({ name, title }) => ({
   name,
-  link: h("a", { attrs: { href: linkTo(name === VIEWS[0]?.name ? [] : [name]) } }, title),
+  link: h("a", { href: linkTo(name === VIEWS[0]?.name ? [] : [name]) }, title),
 }));
 
 function themeButton(): HTMLButtonElement {
-  const button = h("button", { class: "quiet", attrs: { type: "button" } });
+  const button = h("button.quiet", { type: "button" });
   const show = () => {
     const theme = readTheme();
-    fill(
-      button,
-      h("span", { attrs: { "aria-hidden": true } }, { auto: "◐", light: "☀", dark: "☾" }[theme]),
-      ` ${theme}`,
-    );
+    fill(button, h("span", { "aria-hidden": true }, { auto: "◐", light: "☀", dark: "☾" }[theme]), ` ${theme}`);
     button.setAttribute("aria-label", `Colours: ${theme}. Change`);
   };
   button.addEventListener("click", () => {
@@ -87,7 +83,7 @@ function changeKey(): void {
 }
 
 function skipLink(): HTMLElement {
-  const skip = h("a", { class: "skip", attrs: { href: "#view" } }, "Skip to the content");
+  const skip = h("a.skip", { href: "#view" }, "Skip to the content");
   // The address names the view: the link's own target must not get into it.
   skip.addEventListener("click", (event) => {
     event.preventDefault();
@@ -100,16 +96,19 @@ useTheme(readTheme());
 document.body.replaceChildren(
   skipLink(),
   h(
-    "header",
-    { class: "head" },
+    "header.head",
     h(
-      "a",
-      { class: "brand", attrs: { href: linkTo([]) } },
-      h("img", { attrs: { src: "/dashboard/icon.svg", alt: "", width: 26, height: 26 } }),
-      h("span", null, "memstem"),
+      "a.brand",
+      { href: linkTo([]) },
+      h("img", { src: "/dashboard/icon.svg", alt: "", width: 26, height: 26 }),
+      h("span", "memstem"),
     ),
-    h("nav", { attrs: { "aria-label": "Views" } }, ...links.map(({ link }) => link)),
-    h("div", { class: "tools" }, light, keyButton(changeKey), themeButton()),
+    h(
+      "nav",
+      { "aria-label": "Views" },
+      links.map(({ link }) => link),
+    ),
+    h("div.tools", light, keyButton(changeKey), themeButton()),
   ),
   root,
 );

@@ -26,12 +26,12 @@ export function pieceBar(pieces: readonly Piece[], most?: number): HTMLElement {
   const all = pieces.reduce((sum, { tokens }) => sum + tokens, 0);
   const words = pieces.filter(({ tokens }) => tokens > 0).map(({ kind, tokens }) => `${whole(tokens)} ${PIECES[kind]}`);
   return h(
-    "div",
-    { class: "bar", attrs: { role: "img", "aria-label": words.join(", ") || "no tokens" } },
-    ...pieces
+    "div.bar",
+    { role: "img", "aria-label": words.join(", ") || "no tokens" },
+    pieces
       .filter(({ tokens }) => tokens > 0)
       .map(({ kind, tokens, title }) =>
-        h("span", { class: `part ${kind}`, css: { width: `${(tokens / (most ?? all)) * 100}%` }, attrs: { title } }),
+        h("span", { class: `part ${kind}`, css: { width: `${(tokens / (most ?? all)) * 100}%` }, title }),
       ),
   );
 }
@@ -66,5 +66,8 @@ export function rowShare(row: WireRow): { readonly text: string; readonly isExpe
 
 /** What the colours mean. */
 export function pieceLegend(kinds: readonly Piece["kind"][]): HTMLElement {
-  return h("p", { class: "legend" }, ...kinds.map((kind) => h("span", { class: `key ${kind}` }, PIECES[kind])));
+  return h(
+    "p.legend",
+    kinds.map((kind) => h("span", { class: `key ${kind}` }, PIECES[kind])),
+  );
 }

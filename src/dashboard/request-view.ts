@@ -3,7 +3,7 @@ import { causeChip } from "./causes.js";
 import { type Child, h } from "./dom.js";
 import { counted, duration, moment, money, percent, shortId, whole } from "./format.js";
 import { PIECES, type Piece, pieceBar, pieceLegend, rowShare } from "./prompt-bar.js";
-import { empty, failure, linkTo, panel, showing, type View } from "./view.js";
+import { conversationLink, empty, failure, linkTo, panel, showing, userLink, type View } from "./view.js";
 import type { WireBar, WireRequest, WireRow } from "./wire.js";
 
 type Bars = readonly WireBar[];
@@ -29,20 +29,23 @@ export const requestView: View = ({ root, query, signal }) =>
     );
     const { request, bars, nearest, difference, explanation, has_text: hasText } = found;
     return [
-      h("p", { class: "crumbs" }, h("a", { attrs: { href: linkTo(["requests"]) } }, "Requests"), " / "),
-      h("h1", null, "Request ", h("span", { class: "id" }, shortId(id, 40))),
-      request === null ? h("p", { class: "note" }, "Its figures are no longer kept; the prompt is.") : figures(request),
+      h("p.crumbs", h("a", { href: linkTo(["requests"]) }, "Requests"), " / "),
+      h("h1", "Request ", h("span.id", shortId(id, 40))),
+      request === null ? h("p.note", "Its figures are no longer kept; the prompt is.") : figures(request),
       panel(
         "Why it hit as far as it did",
         null,
-        h("ul", { class: "words" }, ...explanation.explanation.map((sentence) => h("li", null, sentence))),
+        h(
+          "ul.words",
+          explanation.explanation.map((sentence) => h("li", sentence)),
+        ),
       ),
       panel(
         nearest === null ? "The prompt" : "The prompt, and the one that it should have continued",
         "As wide as their tokens. The line marks where the two first differ.",
         overview("This prompt", bars, asItWas, difference?.here ?? null, widest(bars, nearest?.bars ?? [])),
         nearest === null
-          ? h("p", { class: "note" }, "There is no earlier prompt that begins like it.")
+          ? h("p.note", "There is no earlier prompt that begins like it.")
           : overview(
               nearest.request_id === null ? "Earlier prompt" : `Earlier prompt ${shortId(nearest.request_id)}`,
               nearest.bars,
@@ -61,19 +64,16 @@ export const requestView: View = ({ root, query, signal }) =>
         ]),
       ),
       h(
-        "section",
-        { class: "panel" },
-        h("h2", null, "Piece by piece"),
+        "section.panel",
+        h("h2", "Piece by piece"),
         h(
-          "p",
-          { class: "note" },
+          "p.note",
           hasText
             ? "Texts are shown because MEMSTEM_DASHBOARD_TEXT is on."
             : "Texts are not shown: the operator can let them be with MEMSTEM_DASHBOARD_TEXT.",
         ),
         h(
-          "div",
-          { class: "halves" },
+          "div.halves",
           lane("This prompt", bars, asItWas, difference?.here ?? null),
           nearest === null
             ? empty("No earlier prompt")
@@ -93,37 +93,22 @@ export const requestView: View = ({ root, query, signal }) =>
 
 function figures(row: WireRow): HTMLElement {
   const { text, isExpected } = rowShare(row);
-  const item = (name: string, ...value: readonly Child[]) =>
-    h("div", { class: "tile small" }, h("dt", null, name), h("dd", null, ...value));
-  const { conversation_id: conversation, user_id: user, agent_id: agent, epoch } = row;
+  const item = (name: string, ...value: readonly Child[]) => h("div.tile.small", h("dt", name), h("dd", value));
+  const { conversation_id: conversation, agent_id: agent, epoch } = row;
   return h(
     "div",
-    null,
     h(
-      "p",
-      { class: "note" },
+      "p.note",
       `${moment(row.at)} · `,
-      h("a", { class: "id", attrs: { href: linkTo(["user"], { user_id: user, agent_id: agent }) } }, shortId(user, 40)),
+      userLink(row, 40),
       agent === null ? null : ` · agent ${shortId(agent)}`,
       " · ",
-      conversation === null
-        ? "a single prompt"
-        : h(
-            "a",
-            {
-              class: "id",
-              attrs: {
-                href: linkTo(["conversation"], { user_id: user, agent_id: agent, conversation_id: conversation }),
-              },
-            },
-            shortId(conversation, 40),
-          ),
+      conversation === null ? "a single prompt" : conversationLink(row, conversation, 40),
       ` · ${row.model} · ${row.engine} · ${row.policy}, ${row.retention}`,
       epoch === null ? null : ` · prompt ${epoch.prompts} of its epoch`,
     ),
     h(
-      "dl",
-      { class: "tiles" },
+      "dl.tiles",
       item(isExpected ? "Cached, expected" : "Cached, by the engine", text),
       item("Expected", `${whole(row.expected_cached_tokens)}`),
       item("Prompt tokens", whole(row.prompt_tokens)),
@@ -131,9 +116,8 @@ function figures(row: WireRow): HTMLElement {
         "Missed",
         whole(row.missed_tokens),
         h(
-          "span",
-          { class: "sub" },
-          ...row.causes.flatMap(({ cause, tokens }) => [causeChip(cause), ` ${whole(tokens)} `]),
+          "span.sub",
+          row.causes.flatMap(({ cause, tokens }) => [causeChip(cause), ` ${whole(tokens)} `]),
         ),
       ),
       item("New", whole(row.new_tokens)),
@@ -159,16 +143,12 @@ function overview(title: string, bars: Bars, painted: Painted, difference: numbe
   });
   const at = difference === null ? null : tokensOf(bars.slice(0, difference)) / most;
   return h(
-    "div",
-    { class: "overview" },
-    h("span", { class: "overview-name" }, title, h("span", { class: "sub" }, `${whole(tokensOf(bars))} tokens`)),
+    "div.overview",
+    h("span.overview-name", title, h("span.sub", `${whole(tokensOf(bars))} tokens`)),
     h(
-      "div",
-      { class: "track" },
+      "div.track",
       pieceBar(pieces, most),
-      at === null
-        ? null
-        : h("span", { class: "differs", css: { left: `${at * 100}%` }, attrs: { title: "first difference" } }),
+      at === null ? null : h("span.differs", { css: { left: `${at * 100}%` }, title: "first difference" }),
     ),
   );
 }
@@ -189,25 +169,21 @@ function lane(
     const at = folded.length + from;
     return at === difference ? [firstDifference(), item(bar, at)] : [item(bar, at)];
   });
-  const ends =
-    difference === bars.length ? [firstDifference(), h("li", { class: "piece ends" }, "the prompt ends here")] : [];
+  const ends = difference === bars.length ? [firstDifference(), h("li.piece.ends", "the prompt ends here")] : [];
   return h(
     "div",
-    null,
-    h("h3", null, title, link === null ? null : h("a", { class: "tag", attrs: { href: link } }, "open it")),
+    h("h3", title, link === null ? null : h("a.tag", { href: link }, "open it")),
     folded.length === 0
       ? null
       : h(
-          "details",
-          { class: "folded" },
+          "details.folded",
           h(
-            "summary",
-            { class: "folded-line" },
+            "summary.folded-line",
             `${counted(folded.length, "piece")} that both prompts begin with, ${whole(tokensOf(folded))} tokens`,
           ),
-          h("ol", { class: "lane", attrs: { "aria-label": `${title}, its beginning` } }, ...folded.map(item)),
+          h("ol.lane", { "aria-label": `${title}, its beginning` }, folded.map(item)),
         ),
-    h("ol", { class: "lane", attrs: { "aria-label": title } }, ...rest, ...ends),
+    h("ol.lane", { "aria-label": title }, rest, ends),
   );
 }
 
@@ -217,18 +193,18 @@ function piece(bar: WireBar, kind: Piece["kind"], isDifferent: boolean): HTMLEle
   return h(
     "li",
     { class: `piece ${kind}${isDifferent ? " is-different" : ""}` },
-    h("span", { class: "piece-name" }, nameOf(bar), h("span", { class: "sub" }, words)),
-    h("span", { class: "piece-tokens" }, whole(tokens), cachedOf(bar)),
-    text === null ? null : h("pre", null, text),
+    h("span.piece-name", nameOf(bar), h("span.sub", words)),
+    h("span.piece-tokens", whole(tokens), cachedOf(bar)),
+    text === null ? null : h("pre", text),
   );
 }
 
 function firstDifference(): HTMLElement {
-  return h("li", { class: "difference" }, "first difference");
+  return h("li.difference", "first difference");
 }
 
 function cachedOf({ tokens, cached_tokens: cached }: WireBar): HTMLElement | null {
-  return cached === null || tokens === 0 ? null : h("span", { class: "sub" }, `${percent(cached / tokens)} cached`);
+  return cached === null || tokens === 0 ? null : h("span.sub", `${percent(cached / tokens)} cached`);
 }
 
 function nameOf({ kind, role, label }: WireBar): string {

@@ -6,7 +6,7 @@ import { filterForm } from "./filters.js";
 import { ago, duration, moment, money, shortId, whole } from "./format.js";
 import { followOnly, onUsage } from "./live.js";
 import { pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
-import { empty, linkTo, showing, type View } from "./view.js";
+import { conversationLink, empty, linkTo, showing, userLink, type View } from "./view.js";
 import type { WireRow, WireRows } from "./wire.js";
 
 const PAGE = 50;
@@ -29,9 +29,9 @@ export const requestsView: View = async ({ root, query, signal }) => {
   const filter = Object.fromEntries(FILTERED.map((name) => [name, query.get(name)]));
   const rows = new Map<number, HTMLTableRowElement>();
   const { element, body, rowOf } = figuresTable("Requests, newest first", COLUMNS, []);
-  const status = h("p", { class: "note", attrs: { role: "status" } });
-  const nothing = h("div", null);
-  const more = h("button", { attrs: { type: "button" } }, "Older requests");
+  const status = h("p.note", { role: "status" });
+  const nothing = h("div");
+  const more = h("button", { type: "button" }, "Older requests");
   let next: string | null = null;
   let isLive = true;
   let leftOut = 0;
@@ -56,7 +56,7 @@ export const requestsView: View = async ({ root, query, signal }) => {
     says();
   };
   more.addEventListener("click", () => void read());
-  const pause = h("button", { attrs: { type: "button", "aria-pressed": "false" } }, "Pause");
+  const pause = h("button", { type: "button", "aria-pressed": "false" }, "Pause");
   pause.addEventListener("click", () => {
     isLive = !isLive;
     if (isLive) void catchUp().catch(() => {});
@@ -104,10 +104,9 @@ export const requestsView: View = async ({ root, query, signal }) => {
   await showing(root, signal, async () => {
     await read();
     return [
-      h("h1", null, "Requests"),
+      h("h1", "Requests"),
       h(
-        "section",
-        { class: "panel" },
+        "section.panel",
         filterForm(
           ["requests"],
           query,
@@ -118,12 +117,12 @@ export const requestsView: View = async ({ root, query, signal }) => {
             { name: "model", title: "Model" },
             { name: "cause", title: "Cause of miss", options: [["", "any"], ...Object.entries(CAUSES)] },
           ],
-          h("div", { class: "field" }, pause),
+          h("div.field", pause),
         ),
         status,
         nothing,
         element,
-        h("div", { class: "row" }, more),
+        h("div.row", more),
         pieceLegend(["cached", "expected", "again", "new"]),
       ),
     ];
@@ -146,39 +145,23 @@ const COLUMNS: readonly Column<WireRow>[] = [
     cell: (row) =>
       h(
         "a",
-        { attrs: { href: requestLink(row), title: `${row.request_id}, ${moment(row.at)}` } },
-        h("time", { attrs: { datetime: new Date(row.at).toISOString() } }, ago(row.at, Date.now())),
+        { href: requestLink(row), title: `${row.request_id}, ${moment(row.at)}` },
+        h("time", { datetime: new Date(row.at).toISOString() }, ago(row.at, Date.now())),
       ),
   },
   {
     title: "User, conversation",
-    cell: ({ user_id: user, agent_id: agent, conversation_id: conversation }) => [
-      h(
-        "a",
-        { class: "id", attrs: { href: linkTo(["user"], { user_id: user, agent_id: agent }), title: user } },
-        shortId(user),
-      ),
-      agent === null ? null : h("span", { class: "tag" }, shortId(agent, 16)),
-      conversation === null
-        ? h("span", { class: "sub" }, "a single prompt")
-        : h(
-            "a",
-            {
-              class: "sub id",
-              attrs: {
-                href: linkTo(["conversation"], { user_id: user, agent_id: agent, conversation_id: conversation }),
-                title: conversation,
-              },
-            },
-            shortId(conversation),
-          ),
+    cell: (row) => [
+      userLink(row),
+      row.agent_id === null ? null : h("span.tag", shortId(row.agent_id, 16)),
+      h("span.sub", row.conversation_id === null ? "a single prompt" : conversationLink(row, row.conversation_id)),
     ],
   },
   {
     title: "Model",
     cell: ({ model, policy, retention }) => [
-      h("span", { class: "id" }, shortId(model, 22)),
-      h("span", { class: "sub" }, `${policy}, ${retention}`),
+      h("span.id", shortId(model, 22)),
+      h("span.sub", `${policy}, ${retention}`),
     ],
   },
   { title: "Prompt", cell: (row) => pieceBar(rowPieces(row)) },
@@ -188,9 +171,7 @@ const COLUMNS: readonly Column<WireRow>[] = [
     isNumber: true,
     cell: (row) => {
       const { text, isExpected } = rowShare(row);
-      return isExpected
-        ? h("span", { class: "muted", attrs: { title: "expected; the engine did not report" } }, `~${text}`)
-        : text;
+      return isExpected ? h("span.muted", { title: "expected; the engine did not report" }, `~${text}`) : text;
     },
   },
   { title: "First token", isNumber: true, cell: (row) => duration(row.first_token_ms) },
@@ -198,23 +179,15 @@ const COLUMNS: readonly Column<WireRow>[] = [
   {
     title: "Missed because",
     cell: ({ causes }) =>
-      causes.length === 0
-        ? h("span", { class: "muted" }, "–")
-        : causes.slice(0, 2).map(({ cause }) => causeChip(cause)),
+      causes.length === 0 ? h("span.muted", "–") : causes.slice(0, 2).map(({ cause }) => causeChip(cause)),
   },
 ];
 
 function nothingHere(isFiltered: boolean): HTMLElement {
   return isFiltered
-    ? empty("No request matches", h("p", null, h("a", { attrs: { href: linkTo(["requests"]) } }, "Show all requests")))
+    ? empty("No request matches", h("p", h("a", { href: linkTo(["requests"]) }, "Show all requests")))
     : empty(
         "No requests yet",
-        h(
-          "p",
-          null,
-          "New ones appear here by themselves. ",
-          h("a", { attrs: { href: linkTo(["try"]) } }, "Try it with a sample"),
-          ".",
-        ),
+        h("p", "New ones appear here by themselves. ", h("a", { href: linkTo(["try"]) }, "Try it with a sample"), "."),
       );
 }

@@ -25,26 +25,24 @@ export const userView: View = ({ root, query, signal }) =>
     const { counts, nodes } = index;
     const most = Math.max(1, ...nodes.map(({ total_tokens: tokens }) => tokens));
     return [
-      h("p", { class: "crumbs" }, h("a", { attrs: { href: linkTo(["users"]) } }, "Users"), " / "),
+      h("p.crumbs", h("a", { href: linkTo(["users"]) }, "Users"), " / "),
       h(
         "h1",
-        null,
         "User ",
-        h("span", { class: "id" }, shortId(user, 60)),
-        agent === null ? null : h("span", { class: "tag" }, `agent ${shortId(agent)}`),
+        h("span.id", shortId(user, 60)),
+        agent === null ? null : h("span.tag", `agent ${shortId(agent)}`),
       ),
       h(
-        "p",
-        { class: "note" },
+        "p.note",
         `${counted(counts.requests, "request")}, ${counted(counts.conversations, "conversation")}, ${whole(counts.blocks)} memories that were sent. `,
-        h("a", { attrs: { href: linkTo(["requests"], { user_id: user, agent_id: agent }) } }, "Their requests"),
+        h("a", { href: linkTo(["requests"], { user_id: user, agent_id: agent }) }, "Their requests"),
       ),
       panel(
         "Context index",
         "The prefixes that this user's prompts had: instructions and history, then memories; each branch goes on where its parent ends. A full dot: the engine's cache should still hold it.",
         nodes.length === 0 ? empty("No prefixes are known") : tree(nodes, most),
         nodes.length < counts.nodes
-          ? h("p", { class: "note" }, `${whole(nodes.length)} of ${whole(counts.nodes)} prefixes are drawn.`)
+          ? h("p.note", `${whole(nodes.length)} of ${whole(counts.nodes)} prefixes are drawn.`)
           : null,
       ),
       panel(
@@ -80,26 +78,20 @@ function branchesOf(nodes: readonly Node[]): readonly Branch[] {
 
 function tree(nodes: readonly Node[], most: number): HTMLElement {
   const list = (branches: readonly Branch[], level: number, given: number): HTMLElement =>
-    h("ul", { class: level === 0 ? "tree" : "" }, ...branches.map((branch) => item(branch, level, given)));
+    h(
+      "ul",
+      { class: level === 0 ? "tree" : "" },
+      branches.map((branch) => item(branch, level, given)),
+    );
   const item = ({ node, children }: Branch, level: number, given: number) => {
     const line = describe(node, node.labels.slice(given), most);
-    if (children.length === 0) return h("li", null, line);
+    if (children.length === 0) return h("li", line);
     return h(
       "li",
-      null,
-      h(
-        "details",
-        { attrs: { open: level < OPEN_LEVELS } },
-        h("summary", null, line),
-        list(children, level + 1, node.labels.length),
-      ),
+      h("details", { open: level < OPEN_LEVELS }, h("summary", line), list(children, level + 1, node.labels.length)),
     );
   };
-  return h(
-    "div",
-    { class: "scroll", attrs: { tabindex: 0, role: "region", "aria-label": "Context index" } },
-    list(branchesOf(nodes), 0, 0),
-  );
+  return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Context index" }, list(branchesOf(nodes), 0, 0));
 }
 
 /** What is shown of a node: what it adds, how large the prefix is, how often and when it was used. */
@@ -116,19 +108,11 @@ function describe(node: Node, added: readonly NodeLabel[], most: number): HTMLEl
   return h(
     "span",
     { class: isExpected ? "node is-expected" : "node" },
-    h("span", {
-      class: "dot",
-      attrs: { role: "img", "aria-label": isExpected ? "expected to be cached" : "not expected to be cached" },
-    }),
-    h("span", { class: "node-name" }, path.length === 0 ? "instructions and history" : namesOf(added)),
+    h("span.dot", { role: "img", "aria-label": isExpected ? "expected to be cached" : "not expected to be cached" }),
+    h("span.node-name", path.length === 0 ? "instructions and history" : namesOf(added)),
+    h("span.node-size", { "aria-hidden": true }, h("span", { css: { width: `${(total / most) * 100}%` } })),
     h(
-      "span",
-      { class: "node-size", attrs: { "aria-hidden": true } },
-      h("span", { css: { width: `${(total / most) * 100}%` } }),
-    ),
-    h(
-      "span",
-      { class: "node-note" },
+      "span.node-note",
       `${whole(total)} tokens, its own ${whole(tokens)}; used ${uses === 1 ? "once" : `${whole(uses)} times`}${at === 0 ? "" : `, ${ago(at, Date.now())}`}${live === 0 ? "" : `; ${counted(live, "request")} ended here`}`,
     ),
   );

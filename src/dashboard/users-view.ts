@@ -2,7 +2,7 @@ import { getJson } from "./api.js";
 import { h } from "./dom.js";
 import { type Column, figuresTable } from "./figures-table.js";
 import { ago, counted, money, percent, shareOf, short, shortId, whole } from "./format.js";
-import { empty, linkTo, panel, showing, type View } from "./view.js";
+import { conversationLink, empty, linkTo, panel, showing, userLink, type View } from "./view.js";
 import type { WireConversations, WireUsers } from "./wire.js";
 
 type Reuse = WireUsers["users"][number] | WireConversations["conversations"][number];
@@ -23,19 +23,15 @@ export const usersView: View = ({ root, query, signal }) =>
     ]);
     return [
       h(
-        "div",
-        { class: "row spread" },
-        h("h1", null, "Users and conversations"),
+        "div.row.spread",
+        h("h1", "Users and conversations"),
         h(
-          "nav",
-          { class: "windows", attrs: { "aria-label": "Order" } },
-          ...ORDERS.map(([name, title]) =>
+          "nav.windows",
+          { "aria-label": "Order" },
+          ORDERS.map(([name, title]) =>
             h(
-              "a",
-              {
-                class: "button",
-                attrs: { href: linkTo(["users"], { order: name }), "aria-current": name === order ? "true" : null },
-              },
+              "a.button",
+              { href: linkTo(["users"], { order: name }), "aria-current": name === order ? "true" : null },
               title,
             ),
           ),
@@ -64,33 +60,19 @@ export function conversationTable(conversations: WireConversations["conversation
 const userColumn: Column<WireUsers["users"][number]> = {
   title: "User",
   isName: true,
-  cell: ({ user_id: user, agent_id: agent, conversations }) => [
-    h(
-      "a",
-      { class: "id", attrs: { href: linkTo(["user"], { user_id: user, agent_id: agent }), title: user } },
-      shortId(user, 32),
-    ),
-    agent === null ? null : h("span", { class: "tag" }, shortId(agent, 20)),
-    h("span", { class: "sub" }, counted(conversations, "conversation")),
+  cell: (row) => [
+    userLink(row, 32),
+    row.agent_id === null ? null : h("span.tag", shortId(row.agent_id, 20)),
+    h("span.sub", counted(row.conversations, "conversation")),
   ],
 };
 
 const conversationColumn: Column<WireConversations["conversations"][number]> = {
   title: "Conversation",
   isName: true,
-  cell: ({ user_id: user, agent_id: agent, conversation_id: conversation }) => [
-    h(
-      "a",
-      {
-        class: "id",
-        attrs: {
-          href: linkTo(["conversation"], { user_id: user, agent_id: agent, conversation_id: conversation }),
-          title: conversation,
-        },
-      },
-      shortId(conversation, 32),
-    ),
-    h("span", { class: "sub" }, agent === null ? shortId(user, 32) : `${shortId(user, 32)}, ${shortId(agent, 20)}`),
+  cell: (row) => [
+    conversationLink(row, row.conversation_id, 32),
+    h("span.sub", shortId(row.user_id, 32), row.agent_id === null ? null : `, ${shortId(row.agent_id, 20)}`),
   ],
 };
 
@@ -102,8 +84,8 @@ const REUSE: readonly Column<Reuse>[] = [
     title: "Missed",
     isNumber: true,
     cell: ({ missed_tokens: missed, prompt_tokens: all }) => [
-      h("strong", null, short(missed)),
-      h("span", { class: "sub" }, percent(shareOf(missed, all))),
+      h("strong", short(missed)),
+      h("span.sub", percent(shareOf(missed, all))),
     ],
   },
   { title: "Computed", isNumber: true, cell: ({ uncached_tokens: tokens }) => short(tokens) },

@@ -1,5 +1,6 @@
 import { ApiError } from "./api.js";
 import { type Child, fill, h } from "./dom.js";
+import { shortId } from "./format.js";
 
 /** What a view is given. */
 export interface ViewParts {
@@ -40,26 +41,37 @@ function decoded(text: string): string {
   }
 }
 
+/** What names a user, or a conversation of theirs. */
+interface Named {
+  readonly user_id: string;
+  readonly agent_id: string | null;
+}
+
+/** A link to a user's view. @param most characters of the id that are shown */
+export function userLink({ user_id, agent_id }: Named, most?: number): HTMLElement {
+  return h("a.id", { href: linkTo(["user"], { user_id, agent_id }), title: user_id }, shortId(user_id, most));
+}
+
+/** A link to a conversation's view. */
+export function conversationLink({ user_id, agent_id }: Named, id: string, most?: number): HTMLElement {
+  const href = linkTo(["conversation"], { user_id, agent_id, conversation_id: id });
+  return h("a.id", { href, title: id }, shortId(id, most));
+}
+
 /** A titled part of a view. */
 export function panel(title: string, note: string | null, ...children: readonly Child[]): HTMLElement {
-  return h(
-    "section",
-    { class: "panel" },
-    h("h2", null, title),
-    note === null ? null : h("p", { class: "note" }, note),
-    ...children,
-  );
+  return h("section.panel", h("h2", title), note === null ? null : h("p.note", note), children);
 }
 
 /** What is shown where there is nothing yet. */
 export function empty(title: string, ...children: readonly Child[]): HTMLElement {
-  return h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), ...children);
+  return h("div.empty", h("p.empty-title", title), children);
 }
 
 /** What went wrong, and what to do about it. */
 export function failure(error: unknown): HTMLElement {
   const [title, detail] = wordsFor(error);
-  return h("div", { class: "notice bad", attrs: { role: "alert" } }, h("strong", null, title), h("p", null, detail));
+  return h("div.notice.bad", { role: "alert" }, h("strong", title), h("p", detail));
 }
 
 function wordsFor(error: unknown): readonly [string, string] {

@@ -1,83 +1,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import { commands } from "./memstem-command.js";
-
-const SETTINGS = [
-  "MEMSTEM_HOST",
-  "MEMSTEM_PORT",
-  "MEMSTEM_API_KEY",
-  "MEMSTEM_DATA_DIR",
-  "MEMSTEM_DATABASE_URL",
-  "MEMSTEM_SOURCE",
-  "MEMSTEM_MEM0_URL",
-  "MEMSTEM_MEM0_API_KEY",
-  "MEMSTEM_MEM0_THRESHOLD",
-  "MEMSTEM_MEM0_APP_ID",
-  "MEMSTEM_MEM0_FILTERS",
-  "MEMSTEM_MEM0_SHOW_EXPIRED",
-  "MEMSTEM_MEM0_CHECK",
-  "MEMSTEM_POLICY",
-  "MEMSTEM_TOP_K",
-  "MEMSTEM_RETENTION",
-  "MEMSTEM_COST",
-  "MEMSTEM_ENGINE_FAMILY",
-  "MEMSTEM_BLOCK_SEPARATOR",
-  "MEMSTEM_CACHE_MARK_TTL",
-  "MEMSTEM_CACHE_TTL_SECONDS",
-  "MEMSTEM_CACHE_TOKENS",
-  "MEMSTEM_CACHE_SLOTS",
-  "MEMSTEM_WORKERS",
-  "MEMSTEM_SCHEDULE_MS",
-  "MEMSTEM_SEARCH_TIMEOUT_MS",
-  "MEMSTEM_COMPOSE_TIMEOUT_MS",
-  "MEMSTEM_WRITE_TIMEOUT_MS",
-  "MEMSTEM_MAX_MEMORY_CHARACTERS",
-  "MEMSTEM_HISTORY",
-  "MEMSTEM_TOOL_MEMORIES",
-  "MEMSTEM_MAX_PROMPT_TOKENS",
-  "MEMSTEM_BLOCK_TEMPLATE",
-  "MEMSTEM_TIME_ZONE",
-  "MEMSTEM_DEDUPE",
-  "MEMSTEM_ESCAPE",
-  "MEMSTEM_MAX_BODY_BYTES",
-  "MEMSTEM_MAX_BATCH_BYTES",
-  "MEMSTEM_BODY_TIMEOUT_MS",
-  "MEMSTEM_BODY_BYTES_PER_SECOND",
-  "MEMSTEM_ANSWER_TIMEOUT_MS",
-  "MEMSTEM_RATE_PER_SECOND",
-  "MEMSTEM_RATE_BURST",
-  "MEMSTEM_MAX_CONCURRENT",
-  "MEMSTEM_MAX_WAITING_PER_USER",
-  "MEMSTEM_MAX_PENDING",
-  "MEMSTEM_MAX_LAG_MS",
-  "MEMSTEM_WEBHOOK_TOKEN",
-  "MEMSTEM_CORS_ORIGINS",
-  "MEMSTEM_USAGE_PROMPTS",
-  "MEMSTEM_DASHBOARD_TEXT",
-  "MEMSTEM_ALERTS",
-  "MEMSTEM_KEEP_DAYS",
-  "MEMSTEM_SHUTDOWN_MS",
-  "MEMSTEM_MAX_WORKING_MB",
-  "MEMSTEM_MAX_INDEX_NODES",
-  "MEMSTEM_ENGINE",
-  "MEMSTEM_MODEL",
-  "MEMSTEM_ENGINE_SLOTS",
-  "MEMSTEM_CONTEXT_TOKENS",
-  "MEMSTEM_UPSTREAM_URL",
-  "MEMSTEM_UPSTREAM_API",
-  "MEMSTEM_UPSTREAM_API_KEY",
-  "MEMSTEM_UPSTREAM_TIMEOUT_MS",
-  "MEMSTEM_UPSTREAM_IDLE_MS",
-  "MEMSTEM_USER_HEADER",
-  "MEMSTEM_CONVERSATION_HEADER",
-  "MEMSTEM_IDENTITY",
-  "MEMSTEM_ROUTER",
-  "MEMSTEM_CACHE_DIAGNOSTICS",
-  "MEMSTEM_WRITE_BACK",
-  "MEMSTEM_WARM_UP",
-  "MEMSTEM_ADAPTIVE_DEPTH",
-  "MEMSTEM_LOG_LEVEL",
-];
 
 describe("memstem --help", () => {
   const memstem = commands();
@@ -109,7 +33,7 @@ describe("memstem --help", () => {
   it("lists every setting with its default for serve", async () => {
     const { code, stdout } = await memstem.run(["serve", "--help"]);
     expect(code).toBe(0);
-    expect([...stdout.matchAll(/^ {2}(MEMSTEM_\w+)/gm)].map(([, name]) => name)).toEqual(SETTINGS);
+    expect([...stdout.matchAll(/^ {2}(MEMSTEM_\w+)/gm)].map(([, name]) => name)).toEqual(SETTING_NAMES.map(variableOf));
     expect(stdout).toMatch(/MEMSTEM_HOST .*\(127\.0\.0\.1\)/);
     expect(stdout).toMatch(/MEMSTEM_PORT .*\(4600\)/);
   });

@@ -77,10 +77,9 @@ describe("the settings", () => {
     }
   });
 
-  it("let a chat be composed for as long as a search may take and some more, or as they say", () => {
+  it("let a chat be composed for as long as a search may take and some more", () => {
     expect(composeTimeoutOf(readSettings({}))).toBe(5_000);
     expect(composeTimeoutOf(readSettings({ MEMSTEM_SEARCH_TIMEOUT_MS: "7000" }))).toBe(10_000);
-    expect(composeTimeoutOf(readSettings({ MEMSTEM_COMPOSE_TIMEOUT_MS: "50" }))).toBe(50);
   });
 
   it("take the engine that prompts go to, which is any at first", () => {
@@ -129,14 +128,7 @@ describe("the settings", () => {
     ["MEMSTEM_MEM0_THRESHOLD", "high"],
     ["MEMSTEM_SEARCH_TIMEOUT_MS", "0"],
     ["MEMSTEM_SEARCH_TIMEOUT_MS", "1.5"],
-    ["MEMSTEM_COMPOSE_TIMEOUT_MS", "0"],
-    ["MEMSTEM_WRITE_TIMEOUT_MS", "1e3"],
-    ["MEMSTEM_ESCAPE", "USER:"],
-    ["MEMSTEM_ESCAPE", '{"USER:":1}'],
-    ["MEMSTEM_ESCAPE", '["USER:",1]'],
-    ["MEMSTEM_ESCAPE", '["a"]'],
     ["MEMSTEM_MAX_BODY_BYTES", "-1"],
-    ["MEMSTEM_MAX_BATCH_BYTES", "0"],
     ["MEMSTEM_MAX_WORKING_MB", "0"],
     ["MEMSTEM_MAX_INDEX_NODES", "9"],
     ["MEMSTEM_CACHE_TTL_SECONDS", "0"],
@@ -144,9 +136,7 @@ describe("the settings", () => {
     ["MEMSTEM_CACHE_TOKENS", "0"],
     ["MEMSTEM_CACHE_TOKENS", "64k"],
     ["MEMSTEM_RATE_PER_SECOND", "0"],
-    ["MEMSTEM_RATE_BURST", "5"],
     ["MEMSTEM_MAX_CONCURRENT", "0"],
-    ["MEMSTEM_MAX_WAITING_PER_USER", "0"],
     ["MEMSTEM_MAX_PENDING", "0"],
     ["MEMSTEM_CORS_ORIGINS", "*"],
     ["MEMSTEM_CORS_ORIGINS", "app.example.org"],
@@ -170,7 +160,6 @@ describe("the settings", () => {
     ["MEMSTEM_ENGINE", "vllm"],
     ["MEMSTEM_ENGINE_SLOTS", "0"],
     ["MEMSTEM_CONTEXT_TOKENS", "8k"],
-    ["MEMSTEM_BLOCK_SEPARATOR", " "],
     ["MEMSTEM_ADAPTIVE_DEPTH", "yes"],
     ["MEMSTEM_ADAPTIVE_DEPTH", "{"],
     ["MEMSTEM_ADAPTIVE_DEPTH", '{"firstBlocks":0}'],
@@ -221,8 +210,7 @@ describe("the settings", () => {
     expect(keyLimitsOf(readSettings({}))).toEqual({ rate: null, maxConcurrent: null });
     const rate = { MEMSTEM_RATE_PER_SECOND: "50" };
     expect(keyLimitsOf(readSettings(rate)).rate).toEqual({ perSecond: 50, burst: 100 });
-    const all = { ...rate, MEMSTEM_RATE_BURST: "7", MEMSTEM_MAX_CONCURRENT: "3" };
-    expect(keyLimitsOf(readSettings(all))).toEqual({ rate: { perSecond: 50, burst: 7 }, maxConcurrent: 3 });
+    expect(keyLimitsOf(readSettings({ MEMSTEM_MAX_CONCURRENT: "3" }))).toEqual({ rate: null, maxConcurrent: 3 });
   });
 
   it("have nowhere to write exchanges back to without a source", () => {

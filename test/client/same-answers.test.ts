@@ -123,7 +123,6 @@ describe("the client of a service and the library", () => {
         memories,
         engine: "vllm",
         workers: ["a", "b"],
-        scheduleMs: 0,
         dryRun: false,
         recordUsage: true,
       },

@@ -195,14 +195,6 @@ describe("an answer's JSON, read by the client", () => {
     tokens: { total: 90, shared: 20, expected: 10, reported: 5 },
     index: { kind: "left", tokens: 10, because: { kind: "ttl", ttlMs: 60_000 } },
     engine: { kind: "less", tokens: 5, because: { kind: "block_rounding", blockTokens: 16 } },
-    provider: {
-      provider: "openai",
-      outcome: "miss",
-      reason: "prompt_changed",
-      missedTokens: 3,
-      reusableTokens: 4,
-      comparedWith: request("resp_1"),
-    },
     lost: { tokens: 10, price: { unit: "ms", amount: 1 } },
     behind: { tokens: 70, price: { unit: "money", amount: 2 } },
   };
@@ -213,7 +205,7 @@ describe("an answer's JSON, read by the client", () => {
     ["no retention", { cause: { kind: "not_retained", retention: "ephemeral", what: "memories" } }],
     ["a report", { index: { kind: "left", tokens: 1, because: { kind: "reported", requestId: request("r-2") } } }],
     ["a minimum", { engine: { kind: "less", tokens: 1, because: { kind: "below_minimum", minimumTokens: 1024 } } }],
-    ["nothing to compare", { nearest: null, difference: null, provider: null, index: { kind: "nothing_shared" } }],
+    ["nothing to compare", { nearest: null, difference: null, index: { kind: "nothing_shared" } }],
   ])("of an explanation by %s is the library's", (_what, part) => {
     const explained = { ...explanation, ...part };
     const expected: ExplainedPrompt = { ...explained, explanation: ["So."] };

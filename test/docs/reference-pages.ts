@@ -1,76 +1,5 @@
-import { SETTINGS } from "../../src/cli/setting-list.js";
+import { defaultOf, SETTING_NAMES, SETTING_TITLES, SETTINGS, variableOf } from "../../src/cli/setting-list.js";
 import { begin } from "../cli/memstem-command.js";
-
-type SettingName = keyof typeof SETTINGS;
-
-/** The settings by what they are about, in the order of the page. */
-const GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
-  "The service": [
-    "host",
-    "port",
-    "dataDir",
-    "databaseUrl",
-    "logLevel",
-    "shutdownMs",
-    "corsOrigins",
-    "webhookToken",
-    "apiKey",
-  ],
-  "Where memories come from": [
-    ...([
-      "source",
-      "mem0Url",
-      "mem0ApiKey",
-      "mem0Threshold",
-      "mem0AppId",
-      "mem0Filters",
-      "mem0ShowExpired",
-      "mem0Check",
-      "searchTimeoutMs",
-      "writeTimeoutMs",
-    ] as const),
-    "maxMemoryCharacters",
-  ],
-  "How prompts are composed": [
-    "policy",
-    "topK",
-    "retention",
-    "history",
-    "toolMemories",
-    "maxPromptTokens",
-    "adaptiveDepth",
-    "blockTemplate",
-    "timeZone",
-    "dedupe",
-    "escape",
-    "composeTimeoutMs",
-  ],
-  "The engine and its cache": [
-    ...([
-      "engineFamily",
-      "engineModel",
-      "blockSeparator",
-      "cacheMarkTtl",
-      "cacheTtlSeconds",
-      "cacheTokens",
-      "cacheSlots",
-      "workers",
-      "scheduleMs",
-    ] as const),
-  ],
-  "The proxy": [
-    ...(["upstreamUrl", "upstreamApi", "upstreamApiKey", "upstreamTimeoutMs", "upstreamIdleMs"] as const),
-    ...(["userHeader", "conversationHeader", "identity", "router", "cacheDiagnostics"] as const),
-    ...(["writeBack", "warmUp"] as const),
-  ],
-  "The engine inside": ["engine", "model", "engineSlots", "contextTokens"],
-  Limits: [
-    ...(["maxBodyBytes", "maxBatchBytes", "bodyTimeoutMs", "bodyBytesPerSecond", "answerTimeoutMs"] as const),
-    ...(["ratePerSecond", "rateBurst", "maxConcurrent", "maxWaitingPerUser", "maxPending", "maxLagMs"] as const),
-  ],
-  "What is kept": ["keepDays", "maxWorkingMegabytes", "maxIndexNodes", "usagePrompts"],
-  "The dashboard and alerts": ["dashboardText", "alerts"],
-};
 
 const SETTINGS_HEAD = `# Settings
 
@@ -80,23 +9,17 @@ The library reads none of them: its options are arguments of \`createMemstem\`.
 This page is made from the list in \`src/cli/setting-list.ts\`; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
 `;
 
-/** `docs/settings.md`. A setting that no group has stands under "Other". */
+/** `docs/settings.md`. */
 export function settingsPage(): string {
-  const names = Object.keys(SETTINGS) as SettingName[];
-  const grouped = new Set(Object.values(GROUPS).flat());
-  const other = names.filter((name) => !grouped.has(name));
-  const groups = [...Object.entries(GROUPS), ...(other.length === 0 ? [] : [["Other", other] as const])];
-  const tables = groups.map(([title, members]) => {
-    return `## ${title}\n\n| variable | meaning | default |\n| --- | --- | --- |\n${members.map(settingRow).join("\n")}\n`;
+  const rows = SETTING_NAMES.map((name) => {
+    const title = SETTING_TITLES[name];
+    const head = title === undefined ? "" : `\n## ${title}\n\n| variable | meaning | default |\n| --- | --- | --- |\n`;
+    const [meaning = "", stated = "none"] = SETTINGS[name].description?.split("; default: ") ?? [];
+    const standard = defaultOf(name);
+    const value = standard === undefined ? stated : `\`${standard}\``;
+    return `${head}| \`${variableOf(name)}\` | ${cell(meaning)} | ${cell(value)} |\n`;
   });
-  return [SETTINGS_HEAD, ...tables].join("\n");
-}
-
-function settingRow(name: SettingName): string {
-  const { variable, help, schema, standard = schema.safeParse(undefined).data } = SETTINGS[name];
-  const [meaning = "", stated] = help.split("; default: ");
-  const value = standard === undefined ? (stated ?? "none") : `\`${String(standard)}\``;
-  return `| \`${variable}\` | ${cell(meaning)} | ${cell(value)} |`;
+  return SETTINGS_HEAD + rows.join("");
 }
 
 const cell = (text: string) => text.replaceAll("|", "\\|");

@@ -338,12 +338,10 @@ function proxied(path: string, asked: object, api = "openai") {
   const timers = new HeldTimers();
   const app = servedApp({
     upstream: engine,
-    after: timers.after,
+    times: { after: timers.after, idleMs: IDLE_MS, answerTimeoutMs: 500 },
     environment: {
       MEMSTEM_UPSTREAM_API: api,
       MEMSTEM_UPSTREAM_TIMEOUT_MS: String(TIMEOUT_MS),
-      MEMSTEM_UPSTREAM_IDLE_MS: String(IDLE_MS),
-      MEMSTEM_ANSWER_TIMEOUT_MS: "500",
     },
   });
   const pending = async () => (await app.send("GET", "/metrics")).text.includes("\nmemstem_pending_requests 0\n");

@@ -137,7 +137,6 @@ describe("searches as they are configured", () => {
     environment: {
       MEMSTEM_MEM0_APP_ID: "games",
       MEMSTEM_MEM0_FILTERS: '{"topic":"food"}',
-      MEMSTEM_MEM0_SHOW_EXPIRED: "on",
     },
   });
   const sent = async (asked: object) => {
@@ -146,13 +145,11 @@ describe("searches as they are configured", () => {
   };
 
   it("give way to what a request says, and their conditions apply beside its own", async () => {
-    expect(await sent({})).toMatchObject({
-      filters: { user_id: "ada", app_id: "games", topic: "food" },
-      show_expired: true,
-    });
-    expect(await sent({ app_id: "maps", filters: { year: 2026 }, show_expired: false })).toEqual({
+    expect(await sent({})).toMatchObject({ filters: { user_id: "ada", app_id: "games", topic: "food" } });
+    expect(await sent({ app_id: "maps", filters: { year: 2026 }, show_expired: true })).toEqual({
       query: "What?",
       top_k: 20,
+      show_expired: true,
       filters: { user_id: "ada", app_id: "maps", AND: [{ topic: "food" }, { year: 2026 }] },
     });
   });

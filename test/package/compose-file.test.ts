@@ -5,7 +5,7 @@ import { validate } from "dockerfile-utils";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
-import { SETTINGS } from "../../src/cli/setting-list.js";
+import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import { launch, listening } from "../cli/launch.js";
 import { agentEngine } from "../clients/agent-engine.js";
 import { startRestServer } from "../memory/mem0-wire-server.js";
@@ -144,7 +144,7 @@ describe("compose.yaml", () => {
   });
 
   it("has settings that there are, and names services by their names", () => {
-    const variables = new Set<string>(Object.values(SETTINGS).map(({ variable }) => variable));
+    const variables = new Set(SETTING_NAMES.map(variableOf));
     const environment = Object.entries(memstem?.environment ?? {});
     expect(environment.filter(([name]) => !variables.has(name))).toEqual([]);
     const hosts = environment.flatMap(([, value]) => /^http:\/\/([^:/]+)/.exec(value)?.[1] ?? []);

@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { validate } from "dockerfile-utils";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
-import { SETTINGS } from "../../src/cli/setting-list.js";
+import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import { type BuiltImage, buildImage, type Contained, IS_ROOT } from "./built-image.js";
 import { DOCKERFILE, readStages } from "./dockerfile.js";
 
@@ -44,7 +44,7 @@ describe("the Dockerfile", () => {
   });
 
   it("sets what there is to set, no secrets, and files on its volume alone", () => {
-    const variables = new Set<string>(Object.values(SETTINGS).map(({ variable }) => variable));
+    const variables = new Set(SETTING_NAMES.map(variableOf));
     const environment = last?.environment ?? {};
     const named = Object.keys(environment).filter((name) => name.startsWith("MEMSTEM_"));
     expect(named.filter((name) => !variables.has(name))).toEqual([]);

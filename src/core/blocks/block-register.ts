@@ -4,7 +4,6 @@
  * the memory source fails, blocks recalled by the words of the query. Beside them, which blocks a conversation and a scope retrieved before.
  */
 
-import { type Escaping, escapingOf, isEscapedAlike, NO_MARKERS } from "../escaping/escaping.js";
 import type { InjectedBlock } from "../prompt/injection.js";
 import { renderBlock } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
@@ -38,8 +37,6 @@ export class BlockRegister {
   readonly #newlyForgotten = new Set<MemoryId>();
   /** Of blocks that were compared; not stored. */
   readonly #compared = new ComparedTexts();
-  /** Only blocks that contain a configured marker. */
-  readonly #escapings = new Map<Label, Escaping>();
   #nextLabel: number;
   #textLength = 0;
   #currentTokens = 0;
@@ -48,17 +45,13 @@ export class BlockRegister {
     stored: StoredRegister,
     nextLabel: number,
     private readonly countTokens: TokenCounter,
-    /** Configured texts that are escaped wherever a memory contains them. */
-    private readonly markers: readonly string[] = [],
   ) {
     this.#nextLabel = nextLabel;
     this.#forgotten = new Set(stored.forgotten);
     for (const block of stored.blocks) {
       const { label, text } = block;
-      this.#escape(label, text);
-      // Stored counts may be another counter's, or from before a marker was configured.
-      const isAsCounted = countTokens.template === undefined && !this.#escapings.has(label);
-      this.#keep({ ...block, tokens: isAsCounted ? block.tokens : this.#tokensOf(label, text) });
+      // Stored counts may be another counter's.
+      this.#keep({ ...block, tokens: countTokens.template === undefined ? block.tokens : this.#tokensOf(label, text) });
     }
     this.#memories = new MemoryVersions(stored.versions);
   }
@@ -107,16 +100,14 @@ export class BlockRegister {
 
   /** A block as a turn injects it today. */
   injected(label: Label, replaces: readonly Label[]): InjectedBlock {
-    const escaping = this.#escapings.get(label);
-    return escaping === undefined ? { label, replaces } : { label, replaces, escaping };
+    return { label, replaces };
   }
 
   /** Tokens of a block's line as a turn injected it; 0 if its text is gone. */
   lineTokens(block: InjectedBlock): number {
     const stored = this.#blocks.get(block.label);
     if (stored === undefined) return 0;
-    const { label, replaces, escaping = NO_MARKERS } = block;
-    if (replaces.length === 0 && isEscapedAlike(stored.text, escaping, this.#escapingOf(label))) return stored.tokens;
+    if (block.replaces.length === 0) return stored.tokens;
     return this.countTokens(renderBlock(block, stored.text));
   }
 
@@ -308,7 +299,6 @@ export class BlockRegister {
     const known = this.#byText.get(textDigest);
     if (known !== undefined) return this.#blocks.get(known) as StoredBlock;
     const label = this.#nextLabel++ as Label;
-    this.#escape(label, text);
     const block: StoredBlock = { label, text, textDigest, tokens: this.#tokensOf(label, text), supersededBy: null };
     this.#keep(block);
     this.#dirtyBlocks.add(label);
@@ -317,15 +307,6 @@ export class BlockRegister {
 
   #tokensOf(label: Label, text: string): number {
     return this.countTokens(renderBlock(this.injected(label, []), text));
-  }
-
-  #escapingOf(label: Label): Escaping {
-    return this.#escapings.get(label) ?? NO_MARKERS;
-  }
-
-  #escape(label: Label, text: string): void {
-    const escaping = escapingOf(text, this.markers);
-    if (escaping !== NO_MARKERS) this.#escapings.set(label, escaping);
   }
 
   #keep(block: StoredBlock): void {
@@ -341,7 +322,6 @@ export class BlockRegister {
     this.#blocks.delete(label);
     this.#byText.delete(block.textDigest);
     this.#memories.drop(label);
-    this.#escapings.delete(label);
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
     this.#textLength -= block.text.length;

@@ -94,14 +94,8 @@ export class ScopeState implements WithPublished {
   #nextTurn: number;
   #requests: number;
 
-  constructor(
-    stored: StoredScope,
-    countTokens: TokenCounter,
-    bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS,
-    /** Configured texts that are escaped wherever a memory contains them. */
-    markers: readonly string[] = [],
-  ) {
-    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens, markers);
+  constructor(stored: StoredScope, countTokens: TokenCounter, bounds: ScopeBounds = DEFAULT_SCOPE_BOUNDS) {
+    this.register = new BlockRegister(stored.register, stored.counters.nextLabel, countTokens);
     const blockTokens = (label: Label) => this.register.get(label)?.tokens ?? 0;
     this.index = new ContextIndex(stored.nodes, stored.counters.nextNode, bounds.maxIndexNodes, blockTokens);
     this.recent = new RecentRetrievals(stored.recent);

@@ -1,4 +1,3 @@
-import type { CacheDiagnosis } from "../context-index/cache-diagnosis.js";
 import type { CacheReport } from "../context-index/cache-report.js";
 import type { Turn } from "../conversation/turn.js";
 import type { RequestId } from "../text/ids.js";
@@ -27,8 +26,6 @@ export interface StoredPrompt {
   readonly evicted: boolean;
   /** The engine's report; null if it did not say how many tokens were cached. */
   readonly report: CacheReport | null;
-  /** What the provider says of its cache; null or absent if it said nothing. */
-  readonly diagnosis?: CacheDiagnosis | null;
 }
 
 /** The turn that a prompt was composed for. */

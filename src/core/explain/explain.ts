@@ -78,7 +78,6 @@ export function explain(input: ExplainInput, compared: ComparedPrompt = compareP
     compared: input.earlier.length,
     comparedAll: input.isComplete,
     engine: report,
-    provider: prompt.diagnosis ?? null,
   };
   if (nearest === null) {
     return {

@@ -1,4 +1,3 @@
-import type { CacheDiagnosis, DiagnosingProvider } from "../context-index/cache-diagnosis.js";
 import type { EpochReason } from "../conversation/epoch.js";
 import type { Label } from "../text/ids.js";
 import type { Difference, EngineVerdict, Explanation, IndexVerdict, PlaceInPrompt, Waste } from "./explanation.js";
@@ -28,7 +27,6 @@ export function explanationText(explanation: Explanation): readonly string[] {
     return [
       `Request ${explanation.requestId} is the first prompt of its user and agent. There was no prefix to reuse: all of its ${count(total, "token")} had to be computed.`,
       ...engineWords(explanation.engine, explanation),
-      ...providerWords(explanation.provider),
     ];
   }
   const name = nearest.requestId === null ? "an earlier request" : `request ${nearest.requestId}`;
@@ -46,7 +44,6 @@ export function explanationText(explanation: Explanation): readonly string[] {
     causeWords(cause),
     ...indexWords(explanation.index, explanation),
     ...engineWords(explanation.engine, explanation),
-    ...providerWords(explanation.provider),
     ...costWords(explanation),
     ...(explanation.comparedAll
       ? []
@@ -195,31 +192,6 @@ function engineWords(verdict: EngineVerdict, { tokens }: Explanation): string[] 
     }
   })();
   return [`${reported}, ${number(verdict.tokens)} fewer than expected: ${reason}.`];
-}
-
-const PROVIDERS: Readonly<Record<DiagnosingProvider, string>> = { openai: "OpenAI", anthropic: "Anthropic" };
-
-/** The provider's own word, beside memstem's. */
-function providerWords(diagnosis: CacheDiagnosis | null): string[] {
-  if (diagnosis === null) return [];
-  const { outcome, reason, missedTokens, reusableTokens, comparedWith } = diagnosis;
-  const compared = comparedWith === null ? "an earlier request" : `request ${comparedWith}`;
-  const says = `${PROVIDERS[diagnosis.provider]}, comparing it with ${compared},`;
-  switch (outcome) {
-    case "no_miss":
-      return [`${says} found no difference.`];
-    case "not_found":
-      return [`${says} no longer knew that one.`];
-    case "pending":
-      return [`${says} had not finished when it answered.`];
-    case "unavailable":
-      return [`${says} could not tell${reason === null ? "" : ` (${reason})`}.`];
-    case "miss": {
-      const of = reusableTokens === null ? "" : ` of ${count(reusableTokens, "reusable token")}`;
-      const missed = missedTokens === null ? "" : `: ${count(missedTokens, "token")}${of} were not reused`;
-      return [`${says} names ${reason ?? "a difference"}${missed}.`];
-    }
-  }
 }
 
 function costWords({ lost, behind, tokens }: Explanation): string[] {

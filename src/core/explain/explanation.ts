@@ -1,4 +1,3 @@
-import type { CacheDiagnosis } from "../context-index/cache-diagnosis.js";
 import type { Digest, Label, RequestId } from "../text/ids.js";
 import type { MissCause } from "./miss-cause.js";
 import type { Segment } from "./prompt-outline.js";
@@ -121,8 +120,6 @@ export interface Explanation {
   };
   readonly index: IndexVerdict;
   readonly engine: EngineVerdict;
-  /** What the provider itself says; null if it said nothing. */
-  readonly provider: CacheDiagnosis | null;
   /** In the shared prefix, but not cached. */
   readonly lost: Waste;
   /** In both prompts after the first difference: would be cached too if placed before it. */

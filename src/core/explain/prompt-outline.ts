@@ -254,9 +254,8 @@ function sectionSegments(
 }
 
 /** Equal for lines that are the same bytes. */
-function blockKey({ label, replaces, escaping }: InjectedBlock): string {
-  const written = escaping === undefined ? "" : ` ${JSON.stringify(escaping.markers)}`;
-  return `b${label} ${replaces.join()}${written}`;
+function blockKey({ label, replaces }: InjectedBlock): string {
+  return `b${label} ${replaces.join()}`;
 }
 
 /** Upper bound of the segments of the prompt's outline, and so of what it can share, without building it. */

@@ -1,4 +1,3 @@
-import type { Escaping } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 
 /** A block as one turn put it into the prompt. */
@@ -6,8 +5,6 @@ export interface InjectedBlock {
   readonly label: Label;
   /** Labels in the same prompt that this block supersedes (an updated memory). */
   readonly replaces: readonly Label[];
-  /** How its text is escaped, for good: markers may be configured later. Absent: it contained no configured marker. */
-  readonly escaping?: Escaping;
 }
 
 /** One line after the blocks of a section. */

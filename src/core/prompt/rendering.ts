@@ -1,4 +1,4 @@
-import { type Escaping, escapeText, unescapeText } from "../escaping/escaping.js";
+import { escapeText, unescapeText } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
 import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
@@ -44,7 +44,7 @@ export function renderLabels(labels: readonly Label[]): string {
 /** One block's line or lines, line break included. */
 export function renderBlock(block: InjectedBlock, text: string): string {
   const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces)}) `;
-  return `${block.label} ${mark}${escapeText(text, block.escaping)}\n`;
+  return `${block.label} ${mark}${escapeText(text)}\n`;
 }
 
 /** One annotation's line, without the line break. */
@@ -207,12 +207,8 @@ export interface ParsedSection {
 
 const BLOCK_LINE = /^(\d+) (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
 
-/**
- * Parses a section by its grammar; null for any violation. The inverse of {@link renderSection}.
- *
- * @param escaping of all its texts; default: that of texts without configured markers
- */
-export function parseSection(section: string, escaping?: Escaping): ParsedSection | null {
+/** Parses a section by its grammar; null for any violation. The inverse of {@link renderSection}. */
+export function parseSection(section: string): ParsedSection | null {
   if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
   const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");
   lines.pop();
@@ -242,7 +238,7 @@ export function parseSection(section: string, escaping?: Escaping): ParsedSectio
     blocks: blocks.map(({ label, replaces, lines: text }) => ({
       label,
       replaces,
-      text: unescapeText(text.join("\n"), escaping),
+      text: unescapeText(text.join("\n")),
     })),
     annotations,
   };

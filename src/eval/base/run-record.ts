@@ -178,3 +178,19 @@ export type AnsweredQuestion = z.output<typeof answered>;
 export type FailedQuestion = z.output<typeof failed>;
 export type QuestionRecord = z.output<typeof questionRecord>;
 export type RunRecord = z.output<typeof runRecord>;
+
+/** Every value of a record by its path, as in `engine.kind`, written with `write`; lists as one value each. */
+export function leavesOf(
+  value: object,
+  write: (leaf: unknown) => string = JSON.stringify,
+  path = "",
+): Map<string, string> {
+  const leaves = new Map<string, string>();
+  for (const [key, inner] of Object.entries(value)) {
+    const at = path === "" ? key : `${path}.${key}`;
+    if (typeof inner === "object" && inner !== null && !Array.isArray(inner)) {
+      for (const [leaf, text] of leavesOf(inner, write, at)) leaves.set(leaf, text);
+    } else leaves.set(at, write(inner));
+  }
+  return leaves;
+}

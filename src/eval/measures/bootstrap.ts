@@ -29,31 +29,22 @@ export function bootstrapMean(
   clusters: Clusters | null = null,
 ): Interval | null {
   if (values.length === 0) return null;
-  const given = Float64Array.from(values);
-  const draw = seeded(options.seed);
-  const mean = given.reduce((sum, value) => sum + value, 0) / given.length;
-  if (clusters !== null) {
-    const { of, count } = clusters;
-    const [sums, sizes] = [new Float64Array(count), new Uint32Array(count)];
-    for (const [at, value] of given.entries()) {
-      const cluster = of[at] ?? 0;
-      sums[cluster] = (sums[cluster] ?? 0) + value;
-      sizes[cluster] = (sizes[cluster] ?? 0) + 1;
-    }
-    return interval(mean, options, tailOf(count), () => {
-      let [sum, size] = [0, 0];
-      for (let i = 0; i < count; i++) {
-        const cluster = Math.floor(draw() * count);
-        sum += sums[cluster] ?? 0;
-        size += sizes[cluster] ?? 0;
-      }
-      return sum / size;
-    });
+  const { unitOf, count, tail } = unitsOf(values, clusters);
+  const [sums, sizes] = [new Float64Array(count), new Uint32Array(count)];
+  for (const [at, value] of values.entries()) {
+    const unit = unitOf(at);
+    sums[unit] = (sums[unit] ?? 0) + value;
+    sizes[unit] = (sizes[unit] ?? 0) + 1;
   }
-  return interval(mean, options, TAIL, () => {
-    let sum = 0;
-    for (let i = 0; i < given.length; i++) sum += given[Math.floor(draw() * given.length)] ?? 0;
-    return sum / given.length;
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return interval(mean, tail, options, (draw) => {
+    let [sum, size] = [0, 0];
+    for (let i = 0; i < count; i++) {
+      const unit = draw(count);
+      sum += sums[unit] ?? 0;
+      size += sizes[unit] ?? 0;
+    }
+    return sum / size;
   });
 }
 
@@ -67,31 +58,17 @@ export function bootstrapMedian(
   clusters: Clusters | null = null,
 ): Interval | null {
   if (values.length === 0) return null;
+  const { unitOf, count, tail } = unitsOf(values, clusters);
   const byRank = [...values.keys()].sort((a, b) => (values[a] ?? 0) - (values[b] ?? 0));
   const sorted = Float64Array.from(byRank, (at) => values[at] ?? 0);
-  const draw = seeded(options.seed);
+  const ranksOf = Array.from({ length: count }, (): number[] => []);
+  for (const [rank, at] of byRank.entries()) ranksOf[unitOf(at)]?.push(rank);
   // A resample is counted by rank, so that it needs no sorting.
   const counts = new Uint32Array(sorted.length);
-  const median = medianByRank(sorted, counts.fill(1));
-  if (clusters !== null) {
-    const { of, count } = clusters;
-    const drawn = new Uint32Array(count);
-    return interval(median, options, tailOf(count), () => {
-      drawn.fill(0);
-      for (let i = 0; i < count; i++) {
-        const cluster = Math.floor(draw() * count);
-        drawn[cluster] = (drawn[cluster] ?? 0) + 1;
-      }
-      for (const [rank, at] of byRank.entries()) counts[rank] = drawn[of[at] ?? 0] ?? 0;
-      return medianByRank(sorted, counts);
-    });
-  }
-  return interval(median, options, TAIL, () => {
+  return interval(medianByRank(sorted, counts.fill(1)), tail, options, (draw) => {
     counts.fill(0);
-    for (let i = 0; i < sorted.length; i++) {
-      const rank = Math.floor(draw() * sorted.length);
-      counts[rank] = (counts[rank] ?? 0) + 1;
-    }
+    for (let i = 0; i < count; i++)
+      for (const rank of ranksOf[draw(count)] ?? []) counts[rank] = (counts[rank] ?? 0) + 1;
     return medianByRank(sorted, counts);
   });
 }
@@ -105,16 +82,21 @@ export function bootstrapMedian(
 export function bootstrapGroups<G>(
   groups: readonly G[],
   statistic: (drawn: readonly G[]) => number | null,
-  { seed, resamples = RESAMPLES }: BootstrapOptions,
+  options: BootstrapOptions,
   unit: ResampledUnit = "questions",
 ): Interval | null {
   const value = statistic(groups);
   if (value === null) return null;
-  const draw = seeded(seed);
-  const estimates = Array.from({ length: resamples }, () =>
-    statistic(groups.map((group) => groups[Math.floor(draw() * groups.length)] ?? group)),
-  ).filter((estimate) => estimate !== null);
-  return intervalOf(value, unit === "questions" ? TAIL : tailOf(groups.length), Float64Array.from(estimates).sort());
+  return interval(value, unit === "questions" ? TAIL : tailOf(groups.length), options, (draw) =>
+    statistic(groups.map((group) => groups[draw(groups.length)] ?? group)),
+  );
+}
+
+/** What is drawn as a whole: a cluster, or each value. */
+function unitsOf(values: readonly number[], clusters: Clusters | null) {
+  if (clusters === null) return { unitOf: (at: number) => at, count: values.length, tail: TAIL };
+  const { of, count } = clusters;
+  return { unitOf: (at: number) => of[at] ?? 0, count, tail: tailOf(count) };
 }
 
 /** The median of sorted values, each of which stands there so many times. */
@@ -131,16 +113,17 @@ function medianByRank(sorted: Float64Array, counts: Uint32Array): number {
   return below;
 }
 
+/** @param resample an estimate of one resample, for which `draw` gives whole numbers below a count */
 function interval(
   value: number,
-  { resamples = RESAMPLES }: BootstrapOptions,
   tail: number,
-  resample: () => number,
+  { seed, resamples = RESAMPLES }: BootstrapOptions,
+  resample: (draw: (count: number) => number) => number | null,
 ): Interval {
-  return intervalOf(value, tail, Float64Array.from({ length: resamples }, resample).sort());
-}
-
-function intervalOf(value: number, tail: number, estimates: Float64Array): Interval {
+  const random = seeded(seed);
+  const draw = (count: number) => Math.floor(random() * count);
+  const found = Array.from({ length: resamples }, () => resample(draw)).filter((estimate) => estimate !== null);
+  const estimates = Float64Array.from(found).sort();
   const at = (share: number) => estimates[Math.round(share * (estimates.length - 1))] ?? value;
   return { value, low: at(tail), high: at(1 - tail) };
 }

@@ -3,7 +3,6 @@ import {
   type BatchPlanner,
   type BatchRequest,
   ClusterTree,
-  groupBy,
   type Label,
   planBatch,
   renderBlock,
@@ -11,11 +10,9 @@ import {
   SECTION_OPENING,
   type TurnId,
 } from "../../core/index.js";
-import { largest } from "../../core/text/lists.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import type { RecordedTrace } from "./recorded-trace.js";
-import { mostSavable } from "./saving-bound.js";
 
 const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 /** Nodes of a user's cluster tree, for the order that is made while requests come in. */
@@ -37,20 +34,22 @@ export class RecordedBatch {
   readonly promptTokens: number;
   /** Tokens of each memory's line once. */
   readonly memoryTokens: number;
-  readonly #users: readonly number[];
-  readonly #questions: readonly (readonly number[])[];
-  readonly #lines: readonly (readonly (readonly number[])[])[];
-  readonly #before: readonly number[];
+  /** Of each request, its trace. */
+  readonly users: readonly number[];
+  /** Tokens of what stands behind a request's memories; of each trace's memories; and of what stands before them. */
+  readonly questions: readonly (readonly number[])[];
+  readonly lines: readonly (readonly (readonly number[])[])[];
+  readonly before: readonly number[];
 
   constructor(traces: readonly RecordedTrace[], k: number, encode: Encode) {
     const tokenize = chatTokenizer(encode);
     const lineOf = (memory: string, label: number) =>
       encode(renderBlock({ label: label as Label, replaces: [] }, memory));
-    this.#lines = traces.map(({ memories }) => memories.map(({ memory }, at) => lineOf(memory, at + 1)));
-    this.memoryTokens = this.#lines.flat().reduce((sum, { length }) => sum + length, 0);
-    this.#before = [...tokenize([{ role: "system", content: INSTRUCTION }]), ...encode(SECTION_OPENING)];
-    this.#users = traces.flatMap(({ questions }, user) => questions.map(() => user));
-    this.#questions = traces.flatMap(({ questions }) =>
+    this.lines = traces.map(({ memories }) => memories.map(({ memory }, at) => lineOf(memory, at + 1)));
+    this.memoryTokens = this.lines.flat().reduce((sum, { length }) => sum + length, 0);
+    this.before = [...tokenize([{ role: "system", content: INSTRUCTION }]), ...encode(SECTION_OPENING)];
+    this.users = traces.flatMap(({ questions }, user) => questions.map(() => user));
+    this.questions = traces.flatMap(({ questions }) =>
       questions.map(({ question }) => encode(SECTION_CLOSING + question)),
     );
     this.requests = traces.flatMap(({ questions }, user) =>
@@ -58,7 +57,7 @@ export class RecordedBatch {
         key: `user ${user}`,
         blocks: retrieved.slice(0, k).map((at) => ({
           label: (at + 1) as Label,
-          tokens: this.#lines[user]?.[at]?.length ?? 0,
+          tokens: this.lines[user]?.[at]?.length ?? 0,
         })),
       })),
     );
@@ -70,12 +69,8 @@ export class RecordedBatch {
 
   /** Encoded line by line, so that a line's tokens do not depend on its neighbours. */
   promptOf({ request, order }: ExecutedRequest): readonly number[] {
-    const lines = this.#lines[this.#users[request] ?? -1];
-    return [
-      ...this.#before,
-      ...order.flatMap((label) => lines?.[label - 1] ?? []),
-      ...(this.#questions[request] ?? []),
-    ];
+    const lines = this.lines[this.users[request] ?? -1];
+    return [...this.before, ...order.flatMap((label) => lines?.[label - 1] ?? []), ...(this.questions[request] ?? [])];
   }
 
   executedBy(arm: BatchArm): readonly ExecutedRequest[] {
@@ -108,33 +103,6 @@ export class RecordedBatch {
     return cached / all;
   }
 
-  /**
-   * A hit ratio that no plan can exceed, whatever the cache, as long as every prompt holds exactly its own blocks.
-   *
-   * @param depth see {@link mostSavable}
-   */
-  hitRatioBound(depth: number): number {
-    const savable = [...groupBy(this.requests, ({ key }) => key).values()].map((ofUser) =>
-      mostSavable(
-        ofUser.map(({ blocks }) => new Map(blocks.map(({ label, tokens }) => [label, tokens]))),
-        depth,
-      ),
-    );
-    // Behind the last common block two prompts may share some more tokens: the common prefix of two lines, or of a line and the closing tag.
-    const parting = largest(this.#lines.map((lines) => longestAlike([...lines, this.#questions[0] ?? []])));
-    const withTwin = [...groupBy(this.requests.keys(), (request) => this.#contextOf(request)).values()]
-      .filter(({ length }) => length > 1)
-      .flat();
-    const questions = sum(withTwin.map((request) => this.#questions[request]?.length ?? 0));
-    const instructions = this.requests.length * (this.#before.length + parting);
-    return (sum(savable) + instructions + questions) / this.promptTokens;
-  }
-
-  #contextOf(request: number): string {
-    const { key, blocks } = this.requests[request] as BatchRequest;
-    return `${key}: ${blocks.map(({ label }) => label).sort((a, b) => a - b)}`;
-  }
-
   #online(): readonly ExecutedRequest[] {
     const trees = new Map<string, ClusterTree>();
     return this.requests.map(({ key, blocks }, request) => {
@@ -152,23 +120,4 @@ export class RecordedBatch {
 function sequenced(sequence: readonly ExecutedRequest[], orders: readonly ExecutedRequest[]): ExecutedRequest[] {
   const orderOf = new Map(orders.map(({ request, order }) => [request, order]));
   return sequence.map(({ request }) => ({ request, order: orderOf.get(request) ?? [] }));
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
-}
-
-/** The longest common prefix of any two texts, in tokens. */
-function longestAlike(texts: readonly (readonly number[])[]): number {
-  const sorted = [...texts].sort((a, b) => {
-    const at = alike(a, b);
-    return (a[at] ?? -1) - (b[at] ?? -1);
-  });
-  return largest(sorted.slice(1).map((text, at) => alike(sorted[at] ?? [], text)));
-}
-
-function alike(a: readonly number[], b: readonly number[]): number {
-  let same = 0;
-  while (same < a.length && a[same] === b[same]) same++;
-  return same;
 }

@@ -1,4 +1,4 @@
-import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
+import { type EvalArm, leavesOf, type QuestionRecord, type RunRecord } from "../base/run-record.js";
 import { COMPARED_MEASURES, compareRecords } from "../measures/compared-measures.js";
 import { questionKey } from "../measures/measured.js";
 import { markdownCode, markdownTable } from "./markdown.js";
@@ -46,7 +46,8 @@ function isSameArm(a: EvalArm, b: EvalArm): boolean {
 }
 
 function settings(a: RunRecord, b: RunRecord): string {
-  const [before, after] = [leavesOf(a), leavesOf(b)];
+  const plain = (leaf: unknown) => (typeof leaf === "string" ? leaf : JSON.stringify(leaf));
+  const [before, after] = [leavesOf(a, plain), leavesOf(b, plain)];
   const lines = [...new Set([...before.keys(), ...after.keys()])]
     .filter((path) => !NOT_COMPARED.has(path) && before.get(path) !== after.get(path))
     .map((path) => `- ${path}: ${shown(before.get(path))} → ${shown(after.get(path))}`);
@@ -55,18 +56,6 @@ function settings(a: RunRecord, b: RunRecord): string {
 
 function shown(value: string | undefined): string {
   return value === undefined ? "absent" : markdownCode(value);
-}
-
-/** Every value of a record by its path, lists as one value each. */
-function leavesOf(value: object, path = ""): Map<string, string> {
-  const leaves = new Map<string, string>();
-  for (const [key, inner] of Object.entries(value)) {
-    const at = path === "" ? key : `${path}.${key}`;
-    if (typeof inner === "object" && inner !== null && !Array.isArray(inner)) {
-      for (const [leaf, text] of leavesOf(inner, at)) leaves.set(leaf, text);
-    } else leaves.set(at, typeof inner === "string" ? inner : JSON.stringify(inner));
-  }
-  return leaves;
 }
 
 function differences(common: readonly EvalArm[], a: ComparedRun, b: ComparedRun): ReportTable {

@@ -1,5 +1,5 @@
 import { largest, smallest } from "../../core/text/lists.js";
-import { armLabel, groupArms } from "../measures/arm-summary.js";
+import { armLabel } from "../measures/arm-summary.js";
 import { percent, points, score, signed, withInterval } from "../measures/figures.js";
 import type { PairedDifference } from "../measures/paired-difference.js";
 import {
@@ -12,7 +12,7 @@ import {
   verdictOf,
 } from "../measures/quality-change.js";
 import type { ReportContent } from "./report-content.js";
-import type { Cell, ReportTable } from "./report-table.js";
+import { armGroups, type Cell, type ReportTable } from "./report-table.js";
 
 /** Arms that the first lines name. */
 const NAMED_ARMS = 3;
@@ -146,12 +146,9 @@ function changeCells(found: PairedDifference | null): Cell[] {
 /** Answers of every arm against its baseline's; null where they were not measured. */
 function qualityTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
   if (quality === null) return null;
-  const groups = groupArms(quality.arms, ({ arm }) => arm).map(({ title, arms }) => ({
-    title,
-    rows: arms.map(({ arm, baseline, found }) => ({
-      title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
-      cells: changeCells(found),
-    })),
+  const groups = armGroups(quality.arms, ({ arm, baseline, found }) => ({
+    title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
+    cells: changeCells(found),
   }));
   return { caption: "Did answers change?", rowsAre: "Prompts built by", columns: COLUMNS, groups };
 }
@@ -175,15 +172,12 @@ function optionsTable({ quality }: Pick<ReportContent, "quality">): ReportTable 
 function scoresTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
   if (quality === null || quality.others.length === 0) return null;
   const scores = [quality, ...quality.others];
-  const groups = groupArms(quality.arms, ({ arm }) => arm).map(({ title, arms }) => ({
-    title,
-    rows: arms.map(({ arm, baseline }) => ({
-      title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
-      cells: scores.map(({ arms: changes }): Cell => {
-        const found = changes.find((change) => change.arm.id === arm.id)?.found;
-        return found == null ? null : { text: pointsOf(found) };
-      }),
-    })),
+  const groups = armGroups(quality.arms, ({ arm, baseline }) => ({
+    title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
+    cells: scores.map(({ arms: changes }): Cell => {
+      const found = changes.find((change) => change.arm.id === arm.id)?.found;
+      return found == null ? null : { text: pointsOf(found) };
+    }),
   }));
   return {
     caption: "Points by every score",

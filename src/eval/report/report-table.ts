@@ -1,4 +1,6 @@
 import { largest } from "../../core/text/lists.js";
+import type { EvalArm } from "../base/run-record.js";
+import { groupArms } from "../measures/arm-summary.js";
 import type { MeasuredDifference } from "../measures/compared-measures.js";
 import { signed, times, withInterval } from "../measures/figures.js";
 
@@ -26,6 +28,14 @@ export interface ReportTable {
   readonly rowsAre: string;
   readonly columns: readonly string[];
   readonly groups: readonly RowGroup[];
+}
+
+/** Rows of arms, or of what belongs to arms, in the groups that are compared with each other. */
+export function armGroups<A extends { readonly arm: EvalArm }>(
+  arms: readonly A[],
+  rowOf: (arm: A) => TableRow | readonly TableRow[],
+): RowGroup[] {
+  return groupArms(arms, ({ arm }) => arm).map(({ title, arms: own }) => ({ title, rows: own.flatMap(rowOf) }));
 }
 
 /** What a cell says of what was not measured. Never a zero. */

@@ -1,11 +1,11 @@
 import { categoryTitle } from "../base/question-types.js";
-import { type ArmSummary, armLabel, groupArms, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
+import { type ArmSummary, armLabel, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
 import { COMPARED_MEASURES, type ComparedMeasure } from "../measures/compared-measures.js";
 import { dollars, type Format, milliseconds, percent, score, tokens } from "../measures/figures.js";
 import type { Measured } from "../measures/measured.js";
 import { minimumTokensOf, type Price } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
-import { type Cell, comparedCells, type ReportTable, type RowGroup } from "./report-table.js";
+import { armGroups, type Cell, comparedCells, type ReportTable, type RowGroup } from "./report-table.js";
 
 /** A column of arms' figures. */
 interface ArmColumn {
@@ -67,9 +67,9 @@ function armTable(caption: string, columns: readonly ArmColumn[], groups: readon
 }
 
 function armRows(summaries: readonly ArmSummary[], columns: readonly ArmColumn[]): RowGroup[] {
-  return groupArms(summaries, ({ arm }) => arm).map(({ title, arms }) => ({
-    title,
-    rows: arms.map(({ arm, overall }) => ({ title: armLabel(arm), cells: columns.map(({ cell }) => cell(overall)) })),
+  return armGroups(summaries, ({ arm, overall }) => ({
+    title: armLabel(arm),
+    cells: columns.map(({ cell }) => cell(overall)),
   }));
 }
 
@@ -97,14 +97,11 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
   return [...numbers]
     .sort((a, b) => a - b)
     .map((number) => {
-      const groups = groupArms(summaries, ({ arm }) => arm).map(({ title, arms }) => ({
-        title,
-        rows: arms.flatMap(({ arm, categories }) =>
-          categories
-            .filter(({ category }) => category === number)
-            .map(({ summary }) => ({ title: armLabel(arm), cells: columns.map(({ cell }) => cell(summary)) })),
-        ),
-      }));
+      const groups = armGroups(summaries, ({ arm, categories }) =>
+        categories
+          .filter(({ category }) => category === number)
+          .map(({ summary }) => ({ title: armLabel(arm), cells: columns.map(({ cell }) => cell(summary)) })),
+      );
       return armTable(categoryTitle(number), columns, groups);
     });
 }
@@ -136,31 +133,25 @@ function comparisonOf(
   measures: readonly ComparedMeasure[],
 ): ReportTable {
   const columns = measures.flatMap(({ name, hasRatio }) => (hasRatio ? [name, `${name}, ratio`] : [name]));
-  const groups = groupArms(comparisons, ({ arm }) => arm).map(({ title, arms }) => ({
-    title,
-    rows: arms.map(({ arm, baseline, differences }) => ({
-      title:
-        isSameGroup(arm, baseline) && baseline.policy === "readme"
-          ? armLabel(arm)
-          : `${armLabel(arm)} vs. ${baseline.id}`,
-      cells: comparedCells(differences.filter(({ measure }) => measures.includes(measure))),
-    })),
+  const groups = armGroups(comparisons, ({ arm, baseline, differences }) => ({
+    title:
+      isSameGroup(arm, baseline) && baseline.policy === "readme"
+        ? armLabel(arm)
+        : `${armLabel(arm)} vs. ${baseline.id}`,
+    cells: comparedCells(differences.filter(({ measure }) => measures.includes(measure))),
   }));
   return { ...NAMED, caption, columns: ["In both", ...columns], groups };
 }
 
 /** What a thousand questions would cost at each price. */
 export function costTable({ summaries, prices }: ReportContent): ReportTable {
-  const groups = groupArms(summaries, ({ arm }) => arm).map(({ title, arms }) => ({
-    title,
-    rows: arms.map(({ arm, overall }) => ({
-      title: armLabel(arm),
-      cells: overall.costs.map(({ prompts, answers }): Cell => {
-        if (prompts === null) return null;
-        const text = dollars(prompts.value);
-        return answers === null ? { text } : { text, detail: `+ ${dollars(answers.value)} answers` };
-      }),
-    })),
+  const groups = armGroups(summaries, ({ arm, overall }) => ({
+    title: armLabel(arm),
+    cells: overall.costs.map(({ prompts, answers }): Cell => {
+      if (prompts === null) return null;
+      const text = dollars(prompts.value);
+      return answers === null ? { text } : { text, detail: `+ ${dollars(answers.value)} answers` };
+    }),
   }));
   const columns = prices.map(({ provider, model }) => `${provider} ${model}`);
   return { ...NAMED, caption: "Cost of the prompts of 1,000 questions", columns, groups };

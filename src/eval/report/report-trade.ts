@@ -4,16 +4,16 @@ import { dollars, milliseconds, percent, points, signed, tokens, withInterval } 
 import { type Markup, markup } from "./html.js";
 import { figure, type Panel } from "./report-charts.js";
 import type { ReportContent } from "./report-content.js";
-import type { Cell, ReportTable } from "./report-table.js";
+import { armGroups, type Cell, type ReportTable } from "./report-table.js";
 import { scatterChart } from "./scatter-chart.js";
 
 const COLUMNS = ["Points against the baseline", "TTFT p50 ms", "Hit ratio", "Uncached"];
 
 /** Answers beside what they cost: one line per arm. */
 export function tradeTable(content: ReportContent): ReportTable {
-  const groups = groupArms(content.summaries, ({ arm }) => arm).map(({ title, arms }) => ({
-    title,
-    rows: arms.map((summary) => ({ title: armLabel(summary.arm), cells: tradeCells(content, summary) })),
+  const groups = armGroups(content.summaries, (summary) => ({
+    title: armLabel(summary.arm),
+    cells: tradeCells(content, summary),
   }));
   const prices = content.prices.map(({ provider, model }) => `${provider} ${model}, 1,000 prompts`);
   return {

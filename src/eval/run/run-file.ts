@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeWhole } from "../base/durable-files.js";
 import { EvaluationError } from "../base/evaluation-error.js";
-import { type RunRecord, runRecord } from "../base/run-record.js";
+import { leavesOf, type RunRecord, runRecord } from "../base/run-record.js";
 
 const NAME = "run.json";
 
@@ -64,20 +64,9 @@ const PASSING: ReadonlySet<string> = new Set([
 function differencesOf(begun: RunRecord, wanted: RunRecord): string[] {
   // How many memories extraction makes shows only when it is done.
   const ids = (run: RunRecord) => run.conversations.map(({ id, questions }) => `${id} (${questions} questions)`);
-  const before = leaves({ ...begun, conversations: ids(begun), arms: begun.arms.map(({ id }) => id) });
-  const now = leaves({ ...wanted, conversations: ids(wanted), arms: wanted.arms.map(({ id }) => id) });
+  const before = leavesOf({ ...begun, conversations: ids(begun), arms: begun.arms.map(({ id }) => id) });
+  const now = leavesOf({ ...wanted, conversations: ids(wanted), arms: wanted.arms.map(({ id }) => id) });
   return [...new Set([...before.keys(), ...now.keys()])]
     .filter((name) => !PASSING.has(name) && before.get(name) !== now.get(name))
     .map((name) => `${name} was ${before.get(name) ?? "absent"} and is now ${now.get(name) ?? "absent"}`);
-}
-
-/** Every value in an object by its path, as JSON; lists as a whole. */
-function leaves(value: unknown, path = ""): Map<string, string> {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    return new Map([[path, JSON.stringify(value)]]);
-  const found = new Map<string, string>();
-  for (const [name, inner] of Object.entries(value)) {
-    for (const [at, text] of leaves(inner, path === "" ? name : `${path}.${name}`)) found.set(at, text);
-  }
-  return found;
 }

@@ -129,8 +129,7 @@ export const composeBody = z
         'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMSTEM_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
     }),
     show_expired: z.boolean().nullish().meta({
-      description:
-        "Whether the search gives memories whose `expiration_date` is past. Default: `MEMSTEM_MEM0_SHOW_EXPIRED`.",
+      description: "Whether the search gives memories whose `expiration_date` is past. Default: false.",
     }),
     memory_budget_tokens: field.memoryBudgetTokens.nullish().meta({
       description:
@@ -170,10 +169,6 @@ export const composeBody = z
         "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. Default: `MEMSTEM_DEDUPE`.",
     }),
     workers: workers.nullish(),
-    schedule_ms: field.milliseconds.nullish().meta({
-      description:
-        "Longest wait to be ordered with other single prompts, in milliseconds; 0: none. At most, and by default, `MEMSTEM_SCHEDULE_MS`.",
-    }),
     prompt: z.boolean().nullish().meta({ description: "Also return the prompt as one text." }),
     dry_run: z.boolean().nullish().meta({
       description:
@@ -304,7 +299,6 @@ export function readCompose(body: ComposeFields): ComposeRequest {
     timeZone: body.time_zone,
     dedupe: body.dedupe,
     workers: body.workers,
-    scheduleMs: body.schedule_ms,
     prompt: body.prompt,
     dryRun: body.dry_run,
     recordUsage: body.record_usage,

@@ -117,7 +117,6 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
       tokens: { total: 38, shared: 0, expected: 0, reported: 0 },
       index: { kind: "nothing_shared" },
       engine: { kind: "as_expected" },
-      provider: null,
       lost: { tokens: 0, price: { unit: "ms", amount: 0 } },
       behind: { tokens: 0, price: { unit: "ms", amount: 0 } },
     },

@@ -140,20 +140,6 @@ export const explainResult = z
         }),
       ])
       .meta({ description: "Whether the engine cached what was expected; if less, the most likely reason." }),
-    provider: z
-      .object({
-        provider: field.diagnosingProvider,
-        outcome: field.diagnosisOutcome.meta({
-          description:
-            "`no_miss`: no difference found; `miss`: `reason` names one; `not_found`: the earlier one is no longer known; `pending`: not finished; `unavailable`: inconclusive.",
-        }),
-        reason: z.string().nullable().meta({ description: "The provider's word for what changed." }),
-        missed_tokens: tokens.nullable().meta({ description: "Tokens that were not reused, by its count." }),
-        reusable_tokens: tokens.nullable().meta({ description: "Tokens that could have been." }),
-        compared_with: z.string().nullable().meta({ description: "The request it compared with; null: not known." }),
-      })
-      .nullable()
-      .meta({ description: "What the provider itself says (`MEMSTEM_CACHE_DIAGNOSTICS`); null: nothing." }),
     lost: waste.meta({ description: "In the common prefix, but not cached." }),
     behind: waste.meta({ description: "In both prompts, but after the difference." }),
   })
@@ -181,7 +167,6 @@ export function writeExplanation(explanation: Explanation, words: readonly strin
     tokens: { ...explanation.tokens },
     index: writeIndexVerdict(explanation.index),
     engine: writeEngineVerdict(explanation.engine),
-    provider: writeDiagnosis(explanation.provider),
     lost: writeWaste(explanation.lost),
     behind: writeWaste(explanation.behind),
   };
@@ -225,13 +210,6 @@ function writeEngineVerdict(value: Explanation["engine"]): Wire["engine"] {
     default:
       return { ...value, because: why };
   }
-}
-
-function writeDiagnosis(value: Explanation["provider"]): Wire["provider"] {
-  if (value === null) return null;
-  const { provider, outcome, reason, missedTokens, reusableTokens, comparedWith } = value;
-  const counts = { missed_tokens: missedTokens, reusable_tokens: reusableTokens };
-  return { provider, outcome, reason, ...counts, compared_with: comparedWith };
 }
 
 function writeWaste({ tokens: count, price }: Waste): z.input<typeof waste> {

@@ -55,7 +55,7 @@ const PROBLEMS = {
     name: "TooSlow",
     description: "The body arrived too slowly; the detail names the limit.",
     headers: ["retry-after", ...RATE_HEADERS],
-    example: problemOf(new SlowBodyError("MEMSTEM_BODY_TIMEOUT_MS", "no byte of the body came for 10000 ms")),
+    example: problemOf(new SlowBodyError("no byte of the body arrived for 15000 ms")),
   },
   409: {
     name: "DeletedMeanwhile",
@@ -65,7 +65,7 @@ const PROBLEMS = {
   },
   413: {
     name: "TooLarge",
-    description: "The body exceeds `MEMSTEM_MAX_BODY_BYTES`, or a batch `MEMSTEM_MAX_BATCH_BYTES`.",
+    description: "The body exceeds `MEMSTEM_MAX_BODY_BYTES`, or a batch in one JSON document 128 MiB.",
     headers: RATE_HEADERS,
     example: withField(413, "body", "must be at most 4194304 bytes"),
   },

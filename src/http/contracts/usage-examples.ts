@@ -231,7 +231,6 @@ export const USAGE_EXAMPLES = {
         tokens: { total: 38, shared: 0, expected: 0, reported: 0 },
         index: { kind: "nothing_shared" },
         engine: { kind: "as_expected" },
-        provider: null,
         lost: { tokens: 0, price: { unit: "money", amount: 0 } },
         behind: { tokens: 0, price: { unit: "money", amount: 0 } },
       },

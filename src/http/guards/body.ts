@@ -123,6 +123,9 @@ export interface BodyRate {
   readonly bytesPerSecond: number | null;
 }
 
+/** Slower than any network that carries a conversation, and fast enough that a body of 4 MiB holds its place for minutes, not hours. */
+export const BODY_RATE: BodyRate = { idleMs: 15_000, bytesPerSecond: 4_096 };
+
 /** A body counts as incomplete after this many milliseconds of waiting; most arrive within a few packets. */
 const AWAITED_AFTER_MS = 250;
 
@@ -200,12 +203,9 @@ function leftMs({ idleMs, bytesPerSecond }: BodyRate, received: number, waitedMs
 }
 
 function silent({ idleMs }: BodyRate): SlowBodyError {
-  return new SlowBodyError("MEMSTEM_BODY_TIMEOUT_MS", `no byte of the body arrived for ${idleMs} ms`);
+  return new SlowBodyError(`no byte of the body arrived for ${idleMs} ms`);
 }
 
 function tooSlow({ bytesPerSecond }: BodyRate): SlowBodyError {
-  return new SlowBodyError(
-    "MEMSTEM_BODY_BYTES_PER_SECOND",
-    `the body arrived at less than ${bytesPerSecond} bytes a second`,
-  );
+  return new SlowBodyError(`the body arrived at less than ${bytesPerSecond} bytes a second`);
 }

@@ -82,11 +82,11 @@ export function problemOf(error: unknown): Problem {
     return problem(404, error.message, [{ field: error.field, message: error.message }]);
   }
   if (error instanceof DeletedMeanwhileError) return problem(409, error.message);
-  if (error instanceof BusyUserError) return problem(429, `${error.message}: MEMSTEM_MAX_WAITING_PER_USER`);
+  if (error instanceof BusyUserError) return problem(429, error.message);
   if (error instanceof MemorySourceError) return problem(sourceStatus(error), error.message);
   if (error instanceof UpstreamError) return upstreamProblem(error);
   if (error instanceof StoreUnavailableError) return storeProblem(error);
-  if (error instanceof SlowBodyError) return problem(408, `${error.message}: ${error.setting}`);
+  if (error instanceof SlowBodyError) return problem(408, error.message);
   if (error instanceof BodyShareError || error instanceof ManyListenersError) return problem(429, error.message);
   if (error instanceof UsageOffError) return problem(501, error.message);
   // Nobody reads this one: it keeps log and metrics from counting a fault.
@@ -159,13 +159,6 @@ export function notFound(context: Pick<GuardedRequest, "req">): Problem {
 /** A body arrived too slowly; no work was done for it. */
 export class SlowBodyError extends Error {
   override readonly name = "SlowBodyError";
-  /** @param setting whose limit was reached */
-  constructor(
-    readonly setting: "MEMSTEM_BODY_TIMEOUT_MS" | "MEMSTEM_BODY_BYTES_PER_SECOND",
-    message: string,
-  ) {
-    super(message);
-  }
 }
 
 /** One client has too many incomplete bodies; no work was done for this one. */

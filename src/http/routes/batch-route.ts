@@ -20,8 +20,6 @@ import { batchLines } from "./batch-lines.js";
 export interface BatchParts {
   /** Most bytes of one request. */
   readonly maxBodyBytes: number;
-  /** Most bytes of a JSON batch; one in lines has no limit. */
-  readonly maxBatchBytes: number;
   /** Minimum data rate; of a batch in lines only the idle time-out holds. */
   readonly bodyRate: BodyRate;
   /** Called with internal faults. */
@@ -33,6 +31,8 @@ export interface BatchParts {
 const NDJSON = "application/x-ndjson";
 const JSON_TYPE = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
+/** Most bytes of a batch in one JSON document, which is held in memory whole; one in lines has no limit. */
+const MAX_DOCUMENT_BYTES = 128 * 1024 * 1024;
 /** Milliseconds between progress lines, at least. */
 const PROGRESS_EVERY_MS = 1_000;
 
@@ -88,7 +88,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     const body = bodyOf(c, { rate: { ...parts.bodyRate, bytesPerSecond: null }, clock: parts.clock });
     inputs = batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await readJson(bodyOf(c, { rate: parts.bodyRate, clock: parts.clock }), parts.maxBatchBytes);
+    const given = await readJson(bodyOf(c, { rate: parts.bodyRate, clock: parts.clock }), MAX_DOCUMENT_BYTES);
     if (given instanceof Response) return given;
     const document = wire.readBatch(given);
     inputs = document.inputs;

@@ -26,7 +26,7 @@ import { problemResponses } from "../contracts/openapi-problems.js";
 import { described, OPERATIONS } from "../contracts/operations.js";
 import { access } from "../guards/access.js";
 import { Admission } from "../guards/admission.js";
-import { type BodyRate, receiveBody } from "../guards/body.js";
+import { BODY_RATE, type BodyRate, receiveBody } from "../guards/body.js";
 import { guarded } from "../guards/guard.js";
 import {
   closeWhenStopping,
@@ -64,6 +64,9 @@ import { addWebhookRoute } from "../routes/webhook-route.js";
 import { composeOver, DirectCompose } from "./direct-compose.js";
 import { Metrics } from "./metrics.js";
 
+/** As long as a page in the background of a phone may stand still; then its place among the pending requests is needed. */
+const ANSWER_TIMEOUT_MS = 120_000;
+
 /** What the HTTP surface needs. */
 export interface HttpParts {
   readonly memstem: MemstemOfAll;
@@ -82,12 +85,10 @@ export interface HttpParts {
   readonly version: string;
   /** Most bytes of a request body. */
   readonly maxBodyBytes: number;
-  /** The minimum data rate of bodies. */
-  readonly bodyRate: BodyRate;
-  /** Milliseconds that a client may leave an answer unread. */
-  readonly answerTimeoutMs: number;
-  /** Most bytes of a batch in one JSON document. */
-  readonly maxBatchBytes: number;
+  /** The minimum data rate of bodies. Default: {@link BODY_RATE}. */
+  readonly bodyRate?: BodyRate;
+  /** Milliseconds that a client may leave an answer unread. Default: {@link ANSWER_TIMEOUT_MS}. */
+  readonly answerTimeoutMs?: number;
   /** Token that Mem0's events carry (`POST /webhooks/mem0`); absent: there is no such route. */
   readonly webhookToken?: string | undefined;
   /** How what prompts cost is recorded; null or absent: it is not. */
@@ -212,7 +213,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return next();
   });
   const pretty = prettyJSON({ space: 2 });
-  const { maxBodyBytes: maxBytes, bodyRate: rate, clock, onFault } = parts;
+  const { maxBodyBytes: maxBytes, bodyRate: rate = BODY_RATE, clock, onFault } = parts;
   const body = { maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") };
   app.use(receiveBody(body));
   // A batch is streamed; an engine's answer is sent unmodified.
@@ -239,7 +240,7 @@ export function createApp(given: HttpParts): HttpSurface {
   const direct = isDirect
     ? new DirectCompose({ guards: all, body, isStopping, arrivedAt, clock, failed, answered, onFault })
     : null;
-  addBatchRoute(app, parts);
+  addBatchRoute(app, { ...parts, bodyRate: rate });
   const engineCalled = (call: EngineCall) => {
     metrics.engineCalled(call);
     if (call.failure !== undefined) degraded.failed("engine", call.failure.reason, call.failure.cause);
@@ -296,7 +297,8 @@ export function createApp(given: HttpParts): HttpSurface {
   addOpenApiDocument(app, { version: parts.version, hasWebhook: webhookToken !== undefined });
   const onBlocked = metrics.blocked.bind(metrics);
   const onDelayed = metrics.delayed.bind(metrics);
-  return { app, direct, admission, answerTimeoutMs: parts.answerTimeoutMs, onBlocked, onDelayed };
+  const { answerTimeoutMs = ANSWER_TIMEOUT_MS } = parts;
+  return { app, direct, admission, answerTimeoutMs, onBlocked, onDelayed };
 }
 
 /** The limit that an error stands for; null for other errors. */

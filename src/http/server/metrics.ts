@@ -125,12 +125,6 @@ export class Metrics implements MemstemObserver {
     buckets: DURATIONS,
     registers: [this.#registry],
   });
-  readonly #scheduled = new Histogram({
-    name: "memstem_schedule_wait_seconds",
-    help: "Wait of prompts that were ordered with others; those that came alone are not counted.",
-    buckets: DURATIONS,
-    registers: [this.#registry],
-  });
   readonly #engineCalls = new Histogram({
     name: "memstem_engine_answer_seconds",
     help: "Calls of the engine behind /v1 to the first byte of its answer, by outcome.",
@@ -171,7 +165,6 @@ export class Metrics implements MemstemObserver {
     gauge("memstem_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memstem.load.nodes);
     gauge("memstem_busy_users", "Users with a running job.", () => memstem.load.busyUsers);
     gauge("memstem_jobs", "Jobs of users, running or queued.", () => memstem.load.jobs);
-    gauge("memstem_schedule_waiting", "Prompts that wait to be ordered with others.", () => memstem.load.scheduling);
     gauge("memstem_usage_dropped_prompts", "Entries of the usage log that were left out since the start.", () => {
       return memstem.recorded?.recorder.dropped ?? 0;
     });
@@ -297,10 +290,6 @@ export class Metrics implements MemstemObserver {
     this.#reported.inc({ of: "expected" }, expectedCachedTokens);
     this.#reported.inc({ of: "observed" }, observedCachedTokens);
     this.#gap.inc(Math.abs(observedCachedTokens - expectedCachedTokens));
-  }
-
-  scheduled(waitedMs: number): void {
-    this.#scheduled.observe(waitedMs / 1_000);
   }
 
   searched({ outcome, ms }: MemorySearch): void {

@@ -100,8 +100,6 @@ export interface ComposeOptions<M extends MessageLike = MessageLike> {
   readonly dedupe?: DedupeName | null | undefined;
   /** Engine replicas with their own prefix cache, by name: the prompt is routed to one. */
   readonly workers?: readonly string[] | null | undefined;
-  /** Longest wait to be ordered with other single prompts, in milliseconds; at most the configured one. */
-  readonly scheduleMs?: number | null | undefined;
   /** Also return the prompt as one text. */
   readonly prompt?: boolean | null | undefined;
   /** Look only: nothing of the prompt stays, no turn, no expectation, no figures. */

@@ -66,8 +66,6 @@ export interface MemstemObserver {
   evicted?(scope: Scope, ids: readonly RequestId[]): void;
   /** A prompt counts as never composed. */
   withdrawn?(scope: Scope, id: RequestId): void;
-  /** A request was gathered with others, and waited so many milliseconds for it. */
-  scheduled?(waitedMs: number): void;
   /** Memories were searched for. */
   searched?(search: MemorySearch): void;
   /** A part that memstem needs failed, for another cause than before. */
@@ -100,10 +98,6 @@ export class Observers implements Required<MemstemObserver> {
 
   withdrawn(scope: Scope, id: RequestId): void {
     for (const observer of this.#all) observer.withdrawn?.(scope, id);
-  }
-
-  scheduled(waitedMs: number): void {
-    for (const observer of this.#all) observer.scheduled?.(waitedMs);
   }
 
   searched(search: MemorySearch): void {

@@ -86,10 +86,6 @@ export interface MemstemParts {
   /** Plans batches. Default: synchronously, on this thread. */
   readonly planning?: PlanBatch;
   readonly countTokens: TokenCounter;
-  /** Characters (UTF-16 units) of one memory's text in a prompt; a longer one is truncated. Default 100,000. */
-  readonly maxMemoryCharacters?: number;
-  /** Texts that are escaped anywhere in a memory, besides everything of a marker's form. Default: none. */
-  readonly markers?: readonly string[];
   readonly newRequestId: () => RequestId;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -98,8 +94,6 @@ export interface MemstemParts {
   readonly scopeBounds?: ScopeBounds;
   /** Most turns that expire in one transaction. Default 20. */
   readonly maxExpiredAtOnce?: number;
-  /** Longest wait of a single prompt to be ordered with others, in milliseconds. Default 0: nothing waits. */
-  readonly scheduleMs?: number;
   /** Most jobs of one user, running or queued. Default 256. */
   readonly maxWaitingPerUser?: number;
 }

@@ -1,5 +1,3 @@
-import type { ReportedDiagnosis } from "../../engines/adapters/reported-diagnosis.js";
-
 /** What an engine's answer says, read while it is passed on. */
 export interface AnswerReader {
   /** Takes an answer, or the data of one event of a streamed one; ignores anything else. */
@@ -12,12 +10,4 @@ export interface AnswerReader {
   readonly firstTokenAt: number | null;
   /** What holds token counts, for `readUsage`; null where nothing did. */
   readonly reported: unknown;
-  /** The answer's id; null where it has none. */
-  readonly id: string | null;
-  /**
-   * What the provider says of its cache; null where it says nothing.
-   *
-   * @param wasCompared whether the request named an earlier answer to be compared with
-   */
-  diagnosis(wasCompared: boolean): ReportedDiagnosis | null;
 }

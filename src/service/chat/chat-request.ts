@@ -2,7 +2,6 @@ import type {
   AgentId,
   ConversationId,
   DepthSettings,
-  DiagnosingProvider,
   RequestId,
   TokenCounter,
   ToolMemories,
@@ -47,8 +46,6 @@ export interface ChatEngine {
   readonly identity?: IdentitySources;
   /** What chooses among the engine's replicas by a key of the session. Default: nothing that needs one. */
   readonly router?: SessionRouter | null;
-  /** Whose cache diagnostics each request of a conversation asks for. Default: none. */
-  readonly diagnostics?: DiagnosingProvider | null;
   /** Milliseconds that composing may take, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
   readonly composeTimeoutMs?: number;
 }

@@ -14,7 +14,6 @@ import type { ComposeHooks } from "../compose/compose-hooks.js";
 import type { ColdHead } from "../compose/prompt-drafts.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
-import { CacheDiagnostics, type Comparison } from "./cache-diagnostics.js";
 import { formatOf } from "./chat-format.js";
 import type { ChatComposer, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
@@ -50,8 +49,6 @@ export class Chat {
 
   readonly #terms: KnownConstraints;
 
-  readonly #diagnostics: CacheDiagnostics;
-
   readonly #exchanges: ExchangeReader;
 
   readonly #limits: EngineLimits;
@@ -60,8 +57,7 @@ export class Chat {
     this.#usage = new StreamUsage(parts.clock);
     this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.#terms = new KnownConstraints(parts.clock);
-    this.#diagnostics = new CacheDiagnostics(parts.diagnostics ?? null);
-    this.#exchanges = new ExchangeReader(parts, this.#diagnostics);
+    this.#exchanges = new ExchangeReader(parts);
     this.#limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
     this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
@@ -89,7 +85,7 @@ export class Chat {
     const isKept = request.writeBack ?? this.parts.writeBack;
     const watch = isKept ? await this.#watch(memstem, request) : null;
     const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
-    const { answer, isUsageAdded, comparison, started } = sent;
+    const { answer, isUsageAdded, started } = sent;
     try {
       if (answer.status >= 300) {
         this.#neverServed(memstem, request, composed);
@@ -97,7 +93,7 @@ export class Chat {
       }
       this.#limits.answered(request);
       const observed = formatOf(request).answerReader();
-      const exchange = { memstem, request, watch, composed, comparison, started, observed };
+      const exchange = { memstem, request, watch, composed, started, observed };
       if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
       if (isEventStream(answer)) {
         return {
@@ -260,8 +256,6 @@ export class Chat {
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
       marksElsewhere: anthropicMarksElsewhere(body),
-      // A prompt that was refused is not kept waiting again; others have time left to be composed.
-      scheduleMs: isRepeated ? 0 : Math.min(compose.scheduleMs ?? timeoutMs / 2, timeoutMs / 2),
     };
     const composing = (stop: AbortSignal) =>
       memstem.compose(asked, stop, {
@@ -293,10 +287,10 @@ export class Chat {
     let started = this.parts.clock();
     const { body: own, query, userId, agentId, engine } = request;
     const format = formatOf(request);
-    const { body, comparison } = this.#diagnostics.asked(memstem, request, {
+    const body = {
       ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
       ...format.bodyOf(own, composed?.messages ?? null),
-    });
+    };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     let isAgain = false;
     const send = (sent: object) =>
@@ -316,9 +310,9 @@ export class Chat {
         span.setAttribute("http.response.status_code", answer.status);
         return answer;
       });
-    if (!format.isChat) return { answer: await send(body), isUsageAdded: false, comparison, started };
+    if (!format.isChat) return { answer: await send(body), isUsageAdded: false, started };
     const { answer, isUsageAdded } = await this.#usage.send(memstem, own, body, send);
-    return { answer, isUsageAdded, comparison, started };
+    return { answer, isUsageAdded, started };
   }
 
   /** The engine did not compute the prompt, so no hit is expected from it. */
@@ -332,7 +326,6 @@ interface Sent {
   readonly answer: UpstreamAnswer;
   /** Whether memstem asked for the usage, where the client did not. */
   readonly isUsageAdded: boolean;
-  readonly comparison: Comparison;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
 }

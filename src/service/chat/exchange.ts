@@ -9,7 +9,6 @@ import { observationOf } from "../fields/companion-options.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { AnswerReader } from "./answer-reader.js";
 import { bufferBody } from "./buffered-body.js";
-import type { CacheDiagnostics, Comparison } from "./cache-diagnostics.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isUsageOnly } from "./observed-answer.js";
 
@@ -23,8 +22,6 @@ export interface Exchange {
   /** Watches deletions since the exchange began; null where the store failed. */
   readonly watch: DeletionWatch | null;
   readonly composed: ComposeAnswer | null;
-  /** What its provider was asked to compare it with. */
-  readonly comparison: Comparison;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
   readonly observed: AnswerReader;
@@ -32,10 +29,7 @@ export interface Exchange {
 
 /** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
 export class ExchangeReader {
-  constructor(
-    private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">,
-    private readonly diagnostics: CacheDiagnostics,
-  ) {}
+  constructor(private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">) {}
 
   /** Passes on an unstreamed answer. */
   async whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
@@ -82,8 +76,6 @@ export class ExchangeReader {
       const { readUsage = this.parts.readUsage } = exchange.request.format ?? {};
       const usage = observed.reported === null ? null : readUsage(observed.reported);
       this.#keep(exchange, usage);
-      const { memstem, request, composed } = exchange;
-      this.diagnostics.answered(memstem, request, observed.id, composed?.requestId ?? null);
       exchange.request.format?.answered?.(observed, exchange.composed);
       return usage;
     } catch (error) {
@@ -92,20 +84,13 @@ export class ExchangeReader {
     }
   }
 
-  #keep(
-    { memstem, request, watch, composed, comparison, started, observed }: Exchange,
-    usage: EngineUsage | null,
-  ): void {
+  #keep({ memstem, request, watch, composed, started, observed }: Exchange, usage: EngineUsage | null): void {
     const { onFault } = this.parts;
-    const diagnosis = observed.diagnosis(comparison.isAsked);
-    const observation = {
-      ...observationOf({
-        promptTokens: usage?.promptTokens,
-        cachedTokens: usage?.cachedTokens,
-        ttftMs: observed.firstTokenAt === null ? null : observed.firstTokenAt - started,
-      }),
-      ...(diagnosis === null ? {} : { diagnosis: { ...diagnosis, comparedWith: comparison.with } }),
-    };
+    const observation = observationOf({
+      promptTokens: usage?.promptTokens,
+      cachedTokens: usage?.cachedTokens,
+      ttftMs: observed.firstTokenAt === null ? null : observed.firstTokenAt - started,
+    });
     if (composed !== null && Object.keys(observation).length > 0) {
       const { userId, agentId, compose } = request;
       const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(observed, usage) };

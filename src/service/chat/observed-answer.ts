@@ -32,8 +32,6 @@ export class ObservedAnswer implements AnswerReader {
   firstTokenAt: number | null = null;
   /** The last chunk with token counts. */
   reported: unknown = null;
-  /** Chat completions name no earlier answer, and have no diagnosis. */
-  readonly id = null;
   /** Its end is OpenAI's `[DONE]`, which is no JSON. */
   readonly isOver = false;
 
@@ -50,10 +48,6 @@ export class ObservedAnswer implements AnswerReader {
       this.#hasCalls ||= callFields(delta ?? message ?? {}).some(({ name }) => name !== "");
       this.#finish = finish_reason ?? this.#finish;
     }
-  }
-
-  diagnosis(): null {
-    return null;
   }
 
   /** The first choice's text, once it is complete; null where it is not, calls a tool, or is too long. */

@@ -1,4 +1,3 @@
-import { type ReportedDiagnosis, readAnthropicDiagnosis } from "../../engines/adapters/reported-diagnosis.js";
 import type { AnswerReader } from "./answer-reader.js";
 
 /** Most characters of an answer that is written back as a memory; a longer one is not. */
@@ -17,8 +16,6 @@ export class ObservedMessage implements AnswerReader {
   #usage: Readonly<Record<string, unknown>> | null = null;
   /** What stands beside the usage: llama.cpp's `timings`. */
   #beside: Readonly<Record<string, unknown>> = {};
-  /** The message as it began: its id, and the provider's diagnosis. */
-  #begun: Readonly<Record<string, unknown>> | null = null;
   firstTokenAt: number | null = null;
   isOver = false;
 
@@ -30,8 +27,7 @@ export class ObservedMessage implements AnswerReader {
         this.#takeMessage(event);
         break;
       case "message_start":
-        this.#begun = recordOf(event["message"]);
-        this.#takeFirstUsage(this.#begun?.["usage"]);
+        this.#takeFirstUsage(recordOf(event["message"])?.["usage"]);
         break;
       case "content_block_start":
         // A text's opening is empty and no token; a call's has its name.
@@ -56,15 +52,6 @@ export class ObservedMessage implements AnswerReader {
     return this.#usage === null ? null : { ...this.#beside, usage: this.#usage };
   }
 
-  get id(): string | null {
-    const id = this.#begun?.["id"];
-    return typeof id === "string" ? id : null;
-  }
-
-  diagnosis(wasCompared: boolean): ReportedDiagnosis | null {
-    return readAnthropicDiagnosis(this.#begun, wasCompared);
-  }
-
   get text(): string | null {
     return TEXT_IS_WHOLE.has(this.#stop) && !this.#hasCalls && this.#text !== "" ? this.#text : null;
   }
@@ -74,7 +61,6 @@ export class ObservedMessage implements AnswerReader {
     for (const block of Array.isArray(content) ? (content as readonly unknown[]) : [])
       if (!this.#isCall(block) && recordOf(block)?.["type"] === "text") this.#append(recordOf(block)?.["text"]);
     this.#stop = stop_reason;
-    this.#begun = message;
     if (timings != null) this.#beside = { timings };
     this.#takeUsage(usage);
   }

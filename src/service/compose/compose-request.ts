@@ -90,8 +90,6 @@ export interface ComposeRequest {
   readonly workers?: readonly string[] | null;
   /** The one that a batch has chosen; null: none has. */
   readonly worker?: string | null;
-  /** Longest wait to be ordered with other requests, in milliseconds, at most the configured one; null: that. */
-  readonly scheduleMs?: number | null;
   /** Whether the answer includes the prompt as one text. */
   readonly prompt: boolean;
 }
@@ -152,7 +150,6 @@ export const composeOptions = z.strictObject({
   timeZone: field.timeZone.nullish(),
   dedupe: field.dedupe.nullish(),
   workers: field.workers.nullish(),
-  scheduleMs: field.milliseconds.nullish(),
   prompt: z.boolean().nullish(),
   dryRun: z.boolean().nullish(),
   recordUsage: z.boolean().nullish(),
@@ -215,7 +212,6 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     timeZone: fields.timeZone ?? null,
     dedupe: fields.dedupe ?? null,
     workers: fields.workers ?? null,
-    scheduleMs: fields.scheduleMs ?? null,
     prompt: fields.prompt ?? false,
     ...(fields.dryRun === true ? { dryRun: true } : {}),
     ...(fields.recordUsage === false ? { recordUsage: false } : {}),

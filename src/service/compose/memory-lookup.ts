@@ -5,6 +5,7 @@ import {
   DEFAULT_TIME_ZONE,
   ENDED,
   type EndedMemory,
+  MAX_MEMORY_CHARACTERS,
   type MemoryId,
   messageText,
   type RenderedMemory,
@@ -38,13 +39,11 @@ export type MemoryLookup =
 /** A lookup whose request waits to be composed; the watch detects memories deleted meanwhile. */
 export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
 
-/** The memory source, and the maximum length of a memory. */
+/** The memory source, and the defaults of a search. */
 export interface LookupParts {
   readonly source: MemorySource | null;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Maximum characters (UTF-16 units) of one memory's text. */
-  readonly maxMemoryCharacters: number;
   /** Where a request names none. Default: {@link DEFAULT_BLOCK_TEMPLATE}, {@link DEFAULT_TIME_ZONE}. */
   readonly blockTemplate?: string | undefined;
   readonly timeZone?: string | undefined;
@@ -173,7 +172,7 @@ function rendered(parts: LookupParts, request: ComposeRequest, found: readonly R
   const template = parts.templates.get(source, request.timeZone ?? parts.timeZone ?? DEFAULT_TIME_ZONE);
   const cut: MemoryId[] = [];
   const blocks = found.map((given) => {
-    const { memory, isCut } = renderMemory(template, given, parts.maxMemoryCharacters);
+    const { memory, isCut } = renderMemory(template, given, MAX_MEMORY_CHARACTERS);
     if (isCut) cut.push(memory.id);
     return isFound ? { ...memory, found: true as const } : memory;
   });

@@ -12,7 +12,6 @@ import {
   type Depth,
   type Digest,
   KEEPS_ALL,
-  MAX_MEMORY_CHARACTERS,
   type MemoryId,
   type Scope,
   type UserId,
@@ -48,12 +47,6 @@ import { PromptLimits } from "./prompt-limits.js";
 import { PromptPlanner } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
 import { NOTHING_CHECKED, type SourceCheck, SourceChecks } from "./source-check.js";
-
-/** A request's earlier lookup, and the memories of it that a plan places first, by the digests of their texts. */
-export interface FoundAhead {
-  readonly lookup: WaitingLookup;
-  readonly front: readonly Digest[];
-}
 
 /** One request while it is at the front of its user's queue. */
 interface ComposeTask {
@@ -94,10 +87,10 @@ export class PromptComposer {
   #storesWell = true;
 
   constructor(private readonly on: ComposerParts) {
-    const { source, maxMemoryCharacters = MAX_MEMORY_CHARACTERS, defaults } = on.parts;
+    const { source, defaults } = on.parts;
     const { blockTemplate, timeZone, topK, among } = defaults;
     const templates = new BlockTemplates();
-    this.#lookup = { source, now: on.parts.now, maxMemoryCharacters, blockTemplate, timeZone, templates, topK, among };
+    this.#lookup = { source, now: on.parts.now, blockTemplate, timeZone, templates, topK, among };
     const input = new PlanningInput(on.parts, on.law);
     this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, input);
     this.#drafts = new PromptDrafts(on.parts, on.tenant, on.routing, input);
@@ -109,19 +102,12 @@ export class PromptComposer {
    * Composes a prompt. Rejects with `BusyUserError` if the user's queue is full, and if the store fails; a failing memory source only
    * causes a warning. `signal`: aborted when the caller is gone. A request that is still waiting then is not composed, because nobody would
    * see its answer and the turn would stay in the conversation: {@link AbandonedRequestError}.
-   *
-   * @param found what was looked up ahead; such a request was accepted before
    */
-  async compose(
-    request: ComposeRequest,
-    signal?: CallerSignal,
-    hooks: ComposeHooks = {},
-    found: FoundAhead | null = null,
-  ): Promise<ComposeAnswer> {
+  async compose(request: ComposeRequest, signal?: CallerSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
     const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    if (found === null) this.on.jobs.rejectIfBusy(request.userId);
-    const task = { scope, request, front: found?.front ?? [], signal, hooks, endsWithUser: false, isAnnounced: false };
-    const compose = () => this.#compose(task, found?.lookup ?? null);
+    this.on.jobs.rejectIfBusy(request.userId);
+    const task = { scope, request, front: [], signal, hooks, endsWithUser: false, isAnnounced: false };
+    const compose = () => this.#compose(task, null);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
       const answer = await this.on.jobs.run(request.userId, compose);

@@ -62,7 +62,6 @@ type NotAskedFor =
   | "destination"
   | "workers"
   | "worker"
-  | "scheduleMs"
   | "historyRatio";
 
 /** Digest of what a request asks for, to detect a reused request id. */

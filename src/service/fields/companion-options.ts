@@ -33,9 +33,7 @@ export const forgetMemoryOptions = z.strictObject({ userId: field.userId, memory
 export const forgetUserOptions = z.strictObject({ userId: field.userId });
 
 /** An engine's report, without absent fields. */
-export function observationOf(
-  reported: Partial<Record<Exclude<keyof EngineReport, "diagnosis">, number | null | undefined>>,
-): EngineReport {
+export function observationOf(reported: Partial<Record<keyof EngineReport, number | null | undefined>>): EngineReport {
   const { promptTokens, cachedTokens, ttftMs } = reported;
   return {
     ...(promptTokens == null ? {} : { promptTokens }),

@@ -12,8 +12,6 @@ import {
   type ContentPart,
   type ConversationId,
   DEDUPE_NAMES,
-  DIAGNOSING_PROVIDERS,
-  DIAGNOSIS_OUTCOMES,
   EPOCH_REASONS,
   FIXED_RETENTIONS,
   foundTextProblem,
@@ -189,9 +187,6 @@ export const memoryBudgetRatio = z
   .min(1, "must be at least 1: what was retrieved")
   .max(MAX_MEMORY_BUDGET_RATIO, `must be at most ${MAX_MEMORY_BUDGET_RATIO}`);
 export const history = z.enum(HISTORY_NAMES);
-export const diagnosisOutcome = z.enum(DIAGNOSIS_OUTCOMES);
-/** Providers that diagnose their own cache. */
-export const diagnosingProvider = z.enum(DIAGNOSING_PROVIDERS);
 export const epochReason = z.enum(EPOCH_REASONS);
 /** Average tokens of prompts, as a multiple of what the client's own windows would have sent. */
 export const historyRatio = z.number().min(1).max(100);

@@ -33,7 +33,6 @@ import { type MemstemObserver, Observers } from "../base/memstem-observer.js";
 import type { MemstemParts, TenantParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
-import { LiveSchedule } from "../batch/live-schedule.js";
 import { type ChatComposer, NOBODY } from "../chat/chat-request.js";
 import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "../compose/compose-answer.js";
 import type { ComposeHooks } from "../compose/compose-hooks.js";
@@ -71,8 +70,6 @@ interface SharedWork {
   readonly closing: AbortController;
   /** One per tenant that was used; bounded, because only the operator creates tenants. */
   readonly tenants: Map<string, Memstem>;
-  /** Theirs. */
-  readonly schedules: Set<LiveSchedule>;
   readonly observers: Observers;
   readonly degraded: DegradedParts;
   usage: RecordedUsage | null;
@@ -88,8 +85,6 @@ export interface Load {
   /** Users with concurrent or queued requests, and the number of those. */
   readonly busyUsers: number;
   readonly jobs: number;
-  /** Requests that wait to be ordered with others. */
-  readonly scheduling: number;
 }
 
 /** The operations that do not belong to a tenant. */
@@ -126,7 +121,6 @@ export class Memstem {
   readonly #additions: MemoryAdditions;
   readonly #reports: EngineReports;
   readonly #routing: PromptRouting;
-  readonly #schedule: LiveSchedule;
   /** Composes batches. */
   readonly batches: BatchComposer;
   /** Composes the proxy's chats. */
@@ -150,13 +144,11 @@ export class Memstem {
     const parts = { ...given, source, ...ofTenant(given) };
     this.parts = parts;
     const { store, countTokens, maxWorkingBytes = 128 * 1024 * 1024, scopeBounds = DEFAULT_SCOPE_BOUNDS } = parts;
-    const { markers } = parts;
     this.#shared = shared ?? {
-      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds, markers),
+      scopes: new WorkingScopes(store, countTokens, maxWorkingBytes, scopeBounds),
       queues: new UserQueues(),
       closing: new AbortController(),
       tenants: new Map([[tenant.name, this]]),
-      schedules: new Set(),
       observers,
       degraded,
       usage: null,
@@ -191,8 +183,6 @@ export class Memstem {
       forgetGone: (userId, memoryIds) => this.#records.forgetGone(userId, memoryIds),
     });
     this.batches = this.#batchComposer();
-    this.#schedule = this.#liveSchedule(this.batches);
-    this.#shared.schedules.add(this.#schedule);
     this.chats = this.#chatComposer();
   }
 
@@ -255,17 +245,15 @@ export class Memstem {
     return this.parts.source?.name ?? null;
   }
 
-  /** See {@link PromptComposer.compose} and {@link LiveSchedule}. */
+  /** See {@link PromptComposer.compose}. */
   compose(request: ComposeRequest, signal?: CallerSignal, hooks?: ComposeHooks): Promise<ComposeAnswer> {
-    return this.#schedule.compose(request, signal, hooks);
+    return this.#composer.compose(request, signal, hooks);
   }
 
   /** The current load. */
   get load(): Load {
     const { size: scopes, weight: bytes, nodes } = this.#scopes;
-    let scheduling = 0;
-    for (const { waiting } of this.#shared.schedules) scheduling += waiting;
-    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs, scheduling };
+    return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
   }
 
   /** The engine's measured time law; null until enough times are reported, or if prompts cost money. */
@@ -378,7 +366,6 @@ export class Memstem {
    */
   async close(graceMs = 5_000): Promise<void> {
     const cut = setTimeout(() => this.#shared.closing.abort(), graceMs);
-    await Promise.all([...this.#shared.schedules].map((schedule) => schedule.drain()));
     await this.#queues.idle();
     clearTimeout(cut);
     await this.parts.source?.close();
@@ -422,20 +409,6 @@ export class Memstem {
         now: this.parts.now,
       }),
     };
-  }
-
-  #liveSchedule({ countTokens, planning, known }: BatchComposer): LiveSchedule {
-    const composer = {
-      countTokens,
-      planning,
-      known,
-      lookUp: (request: ComposeRequest, signal?: AbortSignal) => this.#composer.lookUp(request, signal),
-      rejectIfBusy: ({ userId }: ComposeRequest, more: number) => this.#jobs.rejectIfBusy(userId, more),
-      compose: this.#composer.compose.bind(this.#composer),
-      now: this.parts.now,
-      onScheduled: (ms: number) => this.#shared.observers.scheduled(ms),
-    };
-    return new LiveSchedule(composer, this.parts.scheduleMs ?? 0);
   }
 
   #chatComposer(): ChatComposer {

@@ -2,6 +2,7 @@ import {
   cutText,
   digestOf,
   type Label,
+  MAX_MEMORY_CHARACTERS,
   type MemoryEnd,
   type MemoryId,
   renderSection,
@@ -29,7 +30,6 @@ export async function updateIn(
   working: WorkingScope,
   store: Store,
   { memoryId, text, end }: Extract<MemoryEvent, { readonly kind: "updated" }>,
-  maxCharacters: number,
 ): Promise<boolean> {
   // Without a change there is no commit to find out.
   await working.check();
@@ -37,7 +37,7 @@ export async function updateIn(
   if (state.register.textsOf(memoryId).size === 0) return false;
   const until = end?.until ?? state.register.untilOf(memoryId);
   const ends = until === undefined ? {} : { end: { until } };
-  state.register.resolve([{ id: memoryId, text: cutText(text, maxCharacters), ...ends }]);
+  state.register.resolve([{ id: memoryId, text: cutText(text, MAX_MEMORY_CHARACTERS), ...ends }]);
   const delta = deltaOf(state);
   if (delta.changes.register.versions.length === 0) return false;
   await working.commit((base) => store.commitChanges(scope, base, delta));

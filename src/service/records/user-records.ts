@@ -5,7 +5,7 @@
  */
 
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
-import { KEEPS_ALL, MAX_MEMORY_CHARACTERS, type MemoryId, type Scope, type UserId } from "../../core/index.js";
+import { KEEPS_ALL, type MemoryId, type Scope, type UserId } from "../../core/index.js";
 import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
 import type { ExportedUser, ScopesFound, Store } from "../../store/api/store.js";
 import type { KeptUsage } from "../../store/api/usage-log.js";
@@ -123,16 +123,14 @@ export class UserRecords {
    * text. Scans all users' memories, in steps between which other requests run. Gives the number of users that it changed.
    */
   async takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
-    const { store, maxMemoryCharacters = MAX_MEMORY_CHARACTERS } = this.parts;
+    const { store } = this.parts;
     const changed = new Set<UserId>();
     for (let after: number | null = 0; after !== null && !signal.aborted; ) {
       const found: ScopesFound = await store.scopesWithMemory(this.jobs.tenant, event.memoryId, after);
       for (const scope of found.scopes) {
         if (event.kind === "updated") {
           const isChanged = await this.jobs.run(scope.userId, () =>
-            retryWhileLocked(() =>
-              this.scopes.use(scope, (working) => updateIn(working, store, event, maxMemoryCharacters)),
-            ),
+            retryWhileLocked(() => this.scopes.use(scope, (working) => updateIn(working, store, event))),
           );
           if (isChanged) changed.add(scope.userId);
         } else if (!changed.has(scope.userId)) {

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { type ReportedDiagnosis, readOpenAiDiagnosis } from "../../engines/adapters/reported-diagnosis.js";
 import type { AnswerReader } from "../chat/answer-reader.js";
 
 const parts = z.array(z.looseObject({ type: z.string() })).catch([]);
@@ -60,14 +59,6 @@ export class ResponsesAnswer implements AnswerReader {
   /** Null until the answer was read to its end. */
   get finished(): FinishedResponse | null {
     return this.#finished;
-  }
-
-  get id(): string | null {
-    return this.#finished?.id ?? null;
-  }
-
-  diagnosis(): ReportedDiagnosis | null {
-    return readOpenAiDiagnosis(this.#finished);
   }
 
   get text(): string | null {

@@ -91,11 +91,10 @@ export class TenantQueues {
     return this.on.queues.run(queueKey(scope), job);
   }
 
-  /** Throws {@link BusyUserError} where the user's queue is full. @param more requests that will come into it */
-  rejectIfBusy(userId: UserId, more = 0): void {
+  /** Throws {@link BusyUserError} where the user's queue is full. */
+  rejectIfBusy(userId: UserId): void {
     const { queues, maxWaiting } = this.on;
-    const waiting = more + queues.waiting(queueKey({ tenant: this.tenant, userId }));
-    if (waiting >= maxWaiting) throw new BusyUserError(maxWaiting);
+    if (queues.waiting(queueKey({ tenant: this.tenant, userId })) >= maxWaiting) throw new BusyUserError(maxWaiting);
   }
 
   /** Does work with a signal that aborts with the caller's and with the service's end. */

@@ -37,7 +37,6 @@ export class WorkingScopes {
     private readonly countTokens: TokenCounter,
     private readonly maxBytes: number,
     private readonly scopeBounds: ScopeBounds,
-    private readonly markers: readonly string[] = [],
   ) {}
 
   get size(): number {
@@ -145,7 +144,7 @@ export class WorkingScopes {
 
   async #loaded(scope: Scope, conversationId: ConversationId | null = null): Promise<WorkingScope> {
     const loaded = await this.store.loadScope(scope, conversationId);
-    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds, this.markers);
+    const state = new ScopeState(loaded.scope, this.countTokens, this.scopeBounds);
     const { conversation } = loaded;
     if (conversationId !== null && conversation !== null)
       state.conversation(conversationId, () => new Conversation(conversation));

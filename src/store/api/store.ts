@@ -6,7 +6,6 @@
  */
 
 import type {
-  CacheDiagnosis,
   ChatMessage,
   Composition,
   ConversationId,
@@ -127,13 +126,11 @@ export interface AnsweredRequest {
   readonly turns: readonly { readonly turn: Turn; readonly given: readonly ChatMessage[] }[];
 }
 
-/** What the engine reported of a request: tokens, milliseconds, its own diagnosis. Absent: unknown, not zero. */
+/** What the engine reported of a request: tokens, milliseconds. Absent: unknown, not zero. */
 export interface EngineReport {
   readonly promptTokens?: number;
   readonly cachedTokens?: number;
   readonly ttftMs?: number;
-  /** What the provider says of its cache. */
-  readonly diagnosis?: CacheDiagnosis;
 }
 
 /** A response of the proxy's that a later request may continue by its id. */

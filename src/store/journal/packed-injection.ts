@@ -7,9 +7,9 @@ const isAnnotation = isEither(
   isObjectOf({ kind: isOneOf("withdrawn"), labels: isInts }),
 );
 
-/** A label; or a label, the labels that it replaces, and the configured markers that are escaped in its text. */
-type PackedBlock = number | readonly [number, readonly Label[], (readonly string[])?];
-const isBlock = isEither(isInt, isArrayOf({ first: [isInt, isInts], optional: [isListOf(isText)] }));
+/** A label; or a label, and the labels that it replaces. */
+type PackedBlock = number | readonly [number, readonly Label[]];
+const isBlock = isEither(isInt, isArrayOf({ first: [isInt, isInts] }));
 
 /** An injection as it is stored: short arrays, as at k = 100 it is much of what a compose writes. */
 export interface PackedInjection {
@@ -25,17 +25,14 @@ export const isInjection = named(
 const NO_LABELS: readonly Label[] = [];
 
 export function packInjection({ blocks, annotations }: Injection): PackedInjection {
-  const packed = blocks.map(({ label, replaces, escaping }): PackedBlock => {
-    if (escaping !== undefined) return [label, replaces, escaping.markers];
-    return replaces.length === 0 ? label : [label, replaces];
-  });
+  const packed = blocks.map(({ label, replaces }): PackedBlock => (replaces.length === 0 ? label : [label, replaces]));
   return { b: packed, a: annotations };
 }
 
 export function unpackInjection({ b, a }: PackedInjection): Injection {
   const blocks = b.map((block): InjectedBlock => {
-    const [label, replaces, markers] = typeof block === "number" ? [block, NO_LABELS] : block;
-    return { label: label as Label, replaces, ...(markers === undefined ? {} : { escaping: { markers } }) };
+    const [label, replaces] = typeof block === "number" ? [block, NO_LABELS] : block;
+    return { label: label as Label, replaces };
   });
   return { blocks, annotations: a };
 }

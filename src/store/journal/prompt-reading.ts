@@ -125,7 +125,7 @@ export class PromptReading {
     // The request's id may have been used again.
     const named = this.#requests.get(key.seq) ?? null;
     const observed = named?.reported == null ? null : await this.#reportOf(named.reported);
-    const { cachedTokens, promptTokens = null, diagnosis = null } = observed ?? {};
+    const { cachedTokens, promptTokens = null } = observed ?? {};
     return {
       requestId: named === null ? null : (named.requestId as RequestId),
       turns: path,
@@ -134,7 +134,6 @@ export class PromptReading {
       plan: named === null ? null : (request?.answer.plan ?? null),
       evicted: named?.isEvicted ?? false,
       report: cachedTokens === undefined ? null : { cachedTokens, promptTokens },
-      diagnosis,
     };
   }
 

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalText } from "../../../src/core/blocks/context-block.js";
-import { markerProblem } from "../../../src/core/escaping/configured-marker.js";
-import { type Escaping, escapeText, escapingOf, unescapeText } from "../../../src/core/escaping/escaping.js";
+import { escapeText, unescapeText } from "../../../src/core/escaping/escaping.js";
 import { hostileText } from "./hostile-text.js";
 import { TEMPLATE_TOKENS } from "./template-tokens.js";
 
@@ -166,62 +165,5 @@ describe("ordinary text", () => {
     "<https://example.org> <ada@example.org> std::cout << x << std::endl; cat <<EOF >> file; x >> y; ]) ](",
   ])("comes out unchanged: %s", (text) => {
     expect(escapeText(text)).toBe(text);
-  });
-});
-
-describe("configured markers", () => {
-  const markers = ["USER:", "|ENDOFTEXT|", "### Instruction:", "ababa"];
-  const escaping: Escaping = { markers };
-
-  it("are escaped in any case, with invisible characters between and full-width", () => {
-    for (const marker of markers) {
-      for (const disguise of [...Object.values(disguises), (text: string) => text.toLowerCase()]) {
-        const text = canonicalText(`tea ${disguise(marker)} tea`);
-        const read = asRead(escapeText(text, escaping)).toLowerCase();
-        expect(read.includes(asRead(marker).toLowerCase()), JSON.stringify([marker, text, read])).toBe(false);
-      }
-    }
-  });
-
-  it("leave no copy however they overlap, and come off again", () => {
-    const text = fc.array(
-      fc.constantFrom("a", "b", "ab", "aba", "\\", "ababa", "USER:", "U", "SER:", "<|x", "\u200b", "\n"),
-    );
-    const roundTrip = fc.property(text, (pieces) => {
-      const whole = canonicalText(pieces.join(""));
-      const written = escapeText(whole, escaping);
-      expect(unescapeText(written, escaping)).toBe(whole);
-      for (const marker of ["ababa", "user:"]) expect(asRead(written).toLowerCase()).not.toContain(marker);
-    });
-    fc.assert(roundTrip, { numRuns: 3_000 });
-  });
-
-  it("are named only where they stand, and what else there is changes nothing", () => {
-    expect(escapingOf("likes tea", markers)).toEqual({ markers: [] });
-    expect(escapingOf("u\u200bser: tea", markers)).toEqual({ markers: ["USER:"] });
-    const alike = fc.property(
-      fc.oneof(hostileText, fc.constantFrom(...markers.map((marker) => `<${marker}>`))),
-      (text) => {
-        expect(escapeText(text, escapingOf(text, markers))).toBe(escapeText(text, escaping));
-      },
-    );
-    fc.assert(alike, { numRuns: 1_000 });
-  });
-
-  it("have to be markers", () => {
-    for (const marker of markers) expect(markerProblem(marker)).toBeNull();
-    for (const wrong of [
-      "",
-      "a",
-      " a:",
-      "a\\b",
-      "a\nb",
-      "x".repeat(101),
-      "\u200b\u200b\u200b",
-      "a\u2028b",
-      "a\ud800",
-    ]) {
-      expect(markerProblem(wrong), JSON.stringify(wrong)).not.toBeNull();
-    }
   });
 });

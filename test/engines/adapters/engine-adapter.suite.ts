@@ -26,24 +26,10 @@ const anyReport = fc.letrec((tie) => ({
   ),
 })).report;
 
-/** Behaviours that an adapter leaves out by its nature → why. */
-export type AdapterSkips = Readonly<Record<string, string>>;
-
-/** The behaviour of every engine's adapter. A skipped behaviour states why in its title. */
-export function describeEngineAdapter(
-  adapter: EngineAdapter,
-  limits: MarkLimits | null,
-  skips: AdapterSkips = {},
-): void {
-  const titles = new Set<string>();
-  const behaves = (title: string, holds: () => void) => {
-    titles.add(title);
-    const reason = skips[title];
-    it.skipIf(reason !== undefined)(reason === undefined ? title : `${title} (skipped: ${reason})`, holds);
-  };
-
+/** The behaviour of every engine's adapter. */
+export function describeEngineAdapter(adapter: EngineAdapter, limits: MarkLimits | null): void {
   describe(`engine adapter ${adapter.name}`, () => {
-    behaves("never changes the text of a message, nor what else it has", () => {
+    it("never changes the text of a message, nor what else it has", () => {
       fc.assert(
         fc.property(anyPrompt, (prompt) => {
           const { messages } = adapter.emit(prompt);
@@ -54,7 +40,7 @@ export function describeEngineAdapter(
       );
     });
 
-    behaves("emits the same for the same prompt, and leaves the prompt as it is", () => {
+    it("emits the same for the same prompt, and leaves the prompt as it is", () => {
       fc.assert(
         fc.property(anyPrompt, (prompt) => {
           const before = structuredClone(prompt);
@@ -65,7 +51,7 @@ export function describeEngineAdapter(
       );
     });
 
-    behaves("adds nothing to messages that it has been through", () => {
+    it("adds nothing to messages that it has been through", () => {
       fc.assert(
         fc.property(anyPrompt, (prompt) => {
           const { messages } = adapter.emit(prompt);
@@ -74,7 +60,7 @@ export function describeEngineAdapter(
       );
     });
 
-    behaves("sets no more marks than the provider takes, counting the caller's, and those stay", () => {
+    it("sets no more marks than the provider takes, counting the caller's, and those stay", () => {
       fc.assert(
         fc.property(anyPrompt, (prompt) => {
           const { messages } = adapter.emit(prompt);
@@ -95,7 +81,7 @@ export function describeEngineAdapter(
       );
     });
 
-    behaves("splits a message in the same place whatever stands around it", () => {
+    it("splits a message in the same place whatever stands around it", () => {
       fc.assert(
         fc.property(anyPrompt, (prompt) => {
           const texts = ({ content }: (typeof prompt.messages)[number]) =>
@@ -110,12 +96,12 @@ export function describeEngineAdapter(
       );
     });
 
-    behaves("says the same of whose messages they are where it does not see them", () => {
+    it("says the same of whose messages they are where it does not see them", () => {
       const { fields } = adapter.emit(promptOf([system], { reusableMessages: [] }));
       expect(adapter.emit(promptOf([], { reusableMessages: [] })).fields).toEqual(fields);
     });
 
-    behaves("keeps tenants apart wherever it tells them apart at all", () => {
+    it("keeps tenants apart wherever it tells them apart at all", () => {
       fc.assert(
         fc.property(fc.string({ minLength: 1 }), fc.string({ minLength: 1 }), (a, b) => {
           fc.pre(a !== b);
@@ -125,37 +111,30 @@ export function describeEngineAdapter(
       );
     });
 
-    behaves("names the request in a header, in characters that a header can carry", () => {
+    it("names the request in a header, in characters that a header can carry", () => {
       const { headers } = adapter.emit(promptOf([system]));
       expect(headers["x-request-id"]).toBe("r-1");
       for (const [name, value] of Object.entries(headers)) expect(() => new Headers({ [name]: value })).not.toThrow();
     });
 
-    behaves(
-      "reads a usage out of anything without throwing: whole counts or null, never more cached than the prompt has",
-      () => {
-        const isSound = (usage: EngineUsage) => {
-          for (const figure of FIGURES) {
-            const count = usage[figure];
-            expect(count === null || (Number.isSafeInteger(count) && count >= 0)).toBe(true);
-          }
-          if (usage.promptTokens !== null && usage.cachedTokens !== null)
-            expect(usage.cachedTokens).toBeLessThanOrEqual(usage.promptTokens);
-        };
-        fc.assert(
-          fc.property(fc.oneof(fc.jsonValue(), fc.anything(), anyReport), (json) => isSound(adapter.readUsage(json))),
-        );
-      },
-    );
+    it("reads a usage out of anything without throwing: whole counts or null, never more cached than the prompt has", () => {
+      const isSound = (usage: EngineUsage) => {
+        for (const figure of FIGURES) {
+          const count = usage[figure];
+          expect(count === null || (Number.isSafeInteger(count) && count >= 0)).toBe(true);
+        }
+        if (usage.promptTokens !== null && usage.cachedTokens !== null)
+          expect(usage.cachedTokens).toBeLessThanOrEqual(usage.promptTokens);
+      };
+      fc.assert(
+        fc.property(fc.oneof(fc.jsonValue(), fc.anything(), anyReport), (json) => isSound(adapter.readUsage(json))),
+      );
+    });
 
-    behaves("takes what it is not told for unknown, not for zero", () => {
+    it("takes what it is not told for unknown, not for zero", () => {
       const unknown = { promptTokens: null, cachedTokens: null, writtenTokens: null, completionTokens: null };
       for (const answer of [null, undefined, {}, { usage: null }, { usage: {} }, [], "text", 5])
         expect(adapter.readUsage(answer)).toMatchObject(unknown);
-    });
-
-    it("skips only what there is to skip", () => {
-      for (const skipped of Object.keys(skips)) expect(titles).toContain(skipped);
     });
   });
 }

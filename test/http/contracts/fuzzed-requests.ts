@@ -50,7 +50,6 @@ const composedAlone = fc.record(
   {
     ...composeFields,
     workers: fc.option(mostly(fc.uniqueArray(name, { minLength: 1, maxLength: 3 }), anything)),
-    schedule_ms: fc.option(count),
     dry_run: mostly(fc.constant(false), anything),
     record_usage: mostly(fc.boolean(), anything),
   },

@@ -1,11 +1,9 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { bodyPaceOf, readSettings } from "../../../src/cli/settings.js";
-import { type BodyRate, bodyChunks } from "../../../src/http/guards/body.js";
+import { BODY_RATE, type BodyRate, bodyChunks } from "../../../src/http/guards/body.js";
 
 const KIB = 1024;
-const DEFAULTS = bodyPaceOf(readSettings({ MEMSTEM_DATA_DIR: "/tmp", MEMSTEM_SOURCE: "none" }));
 
 /** Some bytes again and again, after a pause each: how many were read, and what ended the reading before the body did. */
 async function readSlowly(rate: BodyRate, { bytes, everyMs, of }: { bytes: number; everyMs: number; of: number }) {
@@ -39,10 +37,10 @@ describe("a body that comes slowly", () => {
 
   it.each([
     ["4 MiB at 256 KiB a second, with pauses", { bytes: 32 * KIB, everyMs: 125, of: 4 * KIB * KIB }],
-    ["1 MiB as slowly as the rule allows", { bytes: (DEFAULTS.bytesPerSecond ?? 0) / 2, everyMs: 500, of: KIB * KIB }],
-    ["with a pause that is almost too long", { bytes: 64 * KIB, everyMs: DEFAULTS.idleMs - 1, of: 192 * KIB }],
+    ["1 MiB as slowly as the rule allows", { bytes: (BODY_RATE.bytesPerSecond ?? 0) / 2, everyMs: 500, of: KIB * KIB }],
+    ["with a pause that is almost too long", { bytes: 64 * KIB, everyMs: BODY_RATE.idleMs - 1, of: 192 * KIB }],
   ])("passes at the defaults: %s", async (_what, how) => {
-    expect(await readSlowly(DEFAULTS, how)).toMatchObject({ error: null, awaited: 1 });
+    expect(await readSlowly(BODY_RATE, how)).toMatchObject({ error: null, awaited: 1 });
   });
 
   it("passes where it is as quick as it must be, however long it takes", async () => {

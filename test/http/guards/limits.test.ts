@@ -60,7 +60,7 @@ const refused = async (app: ReturnType<typeof servedApp>, reason: string): Promi
 };
 
 describe("the rate of a key", () => {
-  const app = servedApp({ environment: { MEMSTEM_RATE_PER_SECOND: "1", MEMSTEM_RATE_BURST: "3" } });
+  const app = servedApp({ environment: { MEMSTEM_RATE_PER_SECOND: "1" } });
 
   it("is told with every answer, and refuses what goes beyond it, of that key alone", async () => {
     const [greedy, modest] = [callerOf(app, "acme"), callerOf(app, "acme")];
@@ -68,8 +68,8 @@ describe("the rate of a key", () => {
     for (let at = 0; at < 12; at++) answers.push(await greedy.send("POST", "/compose", compose("ada")));
     const [first] = answers;
     expect(first?.status).toBe(200);
-    expect(first?.headers.get("ratelimit-policy")).toBe('"key";q=3;w=3');
-    expect(first?.headers.get("ratelimit")).toBe('"key";r=2;t=1');
+    expect(first?.headers.get("ratelimit-policy")).toBe('"key";q=2;w=2');
+    expect(first?.headers.get("ratelimit")).toBe('"key";r=1;t=1');
     const beyond = answers.filter(({ status }) => status === 429);
     expect(beyond.length).toBeGreaterThan(0);
     expect(beyond.length + answers.filter(({ status }) => status === 200).length).toBe(12);
@@ -303,21 +303,21 @@ describe("more chats at once than can be composed in time", () => {
 });
 
 describe("a user with as many requests waiting as there may be", () => {
-  const { app, source } = heldApp({ MEMSTEM_MAX_WAITING_PER_USER: "3" });
+  const { app, source } = heldApp({});
 
   it("has to wait, and no other user does, of this tenant or another", async () => {
     const [acme, other] = [callerOf(app, "acme"), callerOf(app, "other")];
-    const held = [1, 2, 3].map(() => acme.send("POST", "/compose", search("ada")));
+    const held = Array.from({ length: 256 }, () => acme.send("POST", "/compose", search("ada")));
     await source().came(1);
-    await expect.poll(() => app.memstem.load.jobs).toBe(3);
+    await expect.poll(() => app.memstem.load.jobs, { timeout: 20_000 }).toBe(256);
     const exchange = await acme.send("POST", "/compose", compose("ada"));
     expect(problemOf(exchange)).toMatchObject({ status: 429 });
-    expect(problemOf(exchange).detail).toContain("MEMSTEM_MAX_WAITING_PER_USER");
+    expect(problemOf(exchange).detail).toContain("256 requests of this user");
     expect(exchange.headers.get("retry-after")).toBe("1");
     expect((await acme.send("POST", "/compose", compose("bob"))).status).toBe(200);
     expect((await other.send("POST", "/compose", compose("ada"))).status).toBe(200);
     const pump = setInterval(() => source().letGo(), 5);
-    expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(new Set((await Promise.all(held)).map(({ status }) => status))).toEqual(new Set([200]));
     clearInterval(pump);
     expect((await acme.send("POST", "/compose", compose("ada"))).status).toBe(200);
     expect(await refused(app, "user_queue")).toBe(1);

@@ -18,8 +18,8 @@ describe("a chat that fails", () => {
   const app = servedApp({
     source: () => source,
     upstream: engine,
-    after: timers.after,
-    environment: { MEMSTEM_UPSTREAM_TIMEOUT_MS: "2000", MEMSTEM_UPSTREAM_IDLE_MS: "2001" },
+    times: { after: timers.after, idleMs: 2_001 },
+    environment: { MEMSTEM_UPSTREAM_TIMEOUT_MS: "2000" },
   });
   const liveRequests = async () =>
     indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text)).nodes.flatMap((n) => n.request_ids);

@@ -25,14 +25,18 @@ import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import { journalIn } from "../../../src/store/sqlite/open-journal.js";
-import { type StartedApp, startApp } from "../server/served-app.js";
+import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
 import { openAiEngine } from "./openai-engine.js";
 
 const TEA = "Ada drinks green tea";
 type Message = { readonly role: "user" | "assistant"; readonly content: string };
 
 /** The app on a socket, over a database that a test has its hands on; a fresh one for every test. */
-function appOnDatabase(source: MemorySource | null, more: Readonly<Record<string, string>> = {}) {
+function appOnDatabase(
+  source: MemorySource | null,
+  more: Readonly<Record<string, string>> = {},
+  times: ShortTimes = {},
+) {
   const engine = openAiEngine();
   const log: RequestLog[] = [];
   const faults: unknown[] = [];
@@ -62,7 +66,7 @@ function appOnDatabase(source: MemorySource | null, more: Readonly<Record<string
     });
     const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_UPSTREAM_URL: engine.url, ...more });
     const keys = namingFaults(new StoredApiKeys(database));
-    app = await startApp(settings, null, { log, faults }, { memstem, keys });
+    app = await startApp(settings, null, { log, faults }, { memstem, keys }, times);
   });
   afterEach(async () => {
     await app.close();
@@ -244,7 +248,7 @@ describe("a chat whose user's turn does not come", () => {
     deleteUser: async () => {},
     close: async () => {},
   };
-  const app = appOnDatabase(held, { MEMSTEM_COMPOSE_TIMEOUT_MS: "200" });
+  const app = appOnDatabase(held, {}, { composeTimeoutMs: 200 });
   beforeEach(() => {
     searches = [];
   });

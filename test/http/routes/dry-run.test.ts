@@ -121,7 +121,7 @@ describe("a dry run of POST /compose", () => {
     expect((await app.compose({ ...request, dry_run: null })).request_id).toBeTypeOf("string");
   });
 
-  it("does not wait to be scheduled, and concurrent ones do not disturb what is composed", async () => {
+  it("does not disturb what others compose meanwhile", async () => {
     const request = { user_id: "ada", conversation_id: "c", messages: [user("Tea?")], memories: MEMORIES };
     const all = await Promise.all(
       Array.from({ length: 8 }, (_, n) => app.send("POST", "/compose", { ...request, dry_run: n % 2 === 0 })),

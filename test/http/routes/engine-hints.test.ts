@@ -27,18 +27,6 @@ describe("POST /compose with an engine", () => {
   });
 });
 
-describe("POST /compose with a separator for LMCache", () => {
-  const app = servedApp({ environment: { MEMSTEM_BLOCK_SEPARATOR: "<|fim_pad|>" } });
-
-  it("separates memories for the engines that it runs in, and for no other", async () => {
-    const separated = await app.compose({ ...request, engine: "vllm" });
-    expect(separated.messages[0]?.["content"]).toBe(
-      "<memories>\n<|fim_pad|>1 Ada drinks green tea\n<|fim_pad|></memories>\n\nTea?",
-    );
-    expect((await app.compose({ ...request, user_id: "bob" })).messages).toEqual(plain);
-  });
-});
-
 describe("POST /compose where an engine is configured", () => {
   const app = servedApp({ environment: { MEMSTEM_ENGINE_FAMILY: "sglang" } });
 

@@ -10,7 +10,7 @@ describe("a client that names its user and session in headers of its own", () =>
   const app = servedApp({
     source: () => source,
     upstream: engine,
-    environment: { MEMSTEM_USER_HEADER: "X-Forwarded-User", MEMSTEM_CONVERSATION_HEADER: "x-litellm-session-id" },
+    environment: { MEMSTEM_IDENTITY: "user=header:X-Forwarded-User,conversation=header:x-litellm-session-id" },
   });
   const headers = { "x-forwarded-user": "ada", "x-litellm-session-id": "s-1" };
 

@@ -16,9 +16,8 @@ describe("a request that names its user in a place of the operator's choice", ()
     source: () => source,
     upstream: engine,
     environment: {
-      MEMSTEM_USER_HEADER: "x-forwarded-user",
       MEMSTEM_IDENTITY:
-        "user=header:x-openwebui-user-id, user=body:safety_identifier, user=body:metadata.user_id.account_uuid, agent=header:x-agent, conversation=header:x-opencode-session, conversation=body:metadata.user_id.session_id",
+        "user=header:x-forwarded-user, user=header:x-openwebui-user-id, user=body:safety_identifier, user=body:metadata.user_id.account_uuid, agent=header:x-agent, conversation=header:x-opencode-session, conversation=body:metadata.user_id.session_id",
     },
   });
   const named = () => {

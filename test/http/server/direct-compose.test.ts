@@ -10,8 +10,7 @@ const KEY = "a-key-of-the-operator-0123456789";
 const app = servedApp({
   environment: {
     MEMSTEM_API_KEY: KEY,
-    MEMSTEM_RATE_PER_SECOND: "1",
-    MEMSTEM_RATE_BURST: "1000",
+    MEMSTEM_RATE_PER_SECOND: "500",
     MEMSTEM_MAX_CONCURRENT: "5",
     MEMSTEM_MAX_BODY_BYTES: "20000",
   },

@@ -3,13 +3,13 @@ import { CUT_MARK } from "../../../src/core/index.js";
 import { servedApp } from "./served-app.js";
 
 describe("a memory that is too long for a prompt", () => {
-  const app = servedApp({ environment: { MEMSTEM_MAX_MEMORY_CHARACTERS: "100" } });
+  const app = servedApp();
   const body = {
     user_id: "ada",
     conversation_id: "c",
     messages: [{ role: "user", content: "Where?" }],
     memories: [
-      { id: "long", memory: "👩‍👩‍👧".repeat(100) },
+      { id: "long", memory: "👩‍👩‍👧".repeat(20_000) },
       { id: "short", memory: "Ada hides the key." },
     ],
   };
@@ -17,7 +17,7 @@ describe("a memory that is too long for a prompt", () => {
   it("is given in part, with a mark and a warning that names it, and is the same memory the next time", async () => {
     const { messages, warnings, blocks } = await app.compose({ ...body, request_id: "r-1" });
     expect(messages).toMatchObject([
-      { content: `<memories>\n1 ${"👩‍👩‍👧".repeat(12)}${CUT_MARK}\n2 Ada hides the key.\n</memories>\n\nWhere?` },
+      { content: `<memories>\n1 ${"👩‍👩‍👧".repeat(12_499)}${CUT_MARK}\n2 Ada hides the key.\n</memories>\n\nWhere?` },
     ]);
     expect(blocks).toHaveLength(2);
     expect(warnings).toEqual([{ code: "memory_cut", message: expect.any(String), memory_ids: ["long"] }]);

@@ -4,13 +4,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
 import { readSettings } from "../../../src/cli/settings.js";
-import type { After } from "../../../src/engines/upstream/upstream.js";
 import { composeResult } from "../../../src/http/contracts/contracts.js";
 import { type Problem, problemSchema } from "../../../src/http/problems/problem.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
-import { startApp } from "./started-app.js";
+import { type ShortTimes, startApp } from "./started-app.js";
 
 export { type StartedApp, startApp } from "./started-app.js";
 
@@ -45,8 +44,7 @@ export interface Serving {
   readonly source?: (dataDir: string) => MemorySource;
   /** The engine behind `/v1`, whose address may change with every test. Default: none. */
   readonly upstream?: { readonly url: string };
-  /** What waits for the engine's time-outs. Default: the process's timers. */
-  readonly after?: After;
+  readonly times?: ShortTimes;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -69,7 +67,7 @@ export function servedApp(serving: Serving = {}): ServedApp {
     });
     const source = serving.source?.(dataDir) ?? null;
     const seen = { log, faults };
-    ({ memstem, base, close } = await startApp(settings, source, seen, undefined, serving.after));
+    ({ memstem, base, close } = await startApp(settings, source, seen, undefined, serving.times));
   });
   afterEach(async () => {
     await close();

@@ -1,9 +1,9 @@
 import type { AddressInfo } from "node:net";
 import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
-import { bodyPaceOf, keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
-import type { After } from "../../../src/engines/upstream/upstream.js";
+import { keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
+import type { UpstreamOptions } from "../../../src/engines/upstream/upstream.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
-import { createApp } from "../../../src/http/server/app.js";
+import { createApp, type HttpParts } from "../../../src/http/server/app.js";
 import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
 import { nodeServer } from "../../../src/http/server/node-server.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
@@ -19,15 +19,21 @@ export interface StartedApp {
   close(): Promise<void>;
 }
 
+/** Times that no setting has, shortened. */
+export type ShortTimes = Pick<UpstreamOptions, "after" | "idleMs"> &
+  Partial<Pick<HttpParts, "bodyRate" | "answerTimeoutMs">> & { readonly composeTimeoutMs?: number };
+
 /** Serves the app. What it logs, and what goes wrong in it, is put where the third argument says. */
 export async function startApp(
   settings: Settings,
   source: MemorySource | null,
   { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
   { memstem, keys }: Pick<AssembledService, "memstem" | "keys"> = assembleWithKeys(settings, source),
-  after?: After,
+  { after, idleMs, composeTimeoutMs, ...times }: ShortTimes = {},
 ): Promise<StartedApp> {
+  const chat = openChatEngine(settings, null, { after, idleMs });
   const surface = createApp({
+    ...times,
     memstem,
     keys,
     corsOrigins: settings.corsOrigins ?? [],
@@ -35,13 +41,10 @@ export async function startApp(
     maxPending: settings.maxPending,
     maxLagMs: settings.maxLagMs,
     isStopping: () => false,
-    chat: openChatEngine(settings, null, after),
+    chat: chat && composeTimeoutMs !== undefined ? { ...chat, composeTimeoutMs } : chat,
     version: "1.2.3",
     maxBodyBytes: settings.maxBodyBytes,
-    bodyRate: bodyPaceOf(settings),
-    answerTimeoutMs: settings.answerTimeoutMs,
     webhookToken: settings.webhookToken,
-    maxBatchBytes: settings.maxBatchBytes,
     usage:
       settings.usagePrompts === 0
         ? null

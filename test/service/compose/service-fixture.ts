@@ -41,8 +41,6 @@ export interface ServiceOptions {
   readonly planning?: PlanBatch;
   /** Names of workers, where requests name none. */
   readonly workers?: readonly string[];
-  /** Longest wait to be ordered with others, in milliseconds. */
-  readonly scheduleMs?: number;
   /** What prompts cost. */
   readonly engine?: EngineModel;
   /** Default: a token for every four characters. */

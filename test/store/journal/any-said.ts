@@ -1,12 +1,9 @@
 import fc from "fast-check";
 import {
   type Annotation,
-  type CacheDiagnosis,
   type ChatMessage,
   type ContentPart,
   type ConversationId,
-  DIAGNOSING_PROVIDERS,
-  DIAGNOSIS_OUTCOMES,
   type Digest,
   EPOCH_REASONS,
   type EpochReason,
@@ -19,7 +16,6 @@ import {
   type Plan,
   type PlanDepth,
   POLICY_NAMES,
-  type RequestId,
   SECTION_PLACEMENTS,
   type Turn,
   type Warning,
@@ -64,11 +60,7 @@ const anyMessage: fc.Arbitrary<ChatMessage> = fc.oneof(
   fc.record({ tool_call_id: anyText, role: fc.constant("tool"), content: anyText }),
 );
 
-const anyMarkers = fc.uniqueArray(fc.constantFrom("<end>", "</s>", "[[x]]"), { minLength: 1, maxLength: 2 });
-
-const anyBlock: fc.Arbitrary<InjectedBlock> = fc
-  .record({ label: anyLabel, replaces: anyLabels, markers: fc.option(anyMarkers, { freq: 3 }) })
-  .map(({ label, replaces, markers }) => ({ label, replaces, ...(markers === null ? {} : { escaping: { markers } }) }));
+const anyBlock: fc.Arbitrary<InjectedBlock> = fc.record({ label: anyLabel, replaces: anyLabels });
 
 const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
   fc.record({ kind: fc.constantFrom("order" as const, "location" as const), template: anyText, labels: anyLabels }),
@@ -194,18 +186,8 @@ export const anyComposedRecord: fc.Arbitrary<ComposedRecord> = fc.record({
   request: fc.option(fc.record({ body: anyDigest, answer: anyAnswer })),
 });
 
-const anyDiagnosis: fc.Arbitrary<CacheDiagnosis> = fc.record({
-  provider: fc.constantFrom(...DIAGNOSING_PROVIDERS),
-  outcome: fc.constantFrom(...DIAGNOSIS_OUTCOMES),
-  reason: fc.option(anyText),
-  missedTokens: fc.option(anyCount),
-  reusableTokens: fc.option(anyCount),
-  comparedWith: fc.option(anyText as unknown as fc.Arbitrary<RequestId>),
-});
-
 export const anyReport: fc.Arbitrary<EngineReport> = partly({
   promptTokens: anyCount,
   cachedTokens: anyCount,
   ttftMs: fc.double({ min: 0, max: 1e6, noNaN: true }).map((ms) => ms + 0),
-  diagnosis: anyDiagnosis,
 });

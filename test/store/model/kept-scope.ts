@@ -259,7 +259,7 @@ export class KeptScope {
 
   #prompt({ turn, at }: KeptTurn, path: readonly KeptTurn[]): StoredPrompt {
     const request = this.requestOf(turn.id);
-    const { cachedTokens, promptTokens = null, diagnosis = null } = request?.observed ?? {};
+    const { cachedTokens, promptTokens = null } = request?.observed ?? {};
     return {
       requestId: request?.id ?? null,
       turns: path.map((one): SpokenTurn => ({ turn: one.turn, given: wholeOf(one.given) })),
@@ -268,7 +268,6 @@ export class KeptScope {
       plan: request?.answer.plan ?? null,
       evicted: request?.evicted ?? false,
       report: cachedTokens === undefined ? null : { cachedTokens, promptTokens },
-      diagnosis,
     };
   }
 

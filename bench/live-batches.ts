@@ -11,9 +11,9 @@ import {
   RecentRetrievals,
   type ScopeKnowledge,
   type TurnId,
-} from "../../core/index.js";
-import { orderBehind } from "../../core/ordering/prefix-exact.js";
-import type { ExecutedRequest } from "./replay-batch.js";
+} from "../src/core/index.js";
+import { orderBehind } from "../src/core/ordering/prefix-exact.js";
+import type { ExecutedRequest } from "../src/eval/replay/replay-batch.js";
 
 /** Nodes of a user's context index. */
 const MAX_NODES = 20_000;

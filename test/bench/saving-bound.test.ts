@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Label, planBatch } from "../../../src/core/index.js";
-import { mostSavable, type WeighedContext } from "../../../src/eval/replay/saving-bound.js";
+import { mostSavable, type WeighedContext } from "../../bench/saving-bound.js";
+import { type Label, planBatch } from "../../src/core/index.js";
 
 /** No two blocks have as many tokens. */
 const tokensOf = (label: number) => label * label + 3;

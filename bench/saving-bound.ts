@@ -1,4 +1,6 @@
-import type { Label } from "../../core/index.js";
+import { type BatchRequest, groupBy, type Label } from "../src/core/index.js";
+import { largest } from "../src/core/text/lists.js";
+import type { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 
 /** A request of a batch, for {@link mostSavable}. */
 export type WeighedContext = ReadonlyMap<Label, number>;
@@ -62,4 +64,52 @@ function commonOf(a: WeighedContext, b: WeighedContext): { blocks: WeighedContex
     sum += tokens;
   }
   return { blocks, tokens: sum };
+}
+
+/**
+ * A hit ratio that no plan can exceed, whatever the cache, as long as every prompt holds exactly its own blocks.
+ *
+ * @param depth see {@link mostSavable}
+ */
+export function hitRatioBound(
+  { requests, lines, questions, before, promptTokens }: RecordedBatch,
+  depth: number,
+): number {
+  const savable = [...groupBy(requests, ({ key }) => key).values()].map((ofUser) =>
+    mostSavable(
+      ofUser.map(({ blocks }) => new Map(blocks.map(({ label, tokens }) => [label, tokens]))),
+      depth,
+    ),
+  );
+  // Behind the last common block two prompts may share some more tokens: the common prefix of two lines, or of a line and the closing tag.
+  const parting = largest(lines.map((ofUser) => longestAlike([...ofUser, questions[0] ?? []])));
+  const withTwin = [...groupBy(requests.keys(), (request) => contextOf(requests[request] as BatchRequest)).values()]
+    .filter(({ length }) => length > 1)
+    .flat();
+  const shared = sum(withTwin.map((request) => questions[request]?.length ?? 0));
+  const instructions = requests.length * (before.length + parting);
+  return (sum(savable) + instructions + shared) / promptTokens;
+}
+
+function contextOf({ key, blocks }: BatchRequest): string {
+  return `${key}: ${blocks.map(({ label }) => label).sort((a, b) => a - b)}`;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+/** The longest common prefix of any two texts, in tokens. */
+function longestAlike(texts: readonly (readonly number[])[]): number {
+  const sorted = [...texts].sort((a, b) => {
+    const at = alike(a, b);
+    return (a[at] ?? -1) - (b[at] ?? -1);
+  });
+  return largest(sorted.slice(1).map((text, at) => alike(sorted[at] ?? [], text)));
+}
+
+function alike(a: readonly number[], b: readonly number[]): number {
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same++;
+  return same;
 }

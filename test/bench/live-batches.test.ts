@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { encodeO200k } from "../../../src/cli/o200k.js";
-import { executedLive } from "../../../src/eval/replay/live-batches.js";
-import { readTrace } from "../../../src/eval/replay/recorded-trace.js";
-import { RecordedBatch } from "../../../src/eval/replay/replay-batch.js";
-import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
-import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../locomo/recorded-searches.js";
+import { executedLive } from "../../bench/live-batches.js";
+import { encodeO200k } from "../../src/cli/o200k.js";
+import { readTrace } from "../../src/eval/replay/recorded-trace.js";
+import { RecordedBatch } from "../../src/eval/replay/replay-batch.js";
+import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../eval/locomo/recorded-searches.js";
 
 const data = recordedData();
 const reason = data === null ? SKIPPED : "";
