@@ -141,7 +141,17 @@ CREATE TABLE "memstem"."usage_owners" (
 	"tenant" text NOT NULL,
 	"name" text NOT NULL,
 	"agent" text NOT NULL,
-	"conversation" text NOT NULL
+	"conversation" text NOT NULL,
+	"prompts" bigint NOT NULL,
+	"prompt_tokens" bigint NOT NULL,
+	"uncached_tokens" bigint NOT NULL,
+	"missed_tokens" bigint NOT NULL,
+	"shared_prompt_tokens" bigint NOT NULL,
+	"shared_expected_tokens" bigint NOT NULL,
+	"shared_reported_prompt_tokens" bigint NOT NULL,
+	"shared_reported_cached_tokens" bigint NOT NULL,
+	"saved_money" double precision NOT NULL,
+	"last_at" bigint NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "memstem"."usage_prompts" (

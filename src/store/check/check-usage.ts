@@ -1,28 +1,28 @@
 import Database from "better-sqlite3";
-import { collect, structureProblems } from "./check-structure.js";
+import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
 
-/** Result of a check of the usage log. Names no users. */
+/** Result of a check of the usage log. Names users. */
 export interface UsageCheck {
   readonly prompts: number;
   /** A line each; empty: none. */
   readonly findings: readonly string[];
 }
 
-const missing = (table: string, column: string) =>
-  `from usage_prompts p where p.${column} is not null and not exists (select 1 from ${table} o where o.id = p.${column})`;
-
-/** What should be of no row. */
-const NONE = {
-  "prompts belong to no user": missing("usage_owners", "user_id"),
-  "prompts belong to no conversation": missing("usage_owners", "conversation_id"),
-  "prompts are counted under no model": missing("usage_groups", "group_id"),
-  "names are kept of no prompt": `from usage_owners o where not exists (select 1 from usage_prompts p where p.user_id = o.id)
-    and not exists (select 1 from usage_prompts p where p.conversation_id = o.id)`,
-};
+/** Users, or conversations (`kind`), whose sums are not those of their prompts. Its parameter: how many of them at most. */
+function wrongSums(column: "user_id" | "conversation_id", kind: "=" | "<>"): string {
+  const sum = (of: string) => `coalesce(sum(${of}), 0)`;
+  return `select o.tenant, o.name, o.agent from usage_owners o left join usage_prompts p on p.${column} = o.id
+    where o.conversation ${kind} '' group by o.id
+    having o.prompts <> count(p.id) or o.prompt_tokens <> ${sum("p.prompt_tokens")}
+      or o.missed_tokens <> ${sum("coalesce(p.planned_tokens, 0) + coalesce(p.unserved_tokens, 0)")} limit ?`;
+}
+/** Prompts of which no user is there. */
+const OWNERLESS =
+  "select count(*) as count from usage_prompts p where not exists (select 1 from usage_owners o where o.id = p.user_id)";
 
 /**
- * Checks a usage log: SQLite's structure, that prompts and those they belong to fit together, and that as many are kept as are counted.
- * Read-only, in one transaction, so a service may go on recording.
+ * Checks a usage log: SQLite's structure, and that the sums of users and conversations are those of their prompts. Read-only, in one
+ * transaction, so a service may go on recording.
  */
 export function checkUsage(file: string): UsageCheck {
   let prompts = 0;
@@ -31,23 +31,31 @@ export function checkUsage(file: string): UsageCheck {
     const sqlite = new Database(file, { readonly: true, fileMustExist: true, timeout: 5_000 });
     try {
       const structure = structureProblems(sqlite);
-      // What damaged pages say of rows says nothing.
+      // What damaged pages say of sums says nothing.
       if (structure.length > 0) return structure;
-      const numberOf = (sql: string) => sqlite.prepare<[], number>(sql).pluck().get() ?? 0;
       return sqlite.transaction(() => {
         // Before anything was recorded.
         if (sqlite.pragma("user_version", { simple: true }) === 0) return [];
-        prompts = numberOf("select count(*) from usage_prompts");
-        const kept = numberOf("select kept from usage_state");
-        const wrong = Object.entries(NONE).flatMap(([what, rows]) => {
-          const count = numberOf(`select count(*) ${rows}`);
-          return count === 0 ? [] : [`${count} ${what}`];
-        });
-        return kept === prompts ? wrong : [...wrong, `${kept} prompts are counted, and ${prompts} kept`];
+        prompts = (sqlite.prepare("select count(*) as count from usage_prompts").get() as { count: number }).count;
+        const ownerless = (sqlite.prepare(OWNERLESS).get() as { count: number }).count;
+        return [...(ownerless === 0 ? [] : [`${ownerless} prompts belong to no user`]), ...sumProblems(sqlite)];
       })();
     } finally {
       sqlite.close();
     }
   });
   return { prompts, findings };
+}
+
+function sumProblems(sqlite: Database.Database): string[] {
+  type Owner = { readonly tenant: string; readonly name: string; readonly agent: string };
+  const found = (sql: string, problem: string) =>
+    (sqlite.prepare(sql).all(MOST_FINDINGS) as Owner[]).map(({ tenant, name, agent }) => {
+      const names = [tenant, name, ...(agent === "" ? [] : [agent])].map((each) => JSON.stringify(each));
+      return `user ${names.join(" ")}: ${problem}`;
+    });
+  return [
+    ...found(wrongSums("user_id", "="), "the sums are not those of the prompts"),
+    ...found(wrongSums("conversation_id", "<>"), "a conversation's sums are not those of its prompts"),
+  ].slice(0, MOST_FINDINGS);
 }

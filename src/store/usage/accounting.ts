@@ -10,13 +10,13 @@ import {
   type UsageReport,
 } from "../api/usage-log.js";
 import type { NumberedPrompt } from "./prompt-rows.js";
-import { MINUTE_MS, measuresOf, valued } from "./usage-figures.js";
+import { MINUTE_MS, measuresOf, reuseOf, type Valued, valued } from "./usage-figures.js";
 import type { RowOf } from "./usage-tables.js";
 
 /** Longest name of a model. */
 const MAX_MODEL = 200;
 
-export type OwnerRow = RowOf<"usage_owners">;
+export type OwnerRow = Pick<RowOf<"usage_owners">, "id" | "tenant" | "name" | "agent" | "conversation">;
 export type GroupRow = UsageGroup & { readonly id: number; readonly tenant: string };
 
 /** What is stored of what a batch names. */
@@ -42,6 +42,9 @@ interface MinuteSums {
   readonly measures: Map<string, number>;
 }
 
+/** What a batch adds to the sums of a user or a conversation, by their columns; `last_at`: of its newest prompt, 0: none. */
+type ReuseChange = ReturnType<typeof reuseOf> & { last_at: number };
+
 /** Applies a batch to what is known: what is to be written of it, each row once. Pure. */
 export class Accounting {
   /** The new last numbers of tenants' prompts. */
@@ -51,9 +54,11 @@ export class Accounting {
   readonly owners: OwnerRow[] = [];
   /** Prompts that are new or changed, by their numbers. */
   readonly written = new Map<number, NumberedPrompt>();
-  /** Prompts that are no longer kept, by their numbers. */
-  readonly removed = new Map<number, NumberedPrompt>();
+  /** Numbers of prompts that are no longer kept. */
+  readonly removed = new Set<number>();
   readonly minutes = new Map<string, MinuteSums>();
+  /** By the numbers of owners. */
+  readonly reuse = new Map<number, ReuseChange>();
   /** Prompts that are kept after the batch. */
   kept: number;
   lastId: number;
@@ -81,7 +86,7 @@ export class Accounting {
       const prompt = this.#prompts.get(promptKey(entry));
       if (prompt === undefined) return;
       this.#remove(prompt);
-      this.#count(prompt, -1);
+      this.#countMinute(prompt, -1);
     }
   }
 
@@ -99,7 +104,6 @@ export class Accounting {
     const number = (this.tenants.get(tenant) ?? this.known.tenants.get(tenant) ?? 0) + 1;
     this.tenants.set(tenant, number);
     const kept = { ...of, number, model, ...valued(of.usage, costs) };
-    this.kept++;
     this.#write({ id: ++this.lastId, userId: owner, conversationId: conversation, groupId, kept });
   }
 
@@ -118,25 +122,40 @@ export class Accounting {
     const usage = reportedUsage(kept.usage, { ...facts, minimumPrefixTokens: costs.minimumPrefixTokens });
     const { id: groupId, model } =
       named === null ? { id: before.groupId, model: kept.model } : this.#group(kept.tenant, { ...kept, model: named });
-    this.#count(before, -1);
+    this.count(before, kept.at, kept, -1);
+    this.#countMinute(before, -1);
     this.#write({ ...before, groupId, kept: { ...kept, model, ...valued(usage, costs) } });
   }
 
   #write(prompt: NumberedPrompt): void {
     this.#prompts.set(promptKey(prompt.kept), prompt);
     this.written.set(prompt.id, prompt);
-    this.#count(prompt, 1);
+    this.count(prompt, prompt.kept.at, prompt.kept, 1);
+    this.#countMinute(prompt, 1);
   }
 
   #remove(prompt: NumberedPrompt): void {
     this.#prompts.delete(promptKey(prompt.kept));
     this.written.delete(prompt.id);
-    this.removed.set(prompt.id, prompt);
-    this.kept--;
+    this.removed.add(prompt.id);
+    this.count(prompt, prompt.kept.at, prompt.kept, -1);
   }
 
-  /** Counts a prompt in its minute, or out of it (`sign` -1). */
-  #count({ groupId, kept }: NumberedPrompt, sign: 1 | -1): void {
+  /** Counts a prompt among those that are kept of its owners, or, where it goes, out of them (`sign` -1). */
+  count(of: Pick<NumberedPrompt, "userId" | "conversationId">, at: number, figures: Valued, sign: 1 | -1): void {
+    this.kept += sign;
+    const added = Object.entries(reuseOf(figures)) as [keyof ReturnType<typeof reuseOf>, number][];
+    for (const id of [of.userId, of.conversationId]) {
+      if (id === null) continue;
+      const change = this.reuse.get(id) ?? ({ last_at: 0 } as ReuseChange);
+      this.reuse.set(id, change);
+      for (const [column, value] of added) change[column] = (change[column] ?? 0) + sign * value;
+      if (sign > 0) change.last_at = Math.max(change.last_at, at);
+    }
+  }
+
+  /** Counts a prompt in its minute, or out of it. Those that go for their age stay in it. */
+  #countMinute({ groupId, kept }: NumberedPrompt, sign: 1 | -1): void {
     const start = kept.at - (kept.at % MINUTE_MS);
     const key = `${groupId} ${start}`;
     const { measures } = this.minutes.get(key) ?? { measures: new Map<string, number>() };

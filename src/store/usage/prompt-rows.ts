@@ -46,7 +46,6 @@ export function numberedPrompt(row: PromptRow): NumberedPrompt {
 }
 
 export function keptPrompt(row: PromptRow): KeptPrompt {
-  const { reported_prompt_tokens: promptTokens, reported_cached_tokens: cachedTokens } = row;
   return {
     number: row.number,
     tenant: row.tenant,
@@ -62,6 +61,14 @@ export function keptPrompt(row: PromptRow): KeptPrompt {
     retention: row.retention as FixedRetention,
     epoch:
       row.epoch_prompts === null ? null : { began: row.epoch_began as EpochReason | null, prompts: row.epoch_prompts },
+    ...valuedPrompt(row),
+  };
+}
+
+/** A prompt's figures, without what its numbers stand for. */
+export function valuedPrompt(row: RowOf<"usage_prompts">): Valued {
+  const { reported_prompt_tokens: promptTokens, reported_cached_tokens: cachedTokens } = row;
+  return {
     usage: {
       promptTokens: row.prompt_tokens,
       expectedTokens: row.expected_tokens,

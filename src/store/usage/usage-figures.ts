@@ -12,6 +12,7 @@ import {
 } from "../../core/index.js";
 import type {
   KeptUsage,
+  ReuseSums,
   TimedSums,
   UsageGroup,
   UsageSpan,
@@ -122,6 +123,28 @@ function sumsOf({ usage, apart, savedMoney, missedMoney }: Valued): UsageSums {
     savedMoney: savedMoney ?? 0,
     missedMoney: missedMoney ?? 0,
   };
+}
+
+/** The sums of a user or a conversation that grow with each prompt, and their columns. */
+export const REUSE_COLUMNS = {
+  prompts: "prompts",
+  promptTokens: "prompt_tokens",
+  uncachedTokens: "uncached_tokens",
+  missedTokens: "missed_tokens",
+  sharedPromptTokens: "shared_prompt_tokens",
+  sharedExpectedTokens: "shared_expected_tokens",
+  sharedReportedPromptTokens: "shared_reported_prompt_tokens",
+  sharedReportedCachedTokens: "shared_reported_cached_tokens",
+  savedMoney: "saved_money",
+} as const satisfies Record<Exclude<keyof ReuseSums, "lastAt">, string>;
+
+type ReuseColumn = (typeof REUSE_COLUMNS)[keyof typeof REUSE_COLUMNS];
+
+/** What one prompt adds to the sums of its user and its conversation, by their columns. */
+export function reuseOf(prompt: Valued): Record<ReuseColumn, number> {
+  const sums: UsageSums = sumsOf(prompt);
+  const named = Object.entries(REUSE_COLUMNS).map(([name, column]) => [column, sums[name as keyof UsageSums]]);
+  return Object.fromEntries(named) as Record<ReuseColumn, number>;
 }
 
 const BIN = "first_token ";

@@ -4,8 +4,8 @@
  * In: batches of prompts and engines' reports; queries of one tenant. Out: rows, sums, notes.
  * A batch is applied in memory (`accounting.ts`) to what is stored of what it names, and each row that changes is written once
  * (`usage-writing.ts`). Sums over time are kept per minute, and added up to the steps of longer windows when they are read, and for good
- * when they are old (`usage-figures.ts`); those of users and conversations are added up from their prompts (`usage-reading.ts`). SQL and
- * tables (`usage-tables.ts`) are the same in both databases, but for a few words (`usage-database.ts`).
+ * when they are old (`usage-figures.ts`). SQL and tables (`usage-tables.ts`) are the same in both databases, but for a few words
+ * (`usage-database.ts`).
  */
 
 import { randomUUID } from "node:crypto";

@@ -20,7 +20,7 @@ import type { NamedStatement } from "../postgres/connections.js";
 import type { GroupRow } from "./accounting.js";
 import { agentOf, keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
 import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
-import { type MeasuredSum, spanOf, windowMisses, windowSums } from "./usage-figures.js";
+import { type MeasuredSum, REUSE_COLUMNS, spanOf, windowMisses, windowSums } from "./usage-figures.js";
 import type { RowOf } from "./usage-tables.js";
 
 /** Most notes of a window. */
@@ -37,31 +37,20 @@ const given = (conditions: Readonly<Record<string, string>>) =>
 /** The groups of a view: its tenant, model, engine and layout. */
 const GROUPS_OF = `from usage_groups g where g.tenant = $1 ${given({ $2: "g.model = $2", $3: "g.engine = $3", $4: "g.layout = $4" })}`;
 
-const REPORTED = "coalesce(p.reported_prompt_tokens, p.prompt_tokens)";
-const sum = (of: string, where = "true") => `cast(coalesce(sum(case when ${where} then ${of} end), 0) as bigint)`;
-const IS_REPORTED = "p.reported_cached_tokens is not null";
-
-/** {@link ReuseSums} of prompts `p`: as `usage-figures.ts` has them of one. */
-const REUSE = `count(*) as prompts, ${sum("p.prompt_tokens")} as "promptTokens",
-  ${sum("p.prompt_tokens - p.expected_tokens", `not ${IS_REPORTED}`)}
-    + ${sum(`${REPORTED} - p.reported_cached_tokens`, `${REPORTED} > p.reported_cached_tokens`)} as "uncachedTokens",
-  ${sum("coalesce(p.planned_tokens, 0) + coalesce(p.unserved_tokens, 0)")} as "missedTokens",
-  ${sum("p.prompt_tokens", "p.apart is null")} as "sharedPromptTokens",
-  ${sum("p.expected_tokens", "p.apart is null")} as "sharedExpectedTokens",
-  ${sum(REPORTED, `p.apart is null and ${IS_REPORTED}`)} as "sharedReportedPromptTokens",
-  ${sum("p.reported_cached_tokens", "p.apart is null")} as "sharedReportedCachedTokens",
-  coalesce(sum(p.saved_money), 0) as "savedMoney", max(p.at) as "lastAt"`;
-
+/** {@link ReuseSums} of owners `o`, and whose they are. */
+const REUSE = `o.name as "userId", o.agent, o.conversation as "conversationId", o.last_at as "lastAt",
+  ${Object.entries(REUSE_COLUMNS)
+    .map(([name, column]) => `o.${column} as "${name}"`)
+    .join()}`;
 /** The share that the worst are found by: of those with enough tokens. What was not reported counts as expected. */
-const SHARE = `case
-  when r."sharedReportedPromptTokens" >= 10000
-    then cast(r."sharedReportedCachedTokens" as double precision) / r."sharedReportedPromptTokens"
-  when r."sharedReportedPromptTokens" = 0 and r."sharedPromptTokens" >= 10000
-    then cast(r."sharedExpectedTokens" as double precision) / r."sharedPromptTokens" end`;
+const SHARE = `case when o.shared_reported_prompt_tokens >= 10000
+    then cast(o.shared_reported_cached_tokens as double precision) / o.shared_reported_prompt_tokens
+  when o.shared_reported_prompt_tokens = 0 and o.shared_prompt_tokens >= 10000
+    then cast(o.shared_expected_tokens as double precision) / o.shared_prompt_tokens end`;
 const ORDERS: Readonly<Record<ReuseOrder, string>> = {
-  missed_tokens: `order by r."missedTokens" desc`,
-  cached_share: `where ${SHARE} is not null order by ${SHARE}`,
-  last_at: `order by r."lastAt" desc`,
+  missed_tokens: "order by o.missed_tokens desc",
+  cached_share: `and ${SHARE} is not null order by ${SHARE}`,
+  last_at: "order by o.last_at desc",
 };
 
 /** Where a page looks for prompts: one index serves each filter. */
@@ -84,9 +73,11 @@ interface Scanned {
   readonly unserved: string | null;
 }
 
-type ReuseRow = ReuseSums & { readonly userId: UserId; readonly agent: string };
-type ConversationRow = ReuseRow & { readonly conversationId: ConversationId };
-type UserRow = ReuseRow & { readonly conversations: number };
+type ReuseRow = ReuseSums & {
+  readonly userId: UserId;
+  readonly agent: string;
+  readonly conversationId: ConversationId;
+};
 
 function statementsOf({ rows, among }: Dialect) {
   const statement = (name: string, text: string): NamedStatement => ({ name: `usage_read_${name}`, text });
@@ -98,12 +89,9 @@ function statementsOf({ rows, among }: Dialect) {
     Object.fromEntries(
       Object.entries<string>(names).map(([name, text]) => [name, statement(`${kind}_${name}`, make(text, name as K))]),
     ) as Readonly<Record<K, NamedStatement>>;
-  const owned = `from usage_owners u cross join usage_prompts p`;
-  const conversations = `select u.name as "userId", u.agent, u.conversation as "conversationId", ${REUSE} ${owned}
-    where p.conversation_id = u.id and u.conversation <> '' and u.tenant = $1`;
-  const conversationsGroup = "group by u.id, u.name, u.agent, u.conversation";
-  const prompts = `select ${PROMPT_COLUMNS} ${owned} ${PROMPT_NAMES}
+  const prompts = `select ${PROMPT_COLUMNS} from usage_owners u cross join usage_prompts p ${PROMPT_NAMES}
     where u.id = p.user_id and g.id = p.group_id and u.conversation = ''`;
+  const owners = (where: string) => `select ${REUSE} from usage_owners o where o.tenant = $1 and ${where}`;
   return {
     groups: statement("groups", `select g.id, g.tenant, g.model, g.engine, g.layout ${GROUPS_OF} order by g.id`),
     sums: statement(
@@ -143,22 +131,16 @@ function statementsOf({ rows, among }: Dialect) {
       (order) =>
         `select r.*, (select count(*) from usage_owners c where c.tenant = $1 and c.name = r."userId" and c.agent = r.agent
            and c.conversation <> '') as conversations
-         from (select u.name as "userId", u.agent, ${REUSE} ${owned}
-           where p.user_id = u.id and u.conversation = '' and u.tenant = $1 group by u.id, u.name, u.agent) r
-         ${order} limit $2`,
+         from (${owners("o.conversation = ''")} ${order} limit $2) r`,
       "users",
     ),
-    conversations: each(
+    conversations: each(ORDERS, (order) => `${owners("o.conversation <> ''")} ${order} limit $2`, "conversations"),
+    conversationsOf: each(
       ORDERS,
-      (order) =>
-        `select r.* from (${conversations} ${given({ $3: "u.name = $3", $4: "u.agent = $4" })} ${conversationsGroup}) r
-         ${order} limit $2`,
-      "conversations",
+      (order) => `${owners("o.conversation <> ''")} and o.name = $3 ${given({ $4: "o.agent = $4" })} ${order} limit $2`,
+      "conversations_of",
     ),
-    conversation: statement(
-      "conversation",
-      `${conversations} and u.name = $2 and u.agent = $3 and u.conversation = $4 ${conversationsGroup}`,
-    ),
+    conversation: statement("conversation", owners("o.name = $2 and o.agent = $3 and o.conversation = $4")),
     cursor: statement("cursor", "select last_id from usage_state where id = 1"),
     changed: statement(
       "changed",
@@ -262,7 +244,9 @@ export class UsageReading {
   }
 
   async users(tenant: string, order: ReuseOrder, limit: number): Promise<readonly UserReuse[]> {
-    return (await this.#all<UserRow>(this.#statements.users[order], [tenant, limit])).map(withAgent);
+    type Row = ReuseRow & { readonly conversations: number };
+    const rows = await this.#all<Row>(this.#statements.users[order], [tenant, limit]);
+    return rows.map(({ conversationId: _, ...row }) => withAgent(row));
   }
 
   async conversations(
@@ -270,20 +254,18 @@ export class UsageReading {
     order: ReuseOrder,
     limit: number,
   ): Promise<readonly ConversationReuse[]> {
-    const values = [tenant, limit, userId ?? null, userId === undefined ? null : agentValue(agentId)];
-    return (await this.#all<ConversationRow>(this.#statements.conversations[order], values)).map(withAgent);
+    const { conversations, conversationsOf } = this.#statements;
+    const rows = await (userId === undefined
+      ? this.#all<ReuseRow>(conversations[order], [tenant, limit])
+      : this.#all<ReuseRow>(conversationsOf[order], [tenant, limit, userId, agentValue(agentId)]));
+    return rows.map(withAgent);
   }
 
-  async conversation({
-    tenant,
-    userId,
-    agentId,
-    conversationId,
-  }: Omit<UsageKey, "requestId"> & {
-    readonly conversationId: ConversationId;
-  }): Promise<ConversationReuse | null> {
-    const values = [tenant, userId, agentId ?? "", conversationId];
-    const [row] = await this.#all<ConversationRow>(this.#statements.conversation, values);
+  async conversation(
+    of: Omit<UsageKey, "requestId"> & { readonly conversationId: ConversationId },
+  ): Promise<ConversationReuse | null> {
+    const values = [of.tenant, of.userId, of.agentId ?? "", of.conversationId];
+    const [row] = await this.#all<ReuseRow>(this.#statements.conversation, values);
     return row === undefined ? null : withAgent(row);
   }
 
@@ -330,7 +312,10 @@ function agentValue(agentId: UsageFilter["agentId"]): string | null {
   return agentId === undefined ? null : (agentId ?? "");
 }
 
-function withAgent<T extends ReuseRow>({ agent, ...row }: T): Omit<T, "agent"> & { readonly agentId: AgentId | null } {
+function withAgent<T extends { readonly agent: string }>({
+  agent,
+  ...row
+}: T): Omit<T, "agent"> & { readonly agentId: AgentId | null } {
   return { ...row, agentId: agentOf(agent) };
 }
 

@@ -53,9 +53,28 @@ export const USAGE_TABLES = {
     indexes: [{ name: "usage_groups_by_name", on: ["tenant", "model", "engine", "layout"], isUnique: true }],
   },
 
-  /** Whose prompts are kept: each user with one agent, or none (`""`), and each of their conversations (`""`: the user's own row). */
+  /**
+   * Whose prompts are kept: each user with one agent, or none (`""`), and each of their conversations (`""`: the user's own row); with sums
+   * over these prompts, named as in `ReuseSums`.
+   */
   usage_owners: {
-    columns: { id: "bigint", tenant: "text", name: "text", agent: "text", conversation: "text" },
+    columns: {
+      id: "bigint",
+      tenant: "text",
+      name: "text",
+      agent: "text",
+      conversation: "text",
+      prompts: "bigint",
+      prompt_tokens: "bigint",
+      uncached_tokens: "bigint",
+      missed_tokens: "bigint",
+      shared_prompt_tokens: "bigint",
+      shared_expected_tokens: "bigint",
+      shared_reported_prompt_tokens: "bigint",
+      shared_reported_cached_tokens: "bigint",
+      saved_money: "double precision",
+      last_at: "bigint",
+    },
     key: ["id"],
     indexes: [{ name: "usage_owners_by_name", on: ["tenant", "name", "agent", "conversation"], isUnique: true }],
   },

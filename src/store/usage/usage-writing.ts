@@ -2,10 +2,18 @@ import type { UserId } from "../../core/index.js";
 import type { KeptNote, NewNote, UsageBounds, UsageEntry } from "../api/usage-log.js";
 import type { NamedStatement } from "../postgres/connections.js";
 import { Accounting, digestOf, type GroupRow, type KnownUsage, type OwnerRow, storable } from "./accounting.js";
-import { numberedPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow, promptRow } from "./prompt-rows.js";
+import {
+  numberedPrompt,
+  PROMPT_COLUMNS,
+  PROMPT_KEY,
+  PROMPT_NAMES,
+  type PromptRow,
+  promptRow,
+  valuedPrompt,
+} from "./prompt-rows.js";
 import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
-import { DAY_MS, FOLDS, HOUR_MS } from "./usage-figures.js";
-import { type RowOf, type TableName, USAGE_TABLES } from "./usage-tables.js";
+import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS } from "./usage-figures.js";
+import { type Columns, type RowOf, type TableName, USAGE_TABLES } from "./usage-tables.js";
 
 /** Entries of one transaction: bounds for how long others wait for it, and for how long this process computes. */
 const MOST_ENTRIES = 2_000;
@@ -17,11 +25,12 @@ const SWEEP_MS = HOUR_MS / 4;
 const BATCH_MS = HOUR_MS;
 const DELETED_MS = DAY_MS;
 
-/** Whom a deleted prompt belonged to. */
-interface Orphaned {
-  readonly userId: number;
-  readonly conversationId: number | null;
-}
+/** What changes of an owner, with its number: sums over its prompts … */
+const REUSE: Columns = Object.fromEntries(
+  Object.entries(USAGE_TABLES.usage_owners.columns).filter(([, type]) => type !== "text"),
+);
+/** … of which no prompt is kept yet. */
+const NEW_OWNER = Object.fromEntries(Object.keys(REUSE).map((name) => [name, 0]));
 
 function statementsOf({ rows, among }: Dialect) {
   const named = <K extends string>(texts: Readonly<Record<K, string>>) =>
@@ -36,8 +45,8 @@ function statementsOf({ rows, among }: Dialect) {
   const text = <K extends string>(...names: K[]) => Object.fromEntries(names.map((name) => [name, "text" as const]));
   const prompts = Object.keys(USAGE_TABLES.usage_prompts.columns);
   const reported = ["group_id", "changed", ...prompts.slice(prompts.indexOf("planned_cause"))];
-  const deletion = (ids: string) =>
-    `delete from usage_prompts where id ${among(ids)} returning user_id as "userId", conversation_id as "conversationId"`;
+  const deletion = (ids: string, given = "*") => `delete from usage_prompts where id ${among(ids)} returning ${given}`;
+  const sums = Object.values(REUSE_COLUMNS);
   const groups = among("select id from usage_groups");
   const user = "select id from usage_owners where tenant = $1 and name = $2 and conversation = ''";
   return named({
@@ -62,6 +71,9 @@ function statementsOf({ rows, among }: Dialect) {
     addTenants: insertion("usage_tenants", "on conflict (tenant) do update set prompts = excluded.prompts"),
     addGroups: insertion("usage_groups"),
     addOwners: insertion("usage_owners"),
+    changeOwners: `update usage_owners as t set ${sums.map((name) => `${name} = t.${name} + r.${name}`).join()},
+      last_at = case when r.last_at > t.last_at then r.last_at else t.last_at end
+      from ${rows("$1", "r", REUSE)} where t.id = r.id`,
     addPrompts: insertion(
       "usage_prompts",
       `on conflict (id) do update set ${reported.map((name) => `${name} = excluded.${name}`).join()}`,
@@ -78,8 +90,7 @@ function statementsOf({ rows, among }: Dialect) {
       `select o.id from (select id, at from usage_prompts order by id limit ${MOST_DELETED}) o where o.at < $1`,
     ),
     dropOwners: `delete from usage_owners where id ${among(`select r.id from ${rows("$1", "r", { id: "bigint" })}`)}
-      and not exists (select 1 from usage_prompts p where p.user_id = usage_owners.id)
-      and not exists (select 1 from usage_prompts p where p.conversation_id = usage_owners.id)`,
+      and prompts <= 0`,
     fold: `insert into usage_sums as t (group_id, start, measure, value)
       select s.group_id, s.start - s.start % $1, s.measure, sum(s.value) from usage_sums s
       where s.group_id ${groups} and s.start < $2 and s.start % $1 <> 0 group by 1, 2, 3
@@ -92,7 +103,7 @@ function statementsOf({ rows, among }: Dialect) {
     // Of a user.
     markDeleted: `insert into usage_deleted_users as t (digest, at) values ($1, $2)
       on conflict (digest) do update set at = case when t.at > excluded.at then t.at else excluded.at end`,
-    dropUsers: deletion(`select p.id from usage_prompts p where p.user_id ${among(user)} limit ${MOST_DELETED}`),
+    dropUsers: deletion(`select p.id from usage_prompts p where p.user_id ${among(user)} limit ${MOST_DELETED}`, "id"),
     dropNames: "delete from usage_owners where tenant = $1 and name = $2",
     countKept: "update usage_state set kept = kept - $1 where id = 1",
     // Notes and marks.
@@ -239,14 +250,17 @@ export class UsageWriting {
     // First: the request's id may be another row's from now on.
     send(
       remove,
-      [...removed.keys()].map((id) => ({ id })),
+      [...removed].map((id) => ({ id })),
     );
     send(
       addTenants,
       [...tenants].map(([tenant, prompts]) => ({ tenant, prompts, notes: 0 })),
     );
     send(addGroups, groups);
-    send(addOwners, owners);
+    send(
+      addOwners,
+      owners.map((owner) => ({ ...NEW_OWNER, ...owner })),
+    );
     send(
       addPrompts,
       [...written.values()].map((prompt) => promptRow(prompt, lastId)),
@@ -259,25 +273,29 @@ export class UsageWriting {
     send(addSums, sums);
   }
 
-  /** Drops what is past the bounds, and those of whom no prompt is left. */
-  async #drop(ask: Ask, { removed, kept, lastId }: Accounting, now: number): Promise<void> {
-    const { dropOldest, dropAged, dropOwners, advance } = this.#statements;
+  /** Drops what is past the bounds, and writes what is kept of owners then. */
+  async #drop(ask: Ask, accounting: Accounting, now: number): Promise<void> {
+    const { dropOldest, dropAged, changeOwners, dropOwners, advance } = this.#statements;
     const before = now - this.bounds.days * DAY_MS;
     const isSweepDue = Math.abs(now - this.#sweptAt) >= SWEEP_MS;
-    const gone: Orphaned[] = [...removed.values()];
-    const aged = isSweepDue ? await ask<Orphaned>(dropAged, [before]) : [];
-    const tooMany = Math.min(MOST_DELETED, kept - aged.length - this.bounds.prompts);
-    const oldest = tooMany > 0 ? await ask<Orphaned>(dropOldest, [tooMany]) : [];
-    gone.push(...aged, ...oldest);
-    const ids = new Set(
-      gone.flatMap(({ userId, conversationId }) => [userId, ...(conversationId === null ? [] : [conversationId])]),
-    );
-    if (ids.size > 0) void ask(dropOwners, [JSON.stringify([...ids].map((id) => ({ id })))]);
-    void ask(advance, [lastId, kept - aged.length - oldest.length]);
+    const drop = async (statement: NamedStatement, value: number) => {
+      const gone = await ask<RowOf<"usage_prompts">>(statement, [value]);
+      for (const row of gone)
+        accounting.count({ userId: row.user_id, conversationId: row.conversation_id }, row.at, valuedPrompt(row), -1);
+      return gone.length;
+    };
+    const aged = isSweepDue ? await drop(dropAged, before) : 0;
+    const tooMany = accounting.kept - this.bounds.prompts;
+    if (tooMany > 0) await drop(dropOldest, Math.min(MOST_DELETED, tooMany));
+    const changes = [...accounting.reuse].map(([id, change]) => ({ id, ...change }));
+    if (changes.length > 0) void ask(changeOwners, [JSON.stringify(changes)]);
+    const emptied = changes.filter(({ prompts }) => prompts <= 0);
+    if (emptied.length > 0) void ask(dropOwners, [JSON.stringify(emptied)]);
+    void ask(advance, [accounting.lastId, accounting.kept]);
     if (!isSweepDue) return;
     this.#sweep(ask, now, before);
     // Where all that were looked at went, more may be too old.
-    if (aged.length < MOST_DELETED) this.#sweptAt = now;
+    if (aged < MOST_DELETED) this.#sweptAt = now;
   }
 
   /** Sends what adds up sums of some time ago to longer steps, and removes what is too old. */

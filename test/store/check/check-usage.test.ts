@@ -44,15 +44,19 @@ describe("checking a usage log", () => {
     await log.close();
   });
 
-  it("finds prompts without a user or a conversation, names without prompts, and a wrong count", () => {
-    change("delete from usage_owners where name = 'u2' and conversation = ''");
-    expect(checkUsage(file).findings).toEqual(["file: 13 prompts belong to no user"]);
+  it("finds sums that are not those of the prompts, by their user", () => {
+    change(
+      "update usage_owners set missed_tokens = missed_tokens + 1 where name = 'u1' and agent = 'guide' and conversation = ''",
+    );
+    change("delete from usage_prompts where conversation_id = (select min(conversation_id) from usage_prompts)");
+    const { findings } = checkUsage(file);
+    expect(findings).toContain('file: user "default" "u1" "guide": the sums are not those of the prompts');
+    expect(findings).toContain('file: user "default" "u0": a conversation\'s sums are not those of its prompts');
+  });
+
+  it("finds prompts without a user", () => {
     change("delete from usage_owners where name = 'u2'");
-    expect(checkUsage(file).findings).toContain("file: 13 prompts belong to no conversation");
-    change("delete from usage_prompts where user_id not in (select id from usage_owners)");
-    expect(checkUsage(file).findings).toEqual(["file: 40 prompts are counted, and 27 kept"]);
-    change("delete from usage_prompts where user_id in (select id from usage_owners where name = 'u1')");
-    expect(checkUsage(file).findings[0]).toMatch(/^file: \d+ names are kept of no prompt$/);
+    expect(checkUsage(file).findings).toEqual(["file: 13 prompts belong to no user"]);
   });
 
   it("finds a file that is cut short", async () => {
