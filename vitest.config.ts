@@ -31,7 +31,7 @@ const SLOW = [
   "test/real-engines/*.test.ts",
   "test/package/{client-package,contents,image,optional-parts,supply-chain,usage}.test.ts",
   "test/store/postgres/server-faults.test.ts",
-  "test/store/usage-postgres/killed-server.test.ts",
+  "test/store/usage/killed-server.test.ts",
 ];
 
 /** What has a process to itself, file by file: what is slow, and what ends processes or watches all that its own prints. */

@@ -74,7 +74,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "usage",
   ],
   engines: ["upstream", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
-  store: ["api", "threads", "database", "usage", "journal", "erasure", "sqlite", "postgres", "usage-postgres", "check"],
+  store: ["api", "threads", "database", "journal", "erasure", "sqlite", "postgres", "usage", "check"],
   service: [
     "base",
     "fields",

@@ -28,7 +28,7 @@ import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { journalIn } from "../store/sqlite/open-journal.js";
-import { ThreadedUsageLog } from "../store/usage/threaded-usage-log.js";
+import { threadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { USAGE_DATABASE } from "./data-directory.js";
 import { countO200k, loadO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
@@ -89,7 +89,7 @@ export function assembleWithKeys(
     throw error;
   }
   // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
-  const usage = new ThreadedUsageLog(join(settings.dataDir, USAGE_DATABASE), usageBoundsOf(settings));
+  const usage = threadedUsageLog({ file: join(settings.dataDir, USAGE_DATABASE) }, usageBoundsOf(settings));
   const memstem = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, inside);
   const storedKeys = namingFaults(new StoredApiKeys(database));
   return { memstem, source: opened, keys: withConfigured(storedKeys, settings), storedKeys };
@@ -108,9 +108,8 @@ export async function assembleWhereStored(
   if (databaseUrl === undefined) return assembleWithKeys(settings, source, inside);
   const opened = source === undefined ? openSource(settings) : source;
   const { openPostgres } = await import("../store/postgres/open-postgres.js");
-  const { ThreadedPostgresUsageLog } = await import("../store/usage-postgres/threaded-postgres-usage-log.js");
   const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
-  const usage = new ThreadedPostgresUsageLog(databaseUrl, usageBoundsOf(settings));
+  const usage = threadedUsageLog({ url: databaseUrl }, usageBoundsOf(settings));
   const memstem = assembleWith(new JournalStore(journal), usage, settings, opened, inside);
   if (apiKey === undefined) return { memstem, source: opened, keys: storedKeys, storedKeys };
   const { name } = DEFAULT_TENANT;

@@ -77,7 +77,7 @@ async function joined(folders: readonly string[], name: RegExp, to: string): Pro
     for (const file of (await readdir(folder)).filter((each) => name.test(each)).toSorted())
       await pipeline(createReadStream(join(folder, file)), out, { end: false });
   out.end();
-  await new Promise((finished) => out.once("close", finished));
+  await new Promise<void>((finished) => out.once("close", () => finished()));
 }
 
 /** What a command prints. Rejects with its errors. */

@@ -1,18 +1,12 @@
-import {
-  CHANGES_KEPT_MS,
-  type FollowedUsage,
-  type UsageChanges,
-  type UsageCursor,
-  type UsageLog,
-} from "../../store/api/usage-log.js";
+import type { FollowedUsage, UsageChanges, UsageLog } from "../../store/api/usage-log.js";
 import type { UsageRecorder } from "./usage-recorder.js";
 
 /** Milliseconds between two messages to a listener: sooner than anybody waits for, seldom enough for any number of prompts. */
 const EVERY_MS = 250;
 /** The same while the log cannot be read. */
 const FAULT_MS = 1_000;
-/** Milliseconds without an answer of the log after which changes may have been dropped from it: well before they are. */
-const GAP_MS = CHANGES_KEPT_MS / 2;
+/** Milliseconds without an answer of the log after which nothing is caught up on: it would be too much to read at once. */
+const GAP_MS = 60_000;
 /** Listeners of one tenant. */
 export const MAX_LISTENERS = 32;
 /** Most prompts of one message. */
@@ -48,7 +42,7 @@ interface Following {
 export class UsageEvents {
   readonly #followings = new Map<string, Following>();
   /** Null: nobody listens, or has heard yet from when on. */
-  #cursor: UsageCursor | null = null;
+  #cursor: number | null = null;
   #timer: NodeJS.Timeout | null = null;
   /** The end of all turns; never rejects. */
   #turns: Promise<void> = Promise.resolve();
@@ -105,7 +99,7 @@ export class UsageEvents {
     this.#moveTo(cursor);
   }
 
-  #moveTo(cursor: UsageCursor): void {
+  #moveTo(cursor: number): void {
     this.#answeredAt = this.parts.now();
     if (this.#followings.size === 0) return;
     this.#cursor = cursor;

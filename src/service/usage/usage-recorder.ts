@@ -4,6 +4,7 @@
  * tells of them as events; alerts. Nothing here waits on a request, and no request waits on it.
  */
 
+import { randomUUID } from "node:crypto";
 import {
   composedUsage,
   type EngineModel,
@@ -44,8 +45,9 @@ export interface RecorderParts {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Entries that are handed over together: again, and as they are, where the log could not be reached. */
+/** Entries that are handed over together, again where the log could not be reached. */
 interface Batch {
+  readonly id: string;
   readonly entries: readonly UsageEntry[];
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -149,7 +151,8 @@ export class UsageRecorder implements MemstemObserver {
     for (const { entry, at } of this.#late) if (at <= since) this.#waiting.push(entry);
     this.#late = this.#late.filter(({ at }) => at > since);
     if (this.#late.length > 0) this.#setTimer();
-    if (this.#waiting.length > 0) this.#batches.push({ entries: this.#waiting, at: this.parts.now() });
+    if (this.#waiting.length > 0)
+      this.#batches.push({ id: randomUUID(), entries: this.#waiting, at: this.parts.now() });
     this.#waiting = [];
     if (this.#batches.length > 0) this.#writing = this.#writing.then(() => this.#write());
     return this.#writing;
@@ -158,10 +161,10 @@ export class UsageRecorder implements MemstemObserver {
   /** Up to the first batch that may be written later: a log that is away or locked comes back. */
   async #write(): Promise<void> {
     for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
-      const { entries, at } = batch;
+      const { id, entries, at } = batch;
       const now = this.parts.now();
       try {
-        await this.parts.log.record(entries, now);
+        await this.parts.log.record(entries, now, id);
       } catch (error) {
         this.parts.onFault(error);
         if (mayPass(error) && now - at < GIVEN_UP_MS) {

@@ -212,15 +212,6 @@ export interface KeptNote extends NewNote {
   readonly number: number;
 }
 
-/** Milliseconds for which a change can be told to those who follow. */
-export const CHANGES_KEPT_MS = 120_000;
-
-/** How far a reader of changes has come. Grows with everything that any process writes. */
-export interface UsageCursor {
-  readonly change: number;
-  readonly note: number;
-}
-
 /** A tenant's prompts whose changes are followed. */
 export interface FollowedUsage {
   readonly filter: UsageFilter;
@@ -228,7 +219,7 @@ export interface FollowedUsage {
   readonly limit: number;
 }
 
-/** What was written behind a cursor: each prompt once, as it is kept now. */
+/** What was written after a cursor: each prompt once, as it is kept now. */
 export interface UsageChanges {
   /** The newest, oldest first. */
   readonly rows: readonly KeptUsage[];
@@ -253,7 +244,8 @@ export interface UsageBounds {
 export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31, groups: 64, notes: 1_000 };
 
 /**
- * What answered prompts cost and why they missed: one short row per prompt; sums per minute of an hour, per quarter of an hour of a day, per six hours of a month; notes.
+ * What answered prompts cost and why they missed: one short row per prompt; sums per minute, added up to quarters of an hour and to six hours
+ * once they are older than the windows with shorter steps; notes.
  * Holds ids, names and numbers, never text of memories, messages or instructions. Every method answers for one tenant only; every
  * implementation passes `test/store/usage/usage-log.suite.ts`. Rejects with `StoreUnavailableError` for faults of disks and locks.
  *
@@ -261,18 +253,15 @@ export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31,
  */
 export interface UsageLog {
   /**
-   * Records a batch. Removes what is past the bounds, a part at a time. A batch that was rejected may be handed over again, the same array:
-   * each of its entries is recorded once.
+   * Records a batch. Removes what is past the bounds, a part at a time. `id` names it: it is recorded once, however often it is handed over
+   * because its outcome is not known. Absent: it will not be.
    */
-  record(batch: readonly UsageEntry[], now: number): Promise<void>;
-  /**
-   * What any process wrote behind a cursor, for each of those that are followed, and the cursor behind it; null: from now on. What was
-   * written more than {@link CHANGES_KEPT_MS} ago is not told.
-   */
+  record(batch: readonly UsageEntry[], now: number, id?: string): Promise<void>;
+  /** What any process wrote after a cursor, for each of those that are followed, and the next cursor. Null: from now on. */
   changes(
-    since: UsageCursor | null,
+    since: number | null,
     followed: readonly FollowedUsage[],
-  ): Promise<{ readonly cursor: UsageCursor; readonly changes: readonly UsageChanges[] }>;
+  ): Promise<{ readonly cursor: number; readonly changes: readonly UsageChanges[] }>;
   summary(view: UsageView): Promise<WindowSums>;
   misses(view: UsageView): Promise<WindowMisses>;
   prompts(filter: UsageFilter, before: number | null, limit: number): Promise<UsagePage>;

@@ -8,18 +8,17 @@ export interface UsageCheck {
   readonly findings: readonly string[];
 }
 
-/** The sums of a user or a conversation that are not those of its prompts. Its parameter: how many of them at most. */
-function wrongSums(table: "users" | "conversations", column: "user" | "conversation"): string {
+/** Users, or conversations (`kind`), whose sums are not those of their prompts. Its parameter: how many of them at most. */
+function wrongSums(column: "user_id" | "conversation_id", kind: "=" | "<>"): string {
   const sum = (of: string) => `coalesce(sum(${of}), 0)`;
-  return `select r.id from ${table} r left join prompts p on p.${column} = r.id group by r.id
-    having r.prompts <> count(p.id) or r.prompt_tokens <> ${sum("p.prompt_tokens")}
-      or r.missed_tokens <> ${sum("coalesce(p.planned_tokens, 0) + coalesce(p.unserved_tokens, 0)")} limit ?`;
+  return `select o.tenant, o.name, o.agent from usage_owners o left join usage_prompts p on p.${column} = o.id
+    where o.conversation ${kind} '' group by o.id
+    having o.prompts <> count(p.id) or o.prompt_tokens <> ${sum("p.prompt_tokens")}
+      or o.missed_tokens <> ${sum("coalesce(p.planned_tokens, 0) + coalesce(p.unserved_tokens, 0)")} limit ?`;
 }
-const USER_NAMES = `select t.name as tenant, u.name, u.agent from users u join tenants t on t.id = u.tenant where u.id = ?`;
-const OWNER = "select user from conversations where id = ?";
-/** Prompts of which no user or tenant is there. */
-const OWNERLESS = `select count(*) as count from prompts p where not exists (select 1 from users u where u.id = p.user)
-  or not exists (select 1 from tenants t where t.id = p.tenant)`;
+/** Prompts of which no user is there. */
+const OWNERLESS =
+  "select count(*) as count from usage_prompts p where not exists (select 1 from usage_owners o where o.id = p.user_id)";
 
 /**
  * Checks a usage log: SQLite's structure, and that the sums of users and conversations are those of their prompts. Read-only, in one
@@ -37,7 +36,7 @@ export function checkUsage(file: string): UsageCheck {
       return sqlite.transaction(() => {
         // Before anything was recorded.
         if (sqlite.pragma("user_version", { simple: true }) === 0) return [];
-        prompts = (sqlite.prepare("select count(*) as count from prompts").get() as { count: number }).count;
+        prompts = (sqlite.prepare("select count(*) as count from usage_prompts").get() as { count: number }).count;
         const ownerless = (sqlite.prepare(OWNERLESS).get() as { count: number }).count;
         return [...(ownerless === 0 ? [] : [`${ownerless} prompts belong to no user`]), ...sumProblems(sqlite)];
       })();
@@ -49,16 +48,14 @@ export function checkUsage(file: string): UsageCheck {
 }
 
 function sumProblems(sqlite: Database.Database): string[] {
-  const names = sqlite.prepare(USER_NAMES);
-  const nameOf = (user: number): string => {
-    const { tenant, name, agent } = names.get(user) as { tenant: string; name: string; agent: string };
-    return `user ${[tenant, name, ...(agent === "" ? [] : [agent])].map((each) => JSON.stringify(each)).join(" ")}`;
-  };
-  const wrong = (sql: string) => (sqlite.prepare(sql).all(MOST_FINDINGS) as { id: number }[]).map(({ id }) => id);
-  const users = wrong(wrongSums("users", "user")).map((id) => `${nameOf(id)}: the sums are not those of the prompts`);
-  const owner = sqlite.prepare(OWNER);
-  const conversations = wrong(wrongSums("conversations", "conversation")).map(
-    (id) => `${nameOf((owner.get(id) as { user: number }).user)}: a conversation's sums are not those of its prompts`,
-  );
-  return [...users, ...conversations].slice(0, MOST_FINDINGS);
+  type Owner = { readonly tenant: string; readonly name: string; readonly agent: string };
+  const found = (sql: string, problem: string) =>
+    (sqlite.prepare(sql).all(MOST_FINDINGS) as Owner[]).map(({ tenant, name, agent }) => {
+      const names = [tenant, name, ...(agent === "" ? [] : [agent])].map((each) => JSON.stringify(each));
+      return `user ${names.join(" ")}: ${problem}`;
+    });
+  return [
+    ...found(wrongSums("user_id", "="), "the sums are not those of the prompts"),
+    ...found(wrongSums("conversation_id", "<>"), "a conversation's sums are not those of its prompts"),
+  ].slice(0, MOST_FINDINGS);
 }

@@ -14,8 +14,7 @@ const TABLES = [
   "forgotten_memories",
   "source_deletions",
   "usage_prompts",
-  "usage_users",
-  "usage_conversations",
+  "usage_owners",
 ];
 
 /** Milliseconds between two vacuums of one process: erasures that come together share one. */

@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { isConnectionLost, namedFault } from "./postgres-faults.js";
+import { SCHEMA } from "./schema.js";
 
 /** Groups of commits under way at once, each on a connection of its own. */
 export const WRITERS = 2;
@@ -52,7 +53,7 @@ export async function ask<R extends pg.QueryResultRow>(
 const SESSION = `set statement_timeout = ${STATEMENT_MS}; set lock_timeout = ${LOCK_MS};
   set idle_in_transaction_session_timeout = ${SILENCE_MS}; set synchronous_commit = on; set plan_cache_mode = force_generic_plan;
   set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set default_transaction_isolation = 'read committed';
-  set jit = off`;
+  set jit = off; set search_path = ${SCHEMA}`;
 
 /** What a connection to `url` is made with. Throws for a URL that the driver cannot read. */
 export function clientConfig(url: string): pg.ClientConfig {

@@ -1,50 +1,100 @@
 import { existsSync } from "node:fs";
-import { StoreUnavailableError } from "../api/store.js";
+import { type StoreFault, StoreUnavailableError } from "../api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../api/usage-log.js";
-import { faultOf } from "../database/sqlite-faults.js";
-import { SqliteUsageLog } from "./sqlite-usage-log.js";
-import { openUsageDatabase } from "./usage-database.js";
-import { UsageLogOfThread } from "./usage-thread-calls.js";
+import { STORE_THREAD, WorkerCalls } from "../threads/worker-calls.js";
+import { DatabaseUsageLog } from "./usage-log.js";
 
-/**
- * The usage log in SQLite, in a worker thread. Run from source, without a JavaScript file for a thread to load, and in memory
- * (`":memory:"`), it works in this thread.
- */
-export class ThreadedUsageLog extends UsageLogOfThread {
-  protected readonly isHere: boolean;
-  #here: SqliteUsageLog | null = null;
+/** A SQLite file, or `":memory:"`; or the URL of a database that `openPostgres` brought up to date. */
+export type UsagePlace = { readonly file: string } | { readonly url: string };
+
+/** A call of a usage log's method. */
+export interface UsageCall {
+  readonly id: number;
+  readonly method: keyof UsageLog;
+  readonly args: readonly unknown[];
+}
+
+/** Its result, or why there is none. */
+export type UsageOutcome = { readonly id: number } & (
+  | { readonly result: unknown }
+  | { readonly problem: string; readonly fault: StoreFault | null }
+);
+
+const METHODS = [
+  ...["record", "changes", "summary", "misses", "prompts", "prompt", "users", "conversations", "conversation"],
+  ...["note", "replaceMark", "claimAlert", "settleAlert", "deleteUser", "exportUser", "close"],
+] as readonly (keyof UsageLog)[];
+
+/** A usage log in this thread: opened with the first call, and by the next where that failed. */
+export class OpenedUsageLog {
+  #log: Promise<UsageLog> | null = null;
 
   constructor(
-    private readonly file: string,
-    private readonly bounds: UsageBounds = DEFAULT_USAGE_BOUNDS,
-  ) {
-    super(new URL("./usage-thread.js", import.meta.url), { file, bounds });
-    this.isHere = file === ":memory:" || import.meta.filename.endsWith(".ts");
+    private readonly place: UsagePlace,
+    private readonly bounds: UsageBounds,
+  ) {}
+
+  get isOpened(): boolean {
+    return this.#log !== null;
   }
 
-  // A process that never recorded anything need not make the file.
-  override deleteUser: UsageLog["deleteUser"] = async (tenant, userId, now) => {
-    if (this.#isMade) await this.call("deleteUser", [tenant, userId, now]);
-  };
-  override exportUser: UsageLog["exportUser"] = async (tenant, userId) =>
-    this.#isMade ? await this.call("exportUser", [tenant, userId]) : [];
-
-  protected get isStartedHere(): boolean {
-    return this.#here !== null;
+  async call(method: keyof UsageLog, args: readonly unknown[]): Promise<unknown> {
+    this.#log ??= this.#open();
+    const log = await this.#log.catch((error: unknown) => {
+      this.#log = null;
+      throw error;
+    });
+    const work = log[method] as (...args: readonly unknown[]) => Promise<unknown>;
+    return work.apply(log, [...args]);
   }
 
-  get #isMade(): boolean {
-    return this.isStarted || existsSync(this.file);
-  }
-
-  protected async callHere<T>(method: keyof UsageLog, args: readonly unknown[]): Promise<T> {
-    try {
-      this.#here ??= new SqliteUsageLog(openUsageDatabase(this.file), this.bounds);
-      const work = this.#here[method] as (...args: readonly unknown[]) => T;
-      return Reflect.apply(work, this.#here, [...args]);
-    } catch (error) {
-      const fault = faultOf(error);
-      throw fault === null ? error : new StoreUnavailableError(fault, { cause: error });
+  async #open(): Promise<UsageLog> {
+    const { place, bounds } = this;
+    if ("url" in place) {
+      const { PostgresUsageDatabase } = await import("./postgres-usage-database.js");
+      return new DatabaseUsageLog(new PostgresUsageDatabase(place.url), bounds);
     }
+    const { SqliteUsageDatabase } = await import("./sqlite-usage-database.js");
+    return new DatabaseUsageLog(new SqliteUsageDatabase(place.file), bounds);
   }
+}
+
+/**
+ * A usage log in a worker thread. Run from source, without a JavaScript file for a thread to load, and in memory, it works in this thread.
+ */
+export function threadedUsageLog(place: UsagePlace, bounds: UsageBounds = DEFAULT_USAGE_BOUNDS): UsageLog {
+  const file = "file" in place ? place.file : null;
+  const here = file === ":memory:" || import.meta.filename.endsWith(".ts") ? new OpenedUsageLog(place, bounds) : null;
+  const calls = new WorkerCalls<UsageCall, UsageOutcome>(
+    new URL("./usage-thread.js", import.meta.url),
+    { ...STORE_THREAD, workerData: { place, bounds } },
+    (cause) => cause ?? new Error("the thread of the usage log ended"),
+  );
+  let isClosed = false;
+
+  async function call(method: keyof UsageLog, args: readonly unknown[]): Promise<unknown> {
+    if (isClosed) throw new Error("the usage log is closed");
+    if (here !== null) return here.call(method, args);
+    const outcome = await calls.ask({ method, args });
+    if ("result" in outcome) return outcome.result;
+    throw outcome.fault === null ? new Error(outcome.problem) : new StoreUnavailableError(outcome.fault);
+  }
+
+  const log = Object.fromEntries(
+    METHODS.map((method) => [method, (...args: readonly unknown[]) => call(method, args)]),
+  ) as unknown as UsageLog;
+  const isStarted = () => here?.isOpened ?? calls.isStarted;
+  // A process that never recorded anything need not make the file.
+  const isMade = () => file === null || isStarted() || existsSync(file);
+  return {
+    ...log,
+    deleteUser: async (...of) => (isMade() ? log.deleteUser(...of) : undefined),
+    exportUser: async (...of) => (isMade() ? log.exportUser(...of) : []),
+    async close() {
+      if (isClosed) return;
+      if (isStarted()) await log.close().catch(() => {});
+      isClosed = true;
+      await calls.terminate();
+    },
+  };
 }

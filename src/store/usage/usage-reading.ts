@@ -1,223 +1,324 @@
-import type Database from "better-sqlite3";
-import type { CausedMiss, UsageCause } from "../../core/index.js";
+import type { AgentId, ConversationId, UsageNoteKind, UserId } from "../../core/index.js";
 import type {
+  ConversationReuse,
+  FollowedUsage,
   GroupFilter,
   KeptNote,
   KeptUsage,
+  ReuseOrder,
+  ReuseSums,
+  UsageChanges,
   UsageFilter,
-  UsageGroup,
+  UsageKey,
   UsagePage,
-  UsageSpan,
   UsageView,
+  UserReuse,
   WindowMisses,
   WindowSums,
 } from "../api/usage-log.js";
-import { KeptStatements } from "./kept-statements.js";
-import { StepTotals } from "./step-totals.js";
-import { keptRow, type NoteRow, noteOf, PROMPT_ROWS, type PromptRow } from "./usage-rows.js";
-import { spanOf } from "./usage-span.js";
-import { type GrowingSums, SUM_COLUMNS, SUM_NAMES } from "./usage-sums.js";
+import type { NamedStatement } from "../postgres/connections.js";
+import type { GroupRow } from "./accounting.js";
+import { agentOf, keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
+import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
+import { type MeasuredSum, REUSE_COLUMNS, spanOf, windowMisses, windowSums } from "./usage-figures.js";
+import type { RowOf } from "./usage-tables.js";
 
 /** Most notes of a window. */
 const MAX_NOTES = 200;
 /** Most prompts that a page of a rare filter looks at. */
 const MAX_SCANNED = 10_000;
 
-interface GroupRow extends UsageGroup {
+/** Conditions that hold where their parameter is null. */
+const given = (conditions: Readonly<Record<string, string>>) =>
+  Object.entries(conditions)
+    .map(([parameter, condition]) => `and (cast(${parameter} as text) is null or ${condition})`)
+    .join(" ");
+
+/** The groups of a view: its tenant, model, engine and layout. */
+const GROUPS_OF = `from usage_groups g where g.tenant = $1 ${given({ $2: "g.model = $2", $3: "g.engine = $3", $4: "g.layout = $4" })}`;
+
+/** {@link ReuseSums} of owners `o`, and whose they are. */
+const REUSE = `o.name as "userId", o.agent, o.conversation as "conversationId", o.last_at as "lastAt",
+  ${Object.entries(REUSE_COLUMNS)
+    .map(([name, column]) => `o.${column} as "${name}"`)
+    .join()}`;
+/** The share that the worst are found by: of those with enough tokens. What was not reported counts as expected. */
+const SHARE = `case when o.shared_reported_prompt_tokens >= 10000
+    then cast(o.shared_reported_cached_tokens as double precision) / o.shared_reported_prompt_tokens
+  when o.shared_reported_prompt_tokens = 0 and o.shared_prompt_tokens >= 10000
+    then cast(o.shared_expected_tokens as double precision) / o.shared_prompt_tokens end`;
+const ORDERS: Readonly<Record<ReuseOrder, string>> = {
+  missed_tokens: "order by o.missed_tokens desc",
+  cached_share: `and ${SHARE} is not null order by ${SHARE}`,
+  last_at: "order by o.last_at desc",
+};
+
+/** Where a page looks for prompts: one index serves each filter. */
+const SOURCES = {
+  tenant: "p.tenant = $3",
+  user: "p.user_id = $3",
+  conversation: "p.conversation_id = $3",
+  group: "p.group_id = $3",
+  planned: "p.tenant = $3 and p.planned_cause = $4",
+  unserved: "p.tenant = $3 and p.unserved_cause = $4",
+} as const;
+type Source = keyof typeof SOURCES;
+
+/** A prompt that a page looks at. */
+interface Scanned {
   readonly id: number;
+  readonly number: number;
+  readonly groupId: number;
+  readonly planned: string | null;
+  readonly unserved: string | null;
 }
 
-/** Reads sums and prompts of one tenant. */
+type ReuseRow = ReuseSums & {
+  readonly userId: UserId;
+  readonly agent: string;
+  readonly conversationId: ConversationId;
+};
+
+function statementsOf({ rows, among }: Dialect) {
+  const statement = (name: string, text: string): NamedStatement => ({ name: `usage_read_${name}`, text });
+  const each = <K extends string>(
+    names: Readonly<Record<K, string>>,
+    make: (text: string, name: K) => string,
+    kind: string,
+  ) =>
+    Object.fromEntries(
+      Object.entries<string>(names).map(([name, text]) => [name, statement(`${kind}_${name}`, make(text, name as K))]),
+    ) as Readonly<Record<K, NamedStatement>>;
+  const prompts = `select ${PROMPT_COLUMNS} from usage_owners u cross join usage_prompts p ${PROMPT_NAMES}
+    where u.id = p.user_id and g.id = p.group_id and u.conversation = ''`;
+  const owners = (where: string) => `select ${REUSE} from usage_owners o where o.tenant = $1 and ${where}`;
+  return {
+    groups: statement("groups", `select g.id, g.tenant, g.model, g.engine, g.layout ${GROUPS_OF} order by g.id`),
+    sums: statement(
+      "sums",
+      `select s.start - s.start % $5 as at, s.group_id as "groupId", s.measure, sum(s.value) as value from usage_sums s
+       where s.group_id ${among(`select g.id ${GROUPS_OF}`)} and s.start >= $6 and s.start < $7 group by 1, 2, 3`,
+    ),
+    notes: statement(
+      "notes",
+      `select * from usage_notes where tenant = $1 and at >= $2 and at < $3 order by at desc, id desc limit ${MAX_NOTES}`,
+    ),
+    owners: statement(
+      "owners",
+      `select o.id from usage_owners o where o.tenant = $1 and o.name = $2 and o.conversation = $4
+       ${given({ $3: "o.agent = $3" })}`,
+    ),
+    scans: each(
+      SOURCES,
+      (where) =>
+        `select p.id, p.number, p.group_id as "groupId", p.planned_cause as planned, p.unserved_cause as unserved
+         from usage_prompts p where ${where} and p.number < $1 order by p.number desc limit $2`,
+      "scan",
+    ),
+    page: statement(
+      "page",
+      `select ${PROMPT_COLUMNS} from ${rows("$1", "f", { id: "bigint" })} cross join usage_prompts p
+       cross join usage_owners u ${PROMPT_NAMES} where p.id = f.id and u.id = p.user_id and g.id = p.group_id
+       order by p.number desc`,
+    ),
+    prompt: statement(
+      "prompt",
+      `${prompts} and u.tenant = $1 and u.name = $2 and u.agent = $3 and ${PROMPT_KEY} = cast(u.id as text) || ' ' || $4`,
+    ),
+    ofUser: statement("user", `${prompts} and u.tenant = $1 and u.name = $2 order by p.id`),
+    users: each(
+      ORDERS,
+      (order) =>
+        `select r.*, (select count(*) from usage_owners c where c.tenant = $1 and c.name = r."userId" and c.agent = r.agent
+           and c.conversation <> '') as conversations
+         from (${owners("o.conversation = ''")} ${order} limit $2) r`,
+      "users",
+    ),
+    conversations: each(ORDERS, (order) => `${owners("o.conversation <> ''")} ${order} limit $2`, "conversations"),
+    conversationsOf: each(
+      ORDERS,
+      (order) => `${owners("o.conversation <> ''")} and o.name = $3 ${given({ $4: "o.agent = $4" })} ${order} limit $2`,
+      "conversations_of",
+    ),
+    conversation: statement("conversation", owners("o.name = $2 and o.agent = $3 and o.conversation = $4")),
+    cursor: statement("cursor", "select last_id from usage_state where id = 1"),
+    changed: statement(
+      "changed",
+      `select ${PROMPT_COLUMNS}, count(*) over () as fitting from usage_prompts p cross join usage_owners u ${PROMPT_NAMES}
+       where p.tenant = $1 and p.changed > $2 and u.id = p.user_id and g.id = p.group_id
+       ${given({
+         $3: "u.name = $3",
+         $4: "u.agent = $4",
+         $5: "c.conversation = $5",
+         $6: "g.model = $6",
+         $7: "g.engine = $7",
+         $8: "g.layout = $8",
+         $9: "p.planned_cause = $9 or p.unserved_cause = $9",
+       })} order by p.number desc limit $10`,
+    ),
+    newNotes: statement("new_notes", "select * from usage_notes where id > $1 and tenant in ($2, '') order by id"),
+  };
+}
+
+/** Reads the usage log of one tenant at a time. */
 export class UsageReading {
-  readonly #statements: KeptStatements;
+  readonly #statements: ReturnType<typeof statementsOf>;
 
-  constructor(sqlite: Database.Database) {
-    this.#statements = new KeptStatements(sqlite);
+  constructor(protected readonly database: UsageDatabase) {
+    this.#statements = statementsOf(database.dialect);
   }
 
-  summary(view: UsageView): WindowSums {
+  async summary(view: UsageView): Promise<WindowSums> {
     const span = spanOf(view);
-    const tenant = this.tenantId(view.tenant);
-    const groups = tenant === null ? [] : this.#groups(tenant, view);
-    const steps = new StepTotals(groups);
-    if (tenant !== null && groups.length > 0) {
-      const where = [tenant, span.stepMs, span.from, span.to, idsOf(groups)];
-      const sums = SUM_NAMES.map((name) => `${SUM_COLUMNS[name]} as ${name}`).join();
-      const from =
-        "where tenant = ? and step = ? and start >= ? and start < ? and grp in (select value from json_each(?))";
-      type SumRow = GrowingSums & { readonly at: number; readonly grp: number };
-      const rows = this.#all<SumRow>(`select start as at, grp, ${sums} from sums ${from}`, where);
-      for (const row of rows) steps.add(row.at, row.grp, row);
-      type TimeRow = { readonly at: number; readonly grp: number; readonly bin: number; readonly prompts: number };
-      const times = `select start as at, grp, bin, prompts from times ${from}`;
-      for (const { at: start, grp, bin, prompts } of this.#all<TimeRow>(times, where))
-        steps.time(start, grp, bin, prompts);
-    }
-    return { ...span, ...steps.summed(), notes: this.#notes(tenant, view.tenant, span) };
-  }
-
-  misses(view: UsageView): WindowMisses {
-    const span = spanOf(view);
-    const tenant = this.tenantId(view.tenant);
-    const groups = tenant === null ? [] : this.#groups(tenant, view);
-    if (tenant === null || groups.length === 0) return { ...span, causes: [] };
-    type CauseRow = CausedMiss & { readonly prompts: number; readonly money: number };
-    const causes = this.#all<CauseRow>(
-      `select cause, sum(prompts) as prompts, sum(tokens) as tokens, sum(money) as money from cause_sums
-       where tenant = ? and step = ? and start >= ? and start < ? and grp in (select value from json_each(?))
-       group by cause having sum(prompts) > 0`,
-      [tenant, span.stepMs, span.from, span.to, idsOf(groups)],
+    const { groups, notes } = this.#statements;
+    const [ofGroups, sums, own, shared] = await this.database.read((ask) =>
+      Promise.all([
+        ask<GroupRow>(groups, [view.tenant, ...groupValues(view)]),
+        this.#sums(ask, view),
+        ask<RowOf<"usage_notes">>(notes, [view.tenant, span.from, span.to]),
+        ask<RowOf<"usage_notes">>(notes, ["", span.from, span.to]),
+      ]),
     );
-    return { ...span, causes };
+    const all = [...own, ...shared].map(noteOf).sort((a, b) => a.at - b.at || a.number - b.number);
+    return { ...span, ...windowSums(ofGroups, sums), notes: all.slice(-MAX_NOTES) };
   }
 
-  /** See `UsageLog.prompts`. One index serves each filter; what it finds is compared with the rest, up to a bound. */
-  prompts(filter: UsageFilter, before: number | null, limit: number): UsagePage {
-    const tenant = this.tenantId(filter.tenant);
-    const newest = tenant === null ? null : this.#idBefore(tenant, before);
-    if (tenant === null || newest === null) return { rows: [], next: null };
-    const isGroup = filter.model !== undefined || filter.engine !== undefined || filter.layout !== undefined;
-    const groups = isGroup ? this.#groups(tenant, filter) : null;
-    const found = new FoundIds(limit, MAX_SCANNED);
-    if (filter.userId !== undefined) this.#ofUser(found, filter, tenant, groups, newest);
-    else if (filter.cause !== undefined) this.#ofCause(found, filter.cause, tenant, groups, newest);
-    else if (groups !== null) {
-      // Each group's newest, of which the newest of all are taken.
-      const sql = "select id from prompts where grp = ? and id <= ? order by id desc limit ?";
-      const candidates = groups.flatMap(({ id }) => this.#all<{ id: number }>(sql, [id, newest, limit + 1]));
-      for (const { id } of candidates.sort((a, b) => b.id - a.id)) if (!found.take(id)) break;
-    } else {
-      const sql = "select id from prompts where tenant = ? and number < ? order by number desc limit ?";
-      const candidates = this.#all<{ id: number }>(sql, [tenant, before ?? Number.MAX_SAFE_INTEGER, limit + 1]);
-      for (const { id } of candidates) if (!found.take(id)) break;
-    }
-    return { rows: this.rows(found.ids), next: found.next === null ? null : this.#numberOf(found.next) };
+  async misses(view: UsageView): Promise<WindowMisses> {
+    const sums = await this.database.read((ask) => this.#sums(ask, view));
+    return { ...spanOf(view), causes: windowMisses(sums) };
   }
 
-  /** The tenant's newest prompt below a number; null: there is none. */
-  #idBefore(tenant: number, before: number | null): number | null {
-    const sql = "select id from prompts where tenant = ? and number < ? order by number desc limit 1";
-    return this.#get<{ id: number }>(sql, [tenant, before ?? Number.MAX_SAFE_INTEGER])?.id ?? null;
+  #sums(ask: Ask, view: UsageView): Promise<MeasuredSum[]> {
+    const { from, to, stepMs } = spanOf(view);
+    return ask<MeasuredSum>(this.#statements.sums, [view.tenant, ...groupValues(view), stepMs, from, to]);
   }
 
-  #numberOf(id: number): number | null {
-    return this.#get<{ number: number }>("select number from prompts where id = ?", [id])?.number ?? null;
-  }
-
-  /** Prompts by their ids, newest first. */
-  rows(ids: readonly number[]): KeptUsage[] {
-    const rows = this.#all<PromptRow>(
-      `${PROMPT_ROWS} where p.id in (select value from json_each(?)) order by p.id desc`,
-      [JSON.stringify(ids)],
+  /** See `UsageLog.prompts`. What an index finds is compared with the rest of the filter, up to a bound. */
+  async prompts(filter: UsageFilter, before: number | null, limit: number): Promise<UsagePage> {
+    const { tenant, userId, agentId, conversationId, cause, model, engine, layout } = filter;
+    const { owners, groups, scans, page } = this.#statements;
+    const hasGroup = model !== undefined || engine !== undefined || layout !== undefined;
+    const ofOwners = [tenant, userId, agentValue(agentId), conversationId ?? ""];
+    const [ownerIds, groupIds] = await this.database.read((ask) =>
+      Promise.all([
+        userId === undefined ? [] : ask<{ id: number }>(owners, ofOwners),
+        hasGroup ? ask<{ id: number }>(groups, [tenant, ...groupValues(filter)]) : [],
+      ]),
     );
-    return rows.map(keptRow);
-  }
-
-  #ofUser(found: FoundIds, filter: UsageFilter, tenant: number, groups: readonly GroupRow[] | null, newest: number) {
-    const { userId, agentId, conversationId, cause } = filter;
-    const users = this.#all<{ id: number }>(
-      "select id from users where tenant = ? and name = ? and (? is null or agent = ?)",
-      [tenant, userId, agentOf(agentId), agentOf(agentId)],
-    );
-    const ranges = users.flatMap(({ id }) => {
-      if (conversationId === undefined) return [{ column: "user", id }];
-      const of = this.#get<{ id: number }>("select id from conversations where user = ? and name = ?", [
-        id,
-        conversationId,
-      ]);
-      return of === undefined ? [] : [{ column: "conversation", id: of.id }];
-    });
-    const others = groups === null ? "" : " and grp in (select value from json_each(@groups))";
-    const caused = cause === undefined ? "" : " and (planned_cause = @cause or unserved_cause = @cause)";
-    const wanted = { newest, groups: idsOf(groups ?? []), cause: cause ?? null };
-    const all = ranges.flatMap(({ column, id }) =>
-      this.#all<{ id: number; fits: number }>(
-        `select id, (true${others}${caused}) as fits from prompts where ${column} = @id and id <= @newest
-         order by id desc limit ${MAX_SCANNED}`,
-        { ...wanted, id },
+    const isWanted = new Set(groupIds.map(({ id }) => id));
+    const of = (source: Source, ids: readonly { readonly id: number }[]) => ids.map(({ id }) => [source, id] as const);
+    let sources: readonly (readonly [source: Source, ...values: unknown[]])[];
+    if (userId !== undefined) sources = of(conversationId === undefined ? "user" : "conversation", ownerIds);
+    else if (cause !== undefined) sources = [["planned", tenant, cause] as const, ["unserved", tenant, cause] as const];
+    else sources = hasGroup ? of("group", groupIds) : [["tenant", tenant]];
+    const isRare = (userId !== undefined && (hasGroup || cause !== undefined)) || (cause !== undefined && hasGroup);
+    const most = isRare ? MAX_SCANNED : limit + 1;
+    const found = await this.database.read((ask) =>
+      Promise.all(
+        sources.map(([source, ...values]) =>
+          ask<Scanned>(scans[source], [before ?? Number.MAX_SAFE_INTEGER, most, ...values]),
+        ),
       ),
     );
-    for (const { id, fits } of all.sort((a, b) => b.id - a.id)) if (!found.take(id, fits === 1)) break;
-    found.ended(all.length >= MAX_SCANNED ? (all.at(-1)?.id ?? null) : null);
-  }
-
-  #ofCause(found: FoundIds, cause: UsageCause, tenant: number, groups: readonly GroupRow[] | null, newest: number) {
-    const wanted = new Set(groups?.map(({ id }) => id));
-    const scanned = this.#all<{ id: number; grp: number }>(
-      `select c.prompt as id, p.grp from causes c cross join prompts p on p.id = c.prompt
-       where c.tenant = ? and c.cause = ? and c.prompt <= ? order by c.prompt desc limit ?`,
-      [tenant, cause, newest, groups === null ? found.limit + 1 : MAX_SCANNED],
+    // A prompt may have missed for one cause twice.
+    const scanned = [...new Map(found.flat().map((one) => [one.number, one])).values()]
+      .sort((a, b) => b.number - a.number)
+      .slice(0, most);
+    const fits = scanned.filter(
+      ({ groupId, planned, unserved }) =>
+        (!hasGroup || isWanted.has(groupId)) && (cause === undefined || planned === cause || unserved === cause),
     );
-    for (const { id, grp } of scanned) if (!found.take(id, groups === null || wanted.has(grp))) break;
-    found.ended(scanned.length >= MAX_SCANNED ? (scanned.at(-1)?.id ?? null) : null);
+    const ids = fits.slice(0, limit).map(({ id }) => ({ id }));
+    const rows = await this.database.read((ask) => ask<PromptRow>(page, [JSON.stringify(ids)]));
+    const last = fits.length > limit ? fits[limit - 1] : scanned.length >= MAX_SCANNED ? scanned.at(-1) : undefined;
+    return { rows: rows.map(keptPrompt), next: last?.number ?? null };
   }
 
-  /** Null: nothing of it is kept. */
-  tenantId(name: string): number | null {
-    return this.#get<{ id: number }>("select id from tenants where name = ?", [name])?.id ?? null;
+  async prompt({ tenant, userId, agentId, requestId }: UsageKey): Promise<KeptUsage | null> {
+    const [row] = await this.#all<PromptRow>(this.#statements.prompt, [tenant, userId, agentId ?? "", requestId]);
+    return row === undefined ? null : keptPrompt(row);
   }
 
-  #groups(tenant: number, { model, engine, layout }: GroupFilter): GroupRow[] {
-    const rows = this.#all<GroupRow>("select id, model, engine, layout from groups where tenant = ?", [tenant]);
-    return rows.filter(
-      (row) =>
-        (model ?? row.model) === row.model &&
-        (engine ?? row.engine) === row.engine &&
-        (layout ?? row.layout) === row.layout,
-    );
+  async exportUser(tenant: string, userId: UserId): Promise<readonly KeptUsage[]> {
+    return (await this.#all<PromptRow>(this.#statements.ofUser, [tenant, userId])).map(keptPrompt);
   }
 
-  #notes(tenant: number | null, name: string, { from, to }: UsageSpan): KeptNote[] {
-    const sql = `select number, at, kind, label, model from notes where tenant is ? and at >= ? and at < ? order by at desc limit ${MAX_NOTES}`;
-    const own = tenant === null ? [] : this.#all<NoteRow>(sql, [tenant, from, to]).map((row) => noteOf(row, name));
-    const shared = this.#all<NoteRow>(sql, [null, from, to]).map((row) => noteOf(row, null));
-    return [...own, ...shared].sort((a, b) => a.at - b.at || a.number - b.number).slice(-MAX_NOTES);
+  async users(tenant: string, order: ReuseOrder, limit: number): Promise<readonly UserReuse[]> {
+    type Row = ReuseRow & { readonly conversations: number };
+    const rows = await this.#all<Row>(this.#statements.users[order], [tenant, limit]);
+    return rows.map(({ conversationId: _, ...row }) => withAgent(row));
   }
 
-  #get<T>(sql: string, values: readonly unknown[]): T | undefined {
-    return this.#statements.get<T>(sql, values);
+  async conversations(
+    { tenant, userId, agentId }: Pick<UsageFilter, "tenant" | "userId" | "agentId">,
+    order: ReuseOrder,
+    limit: number,
+  ): Promise<readonly ConversationReuse[]> {
+    const { conversations, conversationsOf } = this.#statements;
+    const rows = await (userId === undefined
+      ? this.#all<ReuseRow>(conversations[order], [tenant, limit])
+      : this.#all<ReuseRow>(conversationsOf[order], [tenant, limit, userId, agentValue(agentId)]));
+    return rows.map(withAgent);
   }
 
-  #all<T>(sql: string, values: readonly unknown[] | object): T[] {
-    return this.#statements.all<T>(sql, values);
+  async conversation(
+    of: Omit<UsageKey, "requestId"> & { readonly conversationId: ConversationId },
+  ): Promise<ConversationReuse | null> {
+    const values = [of.tenant, of.userId, of.agentId ?? "", of.conversationId];
+    const [row] = await this.#all<ReuseRow>(this.#statements.conversation, values);
+    return row === undefined ? null : withAgent(row);
   }
+
+  /** See `UsageLog.changes`. */
+  changes(
+    since: number | null,
+    followed: readonly FollowedUsage[],
+  ): Promise<{ readonly cursor: number; readonly changes: readonly UsageChanges[] }> {
+    return this.database.read(async (ask) => {
+      const [[state], ...changes] = await Promise.all([
+        ask<RowOf<"usage_state">>(this.#statements.cursor),
+        ...followed.map((one) => this.#changesOf(ask, one, since)),
+      ]);
+      return { cursor: state?.last_id ?? 0, changes };
+    });
+  }
+
+  async #changesOf(ask: Ask, { filter, limit }: FollowedUsage, since: number | null): Promise<UsageChanges> {
+    if (since === null) return { rows: [], leftOut: 0, notes: [] };
+    const { tenant, userId, agentId, conversationId, cause } = filter;
+    const ofUser = [userId ?? null, agentValue(agentId), conversationId ?? null];
+    // One at least, with which comes how many there are.
+    const values = [tenant, since, ...ofUser, ...groupValues(filter), cause ?? null, Math.max(1, limit)];
+    const [found, notes] = await Promise.all([
+      ask<PromptRow & { readonly fitting: number }>(this.#statements.changed, values),
+      ask<RowOf<"usage_notes">>(this.#statements.newNotes, [since, tenant]),
+    ]);
+    const rows = found.slice(0, limit).map(keptPrompt).reverse();
+    return { rows, leftOut: (found[0]?.fitting ?? 0) - rows.length, notes: notes.map(noteOf) };
+  }
+
+  #all<R extends object>(statement: NamedStatement, values: readonly unknown[]): Promise<R[]> {
+    return this.database.read((ask) => ask<R>(statement, values));
+  }
+}
+
+/** Of a model, an engine and a layout, where they are named. */
+function groupValues({ model, engine, layout }: GroupFilter): readonly (string | null)[] {
+  return [model ?? null, engine ?? null, layout ?? null];
 }
 
 /** As rows have it; null: any. */
-export function agentOf(agentId: UsageFilter["agentId"]): string | null {
+function agentValue(agentId: UsageFilter["agentId"]): string | null {
   return agentId === undefined ? null : (agentId ?? "");
 }
 
-function idsOf(groups: readonly GroupRow[]): string {
-  return JSON.stringify(groups.map(({ id }) => id));
+function withAgent<T extends { readonly agent: string }>({
+  agent,
+  ...row
+}: T): Omit<T, "agent"> & { readonly agentId: AgentId | null } {
+  return { ...row, agentId: agentOf(agent) };
 }
 
-/** The ids of a page, from candidates in descending order. */
-class FoundIds {
-  readonly ids: number[] = [];
-  next: number | null = null;
-  #scanned = 0;
-  #last: number | null = null;
-
-  constructor(
-    readonly limit: number,
-    private readonly most: number,
-  ) {}
-
-  /** False: the page is full, or enough was looked at. */
-  take(id: number, fits = true): boolean {
-    if (this.ids.length >= this.limit || this.#scanned >= this.most) {
-      this.next = this.#last;
-      return false;
-    }
-    this.#scanned++;
-    this.#last = id;
-    if (fits) this.ids.push(id);
-    return true;
-  }
-
-  /** `last`: the last candidate, where there may be more of them; null: there are none. */
-  ended(last: number | null): void {
-    this.next ??= last;
-  }
+function noteOf({ tenant, number, at, kind, label, model }: RowOf<"usage_notes">): KeptNote {
+  return { tenant: tenant === "" ? null : tenant, number, at, kind: kind as UsageNoteKind, label, model };
 }

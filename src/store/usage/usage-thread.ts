@@ -1,18 +1,21 @@
-import { workerData } from "node:worker_threads";
+import { parentPort, workerData } from "node:worker_threads";
+import { StoreUnavailableError } from "../api/store.js";
 import type { UsageBounds } from "../api/usage-log.js";
-import { faultOf } from "../database/sqlite-faults.js";
-import { SqliteUsageLog } from "./sqlite-usage-log.js";
-import { openUsageDatabase } from "./usage-database.js";
-import { answerUsageCalls } from "./usage-thread-calls.js";
+import { stayInBackground } from "../threads/background-thread.js";
+import { OpenedUsageLog, type UsageCall, type UsageOutcome, type UsagePlace } from "./threaded-usage-log.js";
 
-/** The thread that keeps the usage log, so that no compose waits for its reads and writes. */
-const { file, bounds } = workerData as { readonly file: string; readonly bounds: UsageBounds };
-let log: SqliteUsageLog | null = null;
+/** The thread of the usage log, so that no compose waits for its reads and writes, nor while a batch is added up. */
+const { place, bounds } = workerData as { readonly place: UsagePlace; readonly bounds: UsageBounds };
+const log = new OpenedUsageLog(place, bounds);
 
-answerUsageCalls((method, args) => {
-  log ??= new SqliteUsageLog(openUsageDatabase(file), bounds);
-  const work = log[method] as (...args: readonly unknown[]) => unknown;
-  const result = Reflect.apply(work, log, [...args]);
-  if (method === "close") log = null;
-  return result;
-}, faultOf);
+stayInBackground();
+parentPort?.on("message", async ({ id, method, args }: UsageCall) => {
+  let outcome: UsageOutcome;
+  try {
+    outcome = { id, result: await log.call(method, args) };
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    outcome = { id, problem, fault: error instanceof StoreUnavailableError ? error.fault : null };
+  }
+  parentPort?.postMessage(outcome);
+});

@@ -1,280 +1,313 @@
-import { createHash } from "node:crypto";
-import type Database from "better-sqlite3";
-import { type EngineModel, type PromptUsage, reportedUsage, type UserId } from "../../core/index.js";
-import type { NewUsage, UsageBounds, UsageEntry, UsageKey, UsageReport } from "../api/usage-log.js";
-import type { ChangedPrompts } from "./changed-prompts.js";
-import { KeptStatements } from "./kept-statements.js";
-import { UsageNames } from "./usage-names.js";
+import type { UserId } from "../../core/index.js";
+import type { KeptNote, NewNote, UsageBounds, UsageEntry } from "../api/usage-log.js";
+import type { NamedStatement } from "../postgres/connections.js";
+import { Accounting, digestOf, type GroupRow, type KnownUsage, type OwnerRow, storable } from "./accounting.js";
 import {
-  INSERT_PROMPT,
-  keptRow,
-  keyOf,
-  PROMPT_OF,
-  PROMPT_ROWS,
+  numberedPrompt,
+  PROMPT_COLUMNS,
+  PROMPT_KEY,
+  PROMPT_NAMES,
   type PromptRow,
-  UPDATE_PROMPT,
-  valuesOf,
-} from "./usage-rows.js";
-import { valued } from "./usage-sums.js";
-import { HOUR_MS, MINUTE_MS, STEPS_MS, type TotalsBatch, UsageTotals } from "./usage-totals.js";
+  promptRow,
+  valuedPrompt,
+} from "./prompt-rows.js";
+import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
+import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS } from "./usage-figures.js";
+import { type Columns, type RowOf, type TableName, USAGE_TABLES } from "./usage-tables.js";
 
-const DAY_MS = 24 * HOUR_MS;
-/** Most prompts that one batch removes; more than are recorded in it, so that the bound is reached. */
-const REMOVED_AT_ONCE = 4_000;
-/** Milliseconds for which a deleted user is remembered: far longer than prompts wait to be recorded. */
-const DELETED_MS = 10 * MINUTE_MS;
+/** Entries of one transaction: bounds for how long others wait for it, and for how long this process computes. */
+const MOST_ENTRIES = 2_000;
+/** Most prompts that one transaction deletes; more than it records, so that the bound is reached. */
+const MOST_DELETED = 5_000;
+/** Milliseconds between two removals of what is too old. */
+const SWEEP_MS = HOUR_MS / 4;
+/** Milliseconds for which a batch that was recorded is remembered, and a deleted user: longer than any process keeps what it cannot record. */
+const BATCH_MS = HOUR_MS;
+const DELETED_MS = DAY_MS;
 
-/** A row's numbers: the rows that it counts in. */
-interface RowIds {
-  readonly tenant: number;
-  readonly user: number;
-  readonly conversation: number | null;
-  readonly group: number;
+/** What changes of an owner, with its number: sums over its prompts … */
+const REUSE: Columns = Object.fromEntries(
+  Object.entries(USAGE_TABLES.usage_owners.columns).filter(([, type]) => type !== "text"),
+);
+/** … of which no prompt is kept yet. */
+const NEW_OWNER = Object.fromEntries(Object.keys(REUSE).map((name) => [name, 0]));
+
+function statementsOf({ rows, among }: Dialect) {
+  const named = <K extends string>(texts: Readonly<Record<K, string>>) =>
+    Object.fromEntries(
+      Object.entries(texts).map(([name, text]) => [name, { name: `usage_write_${name}`, text }]),
+    ) as Readonly<Record<K, NamedStatement>>;
+  const insertion = (table: TableName, then = "") => {
+    const { columns } = USAGE_TABLES[table];
+    const names = Object.keys(columns).join();
+    return `insert into ${table} as t (${names}) select ${names} from ${rows("$1", "r", columns)} where true ${then}`;
+  };
+  const text = <K extends string>(...names: K[]) => Object.fromEntries(names.map((name) => [name, "text" as const]));
+  const prompts = Object.keys(USAGE_TABLES.usage_prompts.columns);
+  const reported = ["group_id", "changed", ...prompts.slice(prompts.indexOf("planned_cause"))];
+  const deletion = (ids: string, given = "*") => `delete from usage_prompts where id ${among(ids)} returning ${given}`;
+  const sums = Object.values(REUSE_COLUMNS);
+  const groups = among("select id from usage_groups");
+  const user = "select id from usage_owners where tenant = $1 and name = $2 and conversation = ''";
+  return named({
+    begin: "insert into usage_batches (id, at) values ($1, $2) on conflict do nothing returning id",
+    // What is known.
+    state: `select last_id as "lastId", kept from usage_state where id = 1`,
+    tenants: `select t.tenant, t.prompts from ${rows("$1", "k", text("tenant"))} cross join usage_tenants t
+      where t.tenant = k.tenant`,
+    groups: `select g.id, g.tenant, g.model, g.engine, g.layout from ${rows("$1", "k", text("tenant"))}
+      cross join usage_groups g where g.tenant = k.tenant`,
+    owners: `select o.id, o.tenant, o.name, o.agent, o.conversation
+      from ${rows("$1", "k", text("tenant", "name", "agent", "conversation"))} cross join usage_owners o
+      where o.tenant = k.tenant and o.name = k.name and o.agent = k.agent and o.conversation = k.conversation`,
+    prompts: `select ${PROMPT_COLUMNS} from ${rows("$1", "k", text("tenant", "name", "agent", "request"))}
+      cross join usage_owners u cross join usage_prompts p ${PROMPT_NAMES}
+      where u.tenant = k.tenant and u.name = k.name and u.agent = k.agent and u.conversation = ''
+        and ${PROMPT_KEY} = cast(u.id as text) || ' ' || k.request and g.id = p.group_id`,
+    deleted: `select d.digest, d.at from ${rows("$1", "k", text("digest"))} cross join usage_deleted_users d
+      where d.digest = k.digest`,
+    // What is written.
+    remove: `delete from usage_prompts where id ${among(`select r.id from ${rows("$1", "r", { id: "bigint" })}`)}`,
+    addTenants: insertion("usage_tenants", "on conflict (tenant) do update set prompts = excluded.prompts"),
+    addGroups: insertion("usage_groups"),
+    addOwners: insertion("usage_owners"),
+    changeOwners: `update usage_owners as t set ${sums.map((name) => `${name} = t.${name} + r.${name}`).join()},
+      last_at = case when r.last_at > t.last_at then r.last_at else t.last_at end
+      from ${rows("$1", "r", REUSE)} where t.id = r.id`,
+    addPrompts: insertion(
+      "usage_prompts",
+      `on conflict (id) do update set ${reported.map((name) => `${name} = excluded.${name}`).join()}`,
+    ),
+    addSums: insertion(
+      "usage_sums",
+      "on conflict (group_id, start, measure) do update set value = t.value + excluded.value",
+    ),
+    advance: `insert into usage_state (id, last_id, kept) values (1, $1, $2)
+      on conflict (id) do update set last_id = excluded.last_id, kept = excluded.kept`,
+    // What goes.
+    dropOldest: deletion(`select id from usage_prompts order by id limit $1`),
+    dropAged: deletion(
+      `select o.id from (select id, at from usage_prompts order by id limit ${MOST_DELETED}) o where o.at < $1`,
+    ),
+    dropOwners: `delete from usage_owners where id ${among(`select r.id from ${rows("$1", "r", { id: "bigint" })}`)}
+      and prompts <= 0`,
+    fold: `insert into usage_sums as t (group_id, start, measure, value)
+      select s.group_id, s.start - s.start % $1, s.measure, sum(s.value) from usage_sums s
+      where s.group_id ${groups} and s.start < $2 and s.start % $1 <> 0 group by 1, 2, 3
+      on conflict (group_id, start, measure) do update set value = t.value + excluded.value`,
+    dropFolded: `delete from usage_sums where group_id ${groups} and start < $2 and start % $1 <> 0`,
+    dropSums: `delete from usage_sums where group_id ${groups} and start < $1`,
+    dropNotes: "delete from usage_notes where at < $1",
+    dropBatches: "delete from usage_batches where at < $1",
+    dropDeleted: "delete from usage_deleted_users where at < $1",
+    // Of a user.
+    markDeleted: `insert into usage_deleted_users as t (digest, at) values ($1, $2)
+      on conflict (digest) do update set at = case when t.at > excluded.at then t.at else excluded.at end`,
+    dropUsers: deletion(`select p.id from usage_prompts p where p.user_id ${among(user)} limit ${MOST_DELETED}`, "id"),
+    dropNames: "delete from usage_owners where tenant = $1 and name = $2",
+    countKept: "update usage_state set kept = kept - $1 where id = 1",
+    // Notes and marks.
+    nextId: `insert into usage_state as t (id, last_id, kept) values (1, 1, 0)
+      on conflict (id) do update set last_id = t.last_id + 1 returning last_id as id`,
+    nextNote: `insert into usage_tenants as t (tenant, prompts, notes) values ($1, 0, 1)
+      on conflict (tenant) do update set notes = t.notes + 1 returning notes as number`,
+    addNote: `insert into usage_notes (id, tenant, number, at, kind, label, model) values ($1, $2, $3, $4, $5, $6, $7)`,
+    boundNotes: `delete from usage_notes where id ${among(
+      "select id from usage_notes where tenant = $1 order by at desc, id desc limit 1000000000 offset $2",
+    )}`,
+    mark: "select text from usage_marks where name = $1",
+    keepMark: `insert into usage_marks (name, text) values ($1, $2)
+      on conflict (name) do update set text = excluded.text`,
+  });
 }
 
-/** Writes batches; every call in a transaction of its own. */
+/** Writes the usage log. A batch is two round trips: what is stored of what it names, and each row that changes, once. */
 export class UsageWriting {
-  readonly #totals: UsageTotals;
-  readonly #changes: ChangedPrompts;
-  readonly #names: UsageNames;
-  /** The numbers of tenants' last prompts, within a transaction, which stores them at its end. */
-  readonly #lastNumbers = new Map<number, number>();
-  readonly #statements: KeptStatements;
-  /** Of the running transaction. */
-  #sums: TotalsBatch;
-  /** When sums past the bounds were last removed. */
-  #sweptAt = 0;
+  readonly #statements: ReturnType<typeof statementsOf>;
+  /** When what is too old was last removed. */
+  #sweptAt = Number.NEGATIVE_INFINITY;
 
   constructor(
-    private readonly sqlite: Database.Database,
+    private readonly database: UsageDatabase,
     private readonly bounds: UsageBounds,
-    changes: ChangedPrompts,
   ) {
-    this.#statements = new KeptStatements(sqlite);
-    this.#changes = changes;
-    this.#names = new UsageNames(sqlite, bounds);
-    this.#totals = new UsageTotals(sqlite);
-    this.#sums = this.#totals.batch();
+    this.#statements = statementsOf(database.dialect);
   }
 
-  /** Records a batch, and which prompts it changed. */
-  record(batch: readonly UsageEntry[], now: number): void {
-    this.#write(() => {
-      const deleted = this.#deletedUsers();
-      const changed = new Map<number, Set<number>>();
-      for (const entry of batch) {
-        if (entry.kind === "withdrawn") this.#withdraw(entry);
-        else {
-          const id = entry.kind === "reported" ? this.#report(entry) : this.#compose(entry, deleted);
-          if (id === null) continue;
-          const tenant = this.#names.tenantId(entry.tenant);
-          const ids = changed.get(tenant) ?? new Set();
-          changed.set(tenant, ids.add(id));
-        }
-      }
-      this.#changes.keep(changed, now);
-      this.#prune(now);
+  /** See `UsageLog.record`. */
+  async record(batch: readonly UsageEntry[], now: number, id: string): Promise<void> {
+    for (let from = 0; from === 0 || from < batch.length; from += MOST_ENTRIES) {
+      const part = batch.slice(from, from + MOST_ENTRIES);
+      await this.database.write((ask) => this.#record(ask, `${id} ${from}`, part, now));
+    }
+  }
+
+  /** See `UsageLog.deleteUser`. In pieces: nothing else is recorded meanwhile. */
+  async deleteUser(tenant: string, userId: UserId, now: number): Promise<void> {
+    const { markDeleted, dropUsers, dropNames, countKept } = this.#statements;
+    await this.database.write(async (ask) => {
+      await ask(markDeleted, [digestOf(tenant, userId), now]);
     });
+    for (let isLast = false; !isLast; ) {
+      isLast = await this.database.write(async (ask) => {
+        const gone = await ask(dropUsers, [tenant, userId]);
+        void ask(countKept, [gone.length]);
+        if (gone.length < MOST_DELETED) void ask(dropNames, [tenant, userId]);
+        return gone.length < MOST_DELETED;
+      });
+    }
+    await this.database.erase();
   }
 
-  /** Removes a user's rows, and remembers for a while that they are to be. */
-  deleteUser(tenant: string, userId: UserId, now: number): void {
-    this.#write(() => {
-      this.#run("insert into deleted_users values (?, ?) on conflict do update set at = excluded.at", [
-        digestOf(tenant, userId),
-        now,
+  /** See `UsageLog.note`. */
+  async note(note: NewNote): Promise<KeptNote> {
+    const { at, kind, label, model } = note;
+    const { nextId, nextNote, addNote, boundNotes } = this.#statements;
+    const tenant = note.tenant ?? "";
+    const number = await this.database.write(async (ask) => {
+      const [[last], [next]] = await Promise.all([
+        ask<{ id: number }>(nextId),
+        ask<{ number: number }>(nextNote, [tenant]),
       ]);
-      const users = this.#all<{ id: number }>(
-        "select u.id from users u join tenants t on t.id = u.tenant where t.name = ? and u.name = ?",
-        [tenant, userId],
-      );
-      for (const { id } of users) {
-        for (const row of this.#all<PromptRow>(`${PROMPT_ROWS} where p.user = ?`, [id])) this.#removeRow(row);
-        this.#run("delete from conversations where user = ?", [id]);
-        this.#run("delete from users where id = ?", [id]);
-      }
+      // Those of all tenants are numbered downwards, so that no two that a tenant sees are alike.
+      const own = (note.tenant === null ? -1 : 1) * (next?.number ?? 0);
+      void ask(addNote, [last?.id, tenant, own, at, kind, storable(label), model === null ? null : storable(model)]);
+      void ask(boundNotes, [tenant, this.bounds.notes]);
+      return own;
     });
-    this.sqlite.pragma("wal_checkpoint(TRUNCATE)");
+    return { number, ...note };
   }
 
-  /** For a transaction of the caller's. */
-  ownerOf(tenant: string): number {
-    this.#names.forget();
-    return this.#names.tenantId(tenant);
-  }
-
-  /** The tenant's next number of a note. Tenants count for themselves: another's numbers would tell how much it does. */
-  nextNote(tenant: number): number {
-    const sql = "update tenants set notes = notes + 1 where id = ? returning notes as number";
-    return this.#get<{ number: number }>(sql, [tenant])?.number ?? 0;
-  }
-
-  /** The same of a prompt. */
-  #nextPrompt(tenant: number): number {
-    const last =
-      this.#lastNumbers.get(tenant) ??
-      this.#get<{ number: number }>("select prompts as number from tenants where id = ?", [tenant])?.number ??
-      0;
-    this.#lastNumbers.set(tenant, last + 1);
-    return last + 1;
-  }
-
-  /** Work in a transaction, with the sums that it changes. */
-  #write<T>(work: () => T): T {
-    const write = this.sqlite.transaction(() => {
-      this.#names.forget();
-      this.#lastNumbers.clear();
-      this.#sums = this.#totals.batch();
-      const result = work();
-      this.#sums.flush();
-      for (const [tenant, last] of this.#lastNumbers)
-        this.#run("update tenants set prompts = ? where id = ?", [last, tenant]);
+  /** Changes the text under a name; both may be null: there is none, and there is to be none. Gives what `change` does. */
+  changeMark<T>(
+    name: string,
+    change: (before: string | null) => { readonly text: string | null; readonly result: T },
+  ): Promise<T> {
+    const { mark, keepMark } = this.#statements;
+    return this.database.write(async (ask) => {
+      const [before] = await ask<{ text: string }>(mark, [name]);
+      const { text, result } = change(before?.text ?? null);
+      if (text !== null) void ask(keepMark, [name, text]);
       return result;
     });
-    return write.immediate();
   }
 
-  #compose(entry: NewUsage, deleted: ReadonlyMap<string, number>): number | null {
-    if (deleted.size > 0 && entry.at <= (deleted.get(digestOf(entry.tenant, entry.userId)) ?? Number.NEGATIVE_INFINITY))
-      return null;
-    const tenant = this.#names.tenantId(entry.tenant);
-    const user = this.#names.userId(tenant, entry);
-    const conversation =
-      entry.conversationId === null ? null : this.#names.conversationId(tenant, user, entry.conversationId);
-    const ids = { tenant, user, conversation, group: this.#names.groupId(tenant, entry) };
-    const value = valued(entry.usage, entry.costs);
-    const { usage, epoch, requestId } = entry;
-    const { promptTokens, expectedTokens, carriedTokens } = usage;
-    const row = [
-      ...[
-        tenant,
-        this.#nextPrompt(tenant),
-        user,
-        conversation,
-        ids.group,
-        this.#names.shapeId(entry),
-        requestId,
-        entry.at,
-      ],
-      ...[epoch?.began ?? null, epoch?.prompts ?? null, promptTokens, expectedTokens, carriedTokens],
-      ...valuesOf(value),
-    ];
-    const id = this.#insertPrompt(row) ?? this.#replacePrompt(user, requestId, row);
-    this.#countCauses(ids.tenant, id, value.usage, "add");
-    this.#sums.add(ids, entry.at, value, 1, "kept");
-    return id;
+  async #record(ask: Ask, id: string, batch: readonly UsageEntry[], now: number): Promise<void> {
+    const [begun, known] = await Promise.all([ask(this.#statements.begin, [id, now]), this.#known(ask, batch)]);
+    // It was recorded before.
+    if (begun.length === 0) return;
+    const accounting = new Accounting(known, this.bounds);
+    for (const entry of batch) accounting.take(entry);
+    this.#write(ask, accounting);
+    await this.#drop(ask, accounting, now);
   }
 
-  /** Null where there is one of this request already. */
-  #insertPrompt(row: readonly unknown[]): number | null {
-    const { changes, lastInsertRowid } = this.#statements.of(INSERT_PROMPT).run(row);
-    return changes === 0 ? null : Number(lastInsertRowid);
+  async #known(ask: Ask, batch: readonly UsageEntry[]): Promise<KnownUsage> {
+    const names = batch.map(({ tenant, userId, agentId, requestId, ...of }) => ({
+      user: { tenant, name: userId, agent: agentId ?? "" },
+      request: requestId,
+      conversations: ["", ...("conversationId" in of && of.conversationId !== null ? [of.conversationId] : [])],
+    }));
+    const distinct = (all: readonly object[]) => [`[${[...new Set(all.map((one) => JSON.stringify(one)))].join()}]`];
+    const tenants = distinct(batch.map(({ tenant }) => ({ tenant })));
+    const { state, tenants: numbers, groups, owners, prompts, deleted } = this.#statements;
+    const [[{ lastId, kept } = { lastId: 0, kept: 0 }], ofTenants, ofGroups, ofOwners, ofPrompts, ofDeleted] =
+      await Promise.all([
+        ask<{ lastId: number; kept: number }>(state),
+        ask<{ tenant: string; prompts: number }>(numbers, tenants),
+        ask<GroupRow>(groups, tenants),
+        ask<OwnerRow>(
+          owners,
+          distinct(
+            names.flatMap(({ user, conversations }) =>
+              conversations.map((conversation) => ({ ...user, conversation })),
+            ),
+          ),
+        ),
+        ask<PromptRow>(prompts, distinct(names.map(({ user, request }) => ({ ...user, request })))),
+        ask<{ digest: string; at: number }>(
+          deleted,
+          distinct(batch.map(({ tenant, userId }) => ({ digest: digestOf(tenant, userId) }))),
+        ),
+      ]);
+    return {
+      lastId,
+      kept,
+      tenants: new Map(ofTenants.map(({ tenant, prompts: last }) => [tenant, last])),
+      groups: ofGroups,
+      owners: ofOwners,
+      prompts: ofPrompts.map(numberedPrompt),
+      deleted: new Map(ofDeleted.map(({ digest, at }) => [digest, at])),
+    };
   }
 
-  /** The id of a request that was withdrawn or evicted may be used again. */
-  #replacePrompt(user: number, request: string, row: readonly unknown[]): number {
-    const old = this.#all<PromptRow>(`${PROMPT_ROWS} where p.user = ? and p.request = ?`, [user, request]);
-    for (const before of old) this.#removeRow(before);
-    const id = this.#insertPrompt(row);
-    if (id === null) throw new Error("a prompt that was removed is still there");
-    return id;
+  /** Sends what writes a batch: a few statements, however long it is. */
+  #write(ask: Ask, { removed, tenants, groups, owners, written, minutes, lastId }: Accounting): void {
+    const send = (statement: NamedStatement, rows: readonly object[]) => {
+      if (rows.length > 0) void ask(statement, [JSON.stringify(rows)]);
+    };
+    const { remove, addTenants, addGroups, addOwners, addPrompts, addSums } = this.#statements;
+    // First: the request's id may be another row's from now on.
+    send(
+      remove,
+      [...removed].map((id) => ({ id })),
+    );
+    send(
+      addTenants,
+      [...tenants].map(([tenant, prompts]) => ({ tenant, prompts, notes: 0 })),
+    );
+    send(addGroups, groups);
+    send(
+      addOwners,
+      owners.map((owner) => ({ ...NEW_OWNER, ...owner })),
+    );
+    send(
+      addPrompts,
+      [...written.values()].map((prompt) => promptRow(prompt, lastId)),
+    );
+    const sums = [...minutes.values()].flatMap(({ groupId, start, measures }) =>
+      [...measures].flatMap(([measure, value]): RowOf<"usage_sums">[] =>
+        value === 0 ? [] : [{ group_id: groupId, start, measure, value }],
+      ),
+    );
+    send(addSums, sums);
   }
 
-  #report(entry: UsageReport): number | null {
-    const row = this.#get<PromptRow>(PROMPT_OF, keyOf(entry));
-    if (row === undefined) return null;
-    const ids = idsOf(row);
-    const before = keptRow(row);
-    const value = valued(reportedWith(before.usage, entry), entry.costs);
-    const group = entry.model === null ? ids.group : this.#names.groupId(ids.tenant, { ...before, model: entry.model });
-    this.#run(UPDATE_PROMPT, [group, ...valuesOf(value), row.id]);
-    this.#countCauses(ids.tenant, row.id, before.usage, "remove");
-    this.#countCauses(ids.tenant, row.id, value.usage, "add");
-    this.#sums.add(ids, row.at, before, -1, "kept");
-    this.#sums.add({ ...ids, group }, row.at, value, 1, "kept");
-    return row.id;
+  /** Drops what is past the bounds, and writes what is kept of owners then. */
+  async #drop(ask: Ask, accounting: Accounting, now: number): Promise<void> {
+    const { dropOldest, dropAged, changeOwners, dropOwners, advance } = this.#statements;
+    const before = now - this.bounds.days * DAY_MS;
+    const isSweepDue = Math.abs(now - this.#sweptAt) >= SWEEP_MS;
+    const drop = async (statement: NamedStatement, value: number) => {
+      const gone = await ask<RowOf<"usage_prompts">>(statement, [value]);
+      for (const row of gone)
+        accounting.count({ userId: row.user_id, conversationId: row.conversation_id }, row.at, valuedPrompt(row), -1);
+      return gone.length;
+    };
+    const aged = isSweepDue ? await drop(dropAged, before) : 0;
+    const tooMany = accounting.kept - this.bounds.prompts;
+    if (tooMany > 0) await drop(dropOldest, Math.min(MOST_DELETED, tooMany));
+    const changes = [...accounting.reuse].map(([id, change]) => ({ id, ...change }));
+    if (changes.length > 0) void ask(changeOwners, [JSON.stringify(changes)]);
+    const emptied = changes.filter(({ prompts }) => prompts <= 0);
+    if (emptied.length > 0) void ask(dropOwners, [JSON.stringify(emptied)]);
+    void ask(advance, [accounting.lastId, accounting.kept]);
+    if (!isSweepDue) return;
+    this.#sweep(ask, now, before);
+    // Where all that were looked at went, more may be too old.
+    if (aged < MOST_DELETED) this.#sweptAt = now;
   }
 
-  #withdraw(entry: UsageKey): void {
-    const row = this.#get<PromptRow>(PROMPT_OF, keyOf(entry));
-    if (row !== undefined) this.#removeRow(row, "kept");
-  }
-
-  /** Removes a prompt and what it adds to its user's and its conversation's sums; those over time stay where it is `gone`. */
-  #removeRow(row: PromptRow, place: "kept" | "gone" = "gone"): void {
-    const ids = idsOf(row);
-    const kept = keptRow(row);
-    this.#countCauses(ids.tenant, row.id, kept.usage, "remove");
-    this.#run("delete from prompts where id = ?", [row.id]);
-    this.#sums.add(ids, row.at, kept, -1, place);
-  }
-
-  #countCauses(tenant: number, id: number, { planned, unserved }: PromptUsage, how: "add" | "remove"): void {
-    const sql =
-      how === "add"
-        ? "insert or ignore into causes values (?, ?, ?)"
-        : "delete from causes where tenant = ? and cause = ? and prompt = ?";
-    for (const miss of [planned, unserved]) if (miss !== null) this.#run(sql, [tenant, miss.cause, id]);
-  }
-
-  #prune(now: number): void {
-    const { days, prompts } = this.bounds;
-    const before = now - days * DAY_MS;
-    const count = this.#sums.countKept();
-    const tooMany = Math.min(REMOVED_AT_ONCE, Math.max(0, count - prompts));
-    const oldest = this.#all<PromptRow>(`${PROMPT_ROWS} where p.id in (select id from prompts order by id limit ?)`, [
-      Math.max(tooMany, 100),
-    ]);
-    for (const [at, row] of oldest.entries()) if (at < tooMany || row.at < before) this.#removeRow(row);
-    if (Math.abs(now - this.#sweptAt) >= MINUTE_MS) this.#sweep(now, before);
-    this.#sums.dropEmpty();
-  }
-
-  /** Removes sums and notes that are too old. */
-  #sweep(now: number, before: number): void {
-    this.#sweptAt = now;
-    for (const { id } of this.#all<{ id: number }>("select id from tenants", [])) {
-      for (const table of ["sums", "times", "cause_sums"]) {
-        const sql = `delete from ${table} where tenant = ? and step = ? and start < ?`;
-        this.#run(sql, [id, STEPS_MS.hour, now - 2 * HOUR_MS]);
-        this.#run(sql, [id, STEPS_MS.day, now - DAY_MS - HOUR_MS]);
-        this.#run(sql, [id, STEPS_MS.month, before - DAY_MS]);
-      }
+  /** Sends what adds up sums of some time ago to longer steps, and removes what is too old. */
+  #sweep(ask: Ask, now: number, before: number): void {
+    const { fold, dropFolded, dropSums, dropNotes, dropBatches, dropDeleted } = this.#statements;
+    for (const { stepMs, afterMs } of FOLDS) {
+      void ask(fold, [stepMs, now - afterMs]);
+      void ask(dropFolded, [stepMs, now - afterMs]);
     }
-    this.#changes.drop(now);
-    this.#run("delete from notes where at < ?", [before]);
-    this.#run("delete from deleted_users where at < ?", [now - DELETED_MS]);
+    void ask(dropSums, [before - DAY_MS]);
+    void ask(dropNotes, [before]);
+    void ask(dropBatches, [now - BATCH_MS]);
+    void ask(dropDeleted, [now - DELETED_MS]);
   }
-
-  #deletedUsers(): ReadonlyMap<string, number> {
-    const rows = this.#all<{ user: string; at: number }>("select user, at from deleted_users", []);
-    return new Map(rows.map(({ user, at }) => [user, at]));
-  }
-
-  #get<T>(sql: string, values: readonly unknown[]): T | undefined {
-    return this.#statements.get<T>(sql, values);
-  }
-
-  #all<T>(sql: string, values: readonly unknown[]): T[] {
-    return this.#statements.all<T>(sql, values);
-  }
-
-  #run(sql: string, values: readonly unknown[] | object): void {
-    this.#statements.run(sql, values);
-  }
-}
-
-function idsOf(row: PromptRow): RowIds {
-  return { tenant: row.tenant_id, user: row.user_id, conversation: row.conversation_id, group: row.group_id };
-}
-
-function reportedWith(usage: PromptUsage, { facts, costs }: { facts: UsageReport["facts"]; costs: EngineModel }) {
-  return reportedUsage(usage, { ...facts, minimumPrefixTokens: costs.minimumPrefixTokens });
-}
-
-/** No name is kept of a deleted user. */
-function digestOf(tenant: string, userId: string): string {
-  return createHash("sha256")
-    .update(JSON.stringify([tenant, userId]))
-    .digest("base64url");
 }

@@ -3,20 +3,21 @@ import { ENGINE_MODELS } from "../../../src/core/index.js";
 import { type AlertRule, alertFile } from "../../../src/service/usage/alert-rules.js";
 import { type Alert, AlertWatch } from "../../../src/service/usage/usage-alerts.js";
 import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
-import { ThreadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
+import type { UsageLog } from "../../../src/store/api/usage-log.js";
+import { threadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
 import { composed, reported } from "../../store/usage/usage-entries.js";
 
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 10, 20, 12, 0, 30);
 
 describe("alerts", () => {
-  let log: ThreadedUsageLog;
+  let log: UsageLog;
   let now = START;
   let requests = 0;
   const alerts: Alert[] = [];
   const faults: unknown[] = [];
   beforeEach(() => {
-    log = new ThreadedUsageLog(":memory:");
+    log = threadedUsageLog({ file: ":memory:" });
     now = START;
     alerts.length = 0;
     faults.length = 0;

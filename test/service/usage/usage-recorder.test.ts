@@ -3,36 +3,32 @@ import { ENGINE_MODELS, type RequestId, type UserId } from "../../../src/core/in
 import type { ObservedReport } from "../../../src/service/base/memstem-observer.js";
 import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
 import { type StoreFault, StoreUnavailableError } from "../../../src/store/api/store.js";
-import type { UsageEntry } from "../../../src/store/api/usage-log.js";
-import { ThreadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
+import type { UsageLog } from "../../../src/store/api/usage-log.js";
+import { threadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
 import { composed } from "../../store/usage/usage-entries.js";
 import { observedCompose } from "./observed-compose.js";
 
 /** A usage log whose batches are rejected for a while. */
-class FailingLog extends ThreadedUsageLog {
-  fault: StoreFault | null = null;
-  readonly handedOver: (readonly UsageEntry[])[] = [];
-  readonly #recording = this.record;
-
-  constructor() {
-    super(":memory:");
-    this.record = async (batch, now) => {
-      this.handedOver.push(batch);
-      if (this.fault !== null) throw new StoreUnavailableError(this.fault);
-      return this.#recording(batch, now);
-    };
-  }
+function failingLog() {
+  const log = threadedUsageLog({ file: ":memory:" });
+  const failing = { fault: null as StoreFault | null, handedOver: [] as unknown[] };
+  const record: UsageLog["record"] = async (batch, now, id) => {
+    failing.handedOver.push(id);
+    if (failing.fault !== null) throw new StoreUnavailableError(failing.fault);
+    return log.record(batch, now, id);
+  };
+  return Object.assign(failing, { ...log, record });
 }
 
 describe("the recorder", () => {
   let now = 1_000_000;
-  let log: FailingLog;
+  let log: ReturnType<typeof failingLog>;
   let recorder: UsageRecorder;
   const faults: unknown[] = [];
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     faults.length = 0;
-    log = new FailingLog();
+    log = failingLog();
     const onFault = (error: unknown) => faults.push(error);
     recorder = new UsageRecorder({ log, now: () => now, costs: ENGINE_MODELS.hosted, onFault });
   });

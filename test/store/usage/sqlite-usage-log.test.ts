@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
-import { DEFAULT_USAGE_BOUNDS } from "../../../src/store/api/usage-log.js";
-import { ThreadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
+import { threadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
 import { composed } from "./usage-entries.js";
 import { usageLogSuite } from "./usage-log.suite.js";
 
@@ -17,23 +16,23 @@ describe("the usage log in SQLite", () => {
   afterAll(() => rm(directory, { recursive: true }));
   const newFile = () => join(directory, `usage-${files++}.db`);
 
-  usageLogSuite(async (bounds) => new ThreadedUsageLog(newFile(), bounds));
+  usageLogSuite(async (bounds) => threadedUsageLog({ file: newFile() }, bounds));
 
   it("is there after it was closed, and for two processes at once", async () => {
     const file = newFile();
-    const first = new ThreadedUsageLog(file);
-    const second = new ThreadedUsageLog(file);
+    const first = threadedUsageLog({ file });
+    const second = threadedUsageLog({ file });
     await first.record([composed({ request: "1", at: 1_000 })], 1_000);
     await second.record([composed({ request: "2", at: 1_000 })], 1_000);
     await Promise.all([first.close(), second.close()]);
-    const again = new ThreadedUsageLog(file);
+    const again = threadedUsageLog({ file });
     expect((await again.prompts({ tenant: "default" }, null, 9)).rows).toHaveLength(2);
     await again.close();
   });
 
   it("tells one process what another recorded", async () => {
     const file = newFile();
-    const [first, second] = [new ThreadedUsageLog(file), new ThreadedUsageLog(file)];
+    const [first, second] = [threadedUsageLog({ file }), threadedUsageLog({ file })];
     const { cursor } = await second.changes(null, []);
     await first.record([composed({ request: "1", at: 1_000 })], 1_000);
     const { changes } = await second.changes(cursor, [{ filter: { tenant: "default" }, limit: 5 }]);
@@ -43,7 +42,7 @@ describe("the usage log in SQLite", () => {
 
   it("leaves no name of a deleted user in its files", async () => {
     const file = newFile();
-    const log = new ThreadedUsageLog(file);
+    const log = threadedUsageLog({ file });
     const userId = "ana-with-a-name-of-her-own" as UserId;
     await log.record([composed({ request: "1", at: 1_000, user: userId, conversation: "about-ana" })], 1_000);
     const bytes = async () => Buffer.concat([await readFile(file), await readFile(`${file}-wal`)]).toString("latin1");
@@ -54,7 +53,7 @@ describe("the usage log in SQLite", () => {
   });
 
   it("makes no file where nothing was recorded", async () => {
-    const log = new ThreadedUsageLog(newFile(), DEFAULT_USAGE_BOUNDS);
+    const log = threadedUsageLog({ file: newFile() });
     await log.deleteUser("default", "ana" as UserId, 1);
     expect(await log.exportUser("default", "ana" as UserId)).toEqual([]);
     await log.close();

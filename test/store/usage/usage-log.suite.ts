@@ -2,13 +2,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { missedTokens, type RequestId, type UserId, uncachedTokens } from "../../../src/core/index.js";
 import { CLAIM_MS } from "../../../src/store/api/alert-claims.js";
-import {
-  CHANGES_KEPT_MS,
-  type UsageBounds,
-  type UsageChanges,
-  type UsageEntry,
-  type UsageLog,
-} from "../../../src/store/api/usage-log.js";
+import type { UsageBounds, UsageChanges, UsageEntry, UsageLog } from "../../../src/store/api/usage-log.js";
 import { composed, reported } from "./usage-entries.js";
 
 const MINUTE = 60_000;
@@ -173,6 +167,40 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       expect((await hour("nobody")).total.sums.prompts).toBe(0);
     });
 
+    it("are the same once they were added up to longer steps, and take late reports then", async () => {
+      const at = NOW - 20 * MINUTE;
+      await record(
+        ...[0, 1, 2].map((n) =>
+          composed({ request: `r${n}`, at: at + n * MINUTE, expected: 1_500, conversation: "c" }),
+        ),
+        reported({ request: "r0", cached: 500, ms: 80 }),
+      );
+      const views = ["day", "month"] as const;
+      const seen = async (window: (typeof views)[number]) => {
+        const view = { tenant: "default", window, now: NOW };
+        return [await log.summary(view), await log.misses(view)];
+      };
+      const [day, month] = await Promise.all(views.map(seen));
+      await log.record([], NOW + 3 * HOUR);
+      expect(await seen("day")).toEqual(day);
+      await log.record([], NOW + 30 * HOUR);
+      expect(await seen("month")).toEqual(month);
+      await log.record([reported({ request: "r1", cached: 1_500, ms: 80, model: "late" })], NOW + 30 * HOUR);
+      await log.record([], NOW + 60 * HOUR);
+      const { total, points, groups } = await log.summary({ tenant: "default", window: "month", now: NOW + 60 * HOUR });
+      expect(total.sums).toMatchObject({
+        prompts: 3,
+        reportedCachedTokens: 2_000,
+        missedTokens: 1_000,
+        timedPrompts: 2,
+      });
+      expect([...points.keys()].every((start) => start % (6 * HOUR) === 0)).toBe(true);
+      expect(groups.map(({ group, sums }) => [group.model, sums.prompts])).toEqual([
+        ["gpt", 2],
+        ["late", 1],
+      ]);
+    });
+
     it("keep prompts below the minimum, and expired ones, out of the shares", async () => {
       await record(
         composed({ request: "short", at: NOW, prompt: 600 }),
@@ -270,7 +298,8 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
               );
               const users = await own.users(tenant, "missed_tokens", 10);
               expect(users.reduce((all, { missedTokens: missed }) => all + missed, 0)).toBe(expected.missedTokens);
-              expect(users.reduce((all, { prompts }) => all + prompts, 0)).toBe(rows.length);
+              for (const name of ["prompts", "promptTokens", "uncachedTokens"] as const)
+                expect(users.reduce((all, user) => all + user[name], 0)).toBe(expected[name]);
               const { causes } = await own.misses({ tenant, window: "month", now: NOW });
               expect(causes.reduce((all, { tokens }) => all + tokens, 0)).toBe(expected.missedTokens);
             }
@@ -443,16 +472,16 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       ]);
     });
 
-    it("are not told of what is kept no longer, nor for long", async () => {
+    it("are not told of what is kept no longer", async () => {
       const { cursor } = await log.changes(null, []);
       await log.record([composed({ request: "a", at: NOW, user: "ben" }), composed({ request: "b", at: NOW })], NOW);
       await log.deleteUser("default", ana, NOW);
       expect((await log.changes(cursor, [follow()])).changes.map(told)).toEqual([[["a"], 0, []]]);
-      await log.record([], NOW + CHANGES_KEPT_MS + MINUTE);
+      await log.deleteUser("default", "ben" as UserId, NOW);
       const late = await log.changes(cursor, [follow()]);
       expect(late.changes.map(told)).toEqual([[[], 0, []]]);
-      // What comes then is behind the cursor, though nothing was left to number it by.
-      await log.record([composed({ request: "c", at: NOW, user: "ben" })], NOW + CHANGES_KEPT_MS + MINUTE);
+      // What comes then is after the cursor, though nothing was left to number it by.
+      await log.record([composed({ request: "c", at: NOW, user: "cleo" })], NOW);
       expect((await log.changes(late.cursor, [follow()])).changes.map(told)).toEqual([[["c"], 0, []]]);
     });
   });

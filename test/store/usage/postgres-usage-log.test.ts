@@ -1,8 +1,8 @@
 import { describe } from "vitest";
 import { openPostgres } from "../../../src/store/postgres/open-postgres.js";
-import { PostgresUsageLog } from "../../../src/store/usage-postgres/postgres-usage-log.js";
+import { threadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
 import { newDatabase, testServer } from "../../postgres/test-server.js";
-import { usageLogSuite } from "../usage/usage-log.suite.js";
+import { usageLogSuite } from "./usage-log.suite.js";
 
 const server = await testServer();
 
@@ -11,6 +11,6 @@ describe.skipIf(server.url === null)("the usage log in PostgreSQL", () => {
     const url = await newDatabase(server.url ?? "");
     const { journal } = await openPostgres(url);
     await journal.close();
-    return new PostgresUsageLog(url, bounds);
+    return threadedUsageLog({ url }, bounds);
   });
 });

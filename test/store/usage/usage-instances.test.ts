@@ -5,12 +5,12 @@ import { ENGINE_MODELS, type UserId } from "../../../src/core/index.js";
 import { type AlertRule, alertFile } from "../../../src/service/usage/alert-rules.js";
 import { AlertWatch } from "../../../src/service/usage/usage-alerts.js";
 import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
-import { DEFAULT_USAGE_BOUNDS } from "../../../src/store/api/usage-log.js";
+import { DEFAULT_USAGE_BOUNDS, type UsageLog } from "../../../src/store/api/usage-log.js";
 import { openPostgres } from "../../../src/store/postgres/open-postgres.js";
-import { PostgresUsageLog } from "../../../src/store/usage-postgres/postgres-usage-log.js";
+import { threadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
 import { type CuttingProxy, startCuttingProxy } from "../../postgres/cutting-proxy.js";
 import { newDatabase, testServer } from "../../postgres/test-server.js";
-import { composed, reported } from "../usage/usage-entries.js";
+import { composed, reported } from "./usage-entries.js";
 
 const server = await testServer();
 const NOW = Date.UTC(2026, 10, 20, 13, 37, 11);
@@ -19,14 +19,13 @@ const TENANTS = ["default", "acme"] as const;
 describe.skipIf(server.url === null)("one usage log of several instances", () => {
   let url: string;
   let proxy: CuttingProxy | null = null;
-  const logs: PostgresUsageLog[] = [];
+  const logs: UsageLog[] = [];
   const open = (at = url, bounds = DEFAULT_USAGE_BOUNDS) => {
-    const log = new PostgresUsageLog(at, bounds);
+    const log = threadedUsageLog({ url: at }, bounds);
     logs.push(log);
     return log;
   };
-  const rowsOf = async (log: PostgresUsageLog, tenant = "default") =>
-    (await log.prompts({ tenant }, null, 10_000)).rows;
+  const rowsOf = async (log: UsageLog, tenant = "default") => (await log.prompts({ tenant }, null, 10_000)).rows;
   const count = async (table: string, where = "true") => {
     const client = new pg.Client(url);
     await client.connect();
@@ -47,7 +46,7 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
 
   it("adds up what they record at once, and numbers a tenant's prompts from 1 without doubles", async () => {
     const instances = [open(), open(), open()];
-    const record = (log: PostgresUsageLog, of: number, round: number) => {
+    const record = (log: UsageLog, of: number, round: number) => {
       const prompts = Array.from({ length: 20 }, (_, n) => {
         const key = { tenant: TENANTS[n % 2] as string, user: `u${n % 5}`, request: `${of}-${round}-${n}` };
         const said = { ...key, at: NOW, conversation: "c", expected: 1_000, model: `m${n % 3}` };
@@ -84,7 +83,7 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
       cursor = next;
       for (const { rows } of changes) for (const { requestId } of rows) told.push(requestId);
     };
-    const record = async (log: PostgresUsageLog, of: number) => {
+    const record = async (log: UsageLog, of: number) => {
       for (let n = 0; n < 30; n++)
         await log.record(
           [composed({ request: `${of}-${n}`, at: NOW, tenant: "acme" }), composed({ request: `${of}-${n}`, at: NOW })],
@@ -109,7 +108,7 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
     }).rules;
     proxy = await startCuttingProxy(url);
     let now = NOW;
-    const watch = (log: PostgresUsageLog, name: string) =>
+    const watch = (log: UsageLog, name: string) =>
       new AlertWatch({
         rules: read,
         log,
@@ -154,8 +153,8 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
     await two.record([ana(9_999), reported({ request: "a1", cached: 5 })], NOW + 1);
     expect((await rowsOf(two)).map(({ userId }) => userId)).toEqual(["ben"]);
     expect(await two.exportUser("acme", "ana" as UserId)).toHaveLength(1);
-    expect(await count("usage_users", "name = 'ana' and tenant = 'default'")).toBe(0);
-    expect(await count("usage_conversations")).toBe(0);
+    expect(await count("usage_owners", "name = 'ana' and tenant = 'default'")).toBe(0);
+    expect(await count("usage_owners", "conversation <> ''")).toBe(0);
     expect(await count("usage_deleted_users", "digest like '%ana%'")).toBe(0);
     expect((await one.summary({ tenant: "default", window: "hour", now: NOW })).total.sums.prompts).toBe(5_301);
     // The bound counts what is kept: nothing of the others goes.

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ENGINE_MODELS } from "../../../src/core/index.js";
 import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
 import { openPostgres } from "../../../src/store/postgres/open-postgres.js";
-import { ThreadedPostgresUsageLog } from "../../../src/store/usage-postgres/threaded-postgres-usage-log.js";
+import { threadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
 import { createDatabase, type EmbeddedServer, startServer } from "../../postgres/embedded-server.js";
 import { testServer } from "../../postgres/test-server.js";
 import { observedCompose } from "../../service/usage/observed-compose.js";
@@ -21,7 +21,7 @@ describe.skipIf(server.url === null)("recording on a server that is killed", () 
     const url = await createDatabase(own.url, "killed");
     const { journal } = await openPostgres(url);
     await journal.close();
-    const logs = [new ThreadedPostgresUsageLog(url), new ThreadedPostgresUsageLog(url)];
+    const logs = [threadedUsageLog({ url }), threadedUsageLog({ url })] as const;
     const faults: unknown[] = [];
     const recorders = logs.map(
       (log) =>
@@ -44,7 +44,7 @@ describe.skipIf(server.url === null)("recording on a server that is killed", () 
     }
     isOver = true;
     await Promise.all(recording);
-    const [log] = logs as [ThreadedPostgresUsageLog];
+    const [log] = logs;
     const prompts = async () => {
       await Promise.all(recorders.map((recorder) => recorder.flush()));
       const view = { tenant: "default", window: "month", now: Date.now() } as const;

@@ -1,0 +1,72 @@
+import type pg from "pg";
+import { StoreUnavailableError } from "../api/store.js";
+import { ask, Connections, type NamedStatement } from "../postgres/connections.js";
+import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
+import { typeOf } from "./usage-tables.js";
+
+/** Connections of one process. */
+const USAGE_CONNECTIONS = { writers: 1, readers: 2 } as const;
+
+/** The advisory lock of those that write: numbers grow, sums add up, and bounds hold, whichever instance records. Reads take no lock. */
+const LOCK: NamedStatement = { name: "usage_lock", text: "select pg_advisory_xact_lock(7883957431812027)" };
+
+const DIALECT: Dialect = {
+  rows: (parameter, alias, columns) => {
+    const typed = Object.entries(columns).map(([name, type]) => `${name} ${typeOf(type)}`);
+    return `json_to_recordset(cast(${parameter} as json)) as ${alias} (${typed.join()})`;
+  },
+  among: (query) => `= any (array(${query}))`,
+};
+
+/** A usage log in a database that `openPostgres` brought up to date, for any number of processes. It connects with the first call. */
+export class PostgresUsageDatabase implements UsageDatabase {
+  readonly dialect = DIALECT;
+  readonly #connections: Connections;
+  #isClosed = false;
+
+  constructor(url: string) {
+    this.#connections = new Connections(url, USAGE_CONNECTIONS);
+  }
+
+  read<T>(questions: (ask: Ask) => Promise<T>): Promise<T> {
+    return this.#connections.readTogether((client) => questions((...asked) => ask(client, ...asked)));
+  }
+
+  async write<T>(work: (ask: Ask) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#connections.write((client) => transaction(client, work));
+      } catch (error) {
+        const fault = this.#connections.noticed(error);
+        const isLost = fault instanceof StoreUnavailableError && fault.fault === "unreachable";
+        if (!isLost || attempt > 1) throw fault;
+      }
+    }
+  }
+
+  // Its vacuums go on by themselves.
+  async erase(): Promise<void> {}
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#connections.close();
+  }
+}
+
+/** What `work` does not wait for is in one round trip with the commit. */
+async function transaction<T>(client: pg.ClientBase, work: (ask: Ask) => Promise<T>): Promise<T> {
+  const sent: Promise<unknown>[] = [];
+  const send = <R>(outcome: Promise<R>): Promise<R> => {
+    sent.push(outcome);
+    // All are waited for in the end; until then, one that fails is no unhandled one.
+    outcome.catch(() => {});
+    return outcome;
+  };
+  send(client.query("begin"));
+  send(ask(client, LOCK));
+  const result = await work((...asked) => send(ask(client, ...asked)));
+  send(client.query("commit"));
+  await Promise.all(sent);
+  return result;
+}

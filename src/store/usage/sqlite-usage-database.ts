@@ -1,0 +1,132 @@
+import { dirname } from "node:path";
+import Database from "better-sqlite3";
+import { StoreUnavailableError } from "../api/store.js";
+import { DatabaseOpenError } from "../database/database-open-error.js";
+import { makeDirectory } from "../database/make-directory.js";
+import { faultOf } from "../database/sqlite-faults.js";
+import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
+import { typeOf, USAGE_TABLES, type UsageTable } from "./usage-tables.js";
+
+/** Milliseconds that a statement waits for another process's lock. */
+const WAIT_MS = 5_000;
+/** The schema's number. A file with a greater one is a newer version's; none with a lesser one was ever published. */
+const SCHEMA = 3;
+
+const DIALECT: Dialect = {
+  rows: (parameter, alias, columns) => {
+    const values = Object.keys(columns).map((name) => `value ->> '${name}' as ${name}`);
+    return `(select ${values.join()} from json_each(${parameter})) as ${alias}`;
+  },
+  among: (query) => `in (${query})`,
+};
+
+/** A usage log's file, beside the store's, so that no compose waits for its writes or reads. One call runs at a time. */
+export class SqliteUsageDatabase implements UsageDatabase {
+  readonly dialect = DIALECT;
+  readonly #statements = new Map<string, Database.Statement>();
+  readonly #sqlite: Database.Database;
+  /** The end of the calls before; never rejects. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** Opens or makes the file, or `":memory:"`. Throws {@link DatabaseOpenError}. */
+  constructor(file: string) {
+    let sqlite: Database.Database | undefined;
+    try {
+      if (file !== ":memory:") makeDirectory(dirname(file));
+      sqlite = new Database(file, { timeout: WAIT_MS });
+      sqlite.pragma("journal_mode = WAL");
+      // A power cut may lose the last seconds, never the file.
+      sqlite.pragma("synchronous = NORMAL");
+      sqlite.pragma("secure_delete = ON");
+      sqlite.pragma("cache_size = -32000");
+      makeTables(sqlite);
+      this.#sqlite = sqlite;
+    } catch (error) {
+      sqlite?.close();
+      throw new DatabaseOpenError(file, error instanceof Error ? error.message : String(error), { cause: error });
+    }
+  }
+
+  read<T>(questions: (ask: Ask) => Promise<T>): Promise<T> {
+    return this.#inTurn("begin", questions);
+  }
+
+  write<T>(work: (ask: Ask) => Promise<T>): Promise<T> {
+    return this.#inTurn("begin immediate", work);
+  }
+
+  async erase(): Promise<void> {
+    await this.#turn;
+    this.#sqlite.pragma("wal_checkpoint(TRUNCATE)");
+  }
+
+  async close(): Promise<void> {
+    await this.#turn;
+    this.#sqlite.close();
+  }
+
+  #inTurn<T>(begin: string, work: (ask: Ask) => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(() => this.#transaction(begin, work));
+    this.#turn = turn.catch(() => {});
+    return turn;
+  }
+
+  async #transaction<T>(begin: string, work: (ask: Ask) => Promise<T>): Promise<T> {
+    const sent: Promise<unknown>[] = [];
+    try {
+      this.#sqlite.exec(begin);
+      const result = await work((statement, values) => {
+        const rows = this.#ask(statement.text, values);
+        sent.push(rows);
+        return rows as Promise<never[]>;
+      });
+      await Promise.all(sent);
+      this.#sqlite.exec("commit");
+      return result;
+    } catch (error) {
+      await Promise.allSettled(sent);
+      if (this.#sqlite.inTransaction) this.#sqlite.exec("rollback");
+      const fault = faultOf(error);
+      throw fault === null ? error : new StoreUnavailableError(fault, { cause: error });
+    }
+  }
+
+  async #ask(text: string, values: readonly unknown[] = []): Promise<unknown[]> {
+    const statement = this.#statements.get(text) ?? this.#sqlite.prepare(text);
+    this.#statements.set(text, statement);
+    const named = values.length === 0 ? [] : [Object.fromEntries(values.map((value, at) => [at + 1, value]))];
+    if (statement.reader) return statement.all(...named);
+    statement.run(...named);
+    return [];
+  }
+}
+
+function makeTables(sqlite: Database.Database): void {
+  const made = () => Number(sqlite.pragma("user_version", { simple: true }));
+  if (made() > SCHEMA) throw new Error("it is a newer version's");
+  if (made() === SCHEMA) return;
+  if (made() > 0) throw new Error("a development version from before 0.1.0 wrote it; use an empty data directory");
+  sqlite
+    .transaction(() => {
+      // Another process may have been first.
+      if (made() === SCHEMA) return;
+      for (const [name, table] of Object.entries(USAGE_TABLES)) sqlite.exec(tableOf(name, table));
+      sqlite.pragma(`user_version = ${SCHEMA}`);
+    })
+    .immediate();
+}
+
+/** The statements that make a table and its indexes. A table whose key is no number is its key's index. */
+function tableOf(name: string, { columns, key, indexes = [] }: UsageTable): string {
+  const made = Object.entries(columns).map(([column, type]) => {
+    const kind = typeOf(type) === "bigint" ? "integer" : typeOf(type);
+    return `${column} ${kind}${type.endsWith("?") ? "" : " not null"}`;
+  });
+  const isNumbered = key.length === 1 && columns[key[0] ?? ""] === "bigint";
+  const rest = indexes.map(
+    ({ name: of, on, isUnique, given }) =>
+      `create ${isUnique ? "unique " : ""}index ${of} on ${name} (${on.join()})${given ? ` where ${given} is not null` : ""};`,
+  );
+  return `create table ${name} (${made.join()}, primary key (${key.join()}))${isNumbered ? "" : " without rowid"};
+    ${rest.join("\n")}`;
+}
