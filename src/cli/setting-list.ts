@@ -17,6 +17,7 @@ import {
 } from "../core/index.js";
 import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
+import { kvEventSources } from "../engines/kv-events/kv-event-sources.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { mem0Name, workers } from "../service/fields/fields.js";
 import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";
@@ -180,7 +181,15 @@ export const SETTINGS = {
     .describe("seconds that the engine's cache keeps a prefix after its last use; default: no limit"),
   cacheTokens: wholeNumber(1, 1_000_000_000_000)
     .optional()
-    .describe("tokens that the engine's cache holds, of all users; default: learned from its reports"),
+    .describe(
+      "tokens that the engine's cache holds, of all users; default: as the engine says, or learned from its reports",
+    ),
+  kvEvents: z
+    .union([z.enum(["auto", "off"]), kvEventSources])
+    .default("auto")
+    .describe(
+      "where the engine publishes events of its cache, as in tcp://127.0.0.1:5557?replay=5558, separated by commas; auto: where it says so itself; off: nowhere",
+    ),
   cacheSlots: wholeNumber(1, 256)
     .optional()
     .describe(

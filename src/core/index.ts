@@ -71,6 +71,7 @@ export {
   EngineCache,
   SharedCache,
   type SharedPrompt,
+  type TokenizedPrompt,
 } from "./context-index/shared-cache.js";
 export { chooseSlot, type FreeSlot } from "./context-index/slot-residency.js";
 export * from "./conversation/conversation.js";

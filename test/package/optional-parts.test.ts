@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { SOURCE_PACKAGES } from "../../src/cli/optional-packages.js";
+import { OPTIONAL_PACKAGES } from "../../src/cli/optional-packages.js";
 import { installedPackage } from "./installed-package.js";
 
 const versions = z.record(z.string(), z.string());
@@ -11,11 +11,11 @@ const manifest = z
   .object({ dependencies: versions, peerDependencies: versions, devDependencies: versions })
   .parse(JSON.parse(readFileSync(resolve(import.meta.dirname, "../../package.json"), "utf8")));
 
-const INSTALL = `npm install ${SOURCE_PACKAGES.embedded.map((name) => `${name}@${manifest.devDependencies[name]}`).join(" ")}`;
+const INSTALL = `npm install ${OPTIONAL_PACKAGES.embedded.map((name) => `${name}@${manifest.devDependencies[name]}`).join(" ")}`;
 
 describe("the optional parts", () => {
   it("are no dependencies, and are tested at the lowest version of their ranges, which the command names", () => {
-    for (const name of SOURCE_PACKAGES.embedded) {
+    for (const name of OPTIONAL_PACKAGES.embedded) {
       expect(manifest.dependencies[name]).toBeUndefined();
       expect(manifest.peerDependencies[name]).toBe(`^${manifest.devDependencies[name]}`);
     }
@@ -125,7 +125,7 @@ describe("an installed memstem without its optional parts", () => {
   });
 
   it("has all of it once they are installed", async () => {
-    memstem.install(SOURCE_PACKAGES.embedded);
+    memstem.install(OPTIONAL_PACKAGES.embedded);
     expect((await served()).health).toMatchObject({ source: "embedded" });
     const demo = await run(["demo", "--limit", "1"]);
     expect(demo.code).toBe(0);

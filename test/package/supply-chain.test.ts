@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { SOURCE_PACKAGES } from "../../src/cli/optional-packages.js";
+import { OPTIONAL_PACKAGES } from "../../src/cli/optional-packages.js";
 
 /** What npm remembers of advisories must not be another test's. */
 const caches: string[] = [];
@@ -62,7 +62,7 @@ describe("npm run sbom", () => {
         [`${name}@${version}`, scope],
       ]),
     );
-    for (const name of SOURCE_PACKAGES.embedded) expect(`${name} ${scopes.get(name)}`).toBe(`${name} optional`);
+    for (const name of OPTIONAL_PACKAGES.embedded) expect(`${name} ${scopes.get(name)}`).toBe(`${name} optional`);
     expect(scopes.get("openai")).toBe("optional");
     for (const [name, version] of Object.entries(manifest.dependencies)) {
       expect(`${name} ${scopes.get(`${name}@${version}`)}`).toBe(`${name} required`);

@@ -1,5 +1,6 @@
 import { LruMap } from "../text/lru-map.js";
 import { type CacheReport, stepOf } from "./cache-report.js";
+import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
 /*
  * One engine's prefix cache as all its users fill it: finite, evicted in LRU order (docs/internals/algorithms.md, "A shared cache"). What
@@ -11,6 +12,8 @@ import { type CacheReport, stepOf } from "./cache-report.js";
 const MOST_PERIODS = 1_024;
 /** Streams that are known; of the least recently used ones nothing is resident in any cache that is near its limit. */
 const MOST_STREAMS = 16_384;
+/** Streams whose newest prompt is known in the engine's tokens: a long one has some hundred blocks. */
+const MOST_TOKENIZED = 1_024;
 /** Share of the cache that streams plan with, so that one that comes late or grows does not push out all others. */
 const MARGIN = 0.95;
 /** Weight of the newest turn in a stream's mean of how many others come between two of its turns. */
@@ -59,6 +62,13 @@ interface Stream {
   total: number;
   /** Mean streams, itself included, that come from one of its turns to the next. */
   among: number;
+}
+
+/** A prompt in the engine's own tokens. */
+export interface TokenizedPrompt {
+  readonly tokens: number;
+  /** Of its whole blocks. */
+  readonly chains: readonly BlockChain[];
 }
 
 /** A prompt whose report is to come. */
@@ -176,6 +186,8 @@ export interface CacheReading {
 /** One engine's cache, for all tenants: how much it says that it holds, and when its tokens were used. */
 export class EngineCache {
   readonly uses = new CacheUses();
+  /** What events say, of each worker that publishes them. */
+  readonly residents: ResidentBlocks[] = [];
   #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
   /** Tokens computed for memstem's prompts since the last reading, less those that the engine is yet to count. */
   #computed = 0;
@@ -194,7 +206,15 @@ export class EngineCache {
 
   /** Tokens of its blocks; null: not known. */
   get blockTokens(): number | null {
-    return this.#reading.blockTokens;
+    return this.residents.find(({ blockTokens }) => blockTokens !== null)?.blockTokens ?? this.#reading.blockTokens;
+  }
+
+  /** How many leading tokens of a prompt some worker has cached; null where no events say it. See {@link ResidentBlocks.residentTokens}. */
+  residentTokens(chains: readonly BlockChain[], until?: readonly number[]): number | null {
+    return this.residents.reduce<number | null>((most, blocks, at) => {
+      const tokens = blocks.residentTokens(chains, until?.[at]);
+      return tokens === null ? most : Math.max(most ?? 0, tokens);
+    }, null);
   }
 
   /** Prompts of memstem's so far. */
@@ -258,6 +278,8 @@ export class SharedCache {
   readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
   readonly #sent = new LruMap<string, Sent>(MOST_STREAMS);
   readonly #evidence = new CapacityEvidence();
+  /** Newest prompts of streams, where the engine made tokens of them. */
+  readonly #tokenized = new LruMap<string, TokenizedPrompt>(MOST_TOKENIZED);
   /** The engine's tokens of one of memstem's. */
   #ratio = 1;
 
@@ -337,6 +359,11 @@ export class SharedCache {
     this.engine.uses.put(at, moved, 1);
   }
 
+  /** Takes a stream's newest prompt as its engine sees it. */
+  tokenized(stream: string, prompt: TokenizedPrompt): void {
+    this.#tokenized.set(stream, prompt);
+  }
+
   /** What was last used before this time is gone, in milliseconds since the epoch; null: nothing is. */
   heldSince(): number | null {
     return this.engine.uses.within(this.capacity).since;
@@ -350,6 +377,9 @@ export class SharedCache {
     const { capacity } = this;
     const known = this.#streams.get(stream);
     if (known === undefined) return Number.POSITIVE_INFINITY;
+    const tokenized = this.#tokenized.get(stream);
+    const exact = tokenized === undefined ? null : this.engine.residentTokens(tokenized.chains);
+    if (tokenized !== undefined && exact !== null) return Math.floor((exact * known.total) / tokenized.tokens);
     const { tokens } = this.engine.uses.above(known.at);
     if (tokens === Number.POSITIVE_INFINITY) return 0;
     return capacity === Number.POSITIVE_INFINITY ? capacity : Math.max(0, Math.floor(capacity - tokens));

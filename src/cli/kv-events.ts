@@ -1,0 +1,103 @@
+import { type EngineCache, ResidentBlocks } from "../core/index.js";
+import { readKvEventSources } from "../engines/kv-events/kv-event-sources.js";
+import { followKvEvents, type KvEventPackages, type KvEventSource } from "../engines/kv-events/kv-event-stream.js";
+import { wholeOf } from "../engines/upstream/converted-body.js";
+import { OptionalRoute } from "../engines/upstream/optional-route.js";
+import type { Upstream } from "../engines/upstream/upstream.js";
+import { InvalidRequestError } from "../service/base/errors.js";
+import { missingPackages } from "./optional-packages.js";
+import type { Settings } from "./setting-list.js";
+
+/** Milliseconds between two attempts to find out where an engine that does not answer publishes its events. */
+const RETRY_MS = 10_000;
+const TIMEOUT_MS = 5_000;
+
+/** The packages that events are read with; null where they are not installed. Throws {@link InvalidRequestError} where they are needed. */
+export async function kvEventPackages({ kvEvents }: Settings): Promise<KvEventPackages | null> {
+  if (kvEvents === "off") return null;
+  const missing = missingPackages("events");
+  if (missing !== null) {
+    if (kvEvents === "auto") return null;
+    throw new InvalidRequestError([{ field: "MEMSTEM_KV_EVENTS", message: missing }]);
+  }
+  const [{ Unpackr }, zeromq] = await Promise.all([import("msgpackr"), import("zeromq")]);
+  return { zeromq, unpackr: new Unpackr({ int64AsType: "bigint", useRecords: false }) };
+}
+
+export interface KvEventOptions {
+  readonly sources: "auto" | readonly KvEventSource[];
+  readonly packages: KvEventPackages;
+  readonly cache: EngineCache;
+  readonly upstream: Upstream;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly onFollowed: (source: KvEventSource) => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Mirrors in `cache` what publishers say of it. `auto`: those that the engine names, if it names any. Gives what stops it. */
+export function startKvEvents({
+  sources,
+  packages,
+  cache,
+  upstream,
+  now,
+  onFollowed,
+  onFault,
+}: KvEventOptions): () => Promise<void> {
+  const ending = new AbortController();
+  const followed: Promise<void>[] = [];
+  const follow = (source: KvEventSource) => {
+    const blocks = new ResidentBlocks();
+    cache.residents.push(blocks);
+    onFollowed(source);
+    const sink = {
+      take: blocks.take.bind(blocks),
+      lost: () => blocks.forget(false),
+      began: () => blocks.forget(true),
+    };
+    followed.push(followKvEvents(source, sink, packages, ending.signal, onFault));
+  };
+  const found = sources === "auto" ? discovered(upstream, now, ending.signal) : Promise.resolve(sources);
+  const started = found.then((each) => {
+    if (!ending.signal.aborted) each.forEach(follow);
+  });
+  return async () => {
+    ending.abort();
+    await started;
+    await Promise.all(followed);
+  };
+}
+
+/** Where the engine says that it publishes events, asked until it answers; none where it does not say. Never rejects. */
+async function discovered(
+  upstream: Upstream,
+  now: () => number,
+  signal: AbortSignal,
+): Promise<readonly KvEventSource[]> {
+  const route = new OptionalRoute(upstream, now);
+  const call = {
+    method: "GET",
+    path: "/kv_event_sources",
+    query: "",
+    headers: [["user-agent", "memstem"]],
+    body: null,
+    isBackground: true,
+  } as const;
+  while (!signal.aborted) {
+    try {
+      const answer = await route.send(call, AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]));
+      if (answer?.status !== 200) return [];
+      const json: unknown = JSON.parse((await wholeOf(answer.body, upstream.name)).toString("utf8"));
+      return readKvEventSources(json, new URL(upstream.name).hostname);
+    } catch (error) {
+      if (error instanceof SyntaxError) return [];
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, RETRY_MS);
+        timer.unref();
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    }
+  }
+  return [];
+}
