@@ -35,8 +35,6 @@ const MAX_LIST_BYTES = 2 * 1024 * 1024;
 const KNOWN_FOR_MS = 60 * 60 * 1_000;
 /** Milliseconds until the second attempt after a failure; doubled with each, up to {@link KNOWN_FOR_MS}. */
 const RETRY_AFTER_MS = 60 * 1_000;
-/** From the API's base, what the server has besides. */
-const BESIDE = "..";
 /** Milliseconds between two calls of any credentials. */
 const APART_MS = 1_000;
 
@@ -132,7 +130,7 @@ export class EngineLimits {
    * Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, "GET /props"
    */
   async #keepsThoughts(query: string, headers: readonly HeaderPair[]): Promise<boolean | null> {
-    const props = await this.#read(`${BESIDE}/props`, query, headers);
+    const props = await this.#read("/props", query, headers);
     const template = record(props)["chat_template"];
     return typeof template === "string" ? keepsThoughtsBehindUser(template) : null;
   }
