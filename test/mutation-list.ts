@@ -35,8 +35,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "durable: no answer before its commit",
     file: "src/service/compose/prompt-composer.ts",
-    from: "await planned.commit().catch(",
-    to: "void planned.commit().catch(",
+    from: "await store();",
+    to: "void store();",
     by: ["test/service/compose/full-disk.test.ts", "test/http/routes/repeated-request.test.ts"],
   },
   {
@@ -56,7 +56,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "durable: a repeated request_id has the stored answer",
     file: "src/service/compose/prompt-composer.ts",
-    from: "if (answer !== null) return answer;",
+    from: "if (repeated !== null) return repeated;",
     to: "",
     by: ["test/http/routes/repeated-request.test.ts"],
   },
@@ -182,8 +182,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "bounded: the lower of two prompt limits holds",
     file: "src/service/compose/prompt-limits.ts",
-    from: "Math.min(a, b)",
-    to: "Math.max(a, b)",
+    from: "counted < acceptedTokens",
+    to: "counted > acceptedTokens",
     by: ["test/service/compose/prompt-limits.test.ts"],
   },
   {
@@ -328,7 +328,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "fails open: a source that fails leaves a prompt of known memories",
-    file: "src/service/compose/memory-lookup.ts",
+    file: "src/service/compose/retrieval.ts",
     from: "if (error instanceof MemorySourceError) return { failed: error, query };",
     to: "",
     by: ["test/service/compose/failing-source.test.ts", "test/http/routes/failing-source.test.ts"],

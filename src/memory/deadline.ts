@@ -1,4 +1,4 @@
-import { type MemorySource, MemorySourceError } from "./memory-source.js";
+import { type MemorySource, MemorySourceError, wrappedSource } from "./memory-source.js";
 
 /** How long a source may take, in milliseconds. */
 export interface DeadlineLimits {
@@ -22,24 +22,9 @@ export function withDeadline(source: MemorySource, limits: DeadlineLimits): Memo
       throw new RangeError(`${name} must be over 0 and at most ${LONGEST_DELAY_MS}`);
   }
   const { searchMs, writeMs } = limits;
-  const list = source.list?.bind(source);
-  const current = source.current?.bind(source);
-  return {
-    name: source.name,
-    owned: source.owned,
-    ...(source.load && { load: source.load.bind(source) }),
-    ...(source.sourceUserId && { sourceUserId: source.sourceUserId.bind(source) }),
-    search: (query, signal) => within(source.name, searchMs, signal, (inner) => source.search(query, inner)),
-    ...(current && {
-      current: (scope, ids, signal) => within(source.name, searchMs, signal, (inner) => current(scope, ids, inner)),
-    }),
-    add: (scope, memories, signal) =>
-      within(source.name, writeMs, signal, (inner) => source.add(scope, memories, inner)),
-    delete: (scope, id, signal) => within(source.name, writeMs, signal, (inner) => source.delete(scope, id, inner)),
-    deleteUser: (scope, signal) => within(source.name, writeMs, signal, (inner) => source.deleteUser(scope, inner)),
-    ...(list && { list: (scope, signal) => within(source.name, writeMs, signal, (inner) => list(scope, inner)) }),
-    close: () => source.close(),
-  };
+  return wrappedSource(source, ({ name }, signal, make) =>
+    within(source.name, name === "search" || name === "current" ? searchMs : writeMs, signal, make),
+  );
 }
 
 async function within<T>(

@@ -148,3 +148,42 @@ export interface MemorySource {
   /** Waits for pending writes and closes files; every later call rejects as unreachable. */
   close(): Promise<void>;
 }
+
+/** A call of a source. */
+export interface SourceCall {
+  readonly name: "search" | "current" | "add" | "delete" | "deleteUser" | "list";
+  readonly scope: Pick<Scope, "tenant" | "userId">;
+  /** The memory to delete. */
+  readonly id?: MemoryId;
+}
+
+/** Makes a source's call, with something before, beside or after it. */
+export type AroundCall = <T>(
+  call: SourceCall,
+  signal: AbortSignal,
+  make: (signal: AbortSignal) => Promise<T>,
+) => Promise<T>;
+
+/** The same source, each of whose calls `around` makes. */
+export function wrappedSource(source: MemorySource, around: AroundCall): MemorySource {
+  const current = source.current?.bind(source);
+  const list = source.list?.bind(source);
+  return {
+    name: source.name,
+    owned: source.owned,
+    ...(source.load && { load: source.load.bind(source) }),
+    ...(source.sourceUserId && { sourceUserId: source.sourceUserId.bind(source) }),
+    search: (query, signal) =>
+      around({ name: "search", scope: query.scope }, signal, (own) => source.search(query, own)),
+    ...(current && {
+      current: (scope, ids, signal) => around({ name: "current", scope }, signal, (own) => current(scope, ids, own)),
+    }),
+    add: (scope, memories, signal) => around({ name: "add", scope }, signal, (own) => source.add(scope, memories, own)),
+    delete: (scope, id, signal) =>
+      around({ name: "delete", scope, id }, signal, (own) => source.delete(scope, id, own)),
+    deleteUser: (scope, signal) =>
+      around({ name: "deleteUser", scope }, signal, (own) => source.deleteUser(scope, own)),
+    ...(list && { list: (scope, signal) => around({ name: "list", scope }, signal, (own) => list(scope, own)) }),
+    close: () => source.close(),
+  };
+}

@@ -3,14 +3,18 @@ import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
 /** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
 export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
-/** An answer's whole body. Throws an {@link UpstreamError} for one past {@link MAX_ANSWER_BYTES}. */
-export async function wholeOf(body: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
+/** An answer's whole body. Throws an {@link UpstreamError} for one of more bytes than `most`. */
+export async function wholeOf(
+  body: AsyncIterable<Uint8Array>,
+  name: string,
+  most: number = MAX_ANSWER_BYTES,
+): Promise<Buffer> {
   const held: Uint8Array[] = [];
   let length = 0;
   for await (const bytes of body) {
     held.push(bytes);
     length += bytes.length;
-    if (length > MAX_ANSWER_BYTES) throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
+    if (length > most) throw new UpstreamError(name, { kind: "broken", cause: "its answer is too long" });
   }
   return Buffer.concat(held);
 }

@@ -6,9 +6,14 @@ export function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/** Whether a value is an object, or a list. */
+export function isRecord(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null;
+}
+
 /** The value where it is an object, else an empty one. */
 export function record(value: unknown): JsonObject {
-  return typeof value === "object" && value !== null ? (value as JsonObject) : {};
+  return isRecord(value) ? value : {};
 }
 
 /** The value where it is a list, else an empty one. */

@@ -9,9 +9,9 @@
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
+import { TLSSocket } from "node:tls";
 import { urlToHttpOptions } from "node:url";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
-import { OutdatedCallError, sendBody } from "./sending.js";
 import { type HeaderPair, headerPairs, passedOn } from "./upstream-headers.js";
 
 /** Why an engine gave no answer, or an incomplete one. */
@@ -54,6 +54,14 @@ function describeFailure(upstream: string, failure: UpstreamFailure): string {
   }
 }
 
+/** A call was not sent: its caller said that what it has to say is outdated. Of its body nothing left, or nothing of this attempt. */
+export class OutdatedCallError extends Error {
+  override readonly name = "OutdatedCallError";
+  constructor() {
+    super("the call was outdated before it was sent");
+  }
+}
+
 /** One call to an OpenAI-compatible API. */
 export interface UpstreamCall {
   readonly method: "GET" | "POST" | "DELETE";
@@ -70,7 +78,7 @@ export interface UpstreamCall {
   /** Whether memstem makes it for itself, with no client that waits for it. Default: no. */
   readonly isBackground?: boolean;
   /**
-   * Whether its body may still be sent; asked again wherever time has passed since it was made: behind a new connection, and before it is sent
+   * Whether its body may still be sent; checked again wherever time has passed since it was made: after a new connection, and before it is sent
    * once more. Never rejects. Default: it may.
    */
   readonly isCurrent?: (() => Promise<boolean>) | undefined;
@@ -233,6 +241,33 @@ function responseTo(request: ClientRequest, { body, isCurrent }: UpstreamCall): 
     // After all others.
     request.once("close", () => reject(new NoAnswerError("CLOSED")));
     sendBody(request, body ?? undefined, isCurrent);
+  });
+}
+
+/**
+ * Sends a request's body. Where a connection has to be made first, which may take any time, `isCurrent` is checked after that; a body that is
+ * outdated is not sent, and the request fails with {@link OutdatedCallError}.
+ */
+function sendBody(
+  request: ClientRequest,
+  body: string | Uint8Array | undefined,
+  isCurrent: (() => Promise<boolean>) | undefined,
+): void {
+  if (isCurrent === undefined) {
+    request.end(body);
+    return;
+  }
+  request.once("socket", (socket) => {
+    if (!socket.connecting) {
+      request.end(body);
+      return;
+    }
+    socket.once(socket instanceof TLSSocket ? "secureConnect" : "connect", () => {
+      isCurrent().then(
+        (isSent) => (isSent ? request.end(body) : request.destroy(new OutdatedCallError())),
+        (error: unknown) => request.destroy(error instanceof Error ? error : new OutdatedCallError()),
+      );
+    });
   });
 }
 

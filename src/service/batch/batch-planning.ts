@@ -2,8 +2,9 @@ import { setImmediate } from "node:timers/promises";
 import { type BatchRequest, type Digest, groupBy, type KeyKnowledge, messageDigest } from "../../core/index.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { KnownSequence, KnownTexts } from "../compose/known-texts.js";
-import type { WaitingLookup } from "../compose/memory-lookup.js";
+import type { PromptComposer } from "../compose/prompt-composer.js";
+import type { KnownSequence, KnownTexts } from "../compose/prompt-planner.js";
+import type { WaitingLookup } from "../compose/retrieval.js";
 import { type BatchBlocks, scopeName } from "./batch-blocks.js";
 
 /** A request of a batch with its memories. */
@@ -14,13 +15,6 @@ export interface FoundRequest {
   readonly priority: number;
   /** Within one priority, earlier ones first; null: after all that have one. */
   readonly deadline: number | null;
-}
-
-/** What planning works with. */
-export interface PlanningParts {
-  readonly planning: PlanBatch;
-  /** What the scope of requests that have the same messages before their memories knows; null: unavailable. `texts`: of each request. */
-  known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null>;
 }
 
 /** Requests prepared before the event loop is yielded. */
@@ -45,7 +39,8 @@ export interface PlannedFound<F extends FoundRequest> {
 export async function planFound<F extends FoundRequest>(
   requests: readonly F[],
   blocks: BatchBlocks,
-  { planning, known: knownOf }: PlanningParts,
+  planning: PlanBatch,
+  composer: Pick<PromptComposer, "known">,
 ): Promise<PlannedFound<F>[]> {
   const batch: BatchRequest[] = [];
   for (const request of requests) {
@@ -62,7 +57,7 @@ export async function planFound<F extends FoundRequest>(
     let recent: KnownTexts["recent"] = [];
     for (let from = 0; from < ofKey.length; from += READ_AT_ONCE) {
       const some = ofKey.slice(from, from + READ_AT_ONCE);
-      const known = await knownOf(
+      const known = await composer.known(
         request,
         some.map((at) => batch[at]?.blocks.map(({ label }) => blocks.textOf(label)) ?? []),
       );

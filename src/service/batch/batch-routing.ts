@@ -1,17 +1,6 @@
 import { type Digest, type Label, routeToWorkers } from "../../core/index.js";
+import type { PromptRouting } from "../compose/prompt-routing.js";
 import { type BatchBlocks, type BatchScope, scopeName } from "./batch-blocks.js";
-
-/** Which blocks each worker has processed, per scope, by the digests of their texts, and how busy each is. */
-export interface WorkerHistories {
-  /** The workers to choose from; null: the configured ones. Empty: no routing. */
-  namesFor(workers: readonly string[] | null): readonly string[];
-  /** Recent tokens of some workers, of single requests and of every batch, in the order of the names. */
-  loadsOf(names: readonly string[]): readonly number[];
-  /** The blocks of a scope that each worker processed. */
-  processedBy(scope: BatchScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]>;
-  /** Records that a worker processes these. */
-  remember(scope: BatchScope, worker: string, texts: readonly Digest[]): Promise<void>;
-}
 
 /** A request in execution order. */
 export interface RoutableRequest {
@@ -28,20 +17,20 @@ export class BatchRouting {
   /** @param names at least one, each different */
   constructor(
     private readonly names: readonly string[],
-    private readonly memory: WorkerHistories,
+    private readonly routing: PromptRouting,
   ) {}
 
   /** The worker of each request. */
   async route(requests: readonly RoutableRequest[], blocks: BatchBlocks): Promise<readonly string[]> {
     const scopes = new Map(requests.map(({ found }) => [scopeName(found.request), found.request]));
-    const loads = this.memory.loadsOf(this.names);
+    const loads = this.routing.loadsOf(this.names);
     const histories = this.names.map((name, at) => ({
       name,
       tokens: loads[at] ?? 0,
       processed: [] as { key: string; label: Label }[],
     }));
     for (const [key, scope] of scopes) {
-      const byWorker = await this.memory.processedBy(scope, this.names);
+      const byWorker = await this.routing.processedBy(scope, this.names);
       for (const [at, { processed }] of histories.entries()) {
         for (const text of byWorker[at] ?? []) {
           const label = blocks.find(key, text);
@@ -65,6 +54,6 @@ export class BatchRouting {
       given.set(key, known);
       for (const text of order) known.texts.add(text);
     }
-    for (const { scope, worker, texts } of given.values()) await this.memory.remember(scope, worker, [...texts]);
+    for (const { scope, worker, texts } of given.values()) await this.routing.remember(scope, worker, [...texts]);
   }
 }

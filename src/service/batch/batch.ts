@@ -5,13 +5,15 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import type { Digest, TokenCounter } from "../../core/index.js";
+import type { TokenCounter } from "../../core/index.js";
+import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { WaitingLookup } from "../compose/memory-lookup.js";
+import type { PromptComposer } from "../compose/prompt-composer.js";
+import type { PromptRouting } from "../compose/prompt-routing.js";
 import { BatchBlocks } from "./batch-blocks.js";
-import { type FoundRequest, type PlanningParts, planFound } from "./batch-planning.js";
-import { BatchRouting, type RoutableRequest, type WorkerHistories } from "./batch-routing.js";
+import { type FoundRequest, planFound } from "./batch-planning.js";
+import { BatchRouting, type RoutableRequest } from "./batch-routing.js";
 
 /** Most requests of one batch. */
 export const MAX_BATCH = 10_000;
@@ -56,21 +58,12 @@ export interface BatchProgress {
   readonly failed: number;
 }
 
-/** Composes the requests of a batch: a user's one at a time, and every answer is stored. */
-export interface BatchComposer extends PlanningParts {
+/** What batches are planned and composed with: a user's requests one at a time, and every answer is stored. */
+export interface BatchComposer {
+  readonly composer: Pick<PromptComposer, "compose" | "known" | "lookUp">;
+  readonly routing: PromptRouting;
   readonly countTokens: TokenCounter;
-  lookUp(request: ComposeRequest, signal: AbortSignal): Promise<WaitingLookup>;
-  readonly workers: WorkerHistories;
-  /**
-   * `front`: the blocks that the plan places first, used where the request names no policy. Empty: the request is composed as if it came by
-   * itself.
-   */
-  composeFound(
-    request: ComposeRequest,
-    lookup: WaitingLookup,
-    front: readonly Digest[],
-    signal: AbortSignal,
-  ): Promise<ComposeAnswer>;
+  readonly planning: PlanBatch;
 }
 
 export interface ComposeBatchOptions {
@@ -87,12 +80,13 @@ export interface ComposeBatchOptions {
  * what should be cached then, and composes one prompt at a time in the plan's order. A request that fails is an event; the others continue. The last event is `end`.
  */
 export async function* composeBatch(
-  composer: BatchComposer,
+  batches: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
   { window, workers: given = null, signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
-  const workers = composer.workers.namesFor(given);
-  const routing = workers.length === 0 ? null : new BatchRouting(workers, composer.workers);
+  const { composer, countTokens, planning } = batches;
+  const workers = batches.routing.namesFor(given);
+  const routing = workers.length === 0 ? null : new BatchRouting(workers, batches.routing);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
   for await (const some of windowsOf(inputs, window)) {
     const readable: FoundInput[] = [];
@@ -121,18 +115,20 @@ export async function* composeBatch(
       }
       yield { kind: "progress", ...progress };
     }
-    const blocks = new BatchBlocks(composer.countTokens);
-    const plan = await planFound(found, blocks, composer);
+    const blocks = new BatchBlocks(countTokens);
+    const plan = await planFound(found, blocks, planning, composer);
     const routed = (await routing?.route(plan, blocks)) ?? [];
     const processed: (RoutableRequest & { readonly worker: string })[] = [];
     for (const [at, { found: input, order, shared }] of plan.entries()) {
       // Other requests run between any two.
       await setImmediate();
       signal.throwIfAborted();
-      const { index, request, lookup } = input;
+      const { index, lookup } = input;
       try {
-        const routable = { ...request, workers, worker: routed[at] ?? null };
-        const answer = await composer.composeFound(routable, lookup, order.slice(0, shared), signal);
+        const request = { ...input.request, workers, worker: routed[at] ?? null };
+        // The blocks that the plan places first are used where the request names no policy.
+        const ahead = { lookup, front: order.slice(0, shared) };
+        const { answer } = await composer.compose({ request, signal, found: ahead });
         const { worker = null } = answer;
         if (worker !== null) processed.push({ found: input, order, worker });
         yield { kind: "answer", index, rank: progress.composed, worker, answer };
@@ -150,7 +146,7 @@ export async function* composeBatch(
 type FoundInput = FoundRequest & { readonly index: number };
 
 async function lookedUp(
-  composer: BatchComposer,
+  composer: Pick<PromptComposer, "lookUp">,
   input: FoundInput,
   signal: AbortSignal,
 ): Promise<FoundInput | { readonly index: number; readonly error: unknown }> {

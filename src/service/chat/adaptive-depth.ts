@@ -11,33 +11,25 @@ import {
 } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import type { ChatDialect } from "../../engines/anthropic/chat-request.js";
+import { wholeOf } from "../../engines/upstream/converted-body.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
-import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
+import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { linkedSignal } from "../base/linked-signal.js";
 import { inClientSpan } from "../base/spans.js";
-import type { ChooseDepth, ChosenDepth, DraftedPrompt, UncomposedPrompt } from "../compose/chosen-depth.js";
+import type { ChosenDepth, DraftedPrompt } from "../compose/prompt-planner.js";
 import { LogprobSupport } from "../learning/logprob-support.js";
 import { modelName } from "../learning/refused-models.js";
-import { type ChatFormat, formatOf, type ProbeRequest } from "./chat-format.js";
+import { type ClientRequest, formatOf, type ProbeRequest } from "./chat-format.js";
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
 export type RequestedDepth = boolean | Partial<DepthSettings> | null;
 
-/** A client's request, as far as its depth probes depend on it. */
-export interface ProbedRequest {
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly query: string;
-  readonly headers: readonly HeaderPair[];
-  /** Default: chat completions. */
-  readonly format?: ChatFormat | undefined;
-}
-
-/** … with what is known of the engine, as the request's tenant has seen it. */
-type TenantsRequest = ProbedRequest & { readonly support: LogprobSupport };
+/** A client's request, with what is known of its engine as its tenant has seen it. */
+type TenantsRequest = ClientRequest & { readonly support: LogprobSupport };
 
 export interface AdaptiveDepthParts {
-  readonly upstream: Pick<Upstream, "send">;
+  readonly upstream: Upstream;
   readonly readUsage: EngineAdapter["readUsage"];
   /** Null: only where a request asks for it. */
   readonly configured: DepthSettings | null;
@@ -67,9 +59,16 @@ type Said =
 export interface DepthChooser {
   /** Time-out of all its probes together, in milliseconds. */
   readonly timeLimitMs: number;
-  /** @param signal aborts when the caller no longer waits for the prompt */
-  choose(signal: AbortSignal): ChooseDepth;
+  /**
+   * Does not reject if the engine fails.
+   *
+   * @param draft drafts the prompt at a depth; null: with all its blocks
+   * @param signal aborts when the caller no longer waits for the prompt
+   */
+  choose(draft: DraftPrompt, signal: AbortSignal): Promise<ChosenDepth>;
 }
+
+type DraftPrompt = (depth: Depth | null) => Promise<DraftedPrompt>;
 
 /**
  * Chooses how many memories a prompt gets (docs/internals/algorithms.md, "Adaptive depth"). A probe sends a prompt with the most relevant memories for one token; where
@@ -87,14 +86,15 @@ export class AdaptiveDepth {
    *
    * @param tenant whose request it is: the same object for all of one tenant's
    */
-  chooserFor(tenant: object, request: ProbedRequest, wish: RequestedDepth): DepthChooser | undefined {
+  chooserFor(tenant: object, request: ClientRequest, wish: RequestedDepth): DepthChooser | undefined {
     const { configured } = this.parts;
     if (wish === false || (wish === null && configured === null)) return undefined;
     const settings = { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
     const probed = { ...request, support: this.#supportOf(tenant) };
-    const choose = (signal: AbortSignal) => (prompt: UncomposedPrompt) =>
-      this.#choose(probed, prompt, settings, signal);
-    return { timeLimitMs: settings.timeLimitMs, choose };
+    return {
+      timeLimitMs: settings.timeLimitMs,
+      choose: (draft, signal) => this.#choose(probed, draft, settings, signal),
+    };
   }
 
   #supportOf(tenant: object): LogprobSupport {
@@ -105,11 +105,11 @@ export class AdaptiveDepth {
 
   async #choose(
     request: TenantsRequest,
-    prompt: UncomposedPrompt,
+    draftAt: DraftPrompt,
     settings: DepthSettings,
     signal: AbortSignal,
   ): Promise<ChosenDepth> {
-    const whole = await prompt.draft(null);
+    const whole = await draftAt(null);
     const model = modelName(request.body["model"]);
     const all = (outcome: DepthOutcome, more: Partial<ChosenDepth & DepthChoice> = {}): ChosenDepth => {
       const { probes = [], after = null, warnings = [] } = more;
@@ -130,11 +130,11 @@ export class AdaptiveDepth {
       for (const blocks of depths) {
         if (request.support.topFor(model) === null) return all("unavailable", { probes, after });
         const depth: Depth = { blocks, after, choice: { outcome: "unsure", probes } };
-        let draft = await prompt.draft(depth);
+        let draft = await draftAt(depth);
         let said = await this.#try(request, draft, blocks, either.signal, signal);
         while (said === "again") {
           // Time has passed: what it says may have been deleted.
-          draft = await prompt.draft(depth);
+          draft = await draftAt(depth);
           said = await this.#try(request, draft, blocks, either.signal, signal);
         }
         if (said.kind !== "entropy") {
@@ -209,14 +209,14 @@ export class AdaptiveDepth {
   }
 
   /** Null: the prompt has no form as a chat completion. */
-  #probeOf(request: ProbedRequest, { messages }: DraftedPrompt): ProbeRequest | null {
+  #probeOf(request: ClientRequest, { messages }: DraftedPrompt): ProbeRequest | null {
     const { body, headers } = request;
     const { dialect = PLAIN_CHAT } = this.parts;
     return formatOf(request).probeOf(body, messages, forAnotherRequest(headers), dialect);
   }
 
   #send(
-    request: ProbedRequest,
+    request: ClientRequest,
     draft: DraftedPrompt,
     top: number,
     signal: AbortSignal,
@@ -231,14 +231,8 @@ export class AdaptiveDepth {
     return inClientSpan("memstem.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);
-      const held: Uint8Array[] = [];
-      let length = 0;
-      for await (const bytes of answer.body) {
-        held.push(bytes);
-        length += bytes.length;
-        if (length > MAX_ANSWER_BYTES) throw new RangeError("a probe's answer is too long");
-      }
-      return { status: answer.status, text: Buffer.concat(held).toString("utf8") };
+      const whole = await wholeOf(answer.body, this.parts.upstream.name, MAX_ANSWER_BYTES);
+      return { status: answer.status, text: whole.toString("utf8") };
     });
   }
 }

@@ -11,3 +11,21 @@ export interface AnswerReader {
   /** What holds token counts, for `readUsage`; null where nothing did. */
   readonly reported: unknown;
 }
+
+/** Most characters of an answer that is written back as a memory; a longer one is not. */
+export const MAX_ANSWER_CHARACTERS = 100_000;
+
+/** An answer's text, as its pieces come. */
+export class BoundedText {
+  #text: string | null = "";
+
+  append(more: unknown): void {
+    if (typeof more !== "string" || this.#text === null) return;
+    this.#text = this.#text.length + more.length > MAX_ANSWER_CHARACTERS ? null : this.#text + more;
+  }
+
+  /** Null where there is none, or it is longer than {@link MAX_ANSWER_CHARACTERS}. */
+  get whole(): string | null {
+    return this.#text === "" ? null : this.#text;
+  }
+}

@@ -13,6 +13,17 @@ import { ObservedMessage } from "./observed-message.js";
 /** A body of a client or for the engine. */
 export type ProxiedBody = Readonly<Record<string, unknown>>;
 
+/** A client's request, as far as what is sent to its engine depends on it. */
+export interface ClientRequest {
+  /** The client's body, without memstem's fields. */
+  readonly body: ProxiedBody;
+  /** `?` included, or empty. */
+  readonly query: string;
+  readonly headers: readonly HeaderPair[];
+  /** Default: chat completions. */
+  readonly format?: ChatFormat | undefined;
+}
+
 /** A wire format of the proxy: where a prompt is sent, in what body, and how the answer is read. */
 export interface ChatFormat {
   /** Relative to the API's base URL: `chat/completions`. */
@@ -73,7 +84,7 @@ const CHAT_COMPLETIONS: ChatFormat = {
 };
 
 /** The format of a request, chat completions by default. */
-export function formatOf({ format }: { readonly format?: ChatFormat | undefined }): ChatFormat {
+export function formatOf({ format }: Pick<ClientRequest, "format">): ChatFormat {
   return format ?? CHAT_COMPLETIONS;
 }
 

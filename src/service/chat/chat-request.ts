@@ -1,27 +1,17 @@
-import type {
-  AgentId,
-  ConversationId,
-  DepthSettings,
-  RequestId,
-  TokenCounter,
-  ToolMemories,
-  UserId,
-} from "../../core/index.js";
-import type { EngineAdapter, EngineEmission, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import type { AgentId, ConversationId, DepthSettings, TokenCounter, ToolMemories, UserId } from "../../core/index.js";
+import type { EngineAdapter, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
 import type { ChatDialect } from "../../engines/anthropic/chat-request.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
-import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
-import type { NewMemory } from "../../memory/memory-source.js";
-import type { EngineReport } from "../../store/api/store.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
-import type { ComposeHooks } from "../compose/compose-hooks.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { ServedBy } from "../learning/engine-reports.js";
-import type { FoundResponse, NewResponse } from "../records/stored-responses.js";
+import type { PromptComposer } from "../compose/prompt-composer.js";
+import type { EngineReports } from "../learning/engine-reports.js";
+import type { MemoryAdditions } from "../records/memory-additions.js";
+import type { StoredResponses } from "../records/stored-responses.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { RequestedDepth } from "./adaptive-depth.js";
-import type { ChatFormat } from "./chat-format.js";
+import type { ClientRequest } from "./chat-format.js";
 import type { NotComposedReason, NotWantedReason } from "./compose-with-timeout.js";
 import type { ContextLimit } from "./engine-limits.js";
 import type { IdentitySources } from "./identity-sources.js";
@@ -62,33 +52,17 @@ export interface ChatParts extends ChatEngine {
 /** What a chat needs of its tenant's service. */
 export interface ChatComposer {
   readonly countTokens: TokenCounter;
-  compose(request: ComposeRequest, signal: AbortSignal, hooks: ComposeHooks): Promise<ComposeAnswer>;
-  /** Fields for a request whose messages are not composed. */
-  fieldsWithoutPrompt(userId: UserId, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"];
-  feedback(
-    userId: UserId,
-    agentId: AgentId | null,
-    id: RequestId,
-    observation: EngineReport,
-    served?: ServedBy,
-  ): Promise<unknown>;
-  /** Opaque and stable: one per conversation of a user, or, without one, per user. */
-  sessionKey(userId: UserId, agentId: AgentId | null, conversationId: ConversationId | null): string;
-  evict(ids: readonly RequestId[], of: UserId): Promise<unknown>;
-  withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void>;
-  keepExchange(userId: UserId, agentId: AgentId | null, exchange: NewMemory, watch: DeletionWatch): Promise<boolean>;
-  watchDeletions(userId: UserId): Promise<DeletionWatch>;
-  /** A response of this user's that is stored, and what was said up to it; null where it, or a part of that, is not. */
-  findResponse(userId: UserId, agentId: AgentId | null, id: string): Promise<FoundResponse | null>;
-  /** Stores a response, unless the user deleted something since the watch began. */
-  keepResponse(userId: UserId, agentId: AgentId | null, response: NewResponse, watch: DeletionWatch): Promise<void>;
+  readonly composer: Pick<PromptComposer, "compose" | "plainFields" | "sessionKey">;
+  readonly reports: Pick<EngineReports, "evict" | "feedback" | "withdraw">;
+  readonly additions: Pick<MemoryAdditions, "keepExchange" | "watch">;
+  readonly responses: Pick<StoredResponses, "find" | "keep">;
 }
 
 /** Stands for the user of a request that is not composed and names none: no user has an empty name. */
 export const NOBODY = "" as UserId;
 
 /** A chat completion that a client asked for. */
-export interface ChatRequest {
+export interface ChatRequest extends ClientRequest {
   /** {@link NOBODY} only where nothing is composed. */
   readonly userId: UserId;
   readonly agentId: AgentId | null;
@@ -100,13 +74,6 @@ export interface ChatRequest {
   readonly compose: ComposeRequest | null;
   /** Why it is not to be composed, where it is not: its client says so, or makes it for itself. Default: it is. */
   readonly notWanted?: NotWantedReason | null;
-  /** The client's body, without memstem's fields. */
-  readonly body: Readonly<Record<string, unknown>>;
-  /** Default: chat completions. */
-  readonly format?: ChatFormat;
-  /** `?` included, or empty. */
-  readonly query: string;
-  readonly headers: readonly HeaderPair[];
   /**
    * What was known of the user's deletions when memstem read messages of the request itself: they are not sent where something was deleted
    * since. Null or absent: they are all the client's.

@@ -4,24 +4,27 @@
  * teaches: usage, times, refusals, an exchange to remember. Fails open: a chat that cannot be composed goes to its engine unmodified.
  */
 
+import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
-import { OutdatedCallError } from "../../engines/upstream/sending.js";
-import { type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../../engines/upstream/upstream.js";
+import {
+  OutdatedCallError,
+  type UpstreamAnswer,
+  type UpstreamCall,
+  UpstreamError,
+} from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
-import type { ComposeHooks } from "../compose/compose-hooks.js";
-import type { ColdHead } from "../compose/prompt-drafts.js";
+import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import { formatOf } from "./chat-format.js";
-import type { ChatComposer, ChatParts, ChatRequest, ProxiedAnswer } from "./chat-request.js";
+import { type ChatComposer, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
 import { EngineLimits } from "./engine-limits.js";
 import { ExchangeReader } from "./exchange.js";
 import { constraintsAfter, KnownConstraints, type PromptConstraints } from "./prompt-constraints.js";
 import { checkForRefusal, isEventStream } from "./refusal-check.js";
-import { withSessionKey } from "./session-key.js";
 import { SpeculativeCall } from "./speculative-call.js";
 import { StreamUsage } from "./stream-usage.js";
 import { WarmUp } from "./warm-up.js";
@@ -36,30 +39,34 @@ const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
 const MOST_SENDS = 3;
 
+/** What is known of one engine, and what is done with its chats. */
+class EngineChats {
+  readonly usage: StreamUsage;
+  readonly warmUp: WarmUp | null;
+  readonly depth: AdaptiveDepth;
+  readonly terms: KnownConstraints;
+  readonly exchanges: ExchangeReader;
+  readonly limits: EngineLimits;
+
+  constructor(readonly parts: ChatParts) {
+    this.usage = new StreamUsage(parts.clock);
+    this.warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
+    this.terms = new KnownConstraints(parts.clock);
+    this.exchanges = new ExchangeReader(parts);
+    this.limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
+    this.depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
+  }
+}
+
 /**
  * Proxies chat completions: composes the prompt with the user's memories, sends it to the engine, streams the answer back, and reads from it
  * what the engine had cached. The client's own fields and headers win over memstem's.
  */
 export class Chat {
-  readonly #usage: StreamUsage;
-
-  readonly #warmUp: WarmUp | null;
-
-  readonly #depth: AdaptiveDepth;
-
-  readonly #terms: KnownConstraints;
-
-  readonly #exchanges: ExchangeReader;
-
-  readonly #limits: EngineLimits;
+  readonly #engine: EngineChats;
 
   constructor(private readonly parts: ChatParts) {
-    this.#usage = new StreamUsage(parts.clock);
-    this.#warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
-    this.#terms = new KnownConstraints(parts.clock);
-    this.#exchanges = new ExchangeReader(parts);
-    this.#limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
-    this.#depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
+    this.#engine = new EngineChats(parts);
   }
 
   /** The engine's models, as it lists them. Rejects with {@link UpstreamError}. */
@@ -80,52 +87,66 @@ export class Chat {
    * @param signal aborts when the client disconnects
    */
   async complete(memstem: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
-    const request = withSessionKey(memstem, this.#withDestination(memstem, asked), this.parts.router ?? null);
+    const { limits, parts } = this.#engine;
+    const { compose } = asked;
+    // With what is known of its engine.
+    const destined =
+      compose === null
+        ? asked
+        : { ...asked, compose: { ...compose, destination: limits.destinationOf(asked, memstem.countTokens) } };
+    const request = withSessionKey(memstem, destined, parts.router ?? null);
+    return new Completion(this.#engine, memstem, request, signal).answered();
+  }
+}
+
+/**
+ * A request with its session's key for the router, as if the client had sent it, so that warm-ups and depth probes have it too. What the
+ * client itself sent stays. A call that a client makes for itself has another prompt than its conversation: it gets no key, nor does a
+ * request that names nobody. A request that names workers gets the headers of the one that memstem chose.
+ */
+function withSessionKey({ composer }: ChatComposer, request: ChatRequest, router: SessionRouter | null): ChatRequest {
+  const hasWorkers = (request.compose?.workers ?? []).length > 0;
+  const hasNoKey = request.notWanted === "side_call" || request.userId === NOBODY;
+  if (router === null || hasWorkers || hasNoKey) return request;
+  const { userId, agentId, conversationId = request.compose?.conversationId ?? null } = request;
+  const key = composer.sessionKey(userId, agentId, conversationId);
+  const { headers, fields } = routingOf(router, formatOf(request).path, key);
+  return { ...request, headers: withAdded(request.headers, headers), body: { ...fields, ...request.body } };
+}
+
+/** One chat completion, from its request to the engine's answer. */
+class Completion {
+  constructor(
+    private readonly engine: EngineChats,
+    private readonly memstem: ChatComposer,
+    private readonly request: ChatRequest,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  async answered(): Promise<ProxiedAnswer> {
+    const { memstem, request } = this;
+    const { parts, limits, exchanges } = this.engine;
     // Before anything is looked up: what is deleted from then on may be quoted in the exchange.
-    const isKept = request.writeBack ?? this.parts.writeBack;
-    const watch = isKept ? await this.#watch(memstem, request) : null;
-    const { composed, notComposed, sent } = await this.#untilTaken(memstem, request, signal);
+    const isKept = request.writeBack ?? parts.writeBack;
+    // Where the store fails, the exchange is not remembered, and the chat continues. Composing reports the same fault.
+    const watch = isKept ? await memstem.additions.watch(request.userId).catch(() => null) : null;
+    const { composed, notComposed, sent } = await this.#untilTaken();
     const { answer, isUsageAdded, started } = sent;
+    const unread = { ...answer, composed, notComposed, usage: null };
     try {
       if (answer.status >= 300) {
-        this.#neverServed(memstem, request, composed);
-        return { ...answer, composed, notComposed, usage: null };
+        this.#neverServed(composed);
+        return unread;
       }
-      this.#limits.answered(request);
+      limits.answered(request);
       const observed = formatOf(request).answerReader();
       const exchange = { memstem, request, watch, composed, started, observed };
-      if (headerOf(answer, "content-encoding") !== null) return { ...answer, composed, notComposed, usage: null };
-      if (isEventStream(answer)) {
-        return {
-          ...answer,
-          body: this.#exchanges.stream(answer, exchange, isUsageAdded),
-          composed,
-          notComposed,
-          usage: null,
-        };
-      }
-      return { ...(await this.#exchanges.whole(answer, exchange)), composed, notComposed };
+      if (headerOf(answer, "content-encoding") !== null) return unread;
+      if (isEventStream(answer)) return { ...unread, body: exchanges.stream(answer, exchange, isUsageAdded) };
+      return { ...(await exchanges.whole(answer, exchange)), composed, notComposed };
     } catch (error) {
-      // If the client disconnected, the engine may have computed the prompt.
-      if (error instanceof UpstreamError && error.failure.kind !== "aborted")
-        this.#neverServed(memstem, request, composed);
+      this.#failed(error, composed);
       throw error;
-    }
-  }
-
-  /** The request with what is known of its engine. */
-  #withDestination({ countTokens }: ChatComposer, request: ChatRequest): ChatRequest {
-    const { compose } = request;
-    if (compose === null) return request;
-    return { ...request, compose: { ...compose, destination: this.#limits.destinationOf(request, countTokens) } };
-  }
-
-  /** Null where the store fails: then the exchange is not remembered, and the chat continues. Composing reports the same fault. */
-  async #watch(memstem: ChatComposer, { userId }: ChatRequest): Promise<DeletionWatch | null> {
-    try {
-      return await memstem.watchDeletions(userId);
-    } catch {
-      return null;
     }
   }
 
@@ -133,16 +154,18 @@ export class Chat {
    * Sends a request's prompt; where the engine refuses it, a second form of it, then the client's own messages. The client notices nothing. A
    * refused prompt is withdrawn: it counts as never composed.
    */
-  async #untilTaken(memstem: ChatComposer, request: ChatRequest, signal: AbortSignal): Promise<Attempt> {
-    const of = { tenant: memstem, userId: request.userId, model: request.body["model"] };
-    const known = this.#terms.of(of);
-    let terms = { ...known, toolMemories: known.toolMemories ?? this.#limits.toolMemoriesOf(request) };
-    let attempt = await this.#attempt(memstem, request, terms, signal);
+  async #untilTaken(): Promise<Attempt> {
+    const { request } = this;
+    const { terms: allTerms, limits } = this.engine;
+    const of = { tenant: this.memstem, userId: request.userId, model: request.body["model"] };
+    const known = allTerms.of(of);
+    let terms = { ...known, toolMemories: known.toolMemories ?? limits.toolMemoriesOf(request) };
+    let attempt = await this.#attempt(terms);
     if (attempt.composed === null) return attempt;
     for (let sends = 1; ; sends++) {
       const { composed, sent }: Attempt = attempt;
       const { refusal, answer, end } = await checkForRefusal(sent.answer).catch((error: unknown) => {
-        this.#neverServed(memstem, request, composed);
+        this.#neverServed(composed);
         throw error;
       });
       attempt = { ...attempt, sent: { ...sent, answer } };
@@ -152,172 +175,149 @@ export class Chat {
           : constraintsAfter(refusal, composed, terms, request.compose?.history);
       if (refusal === null || composed === null || next === null) {
         // An engine that refuses the client's own messages as well teaches nothing.
-        if (sends > 1 && (answer.status < 300 || refusal !== null)) this.#terms.learn(of, terms);
+        if (sends > 1 && (answer.status < 300 || refusal !== null)) allTerms.learn(of, terms);
         return attempt;
       }
       terms = next;
       await end?.();
-      const isGone = await this.#withdraw(memstem, request, composed);
+      const isGone = await this.#withdraw(composed);
       attempt =
-        isGone && sends < MOST_SENDS - 1
-          ? await this.#attempt(memstem, request, terms, signal, true)
-          : await this.#sendPlain(memstem, request, refusal.kind, signal);
+        isGone && sends < MOST_SENDS - 1 ? await this.#attempt(terms, true) : await this.#sendPlain(refusal.kind);
     }
   }
 
   /** Composes a prompt and sends it. */
-  async #attempt(
-    memstem: ChatComposer,
-    request: ChatRequest,
-    terms: PromptConstraints,
-    signal: AbortSignal,
-    isRepeated = false,
-  ): Promise<Attempt> {
-    const ahead = new SpeculativeCall<Sent>(signal);
-    let watch: DeletionWatch | null = null;
-    const isCurrent = async () => watch === null || (await watch.isSendable());
-    const prompt = await this.#compose(memstem, request, terms, isRepeated, signal, {
-      planned: (known) => {
-        watch = known;
-      },
-      beforeStored: (planned) => ahead.start((stop) => this.#send(memstem, request, planned, stop, isCurrent)),
-    }).catch((error: unknown) => {
+  async #attempt(terms: PromptConstraints, isRepeated = false): Promise<Attempt> {
+    const ahead = new SpeculativeCall<Sent>(this.signal);
+    const prompt = await this.#compose(terms, isRepeated, ahead).catch((error: unknown) => {
       ahead.cancel();
       throw error;
     });
-    const { composed, notComposed } = prompt;
+    const { notComposed } = prompt;
+    const composed = prompt.composed?.answer ?? null;
     // A prompt whose user was deleted after it was sent has its answer, and is not sent again.
     const isSent = composed !== null || notComposed === "deleted";
     if (!isSent) ahead.cancel();
-    if (notComposed !== null) this.parts.onNotComposed?.(notComposed);
-    if (signal.aborted && ahead.answer === null) this.#neverServed(memstem, request, composed);
+    if (notComposed !== null) this.engine.parts.onNotComposed?.(notComposed);
+    if (this.signal.aborted && ahead.answer === null) this.#neverServed(composed);
     try {
       const early = isSent ? ahead.answer : null;
-      const sent = await (early ?? this.#send(memstem, request, composed, signal, isCurrent));
-      return { ...prompt, sent };
+      return { composed, notComposed, sent: await (early ?? this.#send(prompt.composed)) };
     } catch (error) {
       if (error instanceof OutdatedCallError && composed !== null) {
-        await this.#withdraw(memstem, request, composed);
-        return isRepeated
-          ? this.#sendPlain(memstem, request, "fault", signal)
-          : this.#attempt(memstem, request, terms, signal, true);
+        await this.#withdraw(composed);
+        return isRepeated ? this.#sendPlain("fault") : this.#attempt(terms, true);
       }
-      // If the client disconnected, the engine may have computed the prompt.
-      if (error instanceof UpstreamError && error.failure.kind !== "aborted")
-        this.#neverServed(memstem, request, composed);
+      this.#failed(error, composed);
       throw error;
     }
   }
 
   /** Withdraws a refused prompt. False where that failed. */
-  async #withdraw(
-    memstem: ChatComposer,
-    { userId, agentId }: ChatRequest,
-    { requestId }: ComposeAnswer,
-  ): Promise<boolean> {
+  async #withdraw({ requestId }: ComposeAnswer): Promise<boolean> {
+    const { userId, agentId } = this.request;
     try {
-      await memstem.withdraw(userId, agentId, requestId);
+      await this.memstem.reports.withdraw(userId, agentId, requestId);
       return true;
     } catch (error) {
-      this.parts.onFault(error);
+      this.engine.parts.onFault(error);
       return false;
     }
   }
 
-  async #sendPlain(
-    memstem: ChatComposer,
-    request: ChatRequest,
-    notComposed: NotComposedReason,
-    signal: AbortSignal,
-  ): Promise<Attempt> {
-    this.parts.onNotComposed?.(notComposed);
-    return { composed: null, notComposed, sent: await this.#send(memstem, request, null, signal) };
+  async #sendPlain(notComposed: NotComposedReason): Promise<Attempt> {
+    this.engine.parts.onNotComposed?.(notComposed);
+    return { composed: null, notComposed, sent: await this.#send(null) };
   }
 
-  /** Composes a request's prompt. */
+  /** Composes the request's prompt; it is sent while it is being stored, where it may be. */
   async #compose(
-    memstem: ChatComposer,
-    request: ChatRequest,
     terms: PromptConstraints,
     isRepeated: boolean,
-    signal: AbortSignal,
-    hooks: Pick<ComposeHooks, "planned" | "beforeStored">,
-  ): Promise<ChatPrompt> {
+    ahead: SpeculativeCall<Sent>,
+  ): Promise<ChatPrompt<PlannedPrompt>> {
+    const { memstem, request } = this;
+    const { parts, depth: depths } = this.engine;
     const { compose, body, isShed = false } = request;
     if (compose === null) return { composed: null, notComposed: request.notWanted ?? "messages" };
     if (isShed) return { composed: null, notComposed: "lag" };
-    const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = this.parts;
-    const warmUp = isRepeated ? null : this.#warmUp;
-    const whileSearching = warmUp === null ? undefined : (head: ColdHead) => warmUp.start(memstem, request, head);
-    const depth = isRepeated ? undefined : this.#depth.chooserFor(memstem, request, request.adaptiveDepth ?? null);
-    const wished = isRepeated ? null : (compose.toolMemories ?? this.parts.toolMemories);
+    const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = parts;
+    const warmUp = isRepeated ? null : this.engine.warmUp;
+    const depth = isRepeated ? undefined : depths.chooserFor(memstem, request, request.adaptiveDepth ?? null);
+    const wished = isRepeated ? null : (compose.toolMemories ?? parts.toolMemories);
     const asked = {
       ...compose,
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
       marksElsewhere: anthropicMarksElsewhere(body),
     };
+    const driving =
+      (stop: AbortSignal): Drive =>
+      async (composing) => {
+        const head = warmUp && (await composing.coldHead());
+        const endWarmUp = head && warmUp?.start(memstem, request, head);
+        const retrieved = await composing.retrieve().finally(() => endWarmUp?.());
+        const isChosen = depth !== undefined && !stop.aborted;
+        const chosen = isChosen ? await depth.choose((at) => composing.draft(retrieved, at), stop) : null;
+        for (;;) {
+          const planned = await composing.plan(retrieved, chosen);
+          if (planned.mayBeSent) ahead.start((own) => this.#send(planned, own));
+          if (await planned.commit()) return planned;
+        }
+      };
+    const readSince = request.readSince ?? undefined;
     const composing = (stop: AbortSignal) =>
-      memstem.compose(asked, stop, {
-        ...hooks,
-        whileSearching,
-        chooseDepth: depth?.choose(stop),
-        readSince: request.readSince ?? undefined,
-      });
-    return composeWithTimeout(composing, signal, {
+      memstem.composer.compose({ request: asked, signal: stop, readSince, isSentAhead: true }, driving(stop));
+    return composeWithTimeout(composing, this.signal, {
       // Depth probes have a time-out of their own, on top.
       timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
       onFault,
-      onLate: (answer) => this.#neverServed(memstem, request, answer),
+      onLate: ({ answer }) => this.#neverServed(answer),
     });
   }
 
-  /** @param isCurrent whether a composed prompt may still be sent, where time has passed since it was composed, or sent first */
-  async #send(
-    memstem: ChatComposer,
-    request: ChatRequest,
-    composed: ComposeAnswer | null,
-    signal: AbortSignal,
-    isCurrent: () => Promise<boolean> = async () => true,
-  ): Promise<Sent> {
-    const { readSince = null } = request;
-    // A history that memstem read may be sent as it is long after it was read.
-    const isPlain = composed === null;
-    const maySend = isPlain ? readSince && (() => isUndeletedSince(readSince)) : isCurrent;
-    let started = this.parts.clock();
-    const { body: own, query, userId, agentId, engine } = request;
+  /** @param prompt null: the client's own messages */
+  async #send(prompt: PlannedPrompt | null, signal = this.signal): Promise<Sent> {
+    const { memstem, request } = this;
+    const { parts, usage } = this.engine;
+    const { body: own, query, userId, agentId, engine = null, readSince = null } = request;
+    const composed = prompt?.answer ?? null;
+    const isPlain = prompt === null;
+    // Time may have passed since a prompt was composed, or a history that memstem read was read.
+    const maySend = isPlain ? readSince && (() => isUndeletedSince(readSince)) : () => prompt.watch.isSendable();
+    let started = parts.clock();
     const format = formatOf(request);
     const body = {
-      ...(composed?.engine.fields ?? memstem.fieldsWithoutPrompt(userId, agentId, engine ?? null)),
+      ...(composed?.engine.fields ?? memstem.composer.plainFields(userId === NOBODY ? null : userId, agentId, engine)),
       ...format.bodyOf(own, composed?.messages ?? null),
     };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
+    const isCurrent = maySend === null ? {} : { isCurrent: maySend };
     let isAgain = false;
     const send = (sent: object) =>
       inClientSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
-        const upstream = {
-          method: "POST",
-          path: format.path,
-          query,
-          headers,
-          body: JSON.stringify(sent),
-          ...(maySend === null ? {} : { isCurrent: maySend }),
-        } as const;
+        const call = { method: "POST", path: format.path, query, headers, body: JSON.stringify(sent) } as const;
         if ((isAgain || isPlain) && maySend !== null && !(await maySend())) throw new OutdatedCallError();
         isAgain = true;
-        started = this.parts.clock();
-        const answer = await this.parts.upstream.send(upstream, signal);
+        started = parts.clock();
+        const answer = await parts.upstream.send({ ...call, ...isCurrent }, signal);
         span.setAttribute("http.response.status_code", answer.status);
         return answer;
       });
     if (!format.isChat) return { answer: await send(body), isUsageAdded: false, started };
-    const { answer, isUsageAdded } = await this.#usage.send(memstem, own, body, send);
+    const { answer, isUsageAdded } = await usage.send(memstem, own, body, send);
     return { answer, isUsageAdded, started };
   }
 
+  /** If the client disconnected, the engine may have computed the prompt. */
+  #failed(error: unknown, composed: ComposeAnswer | null): void {
+    if (error instanceof UpstreamError && error.failure.kind !== "aborted") this.#neverServed(composed);
+  }
+
   /** The engine did not compute the prompt, so no hit is expected from it. */
-  #neverServed(memstem: ChatComposer, { userId }: ChatRequest, composed: ComposeAnswer | null): void {
-    if (composed !== null) memstem.evict([composed.requestId], userId).catch(this.parts.onFault);
+  #neverServed(composed: ComposeAnswer | null): void {
+    if (composed === null) return;
+    this.memstem.reports.evict([composed.requestId], this.request.userId).catch(this.engine.parts.onFault);
   }
 }
 
@@ -331,7 +331,7 @@ interface Sent {
 }
 
 /** A prompt, or why there is none, and the answer. */
-type Attempt = ChatPrompt & { readonly sent: Sent };
+type Attempt = Pick<ProxiedAnswer, "composed" | "notComposed"> & { readonly sent: Sent };
 
 /** Not so where the store says that something was deleted. Where it says nothing, chats go on. */
 async function isUndeletedSince(watch: DeletionWatch): Promise<boolean> {

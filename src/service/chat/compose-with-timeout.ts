@@ -11,7 +11,6 @@ import {
   StoreUnavailableError,
 } from "../base/errors.js";
 import { linkedSignal } from "../base/linked-signal.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
 
 /** Why a chat is not to be composed: its client asks for that, or makes the call for itself. */
 export type NotWantedReason = "bypass" | "side_call";
@@ -41,18 +40,18 @@ type StoreReason =
   | "store_unreachable";
 
 /** A chat's prompt, or why there is none. */
-export type ChatPrompt =
-  | { readonly composed: ComposeAnswer; readonly notComposed: null }
+export type ChatPrompt<P> =
+  | { readonly composed: P; readonly notComposed: null }
   | { readonly composed: null; readonly notComposed: NotComposedReason };
 
 /** The time-out of a compose, and what is called when it ends badly or late. */
-export interface ComposeTimeoutOptions {
+export interface ComposeTimeoutOptions<P> {
   /** Milliseconds. */
   readonly timeoutMs: number;
   /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Called with a prompt that was composed after the time-out. */
-  readonly onLate: (answer: ComposeAnswer) => void;
+  readonly onLate: (prompt: P) => void;
 }
 
 /**
@@ -62,11 +61,11 @@ export interface ComposeTimeoutOptions {
  *
  * @param signal aborts when the caller disconnects
  */
-export async function composeWithTimeout(
-  compose: (signal: AbortSignal) => Promise<ComposeAnswer>,
+export async function composeWithTimeout<P>(
+  compose: (signal: AbortSignal) => Promise<P>,
   signal: AbortSignal,
-  { timeoutMs, onFault, onLate }: ComposeTimeoutOptions,
-): Promise<ChatPrompt> {
+  { timeoutMs, onFault, onLate }: ComposeTimeoutOptions<P>,
+): Promise<ChatPrompt<P>> {
   const waiting = linkedSignal(signal);
   const composing = compose(waiting.signal).finally(waiting.release);
   let timer: NodeJS.Timeout | undefined;

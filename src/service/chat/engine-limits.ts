@@ -1,4 +1,4 @@
-import { digestOf, LruMap, type TokenCounter, type ToolMemories } from "../../core/index.js";
+import { type Digest, digestOf, LruMap, type TokenCounter, type ToolMemories } from "../../core/index.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import { record } from "../../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
@@ -7,17 +7,10 @@ import { credentialsIn, type HeaderPair } from "../../engines/upstream/upstream-
 import type { Destination } from "../compose/compose-request.js";
 import { modelName } from "../learning/refused-models.js";
 import { bufferBody } from "./buffered-body.js";
-import { ToolTokens } from "./tool-tokens.js";
+import type { ClientRequest } from "./chat-format.js";
 
 /** Where an engine's own limit on prompts comes from: its list of models, or its configuration. */
 export type ContextLimit = "listed" | { readonly contextTokens: number };
-
-/** A chat, as far as its engine's limit depends on it. */
-export interface LimitedChat {
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly query: string;
-  readonly headers: readonly HeaderPair[];
-}
 
 /** What an engine's list says to a client with certain credentials. */
 interface KnownList {
@@ -30,6 +23,8 @@ interface KnownList {
   readonly failures: number;
 }
 
+/** Most lists of tools whose tokens are remembered. */
+const MOST_TOOL_LISTS = 64;
 /** Most credentials whose list is remembered. */
 const MOST_CREDENTIALS = 256;
 /** Time-out of a call, the body included, in milliseconds. */
@@ -40,8 +35,6 @@ const MAX_LIST_BYTES = 2 * 1024 * 1024;
 const KNOWN_FOR_MS = 60 * 60 * 1_000;
 /** Milliseconds until the second attempt after a failure; doubled with each, up to {@link KNOWN_FOR_MS}. */
 const RETRY_AFTER_MS = 60 * 1_000;
-/** From the API's base, what the server has besides. */
-const BESIDE = "..";
 /** Milliseconds between two calls of any credentials. */
 const APART_MS = 1_000;
 
@@ -52,7 +45,8 @@ const APART_MS = 1_000;
  */
 export class EngineLimits {
   readonly #lists = new LruMap<string, KnownList>(MOST_CREDENTIALS);
-  readonly #tools = new ToolTokens();
+  /** Tokens of lists of tools: an agent sends the same one with every chat. */
+  readonly #toolTokens = new LruMap<Digest, number>(MOST_TOOL_LISTS);
   #askAt = Number.NEGATIVE_INFINITY;
 
   /**
@@ -66,20 +60,20 @@ export class EngineLimits {
   ) {}
 
   /** What is known of the engine that a chat's prompt goes to; the limit leaves room for the answer. */
-  destinationOf(chat: LimitedChat, countTokens: TokenCounter): Destination {
+  destinationOf(chat: ClientRequest, countTokens: TokenCounter): Destination {
     const model = modelName(chat.body["model"]);
     const limit = this.#limitOf(chat, model);
     return {
       model,
       promptTokens: limit === null ? null : promptTokensWithin(limit, answerTokens(chat.body)),
-      besideTokens: this.#tools.of(chat.body, countTokens),
+      besideTokens: this.#tokensOfTools(chat.body, countTokens),
     };
   }
 
   /**
    * Where memories have to stand behind a tool's result, by the template that the engine shows, else by the names of its model; null: anywhere.
    */
-  toolMemoriesOf(chat: LimitedChat): ToolMemories | null {
+  toolMemoriesOf(chat: ClientRequest): ToolMemories | null {
     const model = modelName(chat.body["model"]);
     const { limits = null, keepsThoughts = null } = this.#lists.get(credentialsOf(chat).key) ?? {};
     const isKept = keepsThoughts ?? [model, ...(limits?.namesOf(model) ?? [])].some(keepsThoughtsByName);
@@ -87,7 +81,7 @@ export class EngineLimits {
   }
 
   /** The engine answered this chat: asks for its list, where that is due. Returns at once. */
-  answered(chat: LimitedChat): void {
+  answered(chat: ClientRequest): void {
     if (this.source !== "listed") return;
     const now = this.clock();
     const { key, headers } = credentialsOf(chat);
@@ -102,7 +96,18 @@ export class EngineLimits {
     });
   }
 
-  #limitOf(chat: LimitedChat, model: string): ModelLimit | null {
+  /** Tokens of a chat's tools as JSON, which engines put into the prompt in forms of their own: an estimate. */
+  #tokensOfTools({ tools, functions }: ClientRequest["body"], countTokens: TokenCounter): number {
+    const given = [tools, functions].filter((list) => Array.isArray(list) && list.length > 0);
+    if (given.length === 0) return 0;
+    const text = JSON.stringify(given);
+    const digest = digestOf(text);
+    const tokens = this.#toolTokens.get(digest) ?? countTokens(text);
+    this.#toolTokens.set(digest, tokens);
+    return tokens;
+  }
+
+  #limitOf(chat: ClientRequest, model: string): ModelLimit | null {
     const { source } = this;
     if (source === null) return null;
     if (source !== "listed") return { ...source, promptTokens: null };
@@ -125,7 +130,7 @@ export class EngineLimits {
    * Source: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, "GET /props"
    */
   async #keepsThoughts(query: string, headers: readonly HeaderPair[]): Promise<boolean | null> {
-    const props = await this.#read(`${BESIDE}/props`, query, headers);
+    const props = await this.#read("/props", query, headers);
     const template = record(props)["chat_template"];
     return typeof template === "string" ? keepsThoughtsBehindUser(template) : null;
   }
@@ -152,7 +157,7 @@ export class EngineLimits {
 }
 
 /** The part of a chat's headers with which its engine is asked, and what tells it from other clients'. */
-function credentialsOf({ query, headers }: LimitedChat): { readonly key: string; readonly headers: HeaderPair[] } {
+function credentialsOf({ query, headers }: ClientRequest): { readonly key: string; readonly headers: HeaderPair[] } {
   const credentials = credentialsIn(headers);
   return { key: digestOf(JSON.stringify([query, credentials])), headers: [...credentials, OWN_NAME] };
 }

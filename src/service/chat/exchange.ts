@@ -94,7 +94,7 @@ export class ExchangeReader {
     if (composed !== null && Object.keys(observation).length > 0) {
       const { userId, agentId, compose } = request;
       const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(observed, usage) };
-      memstem
+      memstem.reports
         .feedback(userId, agentId, composed.requestId, observation, served ?? undefined)
         .catch((error: unknown) => {
           // The user was forgotten while the engine answered.
@@ -105,7 +105,7 @@ export class ExchangeReader {
     const { messages } = request.compose ?? { messages: [] as readonly ChatMessage[] };
     const memory = answer === null ? null : exchangeMemory(messages, answer);
     if (memory !== null && watch !== null)
-      memstem.keepExchange(request.userId, request.agentId, memory, watch).catch(onFault);
+      memstem.additions.keepExchange(request.userId, request.agentId, memory, watch).catch(onFault);
   }
 
   /** The answer's tokens after its first one, and how long they took; null where it was not streamed or not counted. */

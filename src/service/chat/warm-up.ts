@@ -1,21 +1,12 @@
 import { setTimeout } from "node:timers/promises";
 import type { Upstream } from "../../engines/upstream/upstream.js";
-import { forAnotherRequest, type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
-import type { ColdHead } from "../compose/prompt-drafts.js";
+import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream-headers.js";
+import type { ColdHead } from "../compose/prompt-planner.js";
 import { RefusedModels } from "../learning/refused-models.js";
-import { type ChatFormat, formatOf } from "./chat-format.js";
+import { type ClientRequest, formatOf } from "./chat-format.js";
 
 /** Longest wait for a cancelled call, in milliseconds. The embedded engine stops between two batches of tokens, others at once. */
 const OVER_MS = 1_000;
-
-/** A client's request, as far as its prompt's prefix depends on it. */
-export interface WarmedRequest {
-  readonly body: Readonly<Record<string, unknown>>;
-  readonly query: string;
-  readonly headers: readonly HeaderPair[];
-  /** Default: chat completions. */
-  readonly format?: ChatFormat | undefined;
-}
 
 /**
  * Warms the engine's cache: has it compute a prompt's prefix while memories are searched for (docs/internals/algorithms.md, "Warm-up"). The prefix is sent as a
@@ -37,7 +28,7 @@ export class WarmUp {
    *
    * @param tenant the request's tenant: the same object for all of one tenant's requests
    */
-  start(tenant: object, request: WarmedRequest, head: ColdHead): () => Promise<void> {
+  start(tenant: object, request: ClientRequest, head: ColdHead): () => Promise<void> {
     const cancel = new AbortController();
     let sending = Promise.resolve();
     const { body: own, query, headers } = request;

@@ -18,12 +18,11 @@ import {
   turnMessages,
   type Warning,
 } from "../../core/index.js";
-import type { AdapterPrompt, EngineAdapter, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
+import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/routing-headers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
 import type { Instructions } from "../base/call-options.js";
-import type { GivenPrompt } from "../base/given-prompt.js";
-import { restored } from "../fields/given-messages.js";
+import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";
 
 /** What to add to the request to the engine. */
@@ -55,57 +54,45 @@ export interface ComposeAnswer {
 }
 
 /** What a request itself has of messages, without those that memstem remembers and put in front of them. */
-export function saidNow({ messages, sentNow }: Pick<ComposeRequest, "messages" | "sentNow">): readonly ChatMessage[] {
+function saidNow({ messages, sentNow }: Pick<ComposeRequest, "messages" | "sentNow">): readonly ChatMessage[] {
   return sentNow === undefined ? messages : messages.slice(messages.length - sentNow);
 }
 
-/** The requested form of an answer. */
+/** What a prompt is answered, and sent to its engine, by. */
 export interface AnswerForm {
-  /** Whether to include the prompt as one text. */
-  readonly prompt: boolean;
+  readonly request: Pick<ComposeRequest, "messages" | "sentNow" | "prompt" | "given" | "marksElsewhere">;
   /** The engine family that the prompt goes to. */
   readonly engine: EngineAdapter;
-  /** The caller's cache marks outside the messages in the request to the engine. */
-  readonly marksElsewhere?: MarksElsewhere | undefined;
-  /** The messages that the request itself has, without what memstem put in front of them. */
-  readonly said: readonly ChatMessage[];
-  /** The request's messages, if they are of another API than chats. */
-  readonly given: GivenPrompt | null;
   /** The secret from which the tenant's cache salts are derived. */
   readonly cacheSecret: string;
 }
 
-/** The composed parts of an answer. */
-export interface Composed {
+/** A composed prompt, as far as its answer and its engine's adapter depend on it. */
+export interface ComposedPromptParts {
   readonly requestId: RequestId;
   readonly scope: Scope;
   readonly messages: readonly ChatMessage[];
-  /** The instructions at the front of the messages. */
-  readonly head: readonly ChatMessage[];
-  /** What this turn injected into them … */
+  /** How many messages at the front are instructions. */
+  readonly head: number;
+  /** What this turn injected before its last message. */
   readonly injection: Injection;
-  /** … and its annotations, as lines. */
-  readonly annotations: readonly string[];
 }
 
 /** Builds the answer from a new or a stored composition. */
 export function composeAnswer(
-  composed: Composed,
+  composed: ComposedPromptParts,
   { memories, plan, warnings, worker }: StoredAnswer,
   form: AnswerForm,
 ): ComposeAnswer {
-  const { requestId, scope, messages, injection, annotations } = composed;
-  const { cacheSecret } = form;
-  const served = { requestId, scope, messages, head: composed.head.length, plan, injection, cacheSecret };
-  const emitted = form.engine.emit(enginePrompt(served, form));
-  const prompt = restored(form.given, emitted.messages);
+  const given = form.request.given ?? null;
+  const emitted = form.engine.emit(enginePrompt(composed, plan, form));
+  const prompt = restored(given, emitted.messages);
   const answer: { -readonly [Field in keyof ComposeAnswer]: ComposeAnswer[Field] } = {
-    requestId,
+    requestId: composed.requestId,
     messages: prompt.messages,
     blocks: memories,
-    annotations,
-    plan:
-      form.given === null ? plan : { ...plan, stableMessages: stableOf(form, emitted.messages, prompt.messages, plan) },
+    annotations: composed.injection.annotations.map(renderAnnotation),
+    plan: given === null ? plan : { ...plan, stableMessages: stableOf(given, emitted.messages, prompt.messages, plan) },
     engine: {
       fields: emitted.fields,
       headers: worker === undefined ? emitted.headers : { ...emitted.headers, ...routingHeaders(worker) },
@@ -113,19 +100,19 @@ export function composeAnswer(
     warnings,
   };
   if (prompt.system !== undefined) answer.system = prompt.system;
-  if (form.prompt) answer.prompt = promptText(messages);
+  if (form.request.prompt) answer.prompt = promptText(composed.messages);
   if (worker !== undefined) answer.worker = worker;
   return answer;
 }
 
 /** How many leading messages, in the format of the given ones, are made of those that an earlier prompt had. */
 function stableOf(
-  form: AnswerForm,
+  given: GivenPrompt,
   composed: readonly ChatMessage[],
   restoredAll: readonly unknown[],
   plan: Plan,
 ): number {
-  const stable = restored(form.given, composed.slice(0, plan.stableMessages)).messages;
+  const stable = restored(given, composed.slice(0, plan.stableMessages)).messages;
   // Of the last one more chat messages may have become part.
   const differs = stable.findIndex((message, at) => JSON.stringify(message) !== JSON.stringify(restoredAll[at]));
   return differs < 0 ? stable.length : differs;
@@ -133,7 +120,7 @@ function stableOf(
 
 /** Rebuilds a stored answer: its messages byte for byte from the turns, without memories forgotten since. */
 export function answerAgain(
-  { requestId, scope }: Pick<Composed, "requestId" | "scope">,
+  { requestId, scope }: Pick<ComposedPromptParts, "requestId" | "scope">,
   request: AnsweredRequest,
   textOf: TextOf,
   form: AnswerForm,
@@ -149,12 +136,7 @@ export function answerAgain(
     ),
   ];
   const injection = last?.injection ?? NOTHING_INJECTED;
-  const annotations = injection.annotations.map(renderAnnotation);
-  return composeAnswer(
-    { requestId, scope, messages, head: request.head, injection, annotations },
-    request.answer,
-    form,
-  );
+  return composeAnswer({ requestId, scope, messages, head: request.head.length, injection }, request.answer, form);
 }
 
 const SPEAKERS: Readonly<Record<string, string>> = {
@@ -172,38 +154,28 @@ function promptText(messages: readonly ChatMessage[]): string {
   return `${turns.join("")}Assistant:`;
 }
 
-/** An engine adapter's view of a composed prompt; the same for a new and a repeated answer. */
-export interface PromptForEngine {
-  readonly requestId: RequestId;
-  readonly scope: Scope;
-  readonly messages: readonly ChatMessage[];
-  /** How many messages at the front are instructions. */
-  readonly head: number;
-  readonly plan: Pick<Plan, "layout" | "retention" | "stableMessages" | "epoch">;
-  /** What this turn injected before its last message. */
-  readonly injection: Injection;
-  /** The secret from which the tenant's cache salts are derived. */
-  readonly cacheSecret: string;
-}
+/** What of a plan says where later prompts will diverge. */
+export type ReusePlan = Pick<Plan, "layout" | "retention" | "stableMessages" | "epoch">;
 
-/** Tells the adapter where later prompts will diverge, from what the plan keeps of this turn. */
+/** An engine adapter's view of a composed prompt; the same for a new and a repeated answer. */
 export function enginePrompt(
-  served: PromptForEngine,
-  { marksElsewhere, said }: Pick<AnswerForm, "marksElsewhere" | "said">,
+  composed: ComposedPromptParts,
+  plan: ReusePlan,
+  { request, cacheSecret }: Pick<AnswerForm, "request" | "cacheSecret">,
 ): AdapterPrompt {
-  const { requestId, scope, messages, head, plan, injection, cacheSecret } = served;
+  const { requestId, scope, messages, head, injection } = composed;
   const section = isEmptyInjection(injection) ? null : messages.length - 1;
   const cachedMessage = plan.stableMessages - 1;
-  const ends = [lastSharedMessage(served, section), head - 1].filter((at) => at >= 0);
+  const ends = [lastSharedMessage(composed, plan, section), head - 1].filter((at) => at >= 0);
   return {
     requestId,
     tenantKey: tenantKeyOf(cacheSecret),
     scopeKey: scopeKeyOf(scope, cacheSecret),
     messages,
-    marksElsewhere,
-    said,
+    marksElsewhere: request.marksElsewhere,
+    said: saidNow(request),
     reusableMessages: ends[0] === ends[1] ? ends.slice(1) : ends,
-    reusableMemories: reusableMemories(served, section),
+    reusableMemories: reusableMemories(plan, head, section),
     cachedMessage: cachedMessage < 0 ? undefined : cachedMessage,
   };
 }
@@ -249,21 +221,21 @@ function scopeKeyOf(scope: Scope, cacheSecret: string): string {
 }
 
 /** Index of the last message that the next prompt shares. */
-function lastSharedMessage({ messages, plan, injection }: PromptForEngine, section: number | null): number {
+function lastSharedMessage(
+  { messages, injection }: ComposedPromptParts,
+  { layout, retention }: ReusePlan,
+  section: number | null,
+): number {
   const keepsAll =
     section === null ||
-    (plan.layout === "conversation" &&
-      (plan.retention === "keep" || (plan.retention === "volatile" && injection.annotations.length === 0)));
+    (layout === "conversation" &&
+      (retention === "keep" || (retention === "volatile" && injection.annotations.length === 0)));
   return keepsAll ? messages.length - 1 : section - 1;
 }
 
 /** The message whose memories a later prompt may have too: the head of an epoch, else this turn's. */
-function reusableMemories({ plan, head }: PromptForEngine, section: number | null): number | undefined {
-  if ((plan.epoch?.headTokens ?? 0) > 0) return head;
-  return section !== null && repeatsMemories(plan) ? section : undefined;
-}
-
-/** A single prompt's memories may return with another question; a conversation's stay, or are retrieved again. */
-function repeatsMemories({ layout, retention }: PromptForEngine["plan"]): boolean {
-  return layout === "single" || retention !== "ephemeral";
+function reusableMemories({ layout, retention, epoch }: ReusePlan, head: number, section: number | null) {
+  if ((epoch?.headTokens ?? 0) > 0) return head;
+  // A single prompt's memories may return with another question; a conversation's stay, or are retrieved again.
+  return section !== null && (layout === "single" || retention !== "ephemeral") ? section : undefined;
 }

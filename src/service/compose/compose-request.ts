@@ -19,9 +19,15 @@ import {
 import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
 import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
-import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "../fields/fields.js";
-import { asGiven, type GivenMessages, givenMessages, messageFormat, readMessages } from "../fields/given-messages.js";
+import {
+  asGiven,
+  type GivenMessages,
+  type GivenPrompt,
+  givenMessages,
+  messageFormat,
+  readMessages,
+} from "../fields/given-messages.js";
 import { readOptions } from "../fields/read-options.js";
 
 /** One checked compose request. */
@@ -155,6 +161,16 @@ export const composeOptions = z.strictObject({
   recordUsage: z.boolean().nullish(),
 });
 
+/** Fields of the options that a request has in another form. */
+const CONVERTED = [
+  ...(["messages", "format", "memories", "system", "runId", "appId", "filters", "showExpired", "annotations"] as const),
+  ...(["prompt", "dryRun", "recordUsage"] as const),
+];
+type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
+const UNMODIFIED = Object.keys(composeOptions.shape).filter(
+  (name): name is UnmodifiedField => !(CONVERTED as readonly string[]).includes(name),
+);
+
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
   return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
@@ -170,7 +186,6 @@ export function withoutAbsentMemories(options: unknown): unknown {
 
 /** Builds a request from fields that were validated one by one. Throws {@link InvalidRequestError} if they are inconsistent. */
 export function composeRequest(fields: ComposeFields): ComposeRequest {
-  const { query = null } = fields;
   const asked = messagesIn(fields);
   if (asked === null) {
     throw new InvalidRequestError([{ field: "query", message: "give a query, or messages that end with a question" }]);
@@ -182,36 +197,19 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
   const instructions: ChatMessage[] = fields.system ? [{ role: "system", content: fields.system }] : [];
   const { messages: said, memories: provided } = withoutProviderMemories([...instructions, ...asked.chat]);
   const { usable: given, unusable } = memoriesGiven(fields);
+  const unmodified = Object.fromEntries(UNMODIFIED.map((name) => [name, fields[name] ?? null]));
   return {
-    userId: fields.userId,
-    agentId: fields.agentId ?? null,
-    conversationId: fields.conversationId ?? null,
-    requestId: fields.requestId ?? null,
-    query,
+    ...(unmodified as Pick<ComposeRequest, UnmodifiedField>),
     messages: said,
     given:
       asked.format === "chat"
         ? null
         : { ...asked, hasSystem: withoutProviderMemories(instructions).messages.length > 0 },
-    history: fields.history ?? null,
-    historyRatio: fields.historyRatio ?? null,
     memories: provided === null ? given : [...(given ?? []), ...provided],
     ...(provided === null ? {} : { moved: provided.map(({ id }) => id) }),
     ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
-    topK: fields.topK ?? null,
     ...choiceIn(fields),
-    memoryBudgetTokens: fields.memoryBudgetTokens ?? null,
-    memoryBudgetRatio: fields.memoryBudgetRatio ?? null,
-    policy: fields.policy ?? null,
-    retention: fields.retention ?? null,
     annotations: annotationSettings(fields.annotations ?? true),
-    engine: fields.engine ?? null,
-    toolMemories: fields.toolMemories ?? null,
-    maxPromptTokens: fields.maxPromptTokens ?? null,
-    blockTemplate: fields.blockTemplate ?? null,
-    timeZone: fields.timeZone ?? null,
-    dedupe: fields.dedupe ?? null,
-    workers: fields.workers ?? null,
     prompt: fields.prompt ?? false,
     ...(fields.dryRun === true ? { dryRun: true } : {}),
     ...(fields.recordUsage === false ? { recordUsage: false } : {}),

@@ -1,14 +1,16 @@
 /*
- * compose: one request of a user becomes a stored prompt. Lookup of memories → plan by the core → commit to the store → answer in the
- * engine's form.
- * Enters: a checked {@link ComposeRequest}, at the front of its user's queue. Leaves: a {@link ComposeAnswer} that is in the store, and
- * the same answer for a repeated request id; a dry run ends before the commit. A failing memory source causes a warning; a deletion
+ * compose: one request of a user becomes a stored prompt: request → retrieved blocks → plan → commit → answer
+ * (docs/internals/architecture.md, "The road of a prompt").
+ * Enters: a checked {@link ComposeRequest}, at the front of its user's queue. Leaves: a {@link PlannedPrompt} that is in the store, and
+ * the same answer for a repeated request id; of a dry run nothing is stored. A failing memory source causes a warning; a deletion
  * meanwhile starts the request again.
  */
 
 import { SpanStatusCode } from "@opentelemetry/api";
 import {
+  type AgentId,
   BlockTemplates,
+  type ConversationId,
   type Depth,
   type Digest,
   KEEPS_ALL,
@@ -16,6 +18,8 @@ import {
   type Scope,
   type UserId,
 } from "../../core/index.js";
+import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
+import { type CommitBase, StaleScopeError } from "../../store/api/store.js";
 import {
   AbandonedRequestError,
   DeletedMeanwhileError,
@@ -32,35 +36,83 @@ import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
 import type { TokenRatios } from "../learning/token-ratios.js";
 import { DeletionWatch } from "../scopes/deletion-watch.js";
-import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
+import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
-import type { WorkingScopes } from "../scopes/working-scopes.js";
-import type { ChooseDepth, ChosenDepth } from "./chosen-depth.js";
-import type { ComposeAnswer } from "./compose-answer.js";
-import type { ComposeHooks } from "./compose-hooks.js";
+import { MAX_ATTEMPTS, type WorkingScopes } from "../scopes/working-scopes.js";
+import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
-import type { KnownTexts } from "./known-texts.js";
-import { type LookupParts, lookUpMemories, type MemoryLookup, type WaitingLookup, withCheck } from "./memory-lookup.js";
-import { PlanningInput, type Retrieved } from "./planning-input.js";
-import { PromptDrafts } from "./prompt-drafts.js";
 import { PromptLimits } from "./prompt-limits.js";
-import { PromptPlanner } from "./prompt-planner.js";
+import {
+  type ChosenDepth,
+  type ColdHead,
+  type DraftedPrompt,
+  type KnownTexts,
+  type Planned,
+  PromptPlanner,
+} from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";
-import { NOTHING_CHECKED, type SourceCheck, SourceChecks } from "./source-check.js";
+import {
+  type LookupParts,
+  lookUpMemories,
+  type MemoryLookup,
+  NOTHING_CHECKED,
+  type Retrieved,
+  type SourceCheck,
+  SourceChecks,
+  type WaitingLookup,
+  withCheck,
+} from "./retrieval.js";
 
-/** One request while it is at the front of its user's queue. */
-interface ComposeTask {
-  readonly scope: Scope;
-  readonly request: ComposeRequest;
-  /** The blocks that a batch plan places first. */
+/** The lookup of a batch's request, and the memories of it that the plan places first, by the digests of their texts. */
+interface FoundAhead {
+  readonly lookup: WaitingLookup;
   readonly front: readonly Digest[];
-  readonly signal: CallerSignal | undefined;
-  readonly hooks: ComposeHooks;
-  /** Whether memories that the request brought are not composed once the user was deleted. */
-  readonly endsWithUser: boolean;
-  /** Whether a prompt of it was announced. */
-  isAnnounced: boolean;
 }
+
+/** A request to compose, and its caller. */
+export interface ComposeCall {
+  readonly request: ComposeRequest;
+  /** Aborted when the caller is gone. */
+  readonly signal?: CallerSignal | undefined;
+  /**
+   * What was looked up ahead; such a request was accepted before. Memories that it brought are not composed once the user was deleted:
+   * {@link DeletedMeanwhileError}.
+   */
+  readonly found?: FoundAhead | undefined;
+  /**
+   * What was known of the user's deletions when memstem read messages of the request itself: where something was deleted since, composing
+   * rejects with {@link OutdatedHistoryError}. Absent: they are all the caller's.
+   */
+  readonly readSince?: DeletionWatch | undefined;
+  /** Whether its prompt is sent before it is stored, where it may be. Default: no. */
+  readonly isSentAhead?: boolean;
+}
+
+/** A prompt with its answer, which is final once it is committed. */
+export interface PlannedPrompt {
+  readonly answer: ComposeAnswer;
+  /** Notices what is deleted of the user after the prompt was planned. */
+  readonly watch: DeletionWatch;
+  /**
+   * Whether it may be sent to its engine before it is stored, which may still fail. Where the user is deleted then, composing rejects with
+   * {@link DeletedWhileSentError}: what was sent is the last that is made of the request.
+   */
+  readonly mayBeSent: boolean;
+  /** Stores it, unless it repeats a stored answer or is of a dry run. False: another process was first, and it has to be planned again. */
+  commit(): Promise<boolean>;
+}
+
+/** Takes a request from its user's queue to a committed prompt. Called again where a deletion starts the request again. */
+export type Drive = (composing: ComposingRequest) => Promise<PlannedPrompt>;
+
+/** The plain drive: nothing comes between. */
+const storeAtOnce: Drive = async (composing) => {
+  const retrieved = await composing.retrieve();
+  for (;;) {
+    const planned = await composing.plan(retrieved);
+    if (await planned.commit()) return planned;
+  }
+};
 
 /** Dependencies of a tenant's composer. */
 export interface ComposerParts {
@@ -76,59 +128,64 @@ export interface ComposerParts {
   readonly forgetGone: (userId: UserId, memoryIds: readonly MemoryId[]) => Promise<void>;
 }
 
-/** Composes prompts of one tenant's users, each in its user's queue: searches memories, plans a prompt, commits and stores it. */
-export class PromptComposer {
-  readonly #lookup: LookupParts;
-  readonly #planner: PromptPlanner;
-  readonly #drafts: PromptDrafts;
-  readonly #limits: PromptLimits;
-  readonly #checks: SourceChecks;
-  /** Whether the last prompt could be stored: if not, the next answer is announced only after it is stored. */
-  #storesWell = true;
+/** What composing works with. */
+interface ComposingParts extends ComposerParts {
+  readonly planner: PromptPlanner;
+  readonly retrieval: LookupParts;
+  readonly checks: SourceChecks;
+  /** Whether the last prompt could be stored: if not, the next one is sent only after it is stored. */
+  storesWell: boolean;
+}
 
-  constructor(private readonly on: ComposerParts) {
-    const { source, defaults } = on.parts;
+/** Composes prompts of one tenant's users, each in its user's queue. */
+export class PromptComposer {
+  readonly #on: ComposingParts;
+
+  constructor(on: ComposerParts) {
+    const { source, defaults, now } = on.parts;
     const { blockTemplate, timeZone, topK, among } = defaults;
     const templates = new BlockTemplates();
-    this.#lookup = { source, now: on.parts.now, blockTemplate, timeZone, templates, topK, among };
-    const input = new PlanningInput(on.parts, on.law);
-    this.#planner = new PromptPlanner(on.parts, on.tenant, on.routing, input);
-    this.#drafts = new PromptDrafts(on.parts, on.tenant, on.routing, input);
-    this.#limits = new PromptLimits(on.parts, on.ratios);
-    this.#checks = new SourceChecks(on.parts.checksSource === false ? null : source);
+    this.#on = {
+      ...on,
+      planner: new PromptPlanner(on.parts, on.tenant, on.law, new PromptLimits(on.parts, on.ratios), on.routing),
+      retrieval: { source, now, blockTemplate, timeZone, templates, topK, among },
+      checks: new SourceChecks(on.parts.checksSource === false ? null : source),
+      storesWell: true,
+    };
   }
 
   /**
    * Composes a prompt. Rejects with `BusyUserError` if the user's queue is full, and if the store fails; a failing memory source only
-   * causes a warning. `signal`: aborted when the caller is gone. A request that is still waiting then is not composed, because nobody would
-   * see its answer and the turn would stay in the conversation: {@link AbandonedRequestError}.
+   * causes a warning. A request that is still waiting when its caller is gone is not composed, because nobody would see its answer and the
+   * turn would stay in the conversation: {@link AbandonedRequestError}. If memories were deleted since a lookup ahead, they are looked up
+   * again.
    */
-  async compose(request: ComposeRequest, signal?: CallerSignal, hooks: ComposeHooks = {}): Promise<ComposeAnswer> {
-    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    this.on.jobs.rejectIfBusy(request.userId);
-    const task = { scope, request, front: [], signal, hooks, endsWithUser: false, isAnnounced: false };
-    const compose = () => this.#compose(task, null);
+  async compose(call: ComposeCall, drive: Drive = storeAtOnce): Promise<PlannedPrompt> {
+    const { request, found } = call;
+    const { jobs } = this.#on;
+    if (found === undefined) jobs.rejectIfBusy(request.userId);
     const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
     return inSpan("memstem.compose", attributes, async (span) => {
-      const answer = await this.on.jobs.run(request.userId, compose);
-      this.#storesWell = true;
-      const { policy, retention, totalTokens, expectedCachedTokens } = answer.plan;
+      const planned = await jobs.run(request.userId, () => this.#inTurn(call, drive));
+      this.#on.storesWell = true;
+      const { policy, retention, totalTokens, expectedCachedTokens } = planned.answer.plan;
       span.setAttributes({
         "memstem.policy": policy,
         "memstem.retention": retention,
         "memstem.prompt_tokens": totalTokens,
         "memstem.expected_cached_tokens": expectedCachedTokens,
       });
-      return answer;
+      return planned;
     });
   }
 
-  /** The memories for a request of a batch. Does not reject if the source fails. */
+  /** The memories for a request that is composed later. Does not reject if the source fails. */
   async lookUp(request: ComposeRequest, signal?: CallerSignal): Promise<WaitingLookup> {
-    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    const watch = await DeletionWatch.begin(this.on.parts.store, scope.tenant, scope.userId);
-    if (await this.#isAnswered(scope, request)) return { found: [] };
-    return { ...(await this.#lookUp(scope, request, signal)), watch };
+    const { jobs, parts } = this.#on;
+    const scope = jobs.scopeOf(request.userId, request.agentId);
+    const watch = await DeletionWatch.begin(parts.store, scope.tenant, scope.userId);
+    if (await isAnswered(this.#on, scope, request)) return { found: [] };
+    return { ...(await lookUp(this.#on, scope, request, signal)), watch };
   }
 
   /**
@@ -138,224 +195,252 @@ export class PromptComposer {
    * @param texts each of the requests' memories, by the digests of their texts
    */
   async known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
-    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
+    const { jobs, scopes, planner } = this.#on;
+    const scope = jobs.scopeOf(request.userId, request.agentId);
     try {
-      return await retryWhileLocked(() =>
-        this.on.scopes.read(scope, (working) => this.#drafts.known(working, request, texts)),
-      );
+      return await retryWhileLocked(() => scopes.read(scope, (working) => planner.known(working, request, texts)));
     } catch (error) {
       if (error instanceof StoreUnavailableError) return null;
       throw error;
     }
   }
 
-  /**
-   * Composes a request of a batch with looked-up memories, of which the plan places `front` first. If memories were deleted since the
-   * lookup, they are looked up again. Rejects with {@link DeletedMeanwhileError} if the user was deleted since and the request brought its own memories.
-   */
-  composeFound(
-    request: ComposeRequest,
-    waiting: WaitingLookup,
-    front: readonly Digest[],
-    signal?: CallerSignal,
-  ): Promise<ComposeAnswer> {
-    const scope = this.on.jobs.scopeOf(request.userId, request.agentId);
-    const task = { scope, request, front, signal, hooks: {}, endsWithUser: true, isAnnounced: false };
-    return this.on.jobs.run(request.userId, () => this.#compose(task, waiting));
+  /** An opaque and stable key: one per conversation of a user, or, without one, per user. */
+  sessionKey(userId: UserId, agentId: AgentId | null, conversationId: ConversationId | null): string {
+    const { jobs, tenant } = this.#on;
+    return sessionKeyOf(jobs.scopeOf(userId, agentId), conversationId, tenant.cacheSecret);
   }
 
   /**
-   * Looks memories up and composes, within the user's queue. Starts again if another process deletes the user or one of their memories
-   * meanwhile, because the lookup may contain it.
+   * Fields for a request to the engine whose messages are not composed.
    *
-   * @param waiting an earlier lookup; null for none
+   * @param userId null: the request names nobody
    */
-  async #compose(task: ComposeTask, waiting: WaitingLookup | null): Promise<ComposeAnswer> {
-    const { request, named } = this.#limits.limited(task.request);
-    const limited = request === task.request ? task : { ...task, request };
-    for (let lookup = waiting; ; lookup = null) {
+  plainFields(userId: UserId | null, agentId: AgentId | null, engine: EngineName | null): EngineEmission["fields"] {
+    const { parts, jobs, tenant } = this.#on;
+    const scope = userId === null ? null : jobs.scopeOf(userId, agentId);
+    const prompt = plainPrompt(parts.newRequestId(), scope, tenant.cacheSecret);
+    return parts.engines[engine ?? parts.defaults.engineFamily].emit(prompt).fields;
+  }
+
+  /** Starts again if another process deletes the user or one of their memories meanwhile, because the lookup may contain it. */
+  async #inTurn(call: ComposeCall, drive: Drive): Promise<PlannedPrompt> {
+    const { request, found } = call;
+    const composing = new ComposingRequest(this.#on, call);
+    for (let lookup = found?.lookup; ; lookup = undefined) {
       try {
-        return await this.#composeOnce(limited, lookup);
+        return (await composing.begin(lookup)) ?? (await drive(composing));
       } catch (error) {
-        if (!(error instanceof DeletedMeanwhileError)) throw named(error);
-        if (task.endsWithUser && request.memories !== null && (await lookup?.watch?.isUserDeleted())) throw error;
+        if (!(error instanceof DeletedMeanwhileError)) throw error;
+        if (request.memories !== null && (await lookup?.watch?.isUserDeleted())) throw error;
+      } finally {
+        composing.end();
       }
     }
   }
+}
 
-  async #composeOnce(task: ComposeTask, waiting: WaitingLookup | null): Promise<ComposeAnswer> {
-    const { scope, request, front, signal, hooks } = task;
-    if (signal?.aborted) throw new AbandonedRequestError();
-    const { scopes, parts } = this.on;
-    const base = await retryWhileLocked(() => scopes.baseOf(scope, request.conversationId));
+/** One request at the front of its user's queue. */
+export class ComposingRequest {
+  readonly #scope: Scope;
+  #lookup: WaitingLookup | undefined;
+  /** What a commit would have built on when it began. */
+  #base: CommitBase = { version: null, deletions: { users: 0, memories: 0 } };
+  /** Whether a request of its id is stored, whose answer was erased. */
+  #isKnown = false;
+  /** Whether a prompt of it may have been sent. */
+  #isSent = false;
+  /** Whether the scope in memory has labels and turns that are not stored. */
+  #isAhead = false;
+  #staleCommits = 0;
+  #retries: LockRetries | null = null;
+
+  constructor(
+    private readonly on: ComposingParts,
+    private readonly call: ComposeCall,
+  ) {
+    const { request } = call;
+    this.#scope = on.jobs.scopeOf(request.userId, request.agentId);
+  }
+
+  /** Gives the stored answer of a repeated request id; null: it is to be composed. */
+  async begin(waiting: WaitingLookup | undefined): Promise<PlannedPrompt | null> {
+    const { scopes, planner } = this.on;
+    const { request } = this.call;
+    this.#rejectAbandoned();
+    this.#base = await retryWhileLocked(() => scopes.baseOf(this.#scope, request.conversationId));
     // Where another process has stored the scope since, the commit finds out.
-    const isKnown = base.version !== null && (await this.#isAnswered(scope, request));
-    if (isKnown) {
-      const answer = await retryWhileLocked(() =>
-        scopes.use(scope, (working) => this.#planner.repeat(working, request)),
-      );
-      if (answer !== null) return answer;
+    this.#isKnown = this.#base.version !== null && (await isAnswered(this.on, this.#scope, request));
+    if (this.#isKnown) {
+      const repeated = await this.#use(async (working) => {
+        const answer = await planner.repeat(working, request);
+        return answer && asStored(answer, working.watch());
+      });
+      if (repeated !== null) return repeated;
     }
     // A request that was already answered at lookup has no watch; its answer may be gone since.
-    const found = waiting?.watch === undefined ? null : waiting;
+    this.#lookup = waiting?.watch === undefined ? undefined : waiting;
+    return null;
+  }
+
+  /** What an engine can compute before memories are found; null where nothing is searched for, or most of it should be cached. */
+  async coldHead(): Promise<ColdHead | null> {
+    const { parts, planner } = this.on;
+    const { request } = this.call;
+    if (request.memories !== null || parts.source === null || this.#lookup !== undefined) return null;
+    return this.#useCurrent((working) => planner.coldHead(working, request));
+  }
+
+  /** The request's memories, or those that the source finds. Does not reject if the source fails. */
+  async retrieve(): Promise<Retrieved> {
+    const { request, signal, found } = this.call;
+    const { tenant, userId } = this.#scope;
     // Begins where the scope in memory was loaded: a deletion since then makes the commit stale.
-    const watch = found?.watch ?? new DeletionWatch(parts.store, scope.tenant, scope.userId, base.deletions);
-    const [searched, check] = await Promise.all([found ?? this.#searchWhileWarmingUp(task), this.#check(task)]);
-    const { lookup, gone } = withCheck(this.#lookup, request, searched, check);
+    const watch = this.#lookup?.watch ?? new DeletionWatch(this.on.parts.store, tenant, userId, this.#base.deletions);
+    const looking = this.#lookup ?? lookUp(this.on, this.#scope, request, signal);
+    const [searched, check] = await Promise.all([looking, this.#check()]);
+    const { lookup, gone } = withCheck(this.on.retrieval, request, searched, check);
     if (gone.length > 0) {
       // Also in a dry run: what the source has deleted is to be nowhere.
       await this.on.forgetGone(request.userId, gone);
       // What was looked up, and what is known, may have been about them.
-      return this.#composeOnce(task, null);
+      throw new DeletedMeanwhileError();
     }
-    if (isKnown && !request.dryRun) await this.#dropErasedAnswer(scope, request);
-    const { chooseDepth } = hooks;
-    const retrieved = { lookup, front, depth: null, freeAt: isKnown ? undefined : base };
-    if (chooseDepth === undefined || signal?.aborted) return this.#commit(task, retrieved, watch);
-    const depth = await this.#depthOf(task, retrieved, watch, chooseDepth);
-    return this.#commit(task, { ...retrieved, depth }, watch);
+    if (this.#isKnown && request.dryRun !== true) await this.#dropErasedAnswer();
+    return { lookup, front: found?.front ?? [], freeAt: this.#isKnown ? undefined : this.#base, watch };
+  }
+
+  /** Drafts the prompt at a depth; null: with all its blocks. Serves and stores nothing. */
+  draft(retrieved: Retrieved, depth: Depth | null): Promise<DraftedPrompt> {
+    this.#isAhead = true;
+    return this.#useCurrent((working) => {
+      if (!retrieved.watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
+      return this.on.planner.draft(working, this.call.request, retrieved, depth);
+    });
+  }
+
+  /** Plans the prompt. Plan again where its commit says so, and only then. */
+  plan(retrieved: Retrieved, depth: ChosenDepth | null = null): Promise<PlannedPrompt> {
+    const { request, isSentAhead = false } = this.call;
+    return this.#use(async (working) => {
+      // In every attempt: another process may lock the database for longer than the caller waits.
+      this.#rejectAbandoned();
+      const { answer, commit } = await this.on.planner.plan(working, request, retrieved, depth);
+      const watch = working.watch();
+      if (commit === null) return asStored(answer, watch);
+      this.#isAhead = true;
+      const { deletions } = working.base;
+      this.#rejectOutdated(working);
+      if (this.#isSent && deletions.users !== retrieved.watch.since.users) throw new DeletedWhileSentError();
+      // The commit finds out whether these are still the stored ones.
+      if (!retrieved.watch.covers(deletions)) throw new DeletedMeanwhileError();
+      const mayBeSent = isSentAhead && request.dryRun !== true && this.on.storesWell;
+      if (mayBeSent) {
+        // An outdated prompt must not be sent.
+        await working.check();
+        this.#isSent = true;
+      }
+      return { answer, watch, mayBeSent, commit: () => this.#commit(commit, mayBeSent) };
+    });
+  }
+
+  /** Leaves the scope as it is stored. */
+  end(): void {
+    if (this.#isAhead) this.on.scopes.drop(this.#scope);
+    this.#isAhead = false;
+  }
+
+  async #commit({ store, observed }: NonNullable<Planned["commit"]>, isSent: boolean): Promise<boolean> {
+    const { request } = this.call;
+    if (request.dryRun === true) return true;
+    // Lets the socket send what was written before the store's work blocks the event loop.
+    if (isSent) await new Promise<void>((written) => process.nextTick(written));
+    try {
+      await store();
+    } catch (error) {
+      this.on.scopes.drop(this.#scope);
+      // The next attempt is not sent ahead either.
+      if (error instanceof StoreUnavailableError) this.on.storesWell = false;
+      const isStale = error instanceof StaleScopeError;
+      if (isStale && ++this.#staleCommits % MAX_ATTEMPTS !== 0) return false;
+      this.#retries ??= new LockRetries();
+      await this.#retries.after(isStale ? new StoreUnavailableError("busy", { cause: error }) : error);
+      return false;
+    }
+    this.#isAhead = false;
+    if (request.recordUsage !== false) this.on.observer.composed(observed);
+    return true;
   }
 
   /** Asks the source, beside a search, what became of the memories that the conversation has from it. Not where nothing is searched. */
-  async #check(task: ComposeTask): Promise<SourceCheck> {
-    const { scope, request, signal } = task;
-    if (request.memories !== null || request.conversationId === null || !this.#checks.isPossible)
-      return NOTHING_CHECKED;
-    const standing = await retryWhileLocked(() =>
-      this.on.scopes.use(scope, (working) => {
-        rejectOutdated(task, working);
-        return this.#drafts.standing(working, request);
-      }),
-    );
-    return this.on.jobs.untilClosing(signal, (stop) => this.#checks.check(scope, standing, stop));
-  }
-
-  /** Looks memories up; meanwhile the engine computes the prompt's prefix, if the hook is set. */
-  async #searchWhileWarmingUp(task: ComposeTask): Promise<MemoryLookup> {
-    const { scope, request, signal, hooks } = task;
-    const { scopes, parts } = this.on;
-    const isSearched = request.memories === null && parts.source !== null;
-    const head =
-      isSearched && hooks.whileSearching !== undefined
-        ? await scopes.use(scope, (working) => {
-            rejectOutdated(task, working);
-            return this.#drafts.coldHead(working, request);
-          })
-        : null;
-    const ended = head === null ? undefined : hooks.whileSearching?.(head);
-    const lookup = await this.#lookUp(scope, request, signal);
-    await ended?.();
-    return lookup;
+  async #check(): Promise<SourceCheck> {
+    const { checks, jobs, planner } = this.on;
+    const { request, signal } = this.call;
+    if (request.memories !== null || request.conversationId === null || !checks.isPossible) return NOTHING_CHECKED;
+    const standing = await this.#useCurrent((working) => planner.standing(working, request));
+    return jobs.untilClosing(signal, (stop) => checks.check(this.#scope, standing, stop));
   }
 
   /**
    * A repeated request id whose answer was erased, because it may have quoted a forgotten memory, is answered anew: evicts the erased
    * prompt from the index.
    */
-  async #dropErasedAnswer(scope: Scope, { requestId }: ComposeRequest): Promise<void> {
-    const { scopes, parts } = this.on;
-    const { store, residency = KEEPS_ALL } = parts;
+  async #dropErasedAnswer(): Promise<void> {
+    const { store, residency = KEEPS_ALL } = this.on.parts;
+    const { requestId } = this.call.request;
     if (requestId === null) return;
-    await retryWhileLocked(() => scopes.use(scope, (working) => evictIn(working, store, [requestId], residency)));
+    await this.#use((working) => evictIn(working, store, [requestId], residency));
   }
 
-  /** Whether a request of this id is stored. Its answer may have been erased. */
-  async #isAnswered(scope: Scope, { requestId }: ComposeRequest): Promise<boolean> {
-    return requestId !== null && (await this.on.parts.store.findServed(scope, requestId)) !== null;
+  #use<T>(work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
+    const { conversationId } = this.call.request;
+    return retryWhileLocked(() => this.on.scopes.use(this.#scope, work, conversationId));
   }
 
-  /** Plans a prompt and commits it. */
-  async #commit(task: ComposeTask, retrieved: Retrieved, watch: DeletionWatch): Promise<ComposeAnswer> {
-    const { scope, request, signal } = task;
-    const { beforeStored, planned: onPlanned } = task.hooks;
-    const { answer, observed } = await retryWhileLocked(() => {
-      // Checked in every retry: another process may lock the database for longer than the caller waits.
-      if (signal?.aborted) throw new AbandonedRequestError();
-      return this.on.scopes.use(
-        scope,
-        async (working) => {
-          const planned = await this.#planner.plan(working, request, retrieved);
-          const { deletions } = working.base;
-          onPlanned?.(working.watch());
-          if (planned.isRepeated) return planned;
-          rejectOutdated(task, working);
-          if (task.isAnnounced && deletions.users !== watch.since.users) throw new DeletedWhileSentError();
-          // The commit finds out whether these are still the stored ones.
-          if (!watch.covers(deletions)) throw new DeletedMeanwhileError();
-          if (request.dryRun) return planned;
-          if (beforeStored !== undefined && this.#storesWell) {
-            // An outdated answer must not be announced.
-            await working.check();
-            task.isAnnounced = true;
-            beforeStored(planned.answer);
-            // Lets the socket send what `beforeStored` wrote before the store's work blocks the event loop.
-            await new Promise<void>((written) => process.nextTick(written));
-          }
-          await planned.commit().catch((error: unknown) => {
-            // Not announced again by the next attempt either.
-            if (error instanceof StoreUnavailableError) this.#storesWell = false;
-            throw error;
-          });
-          return planned;
-        },
-        request.conversationId,
-      );
+  #useCurrent<T>(work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
+    return this.#use((working) => {
+      this.#rejectOutdated(working);
+      return work(working);
     });
-    // Planning gave labels to memories in the working state, which nothing stores now.
-    if (request.dryRun) this.on.scopes.drop(scope);
-    else if (observed !== null && request.recordUsage !== false) this.on.observer.composed(observed);
-    return answer;
   }
 
-  /** Chooses the depth, within the user's queue, so that the drafts match the prompt that is composed. */
-  async #depthOf(
-    task: ComposeTask,
-    retrieved: Retrieved,
-    watch: DeletionWatch,
-    chooseDepth: ChooseDepth,
-  ): Promise<ChosenDepth> {
-    const { scope, request, signal } = task;
-    const { scopes } = this.on;
-    const draft = (depth: Depth | null) =>
-      retryWhileLocked(() =>
-        scopes.use(scope, (working) => {
-          rejectOutdated(task, working);
-          if (!watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
-          return this.#drafts.draft(working, request, retrieved, depth);
-        }),
-      );
-    try {
-      const depth = await chooseDepth({ draft });
-      if (signal?.aborted) throw new AbandonedRequestError();
-      return depth;
-    } catch (error) {
-      // The drafts assigned labels to memories in the working state, which nothing stores now.
-      scopes.drop(scope);
-      throw error;
-    }
+  /** Throws where the scope knows of a deletion that messages which memstem read for the request do not. */
+  #rejectOutdated({ base }: WorkingScope): void {
+    if (this.call.readSince?.isBehind(base.deletions) === true) throw new OutdatedHistoryError();
   }
 
-  #lookUp(scope: Scope, request: ComposeRequest, signal?: CallerSignal): Promise<MemoryLookup> {
-    const { source } = this.#lookup;
-    // No source is asked, so there is nothing to abort.
-    if (source === null || request.memories !== null)
-      return lookUpMemories(this.#lookup, scope, request, this.on.jobs.closing);
-    const lookUp = () =>
-      this.on.jobs.untilClosing(signal, (stop) => lookUpMemories(this.#lookup, scope, request, stop));
-    const topK = request.topK ?? this.#lookup.topK ?? DEFAULT_TOP_K;
-    return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": topK }, async (span) => {
-      const start = this.on.parts.now();
-      const lookup = await lookUp();
-      const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
-      this.on.observer.searched({ outcome, ms: Math.max(0, this.on.parts.now() - start) });
-      span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
-      if ("failed" in lookup) span.setStatus({ code: SpanStatusCode.ERROR, message: lookup.failed.failure.kind });
-      return lookup;
-    });
+  #rejectAbandoned(): void {
+    if (this.call.signal?.aborted) throw new AbandonedRequestError();
   }
 }
 
-/** Throws {@link OutdatedHistoryError} where the scope knows of a deletion that messages which memstem read for the request do not. */
-function rejectOutdated({ hooks: { readSince } }: ComposeTask, { base }: Pick<WorkingScope, "base">): void {
-  if (readSince?.isBehind(base.deletions) === true) throw new OutdatedHistoryError();
+/** A prompt that is stored already. */
+function asStored(answer: ComposeAnswer, watch: DeletionWatch): PlannedPrompt {
+  return { answer, watch, mayBeSent: false, commit: async () => true };
+}
+
+/** Whether a request of this id is stored. Its answer may have been erased. */
+async function isAnswered({ parts }: ComposerParts, scope: Scope, { requestId }: ComposeRequest): Promise<boolean> {
+  return requestId !== null && (await parts.store.findServed(scope, requestId)) !== null;
+}
+
+async function lookUp(
+  { retrieval, jobs, parts, observer }: ComposingParts,
+  scope: Scope,
+  request: ComposeRequest,
+  signal: CallerSignal | undefined,
+): Promise<MemoryLookup> {
+  const { source } = retrieval;
+  // No source is searched, so there is nothing to abort.
+  if (source === null || request.memories !== null) return lookUpMemories(retrieval, scope, request, jobs.closing);
+  const topK = request.topK ?? retrieval.topK ?? DEFAULT_TOP_K;
+  return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": topK }, async (span) => {
+    const start = parts.now();
+    const lookup = await jobs.untilClosing(signal, (stop) => lookUpMemories(retrieval, scope, request, stop));
+    const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
+    observer.searched({ outcome, ms: Math.max(0, parts.now() - start) });
+    span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
+    if ("failed" in lookup) span.setStatus({ code: SpanStatusCode.ERROR, message: lookup.failed.failure.kind });
+    return lookup;
+  });
 }

@@ -1,14 +1,16 @@
+import { PromptTooLongError } from "../../core/index.js";
 import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import { MessagesTooLongError } from "../base/errors.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import type { TokenRatios } from "../learning/token-ratios.js";
 import type { ComposeRequest } from "./compose-request.js";
 
-/** A request with its limits as the planner applies them. */
-export interface LimitedRequest {
-  readonly request: ComposeRequest;
-  /** Rewrites the planner's error in the terms of the limit that the caller knows; other errors are returned unmodified. */
-  readonly named: (error: unknown) => unknown;
+/** Limits of one prompt, by memstem's counter; null: none. */
+interface TokenLimits {
+  /** Of a prompt with memories; messages that alone come to more are rejected. */
+  readonly maxPromptTokens: number | null;
+  /** The same, but messages that come to more are composed without memories. */
+  readonly acceptedTokens: number | null;
 }
 
 /** Finds the limits of a request's prompt, and converts them from the engine's tokens to those of memstem's counter. */
@@ -19,29 +21,42 @@ export class PromptLimits {
   ) {}
 
   /**
-   * The hard limit is the request's, else the configured one. Where neither is set, the engine's own is a soft one: messages that come to
-   * more are composed without memories, and the engine decides. Read when the prompt is composed: reports of the user's earlier prompts
-   * count.
+   * The hard limit is the request's, else the configured one. Where neither is set, the engine's own is a soft one: the engine decides. Read
+   * when the prompt is planned: reports of the user's earlier prompts count.
    */
-  limited(request: ComposeRequest): LimitedRequest {
-    const { userId, destination } = request;
-    const { model = "", besideTokens = 0 } = destination ?? {};
-    const ratioFor = (limit: number) => this.ratios.ratioFor({ userId, model }, limit);
-    const counted = (limit: number) => Math.max(1, Math.floor(limit / ratioFor(limit)) - besideTokens);
-    const most = request.maxPromptTokens ?? this.parts.defaults.maxPromptTokens ?? null;
-    if (most !== null) {
-      return {
-        request: { ...request, maxPromptTokens: counted(most) },
-        named: (error) =>
-          error instanceof MessagesTooLongError
-            ? new MessagesTooLongError(Math.ceil((error.tokens + besideTokens) * ratioFor(most)), most)
-            : error,
-      };
+  of(request: ComposeRequest): TokenLimits {
+    const { acceptedTokens = null } = request;
+    const most = this.#mostOf(request);
+    if (most !== null) return { maxPromptTokens: this.#counted(request, most), acceptedTokens };
+    const ofEngine = this.#ofEngine(request);
+    const counted = ofEngine === null ? null : this.#counted(request, ofEngine);
+    const isLower = acceptedTokens === null || (counted !== null && counted < acceptedTokens);
+    return { maxPromptTokens: null, acceptedTokens: isLower ? counted : acceptedTokens };
+  }
+
+  /** Does work of the core; throws {@link MessagesTooLongError} in the core's stead, in the terms of the limit that the caller knows. */
+  within<T>(request: ComposeRequest, work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      const most = this.#mostOf(request);
+      if (!(error instanceof PromptTooLongError) || most === null) throw error;
+      const { besideTokens = 0 } = request.destination ?? {};
+      throw new MessagesTooLongError(Math.ceil((error.tokens + besideTokens) * this.#ratio(request, most)), most);
     }
-    const limits = [request.acceptedTokens, mapped(this.#ofEngine(request), counted)];
-    const acceptedTokens = limits.reduce<number | null>((least, limit) => leastOf(least, limit ?? null), null);
-    const isSame = acceptedTokens === (request.acceptedTokens ?? null);
-    return { request: isSame ? request : { ...request, acceptedTokens }, named: (error) => error };
+  }
+
+  #mostOf({ maxPromptTokens }: ComposeRequest): number | null {
+    return maxPromptTokens ?? this.parts.defaults.maxPromptTokens ?? null;
+  }
+
+  #counted(request: ComposeRequest, limit: number): number {
+    const { besideTokens = 0 } = request.destination ?? {};
+    return Math.max(1, Math.floor(limit / this.#ratio(request, limit)) - besideTokens);
+  }
+
+  #ratio({ userId, destination }: ComposeRequest, limit: number): number {
+    return this.ratios.ratioFor({ userId, model: destination?.model ?? "" }, limit);
   }
 
   /** Most tokens of a prompt by its engine's own count; null where it is not known. */
@@ -52,13 +67,4 @@ export class PromptLimits {
     if (contextTokens === null || (engine ?? engineFamily) !== engineFamily) return null;
     return promptTokensWithin({ contextTokens, promptTokens: null }, null);
   }
-}
-
-/** The lower of two limits; null where there is none. */
-function leastOf(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : Math.min(a, b);
-}
-
-function mapped(limit: number | null, to: (limit: number) => number): number | null {
-  return limit === null ? null : to(limit);
 }

@@ -1,35 +1,105 @@
 import {
+  batchKnowledge,
+  type ChatMessage,
+  type ComposeInput,
   type Composition,
-  type ConversationId,
   compose,
+  DEFAULT_HISTORY,
+  DEFAULT_HISTORY_RATIO,
+  type Depth,
+  type Digest,
+  draftPrompt,
+  type HistoryName,
   IN_FLIGHT_MS,
-  type RequestId,
-  type Scope,
+  KEEPS_ALL,
+  type Label,
+  type MemoryId,
+  NOTHING_INJECTED,
+  ORDERING_POLICIES,
+  type Ordering,
+  type PlacedMemory,
+  plannedOrder,
+  promptHead,
+  type ScopePolicy,
+  standingMemories,
   type TurnId,
   type Warning,
 } from "../../core/index.js";
+import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
 import type { ObservedCompose } from "../base/memstem-observer.js";
 import type { TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
+import type { EngineLaw } from "../learning/engine-law.js";
 import { sentAs, streamOf } from "../learning/shared-prompts.js";
+import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
-import { answerAgain, type ComposeAnswer, composeAnswer, saidNow } from "./compose-answer.js";
-import type { ComposeRequest } from "./compose-request.js";
-import { settleLookup, unusableWarnings } from "./memory-lookup.js";
+import {
+  type AnswerForm,
+  answerAgain,
+  type ComposeAnswer,
+  type ComposedPromptParts,
+  composeAnswer,
+  enginePrompt,
+  type ReusePlan,
+} from "./compose-answer.js";
+import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 import { plannedReuse } from "./planned-reuse.js";
-import { bounded, type PlanningInput, type Retrieved } from "./planning-input.js";
+import type { PromptLimits } from "./prompt-limits.js";
 import type { PromptRouting } from "./prompt-routing.js";
 import { requestDigest } from "./request-digest.js";
+import { type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
+import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
 
-/** An answer, and whether it is a stored one that is repeated. */
-export interface PlannedPrompt {
+/** A prompt before it is stored. */
+export interface Planned {
   readonly answer: ComposeAnswer;
-  readonly isRepeated: boolean;
-  /** What is told of it once it is stored; null: nothing, it is a repeated one. */
-  readonly observed: ObservedCompose | null;
-  /** Stores the prompt, unless it is a repeated one; call once. */
-  commit(): Promise<void>;
+  /** What stores it, and what is observed of it then; null: it repeats a stored answer. */
+  readonly commit: { readonly observed: ObservedCompose; store(): Promise<void> } | null;
 }
+
+/** Part of a prompt, as it would be sent to its engine. */
+export interface ColdHead {
+  readonly messages: readonly ChatMessage[];
+  /** The request body's other fields. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Notices what was deleted since it was made. */
+  readonly watch: Pick<DeletionWatch, "isSendable">;
+}
+
+/** A prompt drafted at some depth. */
+export interface DraftedPrompt extends ColdHead {
+  /** The order of its blocks. */
+  readonly ordering: Ordering;
+  /** How many blocks it could contain, and how many of them it must. */
+  readonly blocks: number;
+  readonly due: number;
+  /** Why the engine returns no log probabilities; null if it may. */
+  readonly noLogprobs: string | null;
+}
+
+/** The chosen depth, and warnings for the caller. */
+export interface ChosenDepth extends Depth {
+  readonly warnings: readonly Warning[];
+}
+
+/** What a scope knows for planning a batch, with blocks by the digests of their texts. */
+export interface KnownTexts {
+  /** What should be cached, least recently used first. */
+  readonly cached: readonly KnownSequence[];
+  /** What recent requests asked for, oldest first. */
+  readonly recent: readonly (readonly Digest[])[];
+}
+
+/** A sequence of blocks that should be cached, as far as one of the given requests can use it. */
+export interface KnownSequence {
+  readonly texts: readonly Digest[];
+  /** The scope's request counter at the last use. */
+  readonly lastUsed: number;
+}
+
+/** Minimum uncached tokens of a prefix: below it a separate warm-up request costs more than it saves. */
+const MIN_COLD_TOKENS = 256;
 
 const REQUEST_ID_REUSED: Warning = {
   code: "request_id_reused",
@@ -41,90 +111,108 @@ const BUDGET_UNUSED: Warning = {
   message: 'only the policy "carry-over" uses a memory budget; this one sends what was retrieved',
 };
 
-/** Plans prompts of one tenant, each in its working scope. */
+/** What a prompt has of memories. */
+interface PromptMemories extends Pick<Retrieved, "front">, Pick<SettledLookup, "memories"> {
+  readonly changed?: SettledLookup["changed"];
+  readonly ended?: SettledLookup["ended"];
+  readonly depth: Depth | null;
+}
+
+const NO_MEMORIES: PromptMemories = { memories: [], front: [], depth: null };
+
+/** Plans prompts of one tenant, each in its working scope. What planning needs of the store is read first; planning itself is synchronous. */
 export class PromptPlanner {
+  /** @param law the engine's cost model */
   constructor(
     private readonly parts: TenantParts,
     private readonly tenant: Tenant,
+    private readonly law: EngineLaw,
+    private readonly limits: PromptLimits,
     private readonly routing: PromptRouting,
-    private readonly input: PlanningInput,
   ) {}
 
-  /**
-   * Composes one request in its scope, or repeats the stored answer of its id. What planning needs of the store is read first; it is synchronous
-   * itself. The scope must not change before the commit.
-   */
-  async plan(working: WorkingScope, request: ComposeRequest, retrieved: Retrieved): Promise<PlannedPrompt> {
+  /** Plans one request's prompt, or repeats the stored answer of its id. The scope must not change before the commit. */
+  async plan(
+    working: WorkingScope,
+    request: ComposeRequest,
+    { lookup, front, freeAt }: Retrieved,
+    depth: ChosenDepth | null,
+  ): Promise<Planned> {
     const { scope, state } = working;
     // Another process's answer since then makes the commit stale.
-    const repeated = working.base === retrieved.freeAt ? null : await this.repeat(working, request);
-    if (repeated !== null) return { answer: repeated, isRepeated: true, observed: null, commit: async () => {} };
-    const { store, now, newRequestId } = this.parts;
+    const repeated = working.base === freeAt ? null : await this.repeat(working, request);
+    if (repeated !== null) return { answer: repeated, commit: null };
+    const { store, now, newRequestId, sharedCache } = this.parts;
     const at = now();
     // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
     const underWay = await working.requests.since(at - IN_FLIGHT_MS);
     const settledAt = underWay === null ? at : underWay - 1;
-    const past = await this.input.past(working, request);
+    const past = await this.#past(working, request);
     const firstNew = state.register.nextLabel;
-    const settled = settleLookup(retrieved.lookup, state.register, this.input.topKOf(request), at);
-    const said = this.input.saidIn(request, past);
-    const input = this.input.of(working, request, said, past, { ...retrieved, ...settled }, at);
+    const settled = settleLookup(lookup, state.register, this.#topKOf(request), at);
+    const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth });
     const before = input.conversation?.turns.newest ?? null;
     const newest = before?.id ?? null;
-    const composition = bounded(() => compose(state, input));
+    const composition = this.limits.within(request, () => compose(state, input));
+    const { plan, memories, messages, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
     const answer = {
-      memories: composition.memories,
-      plan: composition.plan,
+      memories,
+      plan,
       warnings: [
         ...movedWarnings(request),
         ...unusableWarnings(request),
         ...settled.warnings,
-        ...said.warnings,
+        ...warnings,
         ...composition.warnings,
         ...(isBudgetUnused ? [BUDGET_UNUSED] : []),
-        ...(retrieved.depth?.warnings ?? []),
+        ...(depth?.warnings ?? []),
       ],
-      grounds: { settledAt, headTokens: composition.headTokens },
+      grounds: { settledAt, headTokens },
       worker: await this.routing.route(scope, state, request, routable(composition, newest), at),
     };
-    if (answer.worker !== undefined) this.routing.record(state, request, answer.worker, composition.memories);
-    const { messages, head, annotations, turn } = composition;
-    const { injection } = turn;
+    if (answer.worker !== undefined) this.routing.record(state, request, answer.worker, memories);
+    const parts = { requestId, scope, messages, head: head.length, injection: turn.injection };
     return {
-      answer: composeAnswer(
-        { requestId, scope, messages, head, injection, annotations },
-        answer,
-        this.#formOf(request),
-      ),
-      isRepeated: false,
-      observed: {
-        scope,
-        requestId,
-        conversationId: request.conversationId,
-        at,
-        engine: request.engine ?? this.parts.defaults.engineFamily,
-        model: request.destination?.model || null,
-        plan: composition.plan,
-        warnings: answer.warnings,
-        reuse: plannedReuse(composition, {
-          before,
-          headBefore: working.newestHead,
-          firstNew,
-          register: state.register,
-        }),
-      },
-      commit: async () => {
-        const stored = { id: requestId, body: requestDigest(request), answer };
-        const record = { composition, delta: deltaOf(state), request: stored, at };
-        await working.commit((base) => store.commitCompose(scope, base, record));
-        working.requests.composed(requestId, at);
-        if (request.conversationId === null) working.newestHead = turn.head;
-        // A try that counts in no figures is sent to no engine.
-        if (request.recordUsage !== false) this.#sent(scope, request.conversationId, requestId, composition, at);
-        if (answer.worker !== undefined) this.routing.assigned(answer.worker, answer.plan, at);
+      answer: composeAnswer(parts, answer, this.#formOf(request)),
+      commit: {
+        observed: {
+          scope,
+          requestId,
+          conversationId: request.conversationId,
+          at,
+          engine: request.engine ?? this.parts.defaults.engineFamily,
+          model: request.destination?.model || null,
+          plan,
+          warnings: answer.warnings,
+          reuse: plannedReuse(composition, {
+            before,
+            headBefore: working.newestHead,
+            firstNew,
+            register: state.register,
+          }),
+        },
+        store: async () => {
+          const stored = { id: requestId, body: requestDigest(request), answer };
+          const record = { composition, delta: deltaOf(state), request: stored, at };
+          await working.commit((base) => store.commitCompose(scope, base, record));
+          working.requests.composed(requestId, at);
+          if (request.conversationId === null) working.newestHead = turn.head;
+          // A try that counts in no figures is sent to no engine.
+          if (request.recordUsage !== false)
+            sharedCache?.served({
+              stream: streamOf(scope, request.conversationId),
+              requestId: sentAs(scope, requestId),
+              at,
+              total: plan.totalTokens,
+              cached: plan.expectedCachedTokens,
+              known: composition.knownTokens,
+              head: headTokens,
+            });
+          if (answer.worker !== undefined) this.routing.assigned(answer.worker, plan, at);
+        },
       },
     };
   }
@@ -145,33 +233,184 @@ export class PromptPlanner {
       : { ...again, warnings: [...again.warnings, REQUEST_ID_REUSED] };
   }
 
-  /** The engine is about to be sent a prompt. */
-  #sent(scope: Scope, conversation: ConversationId | null, id: RequestId, composed: Composition, at: number): void {
-    const { sharedCache } = this.parts;
-    if (sharedCache === undefined) return;
-    const { plan, knownTokens: known, headTokens: head } = composed;
-    const stream = streamOf(scope, conversation);
-    const requestId = sentAs(scope, id);
-    sharedCache.served({
-      stream,
-      requestId,
-      at,
-      total: plan.totalTokens,
-      cached: plan.expectedCachedTokens,
-      known,
-      head,
-    });
+  /** Drafts a request's prompt at a depth, in its engine's form; null: with all its blocks. Serves and stores nothing. */
+  async draft(
+    working: WorkingScope,
+    request: ComposeRequest,
+    { lookup, front }: Retrieved,
+    depth: Depth | null,
+  ): Promise<DraftedPrompt> {
+    const stored = await this.#past(working, request, true);
+    const { state } = working;
+    const now = this.parts.now();
+    const settled = settleLookup(lookup, state.register, this.#topKOf(request), now);
+    const { input } = this.#input(working, request, stored, now, { ...settled, front, depth });
+    const drafted = this.limits.within(request, () => draftPrompt(state, input));
+    const { prompt, past, choice, replay, selection, section } = drafted;
+    const composed = { messages: prompt.messages, head: past.head.messages.length, injection: section.injection };
+    const { stableMessages } = replay;
+    const emitted = this.#emitAhead(working, request, composed, { retention: choice.retention, stableMessages });
+    const { ordering, fresh, due } = selection;
+    const noLogprobs = this.#engineOf(request).noLogprobs ?? null;
+    return { ...emitted, ordering, blocks: fresh.length, due, noLogprobs, watch: working.watch() };
   }
 
-  #formOf(request: ComposeRequest) {
+  /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
+  async coldHead(working: WorkingScope, request: ComposeRequest): Promise<ColdHead | null> {
+    // The worker of a prompt is chosen with its memories.
+    if (this.routing.namesFor(request.workers).length > 0) return null;
+    const past = await this.#past(working, request, true);
+    const { input } = this.#input(working, request, past, this.parts.now());
+    // What a window's prompt begins with depends on its memories.
+    if (input.historyTerms?.window != null) return null;
+    const head = promptHead(working.state, input);
+    if (head === null || head.coldTokens < MIN_COLD_TOKENS) return null;
+    // Chat templates require a final question; the prompts are equal up to its text.
+    const messages: ChatMessage[] = [...head.messages, { role: "user", content: "." }];
+    const composed = { messages, head: head.instructions, injection: NOTHING_INJECTED };
+    const emitted = this.#emitAhead(working, request, composed, { retention: "keep", stableMessages: 0 });
+    return { ...emitted, watch: working.watch() };
+  }
+
+  /** The memories of the source that earlier turns of the request's conversation gave, as far as they are current. */
+  async standing(working: WorkingScope, request: ComposeRequest): Promise<readonly MemoryId[]> {
+    const past = await this.#readPast(working, request);
+    return standingMemories(working.state, this.#input(working, request, past, this.parts.now()).input);
+  }
+
+  /**
+   * What the scope knows for planning requests with these texts, which have the same messages before their memories as `request`. A text
+   * that the scope has no block of cannot be cached.
+   */
+  async known(
+    working: WorkingScope,
+    request: ComposeRequest,
+    texts: readonly (readonly Digest[])[],
+  ): Promise<KnownTexts> {
+    const past = await this.#readPast(working, request);
+    const { state } = working;
+    const { register } = state;
+    const wanted = texts.map((ofRequest) => new Set(ofRequest.flatMap((text) => register.withText(text) ?? [])));
+    const { input } = this.#input(working, request, past, this.parts.now());
+    const { cached, recent } = batchKnowledge(state, input, wanted);
+    const textsOf = (labels: Iterable<Label>) =>
+      [...labels].map((label) => register.get(label)?.textDigest).filter((text) => text !== undefined);
     return {
-      prompt: request.prompt,
-      engine: this.input.engineOf(request),
-      marksElsewhere: request.marksElsewhere,
-      said: saidNow(request),
-      given: request.given ?? null,
-      cacheSecret: this.tenant.cacheSecret,
+      cached: cached.map(({ labels, lastUsed }) => ({ texts: textsOf(labels), lastUsed })),
+      recent: recent.map(textsOf),
     };
+  }
+
+  /**
+   * What is stored of a request's past, as old as the scope in memory. Conversations that were read stay in memory.
+   *
+   * @param isSent whether something is sent without a commit: then the scope has to be current
+   */
+  async #past(working: WorkingScope, request: ComposeRequest, isSent = false): Promise<StoredPast> {
+    const past = await this.#readPast(working, request);
+    if (past.isRead || isSent) await working.check();
+    const { conversation } = past;
+    if (conversation !== null) working.state.conversation(conversation.id, () => conversation.turns);
+    await this.law.refresh();
+    return past;
+  }
+
+  #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
+    const { conversationId, messages } = request;
+    const [history, toolMemories] = [this.#historyOf(request), this.#toolMemoriesOf(request)];
+    return readPast(this.parts.store, working, { conversationId, messages, history, toolMemories });
+  }
+
+  /** The core's input for a request, with warnings on its history. */
+  #input(
+    { scope, state }: WorkingScope,
+    request: ComposeRequest,
+    past: StoredPast,
+    now: number,
+    { memories, changed, ended, front, depth }: PromptMemories = NO_MEMORIES,
+  ): { readonly input: ComposeInput; readonly warnings: readonly Warning[] } {
+    const { messages, historyTerms, warnings } = this.#saidIn(request, past);
+    const { defaults, countTokens, residency = KEEPS_ALL, sharedCache } = this.parts;
+    const { maxPromptTokens, acceptedTokens } = this.limits.of(request);
+    const stream = sharedCache === undefined ? "" : streamOf(scope, request.conversationId);
+    const textOf = (label: Label) => state.register.get(label)?.textDigest;
+    const isPlanned = front.length > 0 && request.policy === null;
+    const policy: ScopePolicy = isPlanned
+      ? plannedOrder(front, textOf)
+      : ORDERING_POLICIES[request.policy ?? defaults.policy];
+    // Field by field: a copy of the request would take longer than all else here.
+    const input: ComposeInput = {
+      memories,
+      changed,
+      ended,
+      conversation: past.conversation,
+      messages,
+      historyTerms,
+      isOurs: past.isOurs,
+      recalled: past.recalled,
+      now,
+      countTokens,
+      residency,
+      policy,
+      engine: this.law.model,
+      depth: depth ?? undefined,
+      retention: request.retention ?? defaults.retention,
+      annotations: request.annotations,
+      toolMemories: this.#toolMemoriesOf(request),
+      dedupe: request.dedupe ?? defaults.dedupe,
+      memoryBudgetTokens: request.memoryBudgetTokens,
+      memoryBudgetRatio: request.memoryBudgetRatio,
+      maxPromptTokens,
+      acceptedTokens,
+      shareTokens: sharedCache?.shareOf(stream),
+      residentTokens: sharedCache?.residentOf(stream),
+      wholeBlocks: sharedCache?.wholeBlocks,
+    };
+    return { input, warnings };
+  }
+
+  /** The request's messages, and what is stored of its conversation where they do not have it. */
+  #saidIn(request: ComposeRequest, { history: stored }: StoredPast): SaidMessages {
+    const { messages, conversationId, historyRatio } = request;
+    if (conversationId === null) return { messages, warnings: [] };
+    const ratio = historyRatio ?? DEFAULT_HISTORY_RATIO;
+    return readHistory(stored, { messages, history: this.#historyOf(request), ratio });
+  }
+
+  /** What is sent ahead of a prompt, in its engine's form. */
+  #emitAhead(
+    { scope }: WorkingScope,
+    request: ComposeRequest,
+    composed: Pick<ComposedPromptParts, "messages" | "head" | "injection">,
+    plan: Pick<ReusePlan, "retention" | "stableMessages">,
+  ): EngineEmission {
+    const layout = request.conversationId === null ? "single" : "conversation";
+    // Not the request's own id, which belongs to the final prompt.
+    const requestId = this.parts.newRequestId();
+    const form = this.#formOf(request);
+    return form.engine.emit(enginePrompt({ requestId, scope, ...composed }, { layout, ...plan }, form));
+  }
+
+  #formOf(request: ComposeRequest): AnswerForm {
+    return { request, engine: this.#engineOf(request), cacheSecret: this.tenant.cacheSecret };
+  }
+
+  #topKOf({ topK }: ComposeRequest): number {
+    return topK ?? this.parts.defaults.topK ?? DEFAULT_TOP_K;
+  }
+
+  #engineOf({ engine }: ComposeRequest): EngineAdapter {
+    return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
+  }
+
+  #historyOf({ history }: ComposeRequest): HistoryName {
+    return history ?? this.parts.defaults.history ?? DEFAULT_HISTORY;
+  }
+
+  /** Where memories go after tool results: the request's choice, the configured one, or what its engine family requires. */
+  #toolMemoriesOf(request: ComposeRequest) {
+    const { toolMemories } = this.parts.defaults;
+    return request.toolMemories ?? toolMemories ?? this.#engineOf(request).toolMemories ?? null;
   }
 }
 
@@ -183,6 +422,9 @@ function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {
 }
 
 /** A composition as its routing reads it. A restated turn was not sent; what was, is the conversation's `newest` turn before it. */
-function routable({ plan, memories, turn: { parent }, restated }: Composition, newest: TurnId | null) {
+function routable(
+  { plan, memories, turn: { parent }, restated }: Composition,
+  newest: TurnId | null,
+): { plan: Composition["plan"]; memories: readonly PlacedMemory[]; previous: TurnId | null } {
   return { plan, memories, previous: restated.some(({ turn }) => turn.id === parent) ? newest : parent };
 }

@@ -5,7 +5,6 @@ import { itemsOf, messagesOf } from "../../engines/responses/responses-items.js"
 import { record } from "../../engines/upstream/json-values.js";
 import type { Instructions, MessageFormat } from "../base/call-options.js";
 import type { FieldIssue } from "../base/field-issue.js";
-import type { GivenPrompt } from "../base/given-prompt.js";
 import * as field from "./fields.js";
 import { plainMessages } from "./plain-messages.js";
 import { fieldIssues } from "./read-options.js";
@@ -17,6 +16,12 @@ export interface GivenMessages {
   readonly format: MessageFormat;
   readonly given: readonly unknown[];
   readonly chat: readonly ChatMessage[];
+}
+
+/** What of a request gives its prompt the format of its messages. */
+export interface GivenPrompt extends Pick<GivenMessages, "format" | "given"> {
+  /** Whether the request has instructions beside them. */
+  readonly hasSystem: boolean;
 }
 
 /** A composed prompt in the format of the messages that it was made of. */

@@ -30,12 +30,11 @@ import { DegradedParts } from "../base/degraded-parts.js";
 import { NotFoundError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import { type MemstemObserver, Observers } from "../base/memstem-observer.js";
-import type { MemstemParts, TenantParts } from "../base/memstem-parts.js";
+import type { MemstemParts, PlanBatch, TenantParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
-import { type ChatComposer, NOBODY } from "../chat/chat-request.js";
-import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "../compose/compose-answer.js";
-import type { ComposeHooks } from "../compose/compose-hooks.js";
+import type { ChatComposer } from "../chat/chat-request.js";
+import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import { PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
@@ -55,7 +54,6 @@ import { WorkingScopes } from "../scopes/working-scopes.js";
 import { type RecordedUsage, recordUsage, type UsageOptions } from "../usage/recorded-usage.js";
 import { type ShownPrompt, showIn } from "../usage/shown-prompt.js";
 import { TenantUsage } from "../usage/tenant-usage.js";
-import { workerHistories } from "./worker-histories.js";
 
 /** Maximum live requests in an index description; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
@@ -120,7 +118,6 @@ export class Memstem {
   readonly #composer: PromptComposer;
   readonly #additions: MemoryAdditions;
   readonly #reports: EngineReports;
-  readonly #routing: PromptRouting;
   /** Composes batches. */
   readonly batches: BatchComposer;
   /** Composes the proxy's chats. */
@@ -170,7 +167,9 @@ export class Memstem {
     this.#additions = new MemoryAdditions(source, store, this.#jobs);
     const ratios = new TokenRatios(parts.now);
     this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, observer);
-    this.#routing = new PromptRouting(store, parts.defaults.workers ?? []);
+    const { now, planning = planHere } = parts;
+    const defaults = parts.defaults.workers ?? [];
+    const routing = new PromptRouting({ store, scopes: this.#scopes, jobs: this.#jobs, defaults, now });
     this.#composer = new PromptComposer({
       parts,
       tenant,
@@ -178,12 +177,18 @@ export class Memstem {
       jobs: this.#jobs,
       law: this.#law,
       ratios,
-      routing: this.#routing,
+      routing,
       observer,
       forgetGone: (userId, memoryIds) => this.#records.forgetGone(userId, memoryIds),
     });
-    this.batches = this.#batchComposer();
-    this.chats = this.#chatComposer();
+    this.batches = { composer: this.#composer, routing, countTokens, planning };
+    this.chats = {
+      countTokens,
+      composer: this.#composer,
+      reports: this.#reports,
+      additions: this.#additions,
+      responses: new StoredResponses(store, this.#jobs),
+    };
   }
 
   /** The same service for another tenant, isolated from this one. */
@@ -246,8 +251,8 @@ export class Memstem {
   }
 
   /** See {@link PromptComposer.compose}. */
-  compose(request: ComposeRequest, signal?: CallerSignal, hooks?: ComposeHooks): Promise<ComposeAnswer> {
-    return this.#composer.compose(request, signal, hooks);
+  async compose(request: ComposeRequest, signal?: CallerSignal): Promise<ComposeAnswer> {
+    return (await this.#composer.compose({ request, signal })).answer;
   }
 
   /** The current load. */
@@ -388,54 +393,10 @@ export class Memstem {
       },
     };
   }
-
-  #batchComposer(): BatchComposer {
-    const {
-      countTokens,
-      store,
-      planning = async (requests, known) => planBatch(requests, DEFAULT_BATCH_PLANNER, known),
-    } = this.parts;
-    return {
-      countTokens,
-      planning,
-      lookUp: (request, signal) => this.#composer.lookUp(request, signal),
-      known: (request, texts) => this.#composer.known(request, texts),
-      composeFound: (request, lookup, front, signal) => this.#composer.composeFound(request, lookup, front, signal),
-      workers: workerHistories({
-        store,
-        scopes: this.#scopes,
-        jobs: this.#jobs,
-        routing: this.#routing,
-        now: this.parts.now,
-      }),
-    };
-  }
-
-  #chatComposer(): ChatComposer {
-    const { engines, defaults, newRequestId, countTokens } = this.parts;
-    const additions = this.#additions;
-    const responses = new StoredResponses(this.parts.store, this.#jobs);
-    return {
-      countTokens,
-      compose: (request, signal, hooks) => this.compose(request, signal, hooks),
-      feedback: (userId, agentId, id, observation, served) =>
-        this.#reports.feedback(userId, agentId, id, observation, served),
-      evict: (ids, of) => this.#reports.evict(ids, of),
-      withdraw: (userId, agentId, id) => this.#reports.withdraw(userId, agentId, id),
-      keepExchange: (userId, agentId, exchange, watch) => additions.keepExchange(userId, agentId, exchange, watch),
-      watchDeletions: (userId) => additions.watch(userId),
-      findResponse: (userId, agentId, id) => responses.find(userId, agentId, id),
-      keepResponse: (userId, agentId, response, watch) => responses.keep(userId, agentId, response, watch),
-      sessionKey: (userId, agentId, conversationId) =>
-        sessionKeyOf(this.#jobs.scopeOf(userId, agentId), conversationId, this.tenant.cacheSecret),
-      fieldsWithoutPrompt: (userId, agentId, engine) => {
-        const scope = userId === NOBODY ? null : this.#jobs.scopeOf(userId, agentId);
-        const prompt = plainPrompt(newRequestId(), scope, this.tenant.cacheSecret);
-        return engines[engine ?? defaults.engineFamily].emit(prompt).fields;
-      },
-    };
-  }
 }
+
+/** Plans batches on this thread. */
+const planHere: PlanBatch = async (requests, known) => planBatch(requests, DEFAULT_BATCH_PLANNER, known);
 
 /** The engine's cache as one tenant's prompts find it, and what it leaves of a user's. */
 function ofTenant({ engineCache, residency }: MemstemParts): Pick<TenantParts, "sharedCache" | "residency"> {

@@ -1,5 +1,5 @@
 import type { MemoryId, Scope } from "../../core/index.js";
-import type { MemorySource } from "../../memory/memory-source.js";
+import { type MemorySource, wrappedSource } from "../../memory/memory-source.js";
 import type { PendingSourceDeletions, Store } from "../../store/api/store.js";
 import { retryWhileLocked } from "../scopes/user-queues.js";
 
@@ -12,39 +12,15 @@ type Ledger = Pick<Store, "pendingInSource" | "deletedFromSource">;
  */
 export function finishingDeletions(source: MemorySource, store: Ledger): MemorySource {
   if (!source.owned) return source;
-  const finish = (user: User, signal: AbortSignal) => finishDeletions(source, store, user, signal);
-  return {
-    name: source.name,
-    owned: source.owned,
-    ...(source.load && { load: source.load.bind(source) }),
-    async search(query, signal) {
-      await finish(query.scope, signal);
-      return source.search(query, signal);
-    },
-    async add(scope, memories, signal) {
-      await finish(scope, signal);
-      return source.add(scope, memories, signal);
-    },
-    async delete(scope, id, signal) {
-      const isDeleted = await source.delete(scope, id, signal);
-      const pending = await store.pendingInSource(scope.tenant, scope.userId);
-      if (pending?.memoryIds.includes(id)) await settle(store, scope, [id]);
-      return isDeleted;
-    },
-    async deleteUser(user, signal) {
-      await source.deleteUser(user, signal);
-      await settle(store, user, namesOf(await store.pendingInSource(user.tenant, user.userId)));
-    },
-    ...(source.list === undefined
-      ? {}
-      : {
-          async list(user: User, signal: AbortSignal) {
-            await finish(user, signal);
-            return (await source.list?.(user, signal)) ?? [];
-          },
-        }),
-    close: () => source.close(),
-  };
+  return wrappedSource(source, async ({ name, scope, id }, signal, make) => {
+    const isDeletion = name === "delete" || name === "deleteUser";
+    if (!isDeletion) await finishDeletions(source, store, scope, signal);
+    const result = await make(signal);
+    if (!isDeletion) return result;
+    const done = namesOf(await store.pendingInSource(scope.tenant, scope.userId));
+    await settle(store, scope, name === "deleteUser" ? done : done.filter((pending) => pending === id));
+    return result;
+  });
 }
 
 /**

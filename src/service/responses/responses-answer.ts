@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { AnswerReader } from "../chat/answer-reader.js";
+import { isRecord } from "../../engines/upstream/json-values.js";
+import { type AnswerReader, MAX_ANSWER_CHARACTERS } from "../chat/answer-reader.js";
 
 const parts = z.array(z.looseObject({ type: z.string() })).catch([]);
 const outputItem = z.looseObject({ type: z.string(), content: parts.optional() });
@@ -16,8 +17,6 @@ const event = z.looseObject({ type: z.string(), delta: z.unknown().optional(), r
 /** A finished answer of the Responses API, as far as it is read. */
 export type FinishedResponse = z.output<typeof response>;
 
-/** Most characters of an answer that is written back as a memory; a longer one is not. */
-const MAX_ANSWER_CHARACTERS = 100_000;
 /** Events that end a stream, with the whole answer in them. */
 const ENDS = new Set(["response.completed", "response.incomplete", "response.failed"]);
 /** With other statuses the text is not the whole answer. */
@@ -76,8 +75,4 @@ export class ResponsesAnswer implements AnswerReader {
     this.#finished = read.data;
     if (isRecord(read.data.usage)) this.reported = given;
   }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

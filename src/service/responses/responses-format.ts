@@ -41,7 +41,7 @@ export class ResponsesFormat implements ChatFormat {
   readonly readUsage = readOpenAiUsage;
 
   constructor(
-    private readonly memstem: Pick<ChatComposer, "keepResponse">,
+    private readonly stored: ChatComposer["responses"],
     private readonly turn: ResponseTurn,
     private readonly remembered: RememberedResponses,
     /** Whether the client wants it kept nowhere. */
@@ -127,7 +127,7 @@ export class ResponsesFormat implements ChatFormat {
     const { key, previousKey } = this.turn;
     const { userId, agentId } = key(id);
     const response = { id, requestId, isHeld, sent, output, continued: previousKey?.id ?? null };
-    this.memstem.keepResponse(userId, agentId, response, watch).catch(this.onFault);
+    this.stored.keep(userId, agentId, response, watch).catch(this.onFault);
   }
 
   /** Clients may name an item by its id where the engine would keep it. */

@@ -7,12 +7,11 @@
 import { randomUUID } from "node:crypto";
 import { type ChatMessage, type ConversationId, withoutProviderMemories } from "../../core/index.js";
 import { isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
-import { OutdatedCallError } from "../../engines/upstream/sending.js";
+import { OutdatedCallError } from "../../engines/upstream/upstream.js";
 import { OutdatedHistoryError } from "../base/errors.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";
 import type { ProxiedBody } from "../chat/chat-format.js";
 import type { ChatComposer } from "../chat/chat-request.js";
-import type { FoundResponse } from "../records/stored-responses.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { type KnownResponse, RememberedResponses, type ResponseKey } from "./remembered-responses.js";
 import { conversationKey, itemKey, ResponsesFormat, type ResponseTurn } from "./responses-format.js";
@@ -58,7 +57,13 @@ export class Responses {
     const isRead = turn.previous !== null || whole !== given;
     const asked = { ...whole, readSince: isRead ? watch : null };
     const { compose } = asked;
-    const format = new ResponsesFormat(memstem, turn, this.remembered, asked.body["store"] === false, this.onFault);
+    const format = new ResponsesFormat(
+      memstem.responses,
+      turn,
+      this.remembered,
+      asked.body["store"] === false,
+      this.onFault,
+    );
     const { conversationId } = turn;
     if (compose === null) return this.chat.complete(memstem, { ...asked, conversationId, format }, signal);
     const history = turn.previous?.history ?? [];
@@ -89,7 +94,9 @@ export class Responses {
     const remembered = await this.remembered.of(key);
     if (remembered !== null && remembered.history !== null) return remembered;
     const watch = await watchOf(memstem, key.userId);
-    const stored = watch && (await storedOf(memstem, key));
+    const { userId, agentId, id } = key;
+    // Where the store fails, the engine may know it.
+    const stored = watch && (await memstem.responses.find(userId, agentId, id).catch(() => null));
     if (watch === null || stored === null) return remembered;
     const { conversationId, isHeld, sent } = stored;
     const messages = stored.history.filter((message) => !isInstructions(message));
@@ -157,19 +164,7 @@ function textIn(given: unknown): string | null {
   return typeof given === "string" && given.trim() !== "" && given.length <= MAX_NAME ? given : null;
 }
 
-/** Null where the store fails: the engine may know it. */
-async function storedOf(memstem: ChatComposer, { userId, agentId, id }: ResponseKey): Promise<FoundResponse | null> {
-  try {
-    return await memstem.findResponse(userId, agentId, id);
-  } catch {
-    return null;
-  }
-}
-
+/** Null where the store fails. */
 async function watchOf(memstem: ChatComposer, userId: ChatRequest["userId"]): Promise<DeletionWatch | null> {
-  try {
-    return await memstem.watchDeletions(userId);
-  } catch {
-    return null;
-  }
+  return memstem.additions.watch(userId).catch(() => null);
 }

@@ -116,19 +116,28 @@ const LONGEST_WAIT_MS = 100;
 /** Time-out of all attempts and waits together, in milliseconds. */
 const TIMEOUT_MS = 2_000;
 
-/**
- * Retries work with exponential backoff while another process locks the database, until {@link TIMEOUT_MS}; then rejects with the store's
- * error. Other requests run between the attempts. Failed work has changed nothing.
- */
+/** Attempts while another process locks the database, with exponential backoff, until {@link TIMEOUT_MS}. */
+export class LockRetries {
+  readonly #deadline = performance.now() + TIMEOUT_MS;
+  #wait = FIRST_WAIT_MS;
+
+  /** Waits before the next attempt; other requests run meanwhile. Rejects with the error where there is none, and with any but a lock's. */
+  async after(error: unknown): Promise<void> {
+    const isBusy = error instanceof StoreUnavailableError && error.fault === "busy";
+    if (!isBusy || performance.now() >= this.#deadline) throw error;
+    await setTimeout(this.#wait);
+    this.#wait = Math.min(2 * this.#wait, LONGEST_WAIT_MS);
+  }
+}
+
+/** Retries work by {@link LockRetries}. Failed work has changed nothing. */
 export async function retryWhileLocked<T>(work: () => T | Promise<T>): Promise<T> {
-  const deadline = performance.now() + TIMEOUT_MS;
-  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
+  const retries = new LockRetries();
+  for (;;) {
     try {
       return await work();
     } catch (error) {
-      const isBusy = error instanceof StoreUnavailableError && error.fault === "busy";
-      if (!isBusy || performance.now() >= deadline) throw error;
-      await setTimeout(wait);
+      await retries.after(error);
     }
   }
 }

@@ -22,7 +22,8 @@ interface Entry {
   weight: number;
 }
 
-const MAX_ATTEMPTS = 5;
+/** Attempts at work on a scope that other processes change meanwhile, before that counts as a lock of theirs. */
+export const MAX_ATTEMPTS = 5;
 
 /**
  * The scopes in memory: loaded on first use, and dropped in LRU order once together they exceed `maxBytes`. A single scope may exceed it;

@@ -2,8 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { OutdatedCallError } from "../../../src/engines/upstream/sending.js";
-import { openUpstream, type Upstream } from "../../../src/engines/upstream/upstream.js";
+import { OutdatedCallError, openUpstream, type Upstream } from "../../../src/engines/upstream/upstream.js";
 
 describe("a call that may be outdated when it is sent", () => {
   const received: string[] = [];

@@ -66,7 +66,7 @@ describe("GET /users/{user_id}/export", () => {
     const { chats } = app.memstem;
     const answered = { id: "resp_1", requestId: "r-1" as RequestId, isHeld: true, output: [answer], continued: null };
     const sent = { count: 1, digest: digestOf("sent") };
-    await chats.keepResponse(ADA, null, { ...answered, sent }, await chats.watchDeletions(ADA));
+    await chats.responses.keep(ADA, null, { ...answered, sent }, await chats.additions.watch(ADA));
   }
 
   it("holds no digest, by which a short text could be guessed", async () => {

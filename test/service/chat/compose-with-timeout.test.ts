@@ -69,7 +69,9 @@ describe("composing for a chat", () => {
   it("for a caller who has gone is nothing more", async () => {
     const { parts } = watched(1);
     const gone = AbortSignal.abort();
-    await expect(composeWithTimeout(() => new Promise(() => {}), gone, parts)).rejects.toThrow(AbandonedRequestError);
+    await expect(composeWithTimeout(() => new Promise<ComposeAnswer>(() => {}), gone, parts)).rejects.toThrow(
+      AbandonedRequestError,
+    );
   });
 
   it.each([

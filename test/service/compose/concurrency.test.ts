@@ -184,21 +184,30 @@ describe("many requests at once", () => {
               priority: 0,
               deadline: null,
             }));
-            const composer = {
-              ...service.batches,
-              composeFound: (...args: Parameters<BatchComposer["composeFound"]>) => {
-                const [{ userId, requestId }] = args;
-                const [request, { watch: _, ...lookup }, ...rest] = args;
+            const { composer } = service.batches;
+            const started: BatchComposer["composer"] = {
+              known: (...args) => composer.known(...args),
+              lookUp: (...args) => composer.lookUp(...args),
+              compose(call) {
+                const { userId, requestId } = call.request;
+                const { watch: _, ...lookup } = call.found?.lookup ?? { found: [] };
                 // Another service's deletions are not those that were watched.
-                const run = (other: Memstem) => other.batches.composeFound(request, lookup, ...rest);
-                const work = service.batches.composeFound(...args);
-                return start({ user: userId as User & UserId, name: requestId ?? "", run }, work);
+                const again = { ...call, found: { ...call.found, front: call.found?.front ?? [], lookup } };
+                const answerOf = async (of: typeof composer, what: typeof call) => (await of.compose(what)).answer;
+                const run = (other: Memstem) => answerOf(other.batches.composer, again);
+                const work = composer.compose(call);
+                void start(
+                  { user: userId as User & UserId, name: requestId ?? "", run },
+                  work.then(({ answer }) => answer),
+                );
+                return work;
               },
             };
+            const batches = { ...service.batches, composer: started };
             const { signal } = new AbortController();
             running.push(
               (async () => {
-                for await (const event of composeBatch(composer, inputs, {
+                for await (const event of composeBatch(batches, inputs, {
                   window: 3,
                   workers: action.workers,
                   signal,

@@ -17,6 +17,6 @@ describe("the engine's limit of a prompt, and one that it was learnt to accept",
   ])("are both kept: %d and %d", (acceptedTokens, promptTokens) => {
     const destination = { promptTokens, besideTokens: 0, model: "m" };
     const request = { userId: "ana", acceptedTokens, destination } as unknown as ComposeRequest;
-    expect(limits.limited(request).request.acceptedTokens).toBe(50);
+    expect(limits.of(request).acceptedTokens).toBe(50);
   });
 });

@@ -71,7 +71,7 @@ describe.each(SHARED)(
         source,
       );
       const { id: first } = await ask(one, `Remember: ${SECRET}.`, null);
-      await vi.waitFor(async () => expect(await one.chats.findResponse(ana, null, first)).not.toBeNull());
+      await vi.waitFor(async () => expect(await one.chats.responses.find(ana, null, first)).not.toBeNull());
       const second = ask(other, "What did I say?", first, isComposed);
       await read.reached;
       await one.forgetMemory(ana, id);

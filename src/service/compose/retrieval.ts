@@ -3,8 +3,10 @@ import {
   type BlockTemplates,
   DEFAULT_BLOCK_TEMPLATE,
   DEFAULT_TIME_ZONE,
+  type Digest,
   ENDED,
   type EndedMemory,
+  LruMap,
   MAX_MEMORY_CHARACTERS,
   type MemoryId,
   messageText,
@@ -16,9 +18,20 @@ import {
   type Warning,
 } from "../../core/index.js";
 import { type MemoryChoice, type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
+import type { CommitBase } from "../../store/api/store.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
-import type { SourceCheck } from "./source-check.js";
+
+/** The retrieved blocks of a request. */
+export interface Retrieved {
+  readonly lookup: MemoryLookup;
+  /** The blocks that a batch plan places first, by the digests of their texts; empty: none. */
+  readonly front: readonly Digest[];
+  /** Commit base at which no request of this id was stored; undefined: one may be. */
+  readonly freeAt?: CommitBase | undefined;
+  /** What was known of the user's deletions before the lookup. */
+  readonly watch: DeletionWatch;
+}
 
 /** The result of a lookup. After a failed one the prompt is composed from known memories. */
 export type MemoryLookup =
@@ -200,4 +213,62 @@ function scopedIdWarnings(id: string | undefined, register: BlockRegister): read
 function lastQuestion(request: ComposeRequest): string {
   const question = request.messages.findLast((message) => message.role === "user");
   return question === undefined ? "" : messageText(question);
+}
+
+/** Most memories that one prompt asks its source about. */
+const MOST_CHECKED = 16;
+/** Memories of which it is known when they were last seen at their source; those of others come first. */
+const MOST_REMEMBERED = 50_000;
+
+/** What a source now says of memories that a conversation has from it. */
+export interface SourceCheck {
+  /** As they are there now. */
+  readonly kept: readonly RetrievedMemory[];
+  readonly gone: readonly MemoryId[];
+}
+
+export const NOTHING_CHECKED: SourceCheck = { kept: [], gone: [] };
+
+/**
+ * Asks a source that another system owns what became of memories that it gave before: searches find what fits the question, and so never
+ * say what changed of the others. Of many, those come first that were not seen there for longest.
+ */
+export class SourceChecks {
+  /** When each was seen, by a count of checks. */
+  readonly #seen = new LruMap<string, number>(MOST_REMEMBERED);
+  #count = 0;
+
+  /** @param source null: nothing is asked */
+  constructor(private readonly source: MemorySource | null) {}
+
+  /** Whether there is anything to ask. */
+  get isPossible(): boolean {
+    return this.source?.current !== undefined;
+  }
+
+  /** What became of the memories, as far as the source says. Does not reject: what cannot be asked stays as it is known. */
+  async check(scope: Scope, standing: readonly MemoryId[], signal: AbortSignal): Promise<SourceCheck> {
+    if (this.source?.current === undefined || standing.length === 0) return NOTHING_CHECKED;
+    const order = ++this.#count;
+    const ids = standing
+      .map((id) => ({ id, key: seenKey(scope, id) }))
+      .map((one) => ({ ...one, seen: this.#seen.get(one.key) ?? 0 }))
+      .sort((a, b) => a.seen - b.seen)
+      .slice(0, MOST_CHECKED);
+    for (const { key } of ids) this.#seen.set(key, order);
+    try {
+      return await this.source.current(
+        scope,
+        ids.map(({ id }) => id),
+        signal,
+      );
+    } catch (error) {
+      if (error instanceof MemorySourceError) return NOTHING_CHECKED;
+      throw error;
+    }
+  }
+}
+
+function seenKey({ tenant, userId }: Scope, id: MemoryId): string {
+  return JSON.stringify([tenant, userId, id]);
 }
