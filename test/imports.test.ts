@@ -73,7 +73,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "explain",
     "usage",
   ],
-  engines: ["upstream", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
+  engines: ["upstream", "kv-events", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
   store: ["api", "threads", "database", "journal", "erasure", "sqlite", "postgres", "usage", "check"],
   service: [
     "base",

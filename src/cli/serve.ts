@@ -20,6 +20,7 @@ import {
 } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { startCacheReadings } from "../service/learning/cache-readings.js";
+import { KvExpectations } from "../service/learning/kv-expectations.js";
 import { startSweeps } from "../service/records/sweeps.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
 import { readAlertFile } from "./alert-file.js";
@@ -113,8 +114,12 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     };
   };
   let isStopping = false;
-  const chat = openChatEngine(settings, inside && upstreamOf(inside, onFault));
   const { engineCache: cache } = memstem;
+  const opened = openChatEngine(settings, inside && upstreamOf(inside, onFault));
+  const chat =
+    opened && cache
+      ? { ...opened, expectations: new KvExpectations(cache, opened.upstream, () => Date.now()) }
+      : opened;
   const stopReadings =
     cache === undefined || chat === null || inside !== null ? () => {} : watchCache(cache, chat.upstream);
   const surface = createApp({

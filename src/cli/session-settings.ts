@@ -7,7 +7,7 @@ import { type IdentitySources, PROMPTING_CLIENTS } from "../service/chat/identit
  */
 
 /** A header's name (RFC 9110 §5.1), none of memstem's own, in lower case. */
-export const headerName = z
+const headerName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, "must be the name of a header")
   .toLowerCase()

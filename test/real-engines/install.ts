@@ -1,17 +1,8 @@
 import { spawn } from "node:child_process";
-import {
-  createReadStream,
-  createWriteStream,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { readdir } from "node:fs/promises";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFile, readdir, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import { MODELS, PACKAGES } from "./packages.js";
 
@@ -72,12 +63,10 @@ export async function installEngines(): Promise<void> {
 
 /** Joins the files of these names, folder by folder. */
 async function joined(folders: readonly string[], name: RegExp, to: string): Promise<void> {
-  const out = createWriteStream(to);
+  rmSync(to, { force: true });
   for (const folder of folders)
     for (const file of (await readdir(folder)).filter((each) => name.test(each)).toSorted())
-      await pipeline(createReadStream(join(folder, file)), out, { end: false });
-  out.end();
-  await new Promise<void>((finished) => out.once("close", () => finished()));
+      await appendFile(to, await readFile(join(folder, file)));
 }
 
 /** What a command prints. Rejects with its errors. */

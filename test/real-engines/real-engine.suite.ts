@@ -41,7 +41,7 @@ export interface Fronted {
 }
 
 /** Why the engines are not there; null where they are. */
-export const MISSING = isInstalled() ? null : "no real engines: npm run engines installs them";
+const MISSING = isInstalled() ? null : "no real engines: npm run engines installs them";
 
 /** Twenty memories of a user, of which each turn finds another ten. */
 export const memoriesOf = (turn: number) =>

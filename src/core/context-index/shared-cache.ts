@@ -92,7 +92,7 @@ interface Sent {
  * When an engine's tokens were used last, by time, and how many streams' newest prompts lie there: sums of all users' prompts. A prompt takes
  * what it reuses from where it lay, and puts it on top with what it adds. Constant work and memory for each prompt.
  */
-export class CacheUses {
+class CacheUses {
   /** Ascending. */
   #at: number[] = [];
   #tokens: number[] = [];
@@ -307,6 +307,13 @@ export class SharedCache {
     if (blockTokens === null || blockTokens === 1) return tokens;
     return Math.floor((Math.floor((tokens * this.#ratio) / blockTokens) * blockTokens) / this.#ratio);
   };
+
+  /** About how many of the engine's tokens so many of memstem's are: whole blocks again of what {@link wholeBlocks} left. */
+  engineTokens(tokens: number): number {
+    const { blockTokens } = this.engine;
+    const step = blockTokens ?? 1;
+    return Math.round((tokens * this.#ratio) / step) * step;
+  }
 
   /** Takes a prompt in. */
   served({ stream, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {

@@ -208,7 +208,7 @@ function warningsWithout(reason: NotComposedReason): string[] {
 }
 
 /** The `x-memstem-` headers beside the engine's answer. */
-function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair[] {
+function ownHeaders({ composed, notComposed, expectedTokens, usage }: ProxiedAnswer): HeaderPair[] {
   if (composed === null) {
     const reason = notComposed ?? "messages";
     const warnings = warningsWithout(reason).map((code): HeaderPair => ["x-memstem-warnings", code]);
@@ -217,7 +217,7 @@ function ownHeaders({ composed, notComposed, usage }: ProxiedAnswer): HeaderPair
   const warnings = composed.warnings.map(({ code }) => code).join(",");
   return [
     ["x-memstem-request-id", composed.requestId],
-    ["x-memstem-expected-cached-tokens", String(composed.plan.expectedCachedTokens)],
+    ["x-memstem-expected-cached-tokens", String(expectedTokens ?? composed.plan.expectedCachedTokens)],
     ...(usage === null || usage.cachedTokens === null
       ? []
       : [["x-memstem-cached-tokens", String(usage.cachedTokens)] satisfies HeaderPair]),

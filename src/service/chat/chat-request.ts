@@ -7,6 +7,7 @@ import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { EngineReports } from "../learning/engine-reports.js";
+import type { KvExpectations } from "../learning/kv-expectations.js";
 import type { MemoryAdditions } from "../records/memory-additions.js";
 import type { StoredResponses } from "../records/stored-responses.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
@@ -36,6 +37,8 @@ export interface ChatEngine {
   readonly identity?: IdentitySources;
   /** What chooses among the engine's replicas by a key of the session. Default: nothing that needs one. */
   readonly router?: SessionRouter | null;
+  /** What the engine has cached of a prompt, where its events say so. Default: it is not known. */
+  readonly expectations?: Pick<KvExpectations, "of"> | undefined;
   /** Milliseconds that composing may take, queueing included, before a chat goes to its engine unmodified. Default 5,000. */
   readonly composeTimeoutMs?: number;
 }
@@ -52,7 +55,7 @@ export interface ChatParts extends ChatEngine {
 /** What a chat needs of its tenant's service. */
 export interface ChatComposer {
   readonly countTokens: TokenCounter;
-  readonly composer: Pick<PromptComposer, "compose" | "plainFields" | "sessionKey">;
+  readonly composer: Pick<PromptComposer, "compose" | "engineTokens" | "plainFields" | "sessionKey" | "tokenized">;
   readonly reports: Pick<EngineReports, "evict" | "feedback" | "withdraw">;
   readonly additions: Pick<MemoryAdditions, "keepExchange" | "watch">;
   readonly responses: Pick<StoredResponses, "find" | "keep">;
@@ -93,6 +96,8 @@ export interface ProxiedAnswer extends UpstreamAnswer {
   readonly composed: ComposeAnswer | null;
   /** Why they were; null where the prompt was composed. */
   readonly notComposed: NotComposedReason | null;
+  /** How many tokens of the prompt should be cached, in the engine's own; null where the messages were sent unmodified. */
+  readonly expectedTokens: number | null;
   /** Null where it is known only with the body: in a stream, or in an error. */
   readonly usage: EngineUsage | null;
 }

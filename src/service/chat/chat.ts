@@ -16,6 +16,7 @@ import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-head
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
+import type { ExactExpectation } from "../learning/kv-expectations.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import { formatOf } from "./chat-format.js";
@@ -132,7 +133,8 @@ class Completion {
     const watch = isKept ? await memstem.additions.watch(request.userId).catch(() => null) : null;
     const { composed, notComposed, sent } = await this.#untilTaken();
     const { answer, isUsageAdded, started } = sent;
-    const unread = { ...answer, composed, notComposed, usage: null };
+    const expectedTokens = composed && (await this.#expectedOf(composed, sent));
+    const unread = { ...answer, composed, notComposed, expectedTokens, usage: null };
     try {
       if (answer.status >= 300) {
         this.#neverServed(composed);
@@ -143,7 +145,7 @@ class Completion {
       const exchange = { memstem, request, watch, composed, started, observed };
       if (headerOf(answer, "content-encoding") !== null) return unread;
       if (isEventStream(answer)) return { ...unread, body: exchanges.stream(answer, exchange, isUsageAdded) };
-      return { ...(await exchanges.whole(answer, exchange)), composed, notComposed };
+      return { ...unread, ...(await exchanges.whole(answer, exchange)) };
     } catch (error) {
       this.#failed(error, composed);
       throw error;
@@ -276,6 +278,17 @@ class Completion {
     });
   }
 
+  /** What events say of a prompt that is about to be sent; the next one of its conversation is planned with it. */
+  #exactly(body: Readonly<Record<string, unknown>>): Sent["exact"] {
+    const { userId, agentId, compose } = this.request;
+    return (
+      this.engine.parts.expectations?.of(body).then((exact) => {
+        if (exact !== null) this.memstem.composer.tokenized(userId, agentId, compose?.conversationId ?? null, exact);
+        return exact;
+      }) ?? null
+    );
+  }
+
   /** @param prompt null: the client's own messages */
   async #send(prompt: PlannedPrompt | null, signal = this.signal): Promise<Sent> {
     const { memstem, request } = this;
@@ -292,6 +305,7 @@ class Completion {
       ...format.bodyOf(own, composed?.messages ?? null),
     };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
+    const exact = composed === null || !format.isChat ? null : this.#exactly(body);
     const isCurrent = maySend === null ? {} : { isCurrent: maySend };
     let isAgain = false;
     const send = (sent: object) =>
@@ -304,9 +318,15 @@ class Completion {
         span.setAttribute("http.response.status_code", answer.status);
         return answer;
       });
-    if (!format.isChat) return { answer: await send(body), isUsageAdded: false, started };
+    if (!format.isChat) return { answer: await send(body), isUsageAdded: false, started, exact };
     const { answer, isUsageAdded } = await usage.send(memstem, own, body, send);
-    return { answer, isUsageAdded, started };
+    return { answer, isUsageAdded, started, exact };
+  }
+
+  /** Waits for nothing: an engine that makes tokens of a prompt more slowly than it answers is not heard here. */
+  async #expectedOf({ plan }: ComposeAnswer, { exact }: Sent): Promise<number> {
+    const known = exact && (await Promise.race([exact, new Promise<null>((now) => setImmediate(now, null))]));
+    return known?.cachedTokens ?? this.memstem.composer.engineTokens(plan.expectedCachedTokens);
   }
 
   /** If the client disconnected, the engine may have computed the prompt. */
@@ -328,6 +348,8 @@ interface Sent {
   readonly isUsageAdded: boolean;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
+  /** What the engine's events say that it has cached of it; null where there are none. */
+  readonly exact: Promise<ExactExpectation | null> | null;
 }
 
 /** A prompt, or why there is none, and the answer. */

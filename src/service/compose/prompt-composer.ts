@@ -16,6 +16,7 @@ import {
   KEEPS_ALL,
   type MemoryId,
   type Scope,
+  type TokenizedPrompt,
   type UserId,
 } from "../../core/index.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
@@ -34,6 +35,7 @@ import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
+import { streamOf } from "../learning/shared-prompts.js";
 import type { TokenRatios } from "../learning/token-ratios.js";
 import { DeletionWatch } from "../scopes/deletion-watch.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
@@ -209,6 +211,22 @@ export class PromptComposer {
   sessionKey(userId: UserId, agentId: AgentId | null, conversationId: ConversationId | null): string {
     const { jobs, tenant } = this.#on;
     return sessionKeyOf(jobs.scopeOf(userId, agentId), conversationId, tenant.cacheSecret);
+  }
+
+  /** About how many tokens of the engine's so many of memstem's are. */
+  engineTokens(tokens: number): number {
+    return this.#on.parts.sharedCache?.engineTokens(tokens) ?? tokens;
+  }
+
+  /** Takes a prompt that was sent as its engine sees it. */
+  tokenized(
+    userId: UserId,
+    agentId: AgentId | null,
+    conversationId: ConversationId | null,
+    prompt: TokenizedPrompt,
+  ): void {
+    const { parts, jobs } = this.#on;
+    parts.sharedCache?.tokenized(streamOf(jobs.scopeOf(userId, agentId), conversationId), prompt);
   }
 
   /**
