@@ -4,16 +4,13 @@
  */
 import { createServer } from "node:http";
 import { Histogram, Registry } from "prom-client";
-import { EventLoopBlocks } from "../src/http/server/event-loop-blocks.js";
+import { sampleDelay } from "../src/http/server/event-loop-delay.js";
 import { DELAY_METRIC } from "../src/http/server/metrics.js";
 
 const SPIN_MS = Number(process.env["CONTROL_MS"] ?? 1);
 const registry = new Registry();
 const delays = new Histogram({ ...DELAY_METRIC, registers: [registry] });
-new EventLoopBlocks(
-  () => {},
-  (ms) => delays.observe(ms / 1_000),
-);
+sampleDelay((ms) => delays.observe(ms / 1_000));
 
 function spin(): void {
   const end = performance.now() + SPIN_MS;

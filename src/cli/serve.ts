@@ -10,7 +10,7 @@ import type { KvEventSource } from "../engines/kv-events/kv-event-stream.js";
 import type { Upstream } from "../engines/upstream/upstream.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp, type HttpSurface } from "../http/server/app.js";
-import { EventLoopBlocks } from "../http/server/event-loop-blocks.js";
+import { sampleDelay } from "../http/server/event-loop-delay.js";
 import { nodeServer } from "../http/server/node-server.js";
 import {
   InvalidRequestError,
@@ -160,7 +160,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   memstem.recorded?.noteStart(VERSION).catch(onFault);
   const finishing = new AbortController();
   const finished = memstem.finishDeletions(onFault, finishing.signal).catch(onFault);
-  const eventLoop = new EventLoopBlocks(surface.onBlocked, surface.onDelayed);
+  const stopSampling = sampleDelay(surface.onDelayed);
   const underWay = new RequestsUnderWay(server);
   let stopping: Promise<void> | undefined;
   const stop = () => {
@@ -181,7 +181,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       await closed;
       clearTimeout(cut);
       clearInterval(sweep);
-      eventLoop.stop();
+      stopSampling();
       ending.abort();
       await memstem.close(left());
       await inside?.close();

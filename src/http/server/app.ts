@@ -130,8 +130,6 @@ export interface HttpSurface {
   readonly direct: DirectCompose | null;
   /** Decides when a request reaches the app. */
   readonly admission: Admission;
-  /** Call it with every block of the event loop, in milliseconds. */
-  readonly onBlocked: (ms: number) => void;
   /** Call it with each sample of the event loop's delay, in milliseconds. */
   readonly onDelayed: (ms: number) => void;
   /** Milliseconds that a client may leave an answer unread. */
@@ -295,10 +293,9 @@ export function createApp(given: HttpParts): HttpSurface {
   app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
   addOpenApiDocument(app, { version: parts.version, hasWebhook: webhookToken !== undefined });
-  const onBlocked = metrics.blocked.bind(metrics);
   const onDelayed = metrics.delayed.bind(metrics);
   const { answerTimeoutMs = ANSWER_TIMEOUT_MS } = parts;
-  return { app, direct, admission, answerTimeoutMs, onBlocked, onDelayed };
+  return { app, direct, admission, answerTimeoutMs, onDelayed };
 }
 
 /** The limit that an error stands for; null for other errors. */

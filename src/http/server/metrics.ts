@@ -48,19 +48,7 @@ export class Metrics implements MemstemObserver {
     buckets: DURATIONS,
     registers: [this.#registry],
   });
-  readonly #blocks = new Histogram({
-    name: "memstem_event_loop_block_seconds",
-    help: "Blocks of the event loop by synchronous work of 20 ms or more, garbage collection not counted.",
-    buckets: DURATIONS.filter((seconds) => seconds >= 0.025),
-    registers: [this.#registry],
-  });
   readonly #delays = new Histogram({ ...DELAY_METRIC, registers: [this.#registry] });
-  readonly #longestBlock = new Gauge({
-    name: "memstem_event_loop_longest_block_seconds",
-    help: "The longest block of the event loop since the service started.",
-    registers: [this.#registry],
-  });
-  #longestBlockMs = 0;
   readonly #composes = this.#counter("memstem_composes_total", "Composed prompts, repeated answers not counted.", [
     "layout",
     "policy",
@@ -232,13 +220,6 @@ export class Metrics implements MemstemObserver {
   /** A queued request's wait for admission, in milliseconds. */
   waited(ms: number): void {
     this.#waits.observe(ms / 1_000);
-  }
-
-  /** A block of the event loop, in milliseconds. */
-  blocked(ms: number): void {
-    this.#blocks.observe(ms / 1_000);
-    this.#longestBlockMs = Math.max(this.#longestBlockMs, ms);
-    this.#longestBlock.set(this.#longestBlockMs / 1_000);
   }
 
   /** A sample of the event loop's delay, in milliseconds. */

@@ -4,7 +4,7 @@ import { keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
 import type { UpstreamOptions } from "../../../src/engines/upstream/upstream.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import { createApp, type HttpParts } from "../../../src/http/server/app.js";
-import { EventLoopBlocks } from "../../../src/http/server/event-loop-blocks.js";
+import { sampleDelay } from "../../../src/http/server/event-loop-delay.js";
 import { nodeServer } from "../../../src/http/server/node-server.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
@@ -55,7 +55,7 @@ export async function startApp(
   });
   return new Promise((resolve) => {
     const server = nodeServer(surface, "127.0.0.1");
-    const eventLoop = new EventLoopBlocks(surface.onBlocked, surface.onDelayed);
+    const stopSampling = sampleDelay(surface.onDelayed);
     server.listen(0, "127.0.0.1", () =>
       resolve({
         memstem,
@@ -64,7 +64,7 @@ export async function startApp(
           const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
           await new Promise((closed) => server.close(closed));
           clearInterval(sweep);
-          eventLoop.stop();
+          stopSampling();
           await memstem.close();
         },
       }),

@@ -22,8 +22,7 @@ interface Late {
 
 /**
  * How long synchronous work blocked this process's event loop, measured by the delay of a timer. Two other causes of delay are subtracted:
- * CPU time given to other processes, seen by the process's own CPU time, and garbage collection, whose pauses V8 reports and which have
- * metrics of their own.
+ * CPU time given to other processes, seen by the process's own CPU time, and garbage collection, whose pauses V8 reports.
  */
 export class EventLoopBlocks {
   readonly #timer: NodeJS.Timeout;
@@ -35,12 +34,8 @@ export class EventLoopBlocks {
 
   /**
    * @param onBlock called with each block, in milliseconds
-   * @param onDelay called with how late each sample came, whatever the cause, in milliseconds
    */
-  constructor(
-    private readonly onBlock: (ms: number) => void,
-    private readonly onDelay: (ms: number) => void = () => {},
-  ) {
+  constructor(private readonly onBlock: (ms: number) => void) {
     this.#observer = new PerformanceObserver((list) => {
       for (const { startTime: from, duration: ms } of list.getEntries()) this.#pauses.push({ from, ms });
     });
@@ -59,7 +54,6 @@ export class EventLoopBlocks {
     const cpu = process.cpuUsage();
     const usedMs = (cpu.user - this.#cpu.user + cpu.system - this.#cpu.system) / 1_000;
     const late = now - this.#last - EVERY_MS;
-    this.onDelay(Math.max(0, late));
     // V8 reports a pause only after the tick that it delayed.
     this.#settle();
     if (late >= LEAST_MS) this.#late = { from: this.#last, to: now, lateMs: late, usedMs };
