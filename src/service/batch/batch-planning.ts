@@ -9,6 +9,8 @@ import { type BatchBlocks, scopeName } from "./batch-blocks.js";
 
 /** A request of a batch with its memories. */
 export interface FoundRequest {
+  /** Its position in the batch. */
+  readonly index: number;
   readonly request: ComposeRequest;
   readonly lookup: WaitingLookup;
   /** Higher ones are executed first. */
@@ -24,8 +26,8 @@ const READY_AT_ONCE = 32;
 const READ_AT_ONCE = 128;
 
 /** A request in execution order, with the order of its blocks, by the digests of their texts. */
-export interface PlannedFound<F extends FoundRequest> {
-  readonly found: F;
+interface PlannedFound {
+  readonly found: FoundRequest;
   readonly order: readonly Digest[];
   /** How many leading blocks of `order` the plan relies on. */
   readonly shared: number;
@@ -36,12 +38,12 @@ export interface PlannedFound<F extends FoundRequest> {
  * the prefix before its blocks. What should be cached is read now, so it includes the windows before. A request whose key no other has
  * needs no plan: it is composed as if it came by itself.
  */
-export async function planFound<F extends FoundRequest>(
-  requests: readonly F[],
+export async function planFound(
+  requests: readonly FoundRequest[],
   blocks: BatchBlocks,
   planning: PlanBatch,
   composer: Pick<PromptComposer, "known">,
-): Promise<PlannedFound<F>[]> {
+): Promise<PlannedFound[]> {
   const batch: BatchRequest[] = [];
   for (const request of requests) {
     batch.push(plannable(request, blocks));
@@ -51,7 +53,7 @@ export async function planFound<F extends FoundRequest>(
   const withBlocks = [...batch.keys()].filter((at) => batch[at]?.blocks.length !== 0);
   for (const [key = "", ofKey] of groupBy(withBlocks, (at) => batch[at]?.key)) {
     if (ofKey.length === 1) continue;
-    const { request } = requests[ofKey[0] ?? 0] as F;
+    const { request } = requests[ofKey[0] ?? 0] as FoundRequest;
     const scope = scopeName(request);
     const cached: KnownSequence[] = [];
     let recent: KnownTexts["recent"] = [];
@@ -73,7 +75,7 @@ export async function planFound<F extends FoundRequest>(
     });
   }
   return (await planning(batch, knowledge)).map(({ request, order, shared }) => ({
-    found: requests[request] as F,
+    found: requests[request] as FoundRequest,
     order: order.map((label) => blocks.textOf(label)),
     shared,
   }));

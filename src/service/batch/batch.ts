@@ -89,7 +89,7 @@ export async function* composeBatch(
   const routing = workers.length === 0 ? null : new BatchRouting(workers, batches.routing);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
   for await (const some of windowsOf(inputs, window)) {
-    const readable: FoundInput[] = [];
+    const readable: FoundRequest[] = [];
     for (const input of some) {
       progress.read++;
       if ("error" in input) {
@@ -98,7 +98,7 @@ export async function* composeBatch(
       } else readable.push({ ...input, lookup: { found: [] } });
     }
     yield { kind: "progress", ...progress };
-    const found: FoundInput[] = [];
+    const found: FoundRequest[] = [];
     for (let at = 0; at < readable.length; at += SEARCHES_AT_ONCE) {
       const searched = await Promise.all(
         readable.slice(at, at + SEARCHES_AT_ONCE).map(async (input) => lookedUp(composer, input, signal)),
@@ -143,13 +143,11 @@ export async function* composeBatch(
   yield { kind: "end", ...progress };
 }
 
-type FoundInput = FoundRequest & { readonly index: number };
-
 async function lookedUp(
   composer: Pick<PromptComposer, "lookUp">,
-  input: FoundInput,
+  input: FoundRequest,
   signal: AbortSignal,
-): Promise<FoundInput | { readonly index: number; readonly error: unknown }> {
+): Promise<FoundRequest | { readonly index: number; readonly error: unknown }> {
   try {
     return { ...input, lookup: await composer.lookUp(input.request, signal) };
   } catch (error) {

@@ -132,11 +132,11 @@ export class LockRetries {
 
 /** Retries work by {@link LockRetries}. Failed work has changed nothing. */
 export async function retryWhileLocked<T>(work: () => T | Promise<T>): Promise<T> {
-  const retries = new LockRetries();
-  for (;;) {
+  for (let retries: LockRetries | null = null; ; ) {
     try {
       return await work();
     } catch (error) {
+      retries ??= new LockRetries();
       await retries.after(error);
     }
   }
