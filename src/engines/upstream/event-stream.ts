@@ -1,6 +1,6 @@
 /** One server-sent event, unmodified. */
 export interface StreamEvent {
-  /** Its bytes with the blank line behind it: all events' bytes together are the stream's. */
+  /** Its bytes with the blank line after it: all events' bytes together are the stream's. */
   readonly bytes: Uint8Array;
   /** Its data, parsed as JSON; undefined where there is none, or it is not JSON. */
   readonly data: unknown;
@@ -40,9 +40,9 @@ export async function* eventsOf(
     for (let at = 0; at < chunk.length; at++) {
       let end = ends.take(chunk[at] ?? 0);
       while (end !== null) {
-        const behind = end === "before" ? at : at + 1;
-        if (behind > from) held.push(chunk.subarray(from, behind));
-        from = behind;
+        const after = end === "before" ? at : at + 1;
+        if (after > from) held.push(chunk.subarray(from, after));
+        from = after;
         yield take();
         end = end === "before" ? ends.take(chunk[at] ?? 0) : null;
       }
@@ -65,15 +65,15 @@ class EventEnds {
   /** That CR ended an event, and a LF may follow. */
   #isWaiting = false;
 
-  /** Whether an event ends behind this byte, or before it; then the byte has to be passed again. */
-  take(byte: number): "behind" | "before" | null {
+  /** Whether an event ends after this byte, or before it; then the byte has to be passed again. */
+  take(byte: number): "after" | "before" | null {
     const isAfterCr = this.#isAfterCr;
     const isWaiting = this.#isWaiting;
     this.#isAfterCr = false;
     this.#isWaiting = false;
     if (isAfterCr && byte === LF) {
       this.#lastEnd = "LF";
-      return isWaiting ? "behind" : null;
+      return isWaiting ? "after" : null;
     }
     if (isWaiting) return "before";
     const isBlank = this.#isEmpty;
@@ -81,14 +81,14 @@ class EventEnds {
     if (!this.#isEmpty) return null;
     if (byte === LF) {
       this.#lastEnd = "LF";
-      return isBlank ? "behind" : null;
+      return isBlank ? "after" : null;
     }
     this.#isAfterCr = true;
     // Where lines end with CR alone, no LF is waited for: that would delay the event until the next one.
     const endsAtOnce = isBlank && this.#lastEnd === "CR";
     this.#isWaiting = isBlank && !endsAtOnce;
     this.#lastEnd = "CR";
-    return endsAtOnce ? "behind" : null;
+    return endsAtOnce ? "after" : null;
   }
 }
 

@@ -20,18 +20,18 @@ export interface PartFailure {
   readonly isOfRequest: boolean;
 }
 
-/** Who is told of failing parts. */
+/** Observes failing parts. */
 export interface PartObserver {
   failed(failure: PartFailure): void;
   recovered(part: PartName): void;
 }
 
-/** Most refusals of single requests that are remembered as told. */
+/** Most refusals of single requests that are remembered as reported. */
 const MOST_REFUSALS = 200;
 
 /**
- * Which of the parts fail, of all tenants. Observers are told once, again when the cause changes, and when the part works again; a refusal of
- * single requests is told once for each cause, and does not count as a failing part.
+ * Which of the parts fail, of all tenants. Reported to observers once, again when the cause changes, and when the part works again; a refusal of
+ * single requests is reported once for each cause, and does not count as a failing part.
  */
 export class DegradedParts {
   readonly #failing = new Map<PartName, DegradedPart & { readonly cause: string }>();
@@ -58,11 +58,11 @@ export class DegradedParts {
 
   /** The part works, and refused a request. */
   refused(part: PartName, cause: string): void {
-    const told = `${part} ${cause}`;
-    if (this.#refused.has(told)) return;
+    const refusal = `${part} ${cause}`;
+    if (this.#refused.has(refusal)) return;
     const [oldest] = this.#refused;
     if (this.#refused.size >= MOST_REFUSALS && oldest !== undefined) this.#refused.delete(oldest);
-    this.#refused.add(told);
+    this.#refused.add(refusal);
     this.observer.failed({ part, cause, isOfRequest: true });
   }
 

@@ -39,7 +39,7 @@ export interface ComposeDefaults {
   readonly engineFamily: EngineName;
   /** Default: {@link DEFAULT_HISTORY}. */
   readonly history?: DefaultHistoryName;
-  /** Where memories stand behind tools' results. Default: as the engine family takes them. */
+  /** Where memories stand after tools' results. Default: as the engine family takes them. */
   readonly toolMemories?: ToolMemories | undefined;
   /** Most tokens of a prompt, by the engine's count as far as it is reported. Default: no limit. */
   readonly maxPromptTokens?: number | null;

@@ -130,13 +130,13 @@ export class AdaptiveDepth {
       for (const blocks of depths) {
         if (request.support.topFor(model) === null) return all("unavailable", { probes, after });
         const depth: Depth = { blocks, after, choice: { outcome: "unsure", probes } };
-        let draft = await draftAt(depth);
-        let said = await this.#try(request, draft, blocks, either.signal, signal);
-        while (said === "again") {
-          // Time has passed: what it says may have been deleted.
+        let draft: DraftedPrompt;
+        let said: Said | "again";
+        do {
+          // Each time: what it says may have been deleted meanwhile.
           draft = await draftAt(depth);
           said = await this.#try(request, draft, blocks, either.signal, signal);
-        }
+        } while (said === "again");
         if (said.kind !== "entropy") {
           if (said.kind === "unclear") {
             probes.push(said.probe);

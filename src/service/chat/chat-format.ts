@@ -54,7 +54,7 @@ export interface ChatFormat {
   readonly readUsage?: EngineAdapter["readUsage"];
   /** Reads one answer. */
   answerReader(): AnswerReader;
-  /** Called once an answer was read as far as it came. */
+  /** Called once an answer was read, to its end or to where it broke off. */
   answered?(reader: AnswerReader, composed: Pick<ComposeAnswer, "requestId" | "messages"> | null): void;
 }
 

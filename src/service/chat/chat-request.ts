@@ -31,7 +31,7 @@ export interface ChatEngine {
   readonly adaptiveDepth?: DepthSettings | null;
   /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
   readonly contextLimit?: ContextLimit | null;
-  /** Where memories stand behind tools' results. Default: where the engine and its model take them. */
+  /** Where memories stand after tools' results. Default: where the engine and its model take them. */
   readonly toolMemories?: ToolMemories | undefined;
   /** Default: {@link DEFAULT_IDENTITY_SOURCES}. */
   readonly identity?: IdentitySources;

@@ -15,7 +15,7 @@ export type ContextLimit = "listed" | { readonly contextTokens: number };
 /** What an engine's list says to a client with certain credentials. */
 interface KnownList {
   readonly limits: ModelLimits | null;
-  /** Whether its chat template keeps thoughts only behind the newest user's message; null: it does not show its template. */
+  /** Whether its chat template keeps thoughts only after the newest user's message; null: it does not show its template. */
   readonly keepsThoughts: boolean | null;
   /** When to ask again, in the clock's milliseconds. */
   readonly askAt: number;
@@ -71,7 +71,7 @@ export class EngineLimits {
   }
 
   /**
-   * Where memories have to stand behind a tool's result, by the template that the engine shows, else by the names of its model; null: anywhere.
+   * Where memories have to stand after a tool's result, by the template that the engine shows, else by the names of its model; null: anywhere.
    */
   toolMemoriesOf(chat: ClientRequest): ToolMemories | null {
     const model = modelName(chat.body["model"]);
@@ -80,7 +80,7 @@ export class EngineLimits {
     return isKept ? "in_result" : null;
   }
 
-  /** The engine answered this chat: asks for its list, where that is due. Returns at once. */
+  /** The engine answered this chat: requests its list, where that is due. Returns at once. */
   answered(chat: ClientRequest): void {
     if (this.source !== "listed") return;
     const now = this.clock();
@@ -88,7 +88,7 @@ export class EngineLimits {
     const known = this.#lists.get(key) ?? { limits: null, keepsThoughts: null, askAt: now, failures: 0 };
     if (now < known.askAt || now < this.#askAt) return;
     this.#askAt = now + APART_MS;
-    // Nobody else asks while this call is under way.
+    // No second request while this call is under way.
     this.#lists.set(key, { ...known, askAt: now + RETRY_AFTER_MS });
     void this.#list(chat.query, headers).then(async (limits) => {
       const keepsThoughts = limits?.isLlamaCpp ? await this.#keepsThoughts(chat.query, headers) : null;
@@ -156,7 +156,7 @@ export class EngineLimits {
   }
 }
 
-/** The part of a chat's headers with which its engine is asked, and what tells it from other clients'. */
+/** The part of a chat's headers that its engine's list is requested with, and the key of what is known by them. */
 function credentialsOf({ query, headers }: ClientRequest): { readonly key: string; readonly headers: HeaderPair[] } {
   const credentials = credentialsIn(headers);
   return { key: digestOf(JSON.stringify([query, credentials])), headers: [...credentials, OWN_NAME] };

@@ -5,7 +5,7 @@ export type IdentitySource =
   /** A field of the body, by its path. */
   | { readonly from: "body"; readonly path: readonly string[] };
 
-/** What tells a call that a client makes for itself. */
+/** What identifies a call that a client makes for itself. */
 export type SideCallSource =
   | IdentitySource
   /** The form of the prompts that a client makes such calls with, where it says so nowhere else. */

@@ -45,7 +45,7 @@ export interface ComposeRequest {
   /** The caller's messages in the format of the API that they are of; absent: they are chat messages. */
   readonly given?: GivenPrompt | null;
   /**
-   * `stored`: `messages` is what is new, and goes behind what was said in the conversation up to its newest turn. `extended`: it may be a
+   * `stored`: `messages` is what is new, and goes after what was said in the conversation up to its newest turn. `extended`: it may be a
    * window, in front of which the epoch's earlier messages are put. `exact`: the prompt has no other message. Null: the configured one.
    */
   readonly history?: HistoryName | null;
@@ -74,7 +74,7 @@ export interface ComposeRequest {
   readonly marksElsewhere?: MarksElsewhere;
   /** Whether it only looks: nothing of its prompt stays. Default: no. */
   readonly dryRun?: boolean;
-  /** Whether observers are told of its prompt. Default: yes. */
+  /** Whether its prompt counts in usage and metrics. Default: yes. */
   readonly recordUsage?: boolean;
   /** How many of the messages, the last ones, the caller sends now; those before them are remembered. Default: all. */
   readonly sentNow?: number;

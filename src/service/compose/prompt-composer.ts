@@ -400,7 +400,7 @@ export class ComposingRequest {
   }
 
   /**
-   * A repeated request id whose answer was erased, because it may have quoted a forgotten memory, is answered anew: evicts the erased
+   * A repeated request id whose answer was erased, because it may have quoted a forgotten memory, is answered again: evicts the erased
    * prompt from the index.
    */
   async #dropErasedAnswer(): Promise<void> {

@@ -215,7 +215,7 @@ function lastQuestion(request: ComposeRequest): string {
   return question === undefined ? "" : messageText(question);
 }
 
-/** Most memories that one prompt asks its source about. */
+/** Most memories whose state one prompt has its source report. */
 const MOST_CHECKED = 16;
 /** Memories of which it is known when they were last seen at their source; those of others come first. */
 const MOST_REMEMBERED = 50_000;

@@ -131,7 +131,7 @@ function continuedTerms(
   return { kind: "continued", messages: [...head, ...whole.messages], added: whole.added, leftOut, prompts };
 }
 
-/** Whether the first question of an epoch is asked again, or edited, behind the same messages. */
+/** Whether the first question of an epoch is repeated, or edited, after the same messages. */
 function isAskedAgain({ messages, newest, hasOwnHead }: StoredHistory, said: readonly ChatMessage[]): boolean {
   if (!hasOwnHead || newest !== messages.length || said.length !== newest) return false;
   return messages.slice(0, -1).every((message, at) => meaningOf(message) === meaningOf(said[at] as ChatMessage));

@@ -114,7 +114,7 @@ export const LAST_ROLES: readonly string[] = ["user", "tool", "function"];
 
 const contentPart = z.looseObject({ type: z.string() });
 const isPart = (part: unknown) => typeof (part as { type?: unknown } | null)?.type === "string";
-/** Truncates a message's parts behind the first invalid one, for the same reason. */
+/** Truncates a message's parts after the first invalid one, for the same reason. */
 const upToFirstWrong = (content: unknown) => {
   const wrong = Array.isArray(content) ? content.findIndex((part) => !isPart(part)) : -1;
   return wrong < 0 ? content : (content as unknown[]).slice(0, wrong + 1);

@@ -77,7 +77,7 @@ export class UserRecords {
   /** Forgets a user with everything memstem stores of them, with every agent. */
   async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
     const forgotten = await this.jobs.run(userId, async () => {
-      // First: once the user is deleted here, nobody asks again.
+      // First: once the user is deleted here, nobody looks again.
       await this.usage.forget(userId);
       const { source, store } = this.parts;
       const isInSource = source?.owned === true;

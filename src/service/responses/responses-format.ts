@@ -59,7 +59,7 @@ export class ResponsesFormat implements ChatFormat {
     if (prompt === null) return own;
     if (previous !== null) {
       if (continues(prompt, previous.sent)) return withTail(own, prompt.slice(previous.sent.count));
-      // The prompt begins anew, say because it grew too long: only without the id does the engine see it so.
+      // The prompt does not continue the last one, say because it grew too long: so it is sent without the id.
       if (this.turn.held === null) return { ...withoutIds(own), input: inputOf(prompt, null) };
     }
     return withTail(own, tailOf(prompt, withoutProviderMemories(added).messages));
@@ -158,7 +158,7 @@ function withoutIds({
   return own;
 }
 
-/** The end of a prompt that holds the added messages, and the memories behind a tool's result. */
+/** The end of a prompt that holds the added messages, and the memories after a tool's result. */
 function tailOf(prompt: readonly ChatMessage[], added: readonly ChatMessage[]): readonly ChatMessage[] {
   const hasOwnMessage = added.at(-1)?.role === "tool" && prompt.at(-1)?.role === "user";
   return prompt.slice(-(added.length + (hasOwnMessage ? 1 : 0)));

@@ -4,7 +4,7 @@ import type { SentPrompt } from "./remembered-responses.js";
 /** No messages. */
 export const NOTHING_SENT: SentPrompt = { count: 0, digest: digestOf("") };
 
-/** What was sent with more messages behind it. */
+/** What was sent, followed by more messages. */
 export function sentWith(sent: SentPrompt, messages: readonly ChatMessage[]): SentPrompt {
   const digest = messages.reduce((before, message) => digestOf(before + toldBy(message)), sent.digest);
   return { count: sent.count + messages.length, digest };
