@@ -23,7 +23,7 @@ import { formatOf } from "./chat-format.js";
 import { type ChatComposer, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
 import { EngineLimits } from "./engine-limits.js";
-import { ExchangeReader } from "./exchange.js";
+import { Exchange } from "./exchange.js";
 import { constraintsAfter, KnownConstraints, type PromptConstraints } from "./prompt-constraints.js";
 import { checkForRefusal, isEventStream } from "./refusal-check.js";
 import { SpeculativeCall } from "./speculative-call.js";
@@ -46,14 +46,12 @@ class EngineChats {
   readonly warmUp: WarmUp | null;
   readonly depth: AdaptiveDepth;
   readonly terms: KnownConstraints;
-  readonly exchanges: ExchangeReader;
   readonly limits: EngineLimits;
 
   constructor(readonly parts: ChatParts) {
     this.usage = new StreamUsage(parts.clock);
     this.warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.terms = new KnownConstraints(parts.clock);
-    this.exchanges = new ExchangeReader(parts);
     this.limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
     this.depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
   }
@@ -126,7 +124,7 @@ class Completion {
 
   async answered(): Promise<ProxiedAnswer> {
     const { memstem, request } = this;
-    const { parts, limits, exchanges } = this.engine;
+    const { parts, limits } = this.engine;
     // Before anything is looked up: what is deleted from then on may be quoted in the exchange.
     const isKept = request.writeBack ?? parts.writeBack;
     // Where the store fails, the exchange is not remembered, and the chat continues. Composing reports the same fault.
@@ -141,11 +139,10 @@ class Completion {
         return unread;
       }
       limits.answered(request);
-      const observed = formatOf(request).answerReader();
-      const exchange = { memstem, request, watch, composed, started, observed };
       if (headerOf(answer, "content-encoding") !== null) return unread;
-      if (isEventStream(answer)) return { ...unread, body: exchanges.stream(answer, exchange, isUsageAdded) };
-      return { ...unread, ...(await exchanges.whole(answer, exchange)) };
+      const exchange = new Exchange(parts, { memstem, request, watch, composed, started });
+      if (isEventStream(answer)) return { ...unread, body: exchange.stream(answer, isUsageAdded) };
+      return { ...unread, ...(await exchange.whole(answer)) };
     } catch (error) {
       this.#failed(error, composed);
       throw error;

@@ -9,14 +9,15 @@ import { observationOf } from "../fields/companion-options.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { AnswerReader } from "./answer-reader.js";
 import { bufferBody } from "./buffered-body.js";
+import { formatOf } from "./chat-format.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { isUsageOnly } from "./observed-answer.js";
 
 /** Bytes of an unstreamed answer that are buffered; a longer one is passed on unread. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
-/** A request and its answer so far. */
-export interface Exchange {
+/** A request that was answered. */
+interface AnsweredRequest {
   readonly memstem: ChatComposer;
   readonly request: ChatRequest;
   /** Watches deletions since the exchange began; null where the store failed. */
@@ -24,18 +25,24 @@ export interface Exchange {
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
-  readonly observed: AnswerReader;
 }
 
 /** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
-export class ExchangeReader {
-  constructor(private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">) {}
+export class Exchange {
+  readonly #observed: AnswerReader;
+
+  constructor(
+    private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">,
+    private readonly of: AnsweredRequest,
+  ) {
+    this.#observed = formatOf(of.request).answerReader();
+  }
 
   /** Passes on an unstreamed answer. */
-  async whole(answer: UpstreamAnswer, exchange: Exchange): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
+  async whole(answer: UpstreamAnswer): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
     const { whole, body } = await bufferBody(answer.body, MAX_HELD_BYTES);
-    exchange.observed.take(jsonIn(whole), this.parts.clock());
-    return { ...answer, body, usage: this.#learn(exchange) };
+    this.#observed.take(jsonIn(whole), this.parts.clock());
+    return { ...answer, body, usage: this.#learn() };
   }
 
   /**
@@ -43,26 +50,21 @@ export class ExchangeReader {
    *
    * @param isUsageAdded memstem asked for the usage, not the client: its event is left out
    */
-  async *stream(
-    { body }: UpstreamAnswer,
-    exchange: Exchange,
-    isUsageAdded: boolean,
-  ): AsyncGenerator<Uint8Array, void, undefined> {
-    const { observed } = exchange;
+  async *stream({ body }: UpstreamAnswer, isUsageAdded: boolean): AsyncGenerator<Uint8Array, void, undefined> {
     let isLearned = false;
     try {
       for await (const { bytes, data, isLast } of eventsOf(body)) {
-        observed.take(data, this.parts.clock());
+        this.#observed.take(data, this.parts.clock());
         // Clients stop reading here, and may send their next request at once.
-        if ((isLast || observed.isOver) && !isLearned) {
+        if ((isLast || this.#observed.isOver) && !isLearned) {
           isLearned = true;
-          this.#learn(exchange);
+          this.#learn();
         }
         // The client did not ask for this one.
         if (!(isUsageAdded && isUsageOnly(data))) yield bytes;
       }
     } finally {
-      if (!isLearned) this.#learn(exchange);
+      if (!isLearned) this.#learn();
     }
   }
 
@@ -70,13 +72,15 @@ export class ExchangeReader {
    * Applies an answer to the user's state. Queued before the client has the answer's end, so that the client's next request runs after it. A
    * failure here does not affect the answer.
    */
-  #learn(exchange: Exchange): EngineUsage | null {
-    const { observed } = exchange;
+  #learn(): EngineUsage | null {
+    const { reported } = this.#observed;
+    const { composed, request } = this.of;
     try {
-      const { readUsage = this.parts.readUsage } = exchange.request.format ?? {};
-      const usage = observed.reported === null ? null : readUsage(observed.reported);
-      this.#keep(exchange, usage);
-      exchange.request.format?.answered?.(observed, exchange.composed);
+      const { readUsage = this.parts.readUsage } = request.format ?? {};
+      const usage = reported === null ? null : readUsage(reported);
+      this.#report(usage);
+      this.#remember();
+      request.format?.answered?.(this.#observed, composed);
       return usage;
     } catch (error) {
       this.parts.onFault(error);
@@ -84,32 +88,37 @@ export class ExchangeReader {
     }
   }
 
-  #keep({ memstem, request, watch, composed, started, observed }: Exchange, usage: EngineUsage | null): void {
-    const { onFault } = this.parts;
+  #report(usage: EngineUsage | null): void {
+    const { memstem, request, composed, started } = this.of;
+    const { firstTokenAt } = this.#observed;
     const observation = observationOf({
       promptTokens: usage?.promptTokens,
       cachedTokens: usage?.cachedTokens,
-      ttftMs: observed.firstTokenAt === null ? null : observed.firstTokenAt - started,
+      ttftMs: firstTokenAt === null ? null : firstTokenAt - started,
     });
-    if (composed !== null && Object.keys(observation).length > 0) {
-      const { userId, agentId, compose } = request;
-      const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(observed, usage) };
-      memstem.reports
-        .feedback(userId, agentId, composed.requestId, observation, served ?? undefined)
-        .catch((error: unknown) => {
-          // The user was forgotten while the engine answered.
-          if (!(error instanceof NotFoundError)) onFault(error);
-        });
-    }
-    const answer = (request.writeBack ?? this.parts.writeBack) ? observed.text : null;
-    const { messages } = request.compose ?? { messages: [] as readonly ChatMessage[] };
-    const memory = answer === null ? null : exchangeMemory(messages, answer);
+    if (composed === null || Object.keys(observation).length === 0) return;
+    const { userId, agentId, compose } = request;
+    const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(usage) };
+    const reporting = memstem.reports.feedback(userId, agentId, composed.requestId, observation, served ?? undefined);
+    reporting.catch((error: unknown) => {
+      // The user was forgotten while the engine answered.
+      if (!(error instanceof NotFoundError)) this.parts.onFault(error);
+    });
+  }
+
+  /** Adds the exchange as a memory, where that is configured. */
+  #remember(): void {
+    const { memstem, request, watch } = this.of;
+    const { userId, agentId, compose, writeBack } = request;
+    const answer = (writeBack ?? this.parts.writeBack) ? this.#observed.text : null;
+    const memory = answer === null ? null : exchangeMemory(compose?.messages ?? [], answer);
     if (memory !== null && watch !== null)
-      memstem.additions.keepExchange(request.userId, request.agentId, memory, watch).catch(onFault);
+      memstem.additions.keepExchange(userId, agentId, memory, watch).catch(this.parts.onFault);
   }
 
   /** The answer's tokens after its first one, and how long they took; null where it was not streamed or not counted. */
-  #paceOf({ firstTokenAt }: AnswerReader, usage: EngineUsage | null) {
+  #paceOf(usage: EngineUsage | null) {
+    const { firstTokenAt } = this.#observed;
     if (firstTokenAt === null || !(usage?.completionTokens && usage.completionTokens > 1)) return null;
     return { tokens: usage.completionTokens - 1, ms: this.parts.clock() - firstTokenAt };
   }
