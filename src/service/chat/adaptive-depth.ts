@@ -55,19 +55,7 @@ type Said =
   | { readonly kind: "unavailable"; readonly why: string | null }
   | { readonly kind: "failed"; readonly why: string | null };
 
-/** What chooses how many memories a request's prompt gets. */
-export interface DepthChooser {
-  /** Time-out of all its probes together, in milliseconds. */
-  readonly timeLimitMs: number;
-  /**
-   * Does not reject if the engine fails.
-   *
-   * @param draft drafts the prompt at a depth; null: with all its blocks
-   * @param signal aborts when the caller no longer waits for the prompt
-   */
-  choose(draft: DraftPrompt, signal: AbortSignal): Promise<ChosenDepth>;
-}
-
+/** Drafts a prompt at a depth; null: with all its blocks. */
 type DraftPrompt = (depth: Depth | null) => Promise<DraftedPrompt>;
 
 /**
@@ -81,34 +69,27 @@ export class AdaptiveDepth {
 
   constructor(private readonly parts: AdaptiveDepthParts) {}
 
+  /** How the depth of a request is chosen; null where it is to have all that is found. */
+  settingsFor(wish: RequestedDepth): DepthSettings | null {
+    const { configured } = this.parts;
+    if (wish === false || (wish === null && configured === null)) return null;
+    return { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
+  }
+
   /**
-   * What chooses for a request; undefined where it is to have all that is found.
+   * Chooses a prompt's depth. Does not reject if the engine fails.
    *
    * @param tenant whose request it is: the same object for all of one tenant's
+   * @param signal aborts when the caller no longer waits for the prompt
    */
-  chooserFor(tenant: object, request: ClientRequest, wish: RequestedDepth): DepthChooser | undefined {
-    const { configured } = this.parts;
-    if (wish === false || (wish === null && configured === null)) return undefined;
-    const settings = { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
-    const probed = { ...request, support: this.#supportOf(tenant) };
-    return {
-      timeLimitMs: settings.timeLimitMs,
-      choose: (draft, signal) => this.#choose(probed, draft, settings, signal),
-    };
-  }
-
-  #supportOf(tenant: object): LogprobSupport {
-    const known = this.#supports.get(tenant) ?? new LogprobSupport(this.parts.clock);
-    this.#supports.set(tenant, known);
-    return known;
-  }
-
-  async #choose(
-    request: TenantsRequest,
-    draftAt: DraftPrompt,
+  async choose(
+    tenant: object,
+    given: ClientRequest,
     settings: DepthSettings,
+    draftAt: DraftPrompt,
     signal: AbortSignal,
   ): Promise<ChosenDepth> {
+    const request = { ...given, support: this.#supportOf(tenant) };
     const whole = await draftAt(null);
     const model = modelName(request.body["model"]);
     const all = (outcome: DepthOutcome, more: Partial<ChosenDepth & DepthChoice> = {}): ChosenDepth => {
@@ -155,6 +136,12 @@ export class AdaptiveDepth {
       clearTimeout(timer);
       either.release();
     }
+  }
+
+  #supportOf(tenant: object): LogprobSupport {
+    const known = this.#supports.get(tenant) ?? new LogprobSupport(this.parts.clock);
+    this.#supports.set(tenant, known);
+    return known;
   }
 
   /** Sends a prompt for its answer's first token. Never rejects; `again`: with fewer log probabilities the engine may take it. */

@@ -4,6 +4,7 @@
  * teaches: usage, times, refusals, an exchange to remember. Fails open: a chat that cannot be composed goes to its engine unmodified.
  */
 
+import type { Depth } from "../../core/index.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
 import {
@@ -242,7 +243,7 @@ class Completion {
     if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = parts;
     const warmUp = isRepeated ? null : this.engine.warmUp;
-    const depth = isRepeated ? undefined : depths.chooserFor(memstem, request, request.adaptiveDepth ?? null);
+    const depth = isRepeated ? null : depths.settingsFor(request.adaptiveDepth ?? null);
     const wished = isRepeated ? null : (compose.toolMemories ?? parts.toolMemories);
     const asked = {
       ...compose,
@@ -256,8 +257,9 @@ class Completion {
         const head = warmUp && (await composing.coldHead());
         const endWarmUp = head && warmUp?.start(memstem, request, head);
         const retrieved = await composing.retrieve().finally(() => endWarmUp?.());
-        const isChosen = depth !== undefined && !stop.aborted;
-        const chosen = isChosen ? await depth.choose((at) => composing.draft(retrieved, at), stop) : null;
+        const draft = (at: Depth | null) => composing.draft(retrieved, at);
+        const isChosen = depth !== null && !stop.aborted;
+        const chosen = isChosen ? await depths.choose(memstem, request, depth, draft, stop) : null;
         for (;;) {
           const planned = await composing.plan(retrieved, chosen);
           if (planned.mayBeSent) ahead.start((own) => this.#send(planned, own));
