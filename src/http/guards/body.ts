@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { AbandonedRequestError, type InvalidRequestError } from "../../service/base/errors.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type GuardedRequest, type HttpEnvironment } from "../requests/request.js";
 import { awaitBody } from "./limits.js";
-import { rejectUnsafe, utf8Text } from "./safe-input.js";
+import { rejectUnsafe, safeJson } from "./safe-input.js";
 
 /** Limits on a body. */
 export interface BodyLimits {
@@ -85,34 +85,15 @@ export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, ne
   return next();
 };
 
-/** Requires a JSON content type and UTF-8: the validator, which parses the body, would skip any other type. */
-export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
-  if (!isJsonType(c.req.header("content-type"))) {
+/**
+ * A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse.
+ */
+export async function readJson(c: Context<HttpEnvironment>): Promise<{ readonly value: unknown } | Response> {
+  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(c.req.header("content-type") ?? "")) {
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  const text = safeText(await c.req.arrayBuffer());
-  if (text === null) return problemResponse(notJson());
-  // The validator parses this, so it is not decoded twice. The cache holds promises, whatever its type says.
-  Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
-  return next();
-};
-
-/** Whether a `content-type` is JSON's, or of another format in JSON. */
-function isJsonType(type: string | undefined): boolean {
-  return /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type ?? "");
-}
-
-/** A body's text; null where it is not UTF-8. Throws {@link InvalidRequestError} for what is not safe to parse. */
-export function safeText(body: ArrayBuffer | Uint8Array): string | null {
-  let text: string;
-  try {
-    text = utf8Text(body);
-  } catch {
-    return null;
-  }
-  rejectUnsafe(text);
-  return text;
+  return safeJson(await c.req.arrayBuffer()) ?? problemResponse(notJson());
 }
 
 /** The minimum data rate of a request's body. */

@@ -1,17 +1,14 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { AbandonedRequestError, InvalidRequestError } from "../../service/base/errors.js";
+import { AbandonedRequestError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../../service/batch/batch.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
-import { exampleOf } from "../contracts/examples.js";
-import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
-import { problemResponses } from "../contracts/openapi-problems.js";
-import { described, OPERATIONS } from "../contracts/operations.js";
+import { operation } from "../contracts/operations.js";
 import { type BodyChunksParts, type BodyRate, bodyChunks } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
-import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
+import { safeJson } from "../guards/safe-input.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 import { batchLines } from "./batch-lines.js";
@@ -41,33 +38,16 @@ const PROGRESS_EVERY_MS = 1_000;
  * the batch.
  */
 export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchParts): void {
-  const example = exampleOf(OPERATIONS.composeBatch);
-  app.openAPIRegistry.registerPath({
-    method: "post",
-    path: BATCH_PATH,
-    ...described(OPERATIONS.composeBatch),
-    request: {
+  app.openAPIRegistry.registerPath(
+    operation("composeBatch", {
+      method: "post",
+      path: BATCH_PATH,
       query: wire.batchQuery,
-      body: {
-        required: true,
-        content: {
-          "application/json": { schema: wire.batchBody, example: example.request },
-          [NDJSON]: { schema: wire.batchRequest },
-        },
-      },
-    },
-    responses: {
-      200: {
-        description: "A stream. NDJSON if the request is, or if `accept` asks for it.",
-        headers: headerReferences(RATE_HEADERS),
-        content: {
-          "application/json": { schema: wire.batchResult, example: example.answer },
-          [NDJSON]: { schema: wire.batchLine },
-        },
-      },
-      ...problemResponses(OPERATIONS.composeBatch.problems),
-    },
-  });
+      body: { "application/json": wire.batchBody, [NDJSON]: wire.batchRequest },
+      says: "A stream. NDJSON if the request is, or if `accept` asks for it.",
+      answer: { "application/json": wire.batchResult, [NDJSON]: wire.batchLine },
+    }),
+  );
   app.post(BATCH_PATH, (c) => answerBatch(c, parts));
 }
 
@@ -90,7 +70,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   } else {
     const given = await readJson(bodyOf(c, { rate: parts.bodyRate, clock: parts.clock }), MAX_DOCUMENT_BYTES);
     if (given instanceof Response) return given;
-    const document = wire.readBatch(given);
+    const document = wire.readBatch(given.value);
     inputs = document.inputs;
     workers = document.workers;
   }
@@ -118,7 +98,10 @@ function bodyOf(
 }
 
 /** A body's JSON; a problem where it is too long or not JSON. */
-async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, maxBytes: number): Promise<unknown> {
+async function readJson(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  maxBytes: number,
+): Promise<{ readonly value: unknown } | Response> {
   const parts: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body) {
@@ -129,12 +112,7 @@ async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, 
     }
     parts.push(chunk);
   }
-  try {
-    return parseSafeJson(utf8Text(Buffer.concat(parts)));
-  } catch (error) {
-    if (error instanceof InvalidRequestError) throw error;
-    return problemResponse(notJson());
-  }
+  return safeJson(Buffer.concat(parts)) ?? problemResponse(notJson());
 }
 
 async function* linesFor(

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import type { z } from "zod";
 import {
   type AgentId,
   type AnnotationSettings,
@@ -19,15 +19,9 @@ import {
 import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
 import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
-import * as field from "../fields/fields.js";
-import {
-  asGiven,
-  type GivenMessages,
-  type GivenPrompt,
-  givenMessages,
-  messageFormat,
-  readMessages,
-} from "../fields/given-messages.js";
+import { composeOptions } from "../fields/compose-options.js";
+import type { GivenMemories, UnusableMemories } from "../fields/fields.js";
+import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
 import { readOptions } from "../fields/read-options.js";
 
 /** One checked compose request. */
@@ -54,7 +48,7 @@ export interface ComposeRequest {
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
   /** Items that were given among them and are no memories; absent: none. */
-  readonly unusable?: field.UnusableMemories;
+  readonly unusable?: UnusableMemories;
   /** Ids of those that Mem0's AI SDK provider had put into the messages; absent: none. */
   readonly moved?: readonly MemoryId[];
   /** Null: the configured number. */
@@ -112,54 +106,6 @@ export interface Destination {
 
 /** Default number of memories to search for; Mem0's own default. */
 export const DEFAULT_TOP_K = 20;
-
-const annotations = z.union(
-  [
-    field.annotationSwitch,
-    z.strictObject({
-      order: field.annotationSwitch.optional(),
-      location: field.annotationSwitch.optional(),
-      topN: field.annotationTopN.optional(),
-      wording: field.wording.optional(),
-    }),
-  ],
-  field.ANNOTATIONS_WANTED,
-);
-
-/** Checks `ComposeOptions`. */
-export const composeOptions = z.strictObject({
-  userId: field.userId,
-  agentId: field.agentId.nullish(),
-  conversationId: field.conversationId.nullish(),
-  requestId: field.newRequestId.nullish(),
-  query: field.query.nullish(),
-  messages: givenMessages.nullish(),
-  format: messageFormat.nullish(),
-  history: field.history.nullish(),
-  historyRatio: field.historyRatio.nullish(),
-  memories: field.memories.optional(),
-  system: field.system.nullish(),
-  topK: field.topK.nullish(),
-  runId: field.mem0Name.nullish(),
-  appId: field.mem0Name.nullish(),
-  filters: field.memoryFilters.nullish(),
-  showExpired: z.boolean().nullish(),
-  memoryBudgetTokens: field.memoryBudgetTokens.nullish(),
-  memoryBudgetRatio: field.memoryBudgetRatio.nullish(),
-  policy: field.policy.nullish(),
-  retention: field.retention.nullish(),
-  annotations: annotations.nullish(),
-  engine: field.engine.nullish(),
-  toolMemories: field.toolMemories.nullish(),
-  maxPromptTokens: field.maxPromptTokens.nullish(),
-  blockTemplate: field.blockTemplate.nullish(),
-  timeZone: field.timeZone.nullish(),
-  dedupe: field.dedupe.nullish(),
-  workers: field.workers.nullish(),
-  prompt: z.boolean().nullish(),
-  dryRun: z.boolean().nullish(),
-  recordUsage: z.boolean().nullish(),
-});
 
 /** Fields of the options that a request has in another form. */
 const CONVERTED = [
@@ -219,7 +165,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
 /** The fields of a request; chat messages may be given as such, and memories that were checked before. */
 type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memories"> & {
   readonly messages?: GivenMessages | readonly ChatMessage[] | null | undefined;
-  readonly memories?: field.GivenMemories | readonly RetrievedMemory[] | null | undefined;
+  readonly memories?: GivenMemories | readonly RetrievedMemory[] | null | undefined;
 };
 
 /** What a request says of which memories to search for; nothing where it says nothing. */
@@ -248,7 +194,7 @@ function messagesIn({ messages, format, query }: ComposeFields): GivenMessages |
   throw new InvalidRequestError([...read]);
 }
 
-function annotationSettings(wanted: z.output<typeof annotations>): AnnotationSettings {
+function annotationSettings(wanted: NonNullable<ComposeFields["annotations"]>): AnnotationSettings {
   if (typeof wanted === "boolean") return { ...DEFAULT_ANNOTATIONS, order: wanted };
   return {
     order: wanted.order ?? DEFAULT_ANNOTATIONS.order,
