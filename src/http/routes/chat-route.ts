@@ -130,8 +130,7 @@ async function countTokens(
   const client = linkedSignal(c.req.raw.signal);
   const body = JSON.stringify(withoutSettings(given));
   const asked = { body, query: queryToEngine(c), headers: headersToEngine(c) };
-  const answer = await chat.countTokens(asked, client.signal);
-  return responseOf(c, answer, headersOf(answer), client, onFault);
+  return engineAnswer(c, await chat.countTokens(asked, client.signal), client, onFault);
 }
 
 /** The client's headers as the engine may see them. */
