@@ -6,7 +6,7 @@ import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../..
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
 import { operation } from "../contracts/operations.js";
-import { type BodyChunksParts, type BodyRate, bodyChunks } from "../guards/body.js";
+import { type BodyRate, bodyChunks, readBody } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
 import { safeJson } from "../guards/safe-input.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
@@ -61,15 +61,21 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   }
   const client = linkedSignal(c.req.raw.signal);
   const { signal } = client;
+  const { clock } = parts;
+  const incoming = c.env?.incoming;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] | null = namedInQuery ?? null;
   if (isLines) {
     // No minimum rate, only the idle time-out.
-    const body = bodyOf(c, { rate: { ...parts.bodyRate, bytesPerSecond: null }, clock: parts.clock });
-    inputs = batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
+    const pace = { rate: { ...parts.bodyRate, bytesPerSecond: null }, clock, onAwaited: () => awaitBody(c) };
+    const chunks = incoming === undefined ? (c.req.raw.body ?? []) : bodyChunks(incoming, pace);
+    inputs = batchLines(chunks, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await readJson(bodyOf(c, { rate: parts.bodyRate, clock: parts.clock }), MAX_DOCUMENT_BYTES);
-    if (given instanceof Response) return given;
+    const limits = { maxBytes: MAX_DOCUMENT_BYTES, rate: parts.bodyRate, clock, onTooLarge: () => {} };
+    const body = incoming === undefined ? await c.req.arrayBuffer() : await readBody(c, incoming, limits);
+    if (body instanceof Response) return body;
+    const given = safeJson(body);
+    if (given === null) return problemResponse(notJson());
     const document = wire.readBatch(given.value);
     inputs = document.inputs;
     workers = document.workers;
@@ -80,39 +86,10 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     signal,
   });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
-  const texts = asLines ? linesFor(events, parts.clock) : jsonFor(events);
+  const texts = asLines ? linesFor(events, clock) : jsonFor(events);
   return new Response(streamOf(texts, client, parts.onFault), {
     headers: { "content-type": asLines ? NDJSON : "application/json" },
   });
-}
-
-/** A request's body in chunks. */
-function bodyOf(
-  c: Context<HttpEnvironment>,
-  pace: Omit<BodyChunksParts, "onAwaited">,
-): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
-  const incoming = c.env?.incoming;
-  return incoming === undefined
-    ? (c.req.raw.body ?? [])
-    : bodyChunks(incoming, { ...pace, onAwaited: () => awaitBody(c) });
-}
-
-/** A body's JSON; a problem where it is too long or not JSON. */
-async function readJson(
-  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  maxBytes: number,
-): Promise<{ readonly value: unknown } | Response> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > maxBytes) {
-      const message = `must be at most ${maxBytes} bytes`;
-      return problemResponse(problem(413, `body: ${message}`, [{ field: "body", message }]));
-    }
-    parts.push(chunk);
-  }
-  return safeJson(Buffer.concat(parts)) ?? problemResponse(notJson());
 }
 
 async function* linesFor(
