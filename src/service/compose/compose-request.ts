@@ -5,14 +5,11 @@ import {
   type ChatMessage,
   type ConversationId,
   DEFAULT_ANNOTATIONS,
-  type DedupeName,
-  type HistoryName,
   type MemoryId,
   type PolicyName,
   type RequestId,
   type RetentionName,
   type RetrievedMemory,
-  type ToolMemories,
   type UserId,
   withoutProviderMemories,
 } from "../../core/index.js";
@@ -22,10 +19,25 @@ import { InvalidRequestError } from "../base/errors.js";
 import { composeOptions } from "../fields/compose-options.js";
 import type { GivenMemories, UnusableMemories } from "../fields/fields.js";
 import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
-import { readOptions } from "../fields/read-options.js";
+import { type AsGiven, readOptions } from "../fields/read-options.js";
 
-/** One checked compose request. */
-export interface ComposeRequest {
+/** Fields of the options that a request has in another form. */
+const CONVERTED = [
+  ...(["messages", "format", "memories", "system", "runId", "appId", "filters", "showExpired", "annotations"] as const),
+  ...(["prompt", "dryRun", "recordUsage"] as const),
+];
+type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
+const UNMODIFIED = Object.keys(composeOptions.shape).filter(
+  (name): name is UnmodifiedField => !(CONVERTED as readonly string[]).includes(name),
+);
+
+/** Fields that a request has as they were given; null or absent: as configured. */
+type UnmodifiedFields = {
+  readonly [Name in UnmodifiedField]?: AsGiven<NonNullable<z.output<typeof composeOptions>[Name]>> | null;
+};
+
+/** One checked compose request. What is not listed here is as `composeOptions` describes it. */
+export interface ComposeRequest extends UnmodifiedFields {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
   /** Null: the `single` layout. */
@@ -38,13 +50,6 @@ export interface ComposeRequest {
   readonly messages: readonly ChatMessage[];
   /** The caller's messages in the format of the API that they are of; absent: they are chat messages. */
   readonly given?: GivenPrompt | null;
-  /**
-   * `stored`: `messages` is what is new, and goes behind what was said in the conversation up to its newest turn. `extended`: it may be a
-   * window, in front of which the epoch's earlier messages are put. `exact`: the prompt has no other message. Null: the configured one.
-   */
-  readonly history?: HistoryName | null;
-  /** Average tokens of `extended` prompts, as a multiple of what the windows would have sent; null: 2. */
-  readonly historyRatio?: number | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
   /** Items that were given among them and are no memories; absent: none. */
@@ -72,22 +77,10 @@ export interface ComposeRequest {
   readonly recordUsage?: boolean;
   /** How many of the messages, the last ones, the caller sends now; those before them are remembered. Default: all. */
   readonly sentNow?: number;
-  /** Where memories go after a tool's result; null: as the engine family requires, or as before in the conversation. */
-  readonly toolMemories?: ToolMemories | null;
-  /** Maximum tokens of the prompt, by the engine's count as far as it is reported; null: the configured limit. */
-  readonly maxPromptTokens?: number | null;
   /** Tokens that the engine was found to accept; null: unknown. */
   readonly acceptedTokens?: number | null;
   /** Where the proxy sends the prompt; null: the caller sends it, and says nothing of it. */
   readonly destination?: Destination | null;
-  /** What a block gives of its memory; null: the configured template. */
-  readonly blockTemplate?: string | null;
-  /** The IANA time zone of times in blocks; null: the configured one. */
-  readonly timeZone?: string | null;
-  /** Which texts are given once; null: the configured choice. */
-  readonly dedupe?: DedupeName | null;
-  /** Names of the engines or agents to choose from, each with its own prefix cache; null: the configured ones. */
-  readonly workers?: readonly string[] | null;
   /** The one that a batch has chosen; null: none has. */
   readonly worker?: string | null;
   /** Whether the answer includes the prompt as one text. */
@@ -106,16 +99,6 @@ export interface Destination {
 
 /** Default number of memories to search for; Mem0's own default. */
 export const DEFAULT_TOP_K = 20;
-
-/** Fields of the options that a request has in another form. */
-const CONVERTED = [
-  ...(["messages", "format", "memories", "system", "runId", "appId", "filters", "showExpired", "annotations"] as const),
-  ...(["prompt", "dryRun", "recordUsage"] as const),
-];
-type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
-const UNMODIFIED = Object.keys(composeOptions.shape).filter(
-  (name): name is UnmodifiedField => !(CONVERTED as readonly string[]).includes(name),
-);
 
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {

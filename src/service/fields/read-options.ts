@@ -3,7 +3,8 @@ import { type FieldIssue, InvalidRequestError } from "../base/errors.js";
 
 /** What a caller may give where a schema checks it. */
 export type Given<S extends z.ZodType> = AsGiven<z.input<S>>;
-type AsGiven<T> = T extends string | number | boolean | null | undefined
+/** A value that nobody changes. */
+export type AsGiven<T> = T extends string | number | boolean | null | undefined
   ? T
   : T extends readonly (infer Item)[]
     ? readonly AsGiven<Item>[]
