@@ -90,11 +90,11 @@ export async function joined(texts: AsyncIterable<string>): Promise<string> {
 /** Requests as lines, to be sent. */
 export interface RequestLines {
   readonly content: string | ReadableStream<Uint8Array>;
-  /** Asks for no more requests: nobody reads their answers. */
+  /** Takes no more requests: nobody reads their answers. */
   stop(): void;
 }
 
-/** One text where the requests are at hand, else a stream that asks for them as they are sent. */
+/** One text where the requests are at hand, else a stream that takes them as they are sent. */
 export function requestLines(
   requests: Iterable<unknown> | AsyncIterable<unknown>,
   write: (request: unknown) => string,

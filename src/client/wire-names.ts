@@ -59,7 +59,7 @@ export function fromWire(json: unknown, unmodified: UnmodifiedPaths): unknown {
   return renamed(json, { rename: camelName, unmodified, check: false }, [], "");
 }
 
-/** The field of a problem, as the caller named it. What stands behind a part that stays unmodified does so too. */
+/** The field of a problem, as the caller named it. What follows a part that stays unmodified does so too. */
 export function camelField(field: string, unmodified: UnmodifiedPaths): string {
   let plain = "";
   let isOurs = true;

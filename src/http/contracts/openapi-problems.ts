@@ -23,7 +23,7 @@ interface DescribedProblem {
 
 const PROBLEMS: Readonly<Record<string, DescribedProblem>> = words.problems;
 
-/** Statuses of problems that every route behind the guards can give, with or without a body. */
+/** Statuses of problems that every guarded route can give, with or without a body. */
 export const REQUEST_PROBLEMS = [400, 401, 403, 421, 422, 429, 503];
 /** Those of every route that takes a body. */
 export const BODY_PROBLEMS = [...REQUEST_PROBLEMS, 408, 413, 415];

@@ -4,7 +4,7 @@ import { health } from "../contracts/health-contract.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { addRoute } from "./json-route.js";
 
-/** What the routes tell of. */
+/** What the routes report. */
 interface HealthParts {
   readonly memstem: Pick<MemstemOfAll, "ping" | "sourceName" | "degraded">;
   readonly isStopping: () => boolean;

@@ -7,7 +7,7 @@ import { shownNote, shownRow } from "../contracts/usage-answers.js";
 import { usageEventsQuery } from "../contracts/usage-contract.js";
 import { usageEvents } from "../contracts/usage-request-contract.js";
 import { writerOf } from "../contracts/wire-form.js";
-import { ManyListenersError } from "../problems/usage-off-error.js";
+import { ManyListenersError } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { optionsIn, validated } from "./json-route.js";
 
@@ -118,7 +118,7 @@ class EventStream {
     }, BEAT_MS);
   }
 
-  /** `count`: of the prompts and notes that it tells of. */
+  /** `count`: of its prompts and notes. */
   send(event: Uint8Array, count: number): void {
     this.#tellDropped();
     if (!this.#write(event)) this.#dropped += count;

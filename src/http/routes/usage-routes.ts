@@ -4,7 +4,7 @@ import type { TenantUsage } from "../../service/usage/tenant-usage.js";
 import * as shown from "../contracts/usage-answers.js";
 import * as wire from "../contracts/usage-contract.js";
 import { usageRequestQuery, usageRequestResult } from "../contracts/usage-request-contract.js";
-import { UsageOffError } from "../problems/usage-off-error.js";
+import { UsageOffError } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { addGet, addPost } from "./json-route.js";
 import { addUsageEvents } from "./usage-events.js";

@@ -41,7 +41,7 @@ import { securityHeaders } from "../guards/security-headers.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { BodyShareError, isFault, problemOf, SlowBodyError } from "../problems/problem.js";
 import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
-import { namedByPath, pathBehindBase } from "../requests/base-url.js";
+import { namedByPath, pathAfterBase } from "../requests/base-url.js";
 import {
   BATCH_PATH,
   COMPOSE_PATH,
@@ -106,7 +106,7 @@ export interface UsageSettings {
   /** Whether texts of memories and messages may be shown. */
   readonly hasText: boolean;
   readonly rules: readonly AlertRule[];
-  /** Called when an alert begins or ends; gives whether it was told of, or need not be any more. */
+  /** Called when an alert begins or ends; gives whether it was delivered, or need not be any more. */
   readonly onAlert: (alert: Alert) => Promise<boolean>;
 }
 
@@ -140,7 +140,7 @@ export function createApp(given: HttpParts): HttpSurface {
   };
   const { isStopping, corsOrigins } = parts;
   const app = new OpenAPIHono<HttpEnvironment>({
-    getPath: (request) => pathBehindBase(getPath(request)),
+    getPath: (request) => pathAfterBase(getPath(request)),
   });
 
   const pending = new PendingRequests(parts.maxPending);
@@ -194,7 +194,7 @@ export function createApp(given: HttpParts): HttpSurface {
     rejectAmbiguous(),
   ];
   for (const guard of guards) app.use(guarded(guard));
-  // On every path below a base URL, also where nobody asks whom it names.
+  // On every path below a base URL, also where no handler reads whom it names.
   app.use((c, next) => {
     if (isOpenAiPath(c.req.path)) namedByPath(c.req.url);
     return next();

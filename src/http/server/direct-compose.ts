@@ -134,7 +134,7 @@ class DirectRequest implements GuardedRequest {
   /** Of the answer. */
   readonly headers: (readonly [name: string, value: string])[] = [];
   readonly #carried: Partial<HttpEnvironment["Variables"]> = {};
-  /** By the event: it comes to responses that wait behind another one too, which are never `closed`. */
+  /** By the event: it comes to responses queued after another one too, which are never `closed`. */
   #isClosed = false;
   /** What is called when the response has closed. */
   readonly #done: (() => void)[] = [];
