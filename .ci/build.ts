@@ -5,6 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
+import { writePlainTypes } from "./plain-types.js";
 
 const DIST = "dist";
 const PAGE = ["page.ts", "page.css", "page.html", "icon.svg"].map((name) => `src/dashboard/${name}`);
@@ -18,6 +19,9 @@ run("tsc", "-p", "src/integrations/tsconfig.langchain.json", "--outDir", made);
 const license = readFileSync("node_modules/uplot/LICENSE", "utf8").trim();
 const banner = `/*\nThis script includes uPlot (https://github.com/leeoniya/uPlot):\n\n${license}\n*/`;
 run("esbuild", ...PAGE, ...BUNDLE, `--banner:js=${banner}`, "--log-level=warning", `--outdir=${made}/dashboard`);
+for (const file of ["client/wire-types", "service/fields/call-options"]) {
+  await writePlainTypes(join(made, `${file}.d.ts`), `src/${file}.ts`);
+}
 chmodSync(join(made, "cli/main.js"), 0o755);
 const files = filesOf(made);
 for (const file of files) putInPlace(file);

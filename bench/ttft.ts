@@ -36,8 +36,8 @@ import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/r
 import { inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
 import { answerOf } from "../src/eval/base/instruction.js";
 import { hasRatio } from "../src/eval/run/arms.js";
-import type { ComposeOptions } from "../src/service/base/call-options.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
+import type { ComposeOptions } from "../src/service/fields/call-options.js";
 import { readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { mean } from "../test/eval/replay/retention-costs.js";
 import { openService } from "../test/service/compose/service-fixture.js";

@@ -3,6 +3,10 @@ import { variableOf } from "./cli/setting-list.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { OwnMem0 } from "./memory/own-mem0.js";
 import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
+import { ClosedError, InvalidRequestError, NotFoundError } from "./service/base/errors.js";
+import type { MessageLike } from "./service/base/message-format.js";
+import { readComposeOptions } from "./service/compose/compose-request.js";
+import type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
 import type {
   AddOptions,
   ComposeOptions,
@@ -10,11 +14,7 @@ import type {
   FeedbackOptions,
   ForgetMemoryOptions,
   ForgetUserOptions,
-  MessageLike,
-} from "./service/base/call-options.js";
-import { ClosedError, InvalidRequestError, NotFoundError } from "./service/base/errors.js";
-import { readComposeOptions } from "./service/compose/compose-request.js";
-import type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
+} from "./service/fields/call-options.js";
 import {
   addOptions,
   evictOptions,
@@ -30,7 +30,6 @@ import { readOptions } from "./service/fields/read-options.js";
 export type { ChatMessage } from "./core/index.js";
 export type { OwnMem0 } from "./memory/own-mem0.js";
 export type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
-export type { ComposeOptions, MessageLike } from "./service/base/call-options.js";
 export {
   ClosedError,
   type FieldIssue,
@@ -39,8 +38,10 @@ export {
   NotFoundError,
   StoreUnavailableError,
 } from "./service/base/errors.js";
+export type { MessageLike } from "./service/base/message-format.js";
 export type { ComposeAnswer, EngineHints } from "./service/compose/compose-answer.js";
 export type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
+export type { ComposeOptions } from "./service/fields/call-options.js";
 export { DatabaseOpenError } from "./store/database/database-open-error.js";
 
 /** How to set memstem up in-process. Everything has the service's default; see `memstem serve --help`. */

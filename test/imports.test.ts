@@ -37,8 +37,9 @@ const RULES: Readonly<Record<string, RoomRule>> = {
     rooms: ["core", "engines"],
     files: ["store/api/store.ts", "store/api/usage-log.ts", "memory/memory-source.ts", "memory/mem0-answer.ts"],
   },
-  http: { rooms: ["service"], typesOf: ["core"] },
-  client: { rooms: [], typesOf: ["core", "service"] },
+  // Names turn by one rule at both ends of the wire.
+  http: { rooms: ["service"], typesOf: ["core"], files: ["client/wire-names.ts"] },
+  client: { rooms: [], typesOf: ["core", "service", "http"] },
   // The files have no imports: integrations run in browsers and workers.
   integrations: {
     rooms: ["client"],
@@ -234,7 +235,9 @@ function impurity(source: string): string | null {
 function sourcesUnder(folder: string): Record<string, string> {
   const paths = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => path.replaceAll("\\", "/"));
   const modules = paths.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")).sort();
-  return Object.fromEntries(modules.map((path) => [path, readFileSync(posix.join(folder, path), "utf8")]));
+  const data = paths.filter((path) => path.endsWith(".json")).map((path) => [path, ""]);
+  const code = modules.map((path) => [path, readFileSync(posix.join(folder, path), "utf8")]);
+  return Object.fromEntries([...code, ...data]);
 }
 
 describe("imports", () => {

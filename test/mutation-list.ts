@@ -350,7 +350,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "client: fields have the library's names",
     file: "src/client/wire-names.ts",
-    from: '  ["left_out_messages", "leftOut"],\n',
+    from: 'left_out_messages: "leftOut", ',
     to: "",
     by: ["test/client/wire-names.test.ts"],
   },

@@ -83,7 +83,7 @@ function commandLine(call: Invocation): Command {
     .addHelpText("after", settingsHelp)
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = readSettings(call.env);
-      const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts/contracts.js");
+      const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts/compose-contract.js");
       const request = readCompose(readOptions(composeBodyWithNulls, readJson(await text(call.stdin))));
       const { assemble } = await import("./assemble.js");
       const memstem = assemble(settings);

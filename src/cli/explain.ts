@@ -27,7 +27,8 @@ export async function runExplain(
   const { memstem } = await assembleWhereStored(withDatabase(readSettings(env)), null);
   try {
     const { explanation, words } = await memstem.explain(user, agent, request_id);
-    print(options.json === true ? JSON.stringify(writeExplanation(explanation, words), null, 2) : words.join("\n"));
+    const json = () => JSON.stringify(writeExplanation({ ...explanation, explanation: words }), null, 2);
+    print(options.json === true ? json() : words.join("\n"));
   } finally {
     await memstem.close();
   }

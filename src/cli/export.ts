@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { writeExport } from "../http/contracts/export-contract.js";
+import { exportOf, writeExport } from "../http/contracts/export-contract.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/read-options.js";
@@ -23,7 +23,7 @@ export async function runExport(
   const { memstem } = await assembleWhereStored(withDatabase(readSettings(env)));
   try {
     const own = memstem.forTenant({ ...DEFAULT_TENANT, name: tenant });
-    print(JSON.stringify(writeExport(await own.exportUser(user_id)), null, 2));
+    print(JSON.stringify(writeExport(exportOf(await own.exportUser(user_id))), null, 2));
   } finally {
     await memstem.close();
   }

@@ -1,37 +1,17 @@
 import type { Eviction, Feedback, Forgetting } from "../service/base/answers.js";
-import type {
-  AddOptions,
-  ComposeOptions,
-  EvictOptions,
-  FeedbackOptions,
-  ForgetMemoryOptions,
-  ForgetUserOptions,
-  MessageLike,
-} from "../service/base/call-options.js";
+import type { MessageLike } from "../service/base/message-format.js";
 import type { ComposedPrompt, QueryMessage } from "../service/compose/composed-prompt.js";
-import type {
-  BatchAnswers,
-  BatchComposeOptions,
-  BatchLine,
-  BatchLineOptions,
-  DescribedIndex,
-  ExplainedPrompt,
-  ExplainRequestOptions,
-  ExportedData,
-  Health,
-  IndexOptions,
-  WholeBatchOptions,
-} from "./answers.js";
-import { batchLinesOf, requestLines } from "./batch-lines.js";
+import type * as options from "../service/fields/call-options.js";
+import type * as batch from "./batch-types.js";
 import { type CallControl, type ClientOptions, connectionOf } from "./connection.js";
 import { ClosedError, InvalidRequestError } from "./errors.js";
-import { usageEventsOf } from "./event-stream.js";
 import { queryOf } from "./query.js";
-import { BATCH_ANSWER, JSON_ANSWER, type Reader, TEXT_ANSWER, UNMODIFIED_ANSWER } from "./reading.js";
+import { asAnswer, asBatch, asText, jsonIn, type Reader } from "./reading.js";
 import { ROUTES, type Route } from "./routes.js";
 import { type Outgoing, send } from "./sending.js";
-import type * as usage from "./usage-answers.js";
+import { batchLinesOf, joined, requestLines, textsOf, usageEventsOf } from "./streams.js";
 import { toWire } from "./wire-names.js";
+import type * as wire from "./wire-types.js";
 
 /**
  * A memstem service, with the methods, options and answers of the library's `MemstemClient`, and with everything else that the service's HTTP
@@ -46,65 +26,65 @@ export interface RemoteMemstem {
    * that the service answers what it stored.
    */
   compose<const M extends MessageLike = QueryMessage>(
-    options: ComposeOptions<M>,
+    options: options.ComposeOptions<M>,
     call?: CallControl,
   ): Promise<ComposedPrompt<M>>;
   /** Composes many prompts, planned together. */
   composeBatch<const M extends MessageLike = QueryMessage>(
-    options: WholeBatchOptions<M>,
+    options: batch.WholeBatchOptions<M>,
     call?: CallControl,
-  ): Promise<BatchAnswers<M>>;
+  ): Promise<batch.BatchAnswers<M>>;
   /**
    * The same as a stream in both directions: answers come while requests are read. A list is sent as one text, and again where that fails;
    * other requests need a runtime that streams the bodies of requests (Node, Deno, Bun; not every browser). `break` stops the batch.
    */
   composeLines<const M extends MessageLike = QueryMessage>(
-    requests: Iterable<BatchComposeOptions<M>> | AsyncIterable<BatchComposeOptions<M>>,
-    options?: BatchLineOptions,
+    requests: Iterable<batch.BatchComposeOptions<M>> | AsyncIterable<batch.BatchComposeOptions<M>>,
+    options?: batch.BatchLineOptions,
     call?: CallControl,
-  ): AsyncIterableIterator<BatchLine<M>>;
+  ): AsyncIterableIterator<batch.BatchLine<M>>;
   /** Adds texts to the memory source, as they are. Not tried again, unless it was rejected before any work: that would add twice. */
-  add(options: AddOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
+  add(options: options.AddOptions, call?: CallControl): Promise<{ id: string; memory: string }[]>;
   /** The engine dropped these requests' cache. Tried again, it may call unknown what the try before evicted. */
-  evict(options: EvictOptions, call?: CallControl): Promise<Eviction>;
+  evict(options: options.EvictOptions, call?: CallControl): Promise<Eviction>;
   /** What the engine reported of a request, in tokens and milliseconds. Rejects with `NotFoundError`. */
-  feedback(options: FeedbackOptions, call?: CallControl): Promise<Feedback>;
+  feedback(options: options.FeedbackOptions, call?: CallControl): Promise<Feedback>;
   /** Why a prompt hit the prefix cache as far as it did. Rejects with `NotFoundError`. */
-  explain(options: ExplainRequestOptions, call?: CallControl): Promise<ExplainedPrompt>;
+  explain(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.ExplainedPrompt>;
   /** A user's context index. */
-  describeIndex(options: IndexOptions, call?: CallControl): Promise<DescribedIndex>;
+  describeIndex(options: wire.IndexOptions, call?: CallControl): Promise<wire.DescribedIndex>;
   /** Everything stored on a user. Rows have the database's names. */
-  exportUser(options: ForgetUserOptions, call?: CallControl): Promise<ExportedData>;
+  exportUser(options: options.ForgetUserOptions, call?: CallControl): Promise<wire.ExportedData>;
   /** What prompts cost over an hour, a day or a month. */
-  usageSummary(options?: usage.UsageViewOptions, call?: CallControl): Promise<usage.UsageSummary>;
+  usageSummary(options?: wire.UsageViewOptions, call?: CallControl): Promise<wire.UsageSummary>;
   /** Misses by cause, with what to do about each. */
-  usageMisses(options?: usage.UsageViewOptions, call?: CallControl): Promise<usage.UsageMisses>;
+  usageMisses(options?: wire.UsageViewOptions, call?: CallControl): Promise<wire.UsageMisses>;
   /** Prompts, newest first, in pages. */
-  usageRequests(options?: usage.UsageRequestsOptions, call?: CallControl): Promise<usage.UsageRequests>;
+  usageRequests(options?: wire.UsageRequestsOptions, call?: CallControl): Promise<wire.UsageRequests>;
   /** A prompt as bars, beside the one that it should have continued. Rejects with `NotFoundError`. */
-  usageRequest(options: ExplainRequestOptions, call?: CallControl): Promise<usage.UsageRequest>;
+  usageRequest(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.UsageRequest>;
   /** Users by what their prompts reuse. */
-  usageUsers(options?: usage.UsageReuseOptions, call?: CallControl): Promise<usage.UsageUsers>;
+  usageUsers(options?: wire.UsageReuseOptions, call?: CallControl): Promise<wire.UsageUsers>;
   /** Conversations by what their prompts reuse. */
-  usageConversations(options?: usage.UsageConversationsOptions, call?: CallControl): Promise<usage.UsageConversations>;
+  usageConversations(options?: wire.UsageConversationsOptions, call?: CallControl): Promise<wire.UsageConversations>;
   /** A conversation's newest prompts, by epoch. Rejects with `NotFoundError`. */
-  usageConversation(options: usage.UsageConversationOptions, call?: CallControl): Promise<usage.UsageConversation>;
+  usageConversation(options: wire.UsageConversationOptions, call?: CallControl): Promise<wire.UsageConversation>;
   /** The tenant's alert rules. */
-  usageAlerts(call?: CallControl): Promise<usage.UsageAlerts>;
+  usageAlerts(call?: CallControl): Promise<wire.UsageAlerts>;
   /** Prompts and notes as they come, until the service ends it; `break` does too. The time-out is the longest silence: it says something every 15 s. */
-  usageEvents(options?: usage.UsageEventsOptions, call?: CallControl): AsyncIterableIterator<usage.UsageEvent>;
+  usageEvents(options?: wire.UsageEventsOptions, call?: CallControl): AsyncIterableIterator<wire.UsageEvent>;
   /** Notes a deploy or a restart, to be shown in charts. */
-  addUsageNote(options: usage.UsageNoteOptions, call?: CallControl): Promise<usage.UsageNote>;
+  addUsageNote(options: wire.UsageNoteOptions, call?: CallControl): Promise<wire.UsageNote>;
   /** Forgets a memory for good. */
-  forgetMemory(options: ForgetMemoryOptions, call?: CallControl): Promise<Forgetting>;
+  forgetMemory(options: options.ForgetMemoryOptions, call?: CallControl): Promise<Forgetting>;
   /** Forgets everything kept of a user. */
-  forgetUser(options: ForgetUserOptions, call?: CallControl): Promise<void>;
+  forgetUser(options: options.ForgetUserOptions, call?: CallControl): Promise<void>;
   /** Passes on an event of the Mem0 platform, unmodified. Needs the webhook's token in place of an API key. */
   receiveMem0Event(event: unknown, call?: CallControl): Promise<void>;
   /** The service's state; it says `stopping` where it is about to end. */
-  health(call?: CallControl): Promise<Health>;
+  health(call?: CallControl): Promise<wire.Health>;
   /** The same, without asking the database: whether the process works. */
-  live(call?: CallControl): Promise<Health>;
+  live(call?: CallControl): Promise<wire.Health>;
   /** Counters and gauges, in Prometheus' text format. */
   metrics(call?: CallControl): Promise<string>;
   /** The service's OpenAPI document. */
@@ -123,8 +103,8 @@ export interface RemoteMemstem {
  * const { messages } = await memstem.compose({ userId: "ana", messages: [{ role: "user", content: "Where do we eat?" }] });
  * ```
  */
-export function createMemstemClient(options: ClientOptions): RemoteMemstem {
-  const connection = connectionOf(options);
+export function createMemstemClient(given: ClientOptions): RemoteMemstem {
+  const connection = connectionOf(given);
   const underWay = new Set<Promise<unknown>>();
   let isClosed = false;
 
@@ -134,31 +114,27 @@ export function createMemstemClient(options: ClientOptions): RemoteMemstem {
     underWay.add(answer);
     return answer.finally(() => underWay.delete(answer));
   };
-  const ask = <T>(outgoing: () => Outgoing, call: CallControl | undefined, read: Reader<T>): Promise<T> =>
+  const ask = <T>(outgoing: () => Outgoing, call: CallControl | undefined, read: Reader = asAnswer): Promise<T> =>
     whileOpen(async () => {
       const request = outgoing();
       return send(connection, request, call ?? {}, async (response, current) => {
-        const text = await read.text(response, current);
+        // A batch's answer comes in parts, and takes as long as its prompts do.
+        const text = read === asBatch ? await joined(textsOf(response, current)) : await response.text();
         current.stop();
-        return read.answer(text, request, response);
+        return read(text, request, response) as T;
       });
     });
-  const posted = <T>(route: Route, given: unknown, call: CallControl | undefined) =>
-    ask<T>(() => ({ route, body: jsonOf(given, route) }), call, JSON_ANSWER as Reader<T>);
-  const queried = <T>(route: Route, given: object, call: CallControl | undefined) =>
-    ask<T>(() => ({ route, query: queryOf(given) }), call, JSON_ANSWER as Reader<T>);
+  const posted = <T>(route: Route, body: unknown, call: CallControl | undefined, read?: Reader) =>
+    ask<T>(() => ({ route, body: jsonOf(body, route) }), call, read);
+  const queried = <T>(route: Route, query: object, call: CallControl | undefined) =>
+    ask<T>(() => ({ route, query: queryOf(query) }), call);
 
   return {
     compose: (given, call) => posted(ROUTES.compose, named(given), call),
-    composeBatch: (given, call) =>
-      ask(
-        () => ({ route: ROUTES.composeBatch, body: jsonOf(allNamed(given), ROUTES.composeBatch) }),
-        call,
-        BATCH_ANSWER as Reader<BatchAnswers<never>>,
-      ),
+    composeBatch: (given, call) => posted(ROUTES.composeBatch, allNamed(given), call, asBatch),
     async *composeLines<const M extends MessageLike>(
-      requests: Iterable<BatchComposeOptions<M>> | AsyncIterable<BatchComposeOptions<M>>,
-      { window, workers }: BatchLineOptions = {},
+      requests: Iterable<batch.BatchComposeOptions<M>> | AsyncIterable<batch.BatchComposeOptions<M>>,
+      { window, workers }: batch.BatchLineOptions = {},
       call: CallControl = {},
     ) {
       if (isClosed) throw new ClosedError();
@@ -206,12 +182,12 @@ export function createMemstemClient(options: ClientOptions): RemoteMemstem {
     async receiveMem0Event(event, call) {
       const route = ROUTES.receiveMem0Event;
       const body = { type: "application/json", content: JSON.stringify(event ?? null) };
-      await ask(() => ({ route, body }), call, TEXT_ANSWER);
+      await ask(() => ({ route, body }), call, asText);
     },
-    health: (call) => ask(() => ({ route: ROUTES.health, alsoAnswered: 503 }), call, JSON_ANSWER as Reader<Health>),
-    live: (call) => ask(() => ({ route: ROUTES.live }), call, JSON_ANSWER as Reader<Health>),
-    metrics: (call) => ask(() => ({ route: ROUTES.metrics }), call, TEXT_ANSWER),
-    openapi: (call) => ask(() => ({ route: ROUTES.openapi }), call, UNMODIFIED_ANSWER),
+    health: (call) => ask(() => ({ route: ROUTES.health, alsoAnswered: 503 }), call),
+    live: (call) => ask(() => ({ route: ROUTES.live }), call),
+    metrics: (call) => ask(() => ({ route: ROUTES.metrics }), call, asText),
+    openapi: (call) => ask(() => ({ route: ROUTES.openapi }), call, jsonIn),
     async close() {
       isClosed = true;
       await Promise.allSettled(underWay);
@@ -229,7 +205,7 @@ function named(given: unknown): unknown {
   return { ...given, requestId: ("requestId" in given ? given.requestId : null) ?? newRequestId() };
 }
 
-function allNamed(given: WholeBatchOptions): unknown {
+function allNamed(given: batch.WholeBatchOptions): unknown {
   return Array.isArray(given?.requests) ? { ...given, requests: given.requests.map(named) } : given;
 }
 

@@ -19,7 +19,7 @@ export interface Refusal {
   readonly status: number;
   /** Null: the body was no problem, so it may be another server's answer. */
   readonly problem: Problem | null;
-  /** How long the service asks to wait before another try, in milliseconds; null: it did not say. */
+  /** How long the service requests to wait before another try, in milliseconds; null: it did not say. */
   readonly retryAfterMs: number | null;
 }
 

@@ -5,67 +5,12 @@
  */
 
 export type { Eviction, Feedback, Forgetting } from "../service/base/answers.js";
-export type {
-  AddOptions,
-  ComposeOptions,
-  EvictOptions,
-  FeedbackOptions,
-  ForgetMemoryOptions,
-  ForgetUserOptions,
-  MessageLike,
-} from "../service/base/call-options.js";
 export type { FieldIssue } from "../service/base/field-issue.js";
+export type { MessageLike } from "../service/base/message-format.js";
 export type { ComposedPrompt, QueryMessage } from "../service/compose/composed-prompt.js";
-export type {
-  BatchAnswers,
-  BatchComposeOptions,
-  BatchCounts,
-  BatchLine,
-  BatchLineOptions,
-  BatchProblem,
-  BatchPrompt,
-  DescribedIndex,
-  ExplainedPrompt,
-  ExplainRequestOptions,
-  ExportedData,
-  Health,
-  IndexOptions,
-  WholeBatchOptions,
-} from "./answers.js";
+export type * from "../service/fields/call-options.js";
+export type * from "./batch-types.js";
 export { createMemstemClient, type RemoteMemstem } from "./client.js";
 export type { CallControl, ClientOptions } from "./connection.js";
-export {
-  ClosedError,
-  DeletedMeanwhileError,
-  InvalidRequestError,
-  MemorySourceError,
-  MemstemConnectionError,
-  MemstemHttpError,
-  MemstemTimeoutError,
-  NotFoundError,
-  type Problem,
-  type Refusal,
-} from "./errors.js";
-export type {
-  UsageAlerts,
-  UsageConversation,
-  UsageConversationOptions,
-  UsageConversations,
-  UsageConversationsOptions,
-  UsageEvent,
-  UsageEventsOptions,
-  UsageFigures,
-  UsageFilterOptions,
-  UsageMisses,
-  UsageNote,
-  UsageNoteOptions,
-  UsageRequest,
-  UsageRequests,
-  UsageRequestsOptions,
-  UsageReuse,
-  UsageReuseOptions,
-  UsageSummary,
-  UsageUsers,
-  UsageViewOptions,
-} from "./usage-answers.js";
-export type { UsageRow } from "./usage-row.js";
+export * from "./errors.js";
+export type * from "./wire-types.js";

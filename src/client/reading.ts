@@ -1,43 +1,23 @@
-import { readBatchLine, textsOf } from "./batch-lines.js";
 import { MemstemConnectionError, MemstemHttpError } from "./errors.js";
-import { type Outgoing, type Try, whatOf } from "./sending.js";
+import { type Outgoing, whatOf } from "./sending.js";
+import { readBatchLine } from "./streams.js";
 import { fromWire } from "./wire-names.js";
 
-/** How an answer is read: its text while the try lasts, and what the text says. */
-export interface Reader<T> {
-  text(response: Response, current: Try): Promise<string>;
-  answer(text: string, outgoing: Outgoing, response: Response): T;
-}
+/** What an answer's whole text says. */
+export type Reader = (text: string, outgoing: Outgoing, response: Response) => unknown;
 
-const wholeText = (response: Response) => response.text();
+export const asText: Reader = (text) => text;
 
-export const TEXT_ANSWER: Reader<string> = { text: wholeText, answer: (text) => text };
+export const asAnswer: Reader = (text, outgoing, response) =>
+  fromWire(jsonIn(text, outgoing, response), outgoing.route.unmodified);
 
-export const UNMODIFIED_ANSWER: Reader<Readonly<Record<string, unknown>>> = {
-  text: wholeText,
-  answer: (text, outgoing, response) => jsonIn(text, outgoing, response) as Readonly<Record<string, unknown>>,
-};
-
-export const JSON_ANSWER: Reader<unknown> = {
-  text: wholeText,
-  answer: (text, outgoing, response) => fromWire(jsonIn(text, outgoing, response), outgoing.route.unmodified),
-};
-
-/** A batch's answer comes in parts, and takes as long as its prompts do. */
-export const BATCH_ANSWER: Reader<unknown> = {
-  async text(response, current) {
-    let text = "";
-    for await (const part of textsOf(response, current)) text += part;
-    return text;
-  },
-  answer(text, outgoing, response) {
-    const { answers, end } = jsonIn(text, outgoing, response) as { readonly answers: unknown[]; readonly end: unknown };
-    return { answers: answers.map(readBatchLine), end: fromWire(end, []) };
-  },
+export const asBatch: Reader = (text, outgoing, response) => {
+  const { answers, end } = jsonIn(text, outgoing, response) as { readonly answers: unknown[]; readonly end: unknown };
+  return { answers: answers.map(readBatchLine), end: fromWire(end, []) };
 };
 
 /** An answer's JSON. Throws where the body is not the service's: JSON that was cut is a broken connection, anything else another server's. */
-function jsonIn(text: string, outgoing: Outgoing, { status, headers }: Response): object {
+export function jsonIn(text: string, outgoing: Outgoing, { status, headers }: Response): object {
   const type = headers.get("content-type") ?? "no content type";
   const { answers } = outgoing.route;
   try {

@@ -7,14 +7,14 @@ import type { UnmodifiedPaths } from "./wire-names.js";
 
 /** One route. */
 export interface Route {
-  /** Ids of the operations in the OpenAPI document that the method stands for. Routes with ids in the path exist a second time with them in the query. */
-  readonly operations: readonly string[];
+  /** Id of the operation in the OpenAPI document; null: it is the document. One with ids in its path is called with them in the query. */
+  readonly operation: string | null;
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
+  /** A field that every answer has: JSON without it is another server's. Absent: the answer is not read as JSON of ours. */
+  readonly answers?: string | undefined;
   /** Parts of options and answers whose keys are not ours. */
   readonly unmodified: UnmodifiedPaths;
-  /** A field that every answer has: JSON without it is another server's. Absent: the answer is not read as JSON of ours. */
-  readonly answers?: string;
   /**
    * Which failures are tried again. `all`: sent twice, it does the same. `rejected`: only where the service says that it rejected the request
    * before any work (429): sent twice, it would add twice.
@@ -22,128 +22,50 @@ export interface Route {
   readonly retried: "all" | "rejected";
 }
 
+function route(
+  operation: string | null,
+  at: `${Route["method"]} /${string}`,
+  answers?: string,
+  unmodified: UnmodifiedPaths = [],
+  retried: Route["retried"] = "all",
+): Route {
+  const [method, path] = at.split(" ") as [Route["method"], string];
+  return { operation, method, path, answers, unmodified, retried };
+}
+
 /** The parts of a composed prompt, and of its request, whose keys are not ours. */
 const OF_PROMPTS = ["messages", "memories", "filters", "system", "engine.fields", "engine.headers"];
 const under = (path: string) => OF_PROMPTS.map((part) => `${path}.${part}`);
-
-const BY_QUERY = { unmodified: [], retried: "all" } as const;
-
-/** A view of the usage. */
-function usage<V extends string>(operation: string, view: V, answers: string) {
-  return { operations: [operation], method: "GET", path: `/usage/${view}`, ...BY_QUERY, answers } as const;
-}
+const OF_BATCHES = [...under("requests"), ...under("answers.answer")];
+const OF_LINES = [...OF_PROMPTS, ...under("answer")];
+const OF_EXPORTS = ["scopes.scope", "scopes.tables", "source.memories.metadata"];
 
 export const ROUTES = {
-  compose: {
-    operations: ["compose"],
-    method: "POST",
-    path: "/compose",
-    unmodified: OF_PROMPTS,
-    answers: "messages",
-    retried: "all",
-  },
-  composeBatch: {
-    operations: ["composeBatch"],
-    method: "POST",
-    path: "/compose/batch",
-    unmodified: [...under("requests"), ...under("answers.answer")],
-    answers: "answers",
-    retried: "all",
-  },
+  compose: route("compose", "POST /compose", "messages", OF_PROMPTS),
+  composeBatch: route("composeBatch", "POST /compose/batch", "answers", OF_BATCHES),
   /** The same route in lines: each line of the request is one of `/compose`. */
-  composeLines: {
-    operations: ["composeBatch"],
-    method: "POST",
-    path: "/compose/batch",
-    unmodified: [...OF_PROMPTS, ...under("answer")],
-    retried: "all",
-  },
-  add: {
-    operations: ["addMemories"],
-    method: "POST",
-    path: "/memories",
-    unmodified: ["memories", "metadata"],
-    answers: "results",
-    retried: "rejected",
-  },
-  evict: {
-    operations: ["evict"],
-    method: "POST",
-    path: "/evict",
-    unmodified: [],
-    answers: "evicted",
-    retried: "all",
-  },
-  feedback: {
-    operations: ["feedback"],
-    method: "POST",
-    path: "/feedback",
-    unmodified: [],
-    answers: "request_id",
-    retried: "all",
-  },
-  receiveMem0Event: {
-    operations: ["receiveMem0Event"],
-    method: "POST",
-    path: "/webhooks/mem0",
-    unmodified: [],
-    retried: "all",
-  },
-  explain: {
-    operations: ["explainRequest", "explainRequestByQuery"],
-    method: "GET",
-    path: "/request/explain",
-    ...BY_QUERY,
-    answers: "request_id",
-  },
-  describeIndex: {
-    operations: ["getIndex", "getIndexByQuery"],
-    method: "GET",
-    path: "/user/index",
-    ...BY_QUERY,
-    answers: "nodes",
-  },
-  exportUser: {
-    operations: ["exportUser", "exportUserByQuery"],
-    method: "GET",
-    path: "/user/export",
-    retried: "all",
-    unmodified: ["scopes.scope", "scopes.tables", "source.memories.metadata"],
-    answers: "scopes",
-  },
-  usageSummary: usage("getUsageSummary", "summary", "points"),
-  usageMisses: usage("getUsageMisses", "misses", "causes"),
-  usageRequests: usage("listUsageRequests", "requests", "requests"),
-  usageRequest: usage("getUsageRequest", "request", "bars"),
-  usageUsers: usage("listUsageUsers", "users", "users"),
-  usageConversations: usage("listUsageConversations", "conversations", "conversations"),
-  usageConversation: usage("getUsageConversation", "conversation", "epochs"),
-  usageAlerts: usage("listUsageAlerts", "alerts", "rules"),
-  usageEvents: { operations: ["streamUsageEvents"], method: "GET", path: "/usage/events", ...BY_QUERY },
-  addUsageNote: {
-    operations: ["addUsageNote"],
-    method: "POST",
-    path: "/usage/notes",
-    unmodified: [],
-    answers: "kind",
-    retried: "rejected",
-  },
-  forgetMemory: {
-    operations: ["forgetMemory", "forgetMemoryByQuery"],
-    method: "DELETE",
-    path: "/user/memory",
-    ...BY_QUERY,
-    answers: "memory_id",
-  },
-  forgetUser: {
-    operations: ["forgetUser", "forgetUserByQuery"],
-    method: "DELETE",
-    path: "/user",
-    ...BY_QUERY,
-    answers: "user_id",
-  },
-  health: { operations: ["getHealth"], method: "GET", path: "/healthz", ...BY_QUERY, answers: "status" },
-  live: { operations: ["getLiveness"], method: "GET", path: "/livez", ...BY_QUERY, answers: "status" },
-  metrics: { operations: ["getMetrics"], method: "GET", path: "/metrics", ...BY_QUERY },
-  openapi: { operations: [], method: "GET", path: "/openapi.json", ...BY_QUERY },
-} as const satisfies Readonly<Record<string, Route>>;
+  composeLines: route("composeBatch", "POST /compose/batch", undefined, OF_LINES),
+  add: route("addMemories", "POST /memories", "results", ["memories", "metadata"], "rejected"),
+  evict: route("evict", "POST /evict", "evicted"),
+  feedback: route("feedback", "POST /feedback", "request_id"),
+  receiveMem0Event: route("receiveMem0Event", "POST /webhooks/mem0"),
+  explain: route("explainRequest", "GET /request/explain", "request_id"),
+  describeIndex: route("getIndex", "GET /user/index", "nodes"),
+  exportUser: route("exportUser", "GET /user/export", "scopes", OF_EXPORTS),
+  usageSummary: route("getUsageSummary", "GET /usage/summary", "points"),
+  usageMisses: route("getUsageMisses", "GET /usage/misses", "causes"),
+  usageRequests: route("listUsageRequests", "GET /usage/requests", "requests"),
+  usageRequest: route("getUsageRequest", "GET /usage/request", "bars"),
+  usageUsers: route("listUsageUsers", "GET /usage/users", "users"),
+  usageConversations: route("listUsageConversations", "GET /usage/conversations", "conversations"),
+  usageConversation: route("getUsageConversation", "GET /usage/conversation", "epochs"),
+  usageAlerts: route("listUsageAlerts", "GET /usage/alerts", "rules"),
+  usageEvents: route("streamUsageEvents", "GET /usage/events"),
+  addUsageNote: route("addUsageNote", "POST /usage/notes", "kind", [], "rejected"),
+  forgetMemory: route("forgetMemory", "DELETE /user/memory", "memory_id"),
+  forgetUser: route("forgetUser", "DELETE /user", "user_id"),
+  health: route("getHealth", "GET /healthz", "status"),
+  live: route("getLiveness", "GET /livez", "status"),
+  metrics: route("getMetrics", "GET /metrics"),
+  openapi: route(null, "GET /openapi.json"),
+};

@@ -31,7 +31,7 @@ export interface Try {
 
 const BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 8_000;
-/** Who asks for a longer wait than this is not waited for. */
+/** A service that requests a longer wait than this is not waited for. */
 const MAX_RETRY_AFTER_MS = 60_000;
 
 /**

@@ -6,19 +6,39 @@ import { InvalidRequestError } from "./errors.js";
  */
 
 /** Fields that the library calls otherwise. */
-const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
-  ["left_out_messages", "leftOut"],
-  ["entropy_nats", "entropy"],
-  ["live_requests", "live"],
-]);
-const WIRE_NAMES: ReadonlyMap<string, string> = new Map([...OTHER_NAMES].map(([wire, name]) => [name, wire]));
+const OTHER_NAMES = { left_out_messages: "leftOut", entropy_nats: "entropy", live_requests: "live" } as const;
+const CAMEL_NAMES: ReadonlyMap<string, string> = new Map(Object.entries(OTHER_NAMES));
+const WIRE_NAMES: ReadonlyMap<string, string> = new Map([...CAMEL_NAMES].map(([wire, name]) => [name, wire]));
+
+/** {@link camelName} of a name that is known. */
+export type CamelName<K> = K extends keyof typeof OTHER_NAMES
+  ? (typeof OTHER_NAMES)[K]
+  : K extends `${infer Head}_${infer Rest}`
+    ? `${Head}${Capitalize<CamelName<Rest>>}`
+    : K;
+
+/** {@link wireName} of a name that is known, of a request. */
+export type WireName<K> = K extends `${infer Head}${infer Rest}`
+  ? `${Head extends Uppercase<Head> ? (Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`) : Head}${WireName<Rest>}`
+  : K;
+
+/** HTTP's JSON of a type as the library has it. Objects with any keys are not ours, and stay as they are. */
+export type FromWire<T> = T extends string | number | boolean | null | undefined
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly FromWire<Item>[]
+    : string extends keyof T
+      ? T
+      : T extends object
+        ? { readonly [K in keyof T as CamelName<K>]: FromWire<T[K]> }
+        : T;
 
 /** Dotted paths of parts that stay unmodified, by their names in JSON; lists add nothing to a path. */
 export type UnmodifiedPaths = readonly string[];
 
 /** The library's name of a field of HTTP's JSON. */
 export function camelName(wireName: string): string {
-  return OTHER_NAMES.get(wireName) ?? wireName.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+  return CAMEL_NAMES.get(wireName) ?? wireName.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase());
 }
 
 /** The name in HTTP's JSON of a field of the library. */
@@ -39,7 +59,7 @@ export function fromWire(json: unknown, unmodified: UnmodifiedPaths): unknown {
   return renamed(json, { rename: camelName, unmodified, check: false }, [], "");
 }
 
-/** The field of a problem, as the caller named it. What stands behind a part that stays unmodified does so too. */
+/** The field of a problem, as the caller named it. What follows a part that stays unmodified does so too. */
 export function camelField(field: string, unmodified: UnmodifiedPaths): string {
   let plain = "";
   let isOurs = true;

@@ -6,7 +6,7 @@
 
 import type { LanguageModelMiddleware } from "ai";
 import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
-import type { MessageLike } from "../service/base/call-options.js";
+import type { MessageLike } from "../service/base/message-format.js";
 import { type AiSdkCall, callOptions } from "./ai-sdk-call-options.js";
 import { withHints } from "./ai-sdk-hints.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";

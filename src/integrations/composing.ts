@@ -4,8 +4,9 @@
  * Nothing here depends on how memstem is reached: the library in-process, or the client of a service.
  */
 
-import type { ComposeOptions, FeedbackOptions, MessageLike } from "../service/base/call-options.js";
+import type { MessageLike } from "../service/base/message-format.js";
 import type { ComposedPrompt } from "../service/compose/composed-prompt.js";
+import type { ComposeOptions, FeedbackOptions } from "../service/fields/call-options.js";
 
 /** What adapters call: `createMemstem` of the library, or the client of a service (`memstem/client`). */
 export interface Composing {

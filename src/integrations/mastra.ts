@@ -4,7 +4,7 @@
  * Source: `Processor` of `@mastra/core/processors`, 1.71
  */
 
-import type { MessageLike } from "../service/base/call-options.js";
+import type { MessageLike } from "../service/base/message-format.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
 import { usageIn } from "./ai-sdk-usage.js";
 import { type AdapterOptions, type ComposedCall, composeCall, type NameOf, tellError } from "./composing.js";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { composeResult } from "../../src/http/contracts/contracts.js";
+import { composeResult } from "../../src/http/contracts/compose-contract.js";
 import { commands } from "./memstem-command.js";
 
 const SECRET = "Ada hides the key under the third flower pot";

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { describe, expect, it } from "vitest";
-import { composeResult } from "../../src/http/contracts/contracts.js";
+import { composeResult } from "../../src/http/contracts/compose-contract.js";
 import { commands, type Ended } from "./memstem-command.js";
 import type { Listening } from "./own-directories.js";
 import { slowMem0 } from "./slow-mem0.js";

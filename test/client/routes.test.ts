@@ -18,8 +18,9 @@ describe("the client's routes", () => {
     };
     const own = Object.entries(paths).filter(([path]) => !path.startsWith("/v1/"));
     const documented = own.flatMap(([, methods]) => Object.values(methods).map(({ operationId }) => operationId));
-    const called = Object.values(ROUTES).flatMap(({ operations }): readonly string[] => operations);
-    expect([...new Set(called)].sort()).toEqual(documented.sort());
+    const called = new Set(Object.values(ROUTES).flatMap(({ operation }) => operation ?? []));
+    // A route with ids in its path exists a second time.
+    expect([...called].sort()).toEqual(documented.filter((id) => !id.endsWith("ByQuery")).sort());
     for (const { method, path } of Object.values(ROUTES)) {
       if (path !== "/openapi.json") expect(Object.keys(paths[path] ?? {}), path).toContain(method.toLowerCase());
     }

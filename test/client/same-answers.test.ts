@@ -6,7 +6,7 @@ import { createMemstemClient, type RemoteMemstem } from "../../src/client/index.
 import { createMemstem, type MemstemClient } from "../../src/index.js";
 import type { Composing } from "../../src/integrations/composing.js";
 import { type OwnMem0, openOwnMem0 } from "../../src/memory/own-mem0.js";
-import type { ComposeOptions } from "../../src/service/base/call-options.js";
+import type { ComposeOptions } from "../../src/service/fields/call-options.js";
 import { servedApp } from "../http/server/served-app.js";
 
 /** A caller's own memories, the same for both. */

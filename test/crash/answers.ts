@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { parseSection, sectionAtStart } from "../../src/core/prompt/rendering.js";
-import type { composeResult } from "../../src/http/contracts/contracts.js";
+import type { composeResult } from "../../src/http/contracts/compose-contract.js";
 
 /** A body of `POST /compose` that can be sent again. */
 export type Body = Readonly<Record<string, unknown>> & { readonly user_id: string; readonly request_id: string };

@@ -2,20 +2,20 @@ import { z } from "zod";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { type BatchEvent, type BatchInput, DEFAULT_WINDOW, MAX_BATCH } from "../../service/batch/batch.js";
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
+import { workers } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
-import { composeBody, composeResult, readCompose, workers, writeCompose } from "./compose-contract.js";
+import { composeBody, composeResult, readCompose } from "./compose-contract.js";
+import { writerOf } from "./wire-form.js";
 
 /*
  * `POST /compose/batch`: requests as one JSON document or as NDJSON, answers likewise.
  */
 
 const urgency = {
-  priority: field.priority.nullish().meta({ description: "Higher priorities first. Default: 0." }),
-  deadline: field.deadline
-    .nullish()
-    .meta({ description: "Within a priority, earliest deadline first; any unit. Absent: last." }),
+  priority: field.priority.nullish().describe("Higher priorities first. Default: 0."),
+  deadline: field.deadline.nullish().describe("Within a priority, earliest deadline first; any unit. Absent: last."),
 };
 
 /** Fields of a single request that a batch has for all, or has no use for. */
@@ -30,10 +30,10 @@ export const batchBody = z
   .strictObject({ requests: z.array(batchRequest).max(MAX_BATCH), workers: workers.nullish() })
   .meta({ id: "Batch", description: `At most ${MAX_BATCH} requests, of any users.` });
 
-const progress = z
+export const progress = z
   .object({
-    read: z.int().meta({ description: "Requests received." }),
-    found: z.int().meta({ description: "Requests whose memory search ended." }),
+    read: z.int().describe("Requests received."),
+    found: z.int().describe("Requests whose memory search ended."),
     composed: z.int(),
     failed: z.int(),
   })
@@ -41,16 +41,16 @@ const progress = z
 const batchAnswer = z
   .union([
     z.object({
-      index: z.int().meta({ description: "The request's position in the batch, from 0." }),
-      rank: z.int().meta({ description: "The prompt's position in the order of sending, from 0." }),
-      worker: z.string().nullable().meta({ description: "The worker to send it to; null: no workers were named." }),
+      index: z.int().describe("The request's position in the batch, from 0."),
+      rank: z.int().describe("The prompt's position in the order of sending, from 0."),
+      worker: z.string().nullable().describe("The worker to send it to; null: no workers were named."),
       answer: composeResult,
     }),
     z.object({ index: z.int(), problem: problemSchema }),
   ])
   .meta({ id: "BatchAnswer", description: "A composed prompt, or why there is none." });
 export const batchResult = z
-  .object({ answers: z.array(batchAnswer).meta({ description: "In the order of sending." }), end: progress })
+  .object({ answers: z.array(batchAnswer).describe("In the order of sending."), end: progress })
   .meta({ id: "BatchResult" });
 export const batchLine = z
   .union([batchAnswer, z.object({ progress }), z.object({ end: progress })])
@@ -63,13 +63,13 @@ export const batchQuery = z.strictObject({
     .min(1)
     .max(MAX_BATCH)
     .default(DEFAULT_WINDOW)
-    .meta({ description: "NDJSON: requests planned together." }),
+    .describe("NDJSON: requests planned together."),
   workers: z
     .string()
     .transform((names) => names.split(","))
     .pipe(field.workers)
     .optional()
-    .meta({ description: "NDJSON: worker names, separated by commas." }),
+    .describe("NDJSON: worker names, separated by commas."),
 });
 
 const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
@@ -107,24 +107,12 @@ function* inputsOf(requests: readonly unknown[]): Generator<BatchInput, void, un
   for (const [index, given] of requests.entries()) yield readBatchInput(index, given);
 }
 
+const written = writerOf(batchLine);
+
 /** The JSON of an event: one line of an NDJSON answer. */
-export function writeBatchEvent(event: BatchEvent): z.input<typeof batchLine> {
-  switch (event.kind) {
-    case "answer":
-      return {
-        index: event.index,
-        rank: event.rank,
-        worker: event.worker,
-        answer: writeCompose(event.answer),
-      };
-    case "failure":
-      return { index: event.index, problem: problemOf(event.error) };
-    case "progress":
-    case "end": {
-      const { kind, ...counts } = event;
-      return kind === "end" ? { end: counts } : { progress: counts };
-    }
-  }
+export function writeBatchEvent({ kind, ...event }: BatchEvent): z.input<typeof batchLine> {
+  if (kind === "progress" || kind === "end") return written({ [kind]: event } as never);
+  return written(("error" in event ? { index: event.index, problem: problemOf(event.error) } : event) as never);
 }
 
 /** The error for a batch with too many requests. */

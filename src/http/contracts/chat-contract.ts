@@ -1,13 +1,16 @@
 import { z } from "zod";
-import type { UserId } from "../../core/index.js";
+import type { PlanDepth, UserId } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
+import type { RequestedDepth } from "../../service/chat/adaptive-depth.js";
 import { type ChatRequest, NOBODY } from "../../service/chat/chat.js";
-import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
+import { composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
+import { composeOptions } from "../../service/fields/compose-options.js";
+import * as depth from "../../service/fields/depth-fields.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import { type GivenIdentity, type GivenName, NOTHING_GIVEN } from "../requests/identity.js";
-import { composeBody, message, readCompose } from "./compose-contract.js";
-import { depthWanted, depthWish } from "./depth-contract.js";
+import { composeBody, message } from "./compose-contract.js";
+import { readerOf, snakeCased } from "./wire-form.js";
 
 /*
  * `POST /v1/chat/completions`: OpenAI's body. Only `messages`, `user` and `memstem` are read; the rest goes upstream unmodified.
@@ -16,102 +19,133 @@ import { depthWanted, depthWish } from "./depth-contract.js";
 /** OpenAI's path of chat completions. */
 export const CHAT_PATH = "/v1/chat/completions";
 
-const HEADERS = {
-  user: "x-memstem-user",
-  agent: "x-memstem-agent",
-  conversation: "x-memstem-conversation",
-  history: "x-memstem-history",
-  policy: "x-memstem-policy",
-  topK: "x-memstem-top-k",
-  bypass: "x-memstem-bypass",
-} as const;
+/** The wish in a chat's settings. */
+const depthWanted = z
+  .union(
+    [
+      z.boolean(),
+      z.strictObject({
+        firstBlocks: depth.firstBlocks.nullish().describe("Memories in the first probe."),
+        growth: depth.growth.nullish().describe("Factor by which each further probe has more memories."),
+        entropyNats: depth.entropyNats
+          .nullish()
+          .describe("Highest entropy of the first token at which the engine counts as sure, in nats."),
+        maxProbes: depth.maxProbes.nullish().describe("Most probes."),
+        timeLimitMs: depth.timeLimitMs.nullish().describe("Time limit of all probes together, in milliseconds."),
+      }),
+    ],
+    {
+      // A union's own message says only that no member matches.
+      error: ({ code }) => (code === "invalid_union" ? "must be true, false, or an object" : undefined),
+    },
+  )
+  .meta({
+    id: "AdaptiveDepth",
+    description:
+      "Start with few of the retrieved memories; add more while the entropy of the answer's first token is high. Default: `MEMSTEM_ADAPTIVE_DEPTH`.",
+  });
+
+/** The options that only a chat has, or describes in its own words. */
+const chatOptions = z.strictObject({
+  userId: field.userId
+    .nullish()
+    .describe("Whose memories. Alternatively the header `X-Memstem-User`. Default: the body's `user`."),
+  agentId: field.agentId
+    .nullish()
+    .describe("An agent with its own memories of this user. Alternatively the header `X-Memstem-Agent`."),
+  conversationId: field.conversationId
+    .nullish()
+    .describe("Names the conversation. Alternatively the header `X-Memstem-Conversation`. Absent: a single prompt."),
+  adaptiveDepth: depthWanted.nullish(),
+  bypass: z
+    .boolean()
+    .nullish()
+    .describe(
+      "Whether the request goes to the engine unmodified: no memories, no turn of the conversation, nothing learned or stored. Alternatively the header `X-Memstem-Bypass`. Default: no.",
+    ),
+  writeBack: z
+    .boolean()
+    .nullish()
+    .describe("Whether question and answer are stored as a memory. Default: `MEMSTEM_WRITE_BACK`."),
+});
 
 /** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
 export const chatSettings = composeBody
   .omit({ messages: true, format: true, prompt: true, system: true, dry_run: true, record_usage: true })
-  .extend({
-    user_id: field.userId.nullish().meta({
-      description: "Whose memories. Alternatively the header `X-Memstem-User`. Default: the body's `user`.",
-    }),
-    agent_id: field.agentId.nullish().meta({
-      description: "An agent with its own memories of this user. Alternatively the header `X-Memstem-Agent`.",
-    }),
-    conversation_id: field.conversationId.nullish().meta({
-      description:
-        "Names the conversation. Alternatively the header `X-Memstem-Conversation`. Absent: a single prompt.",
-    }),
-    adaptive_depth: depthWanted.nullish(),
-    bypass: z.boolean().nullish().meta({
-      description:
-        "Whether the request goes to the engine unmodified: no memories, no turn of the conversation, nothing learned or stored. Alternatively the header `X-Memstem-Bypass`. Default: no.",
-    }),
-    write_back: z
-      .boolean()
-      .nullish()
-      .meta({ description: "Whether question and answer are stored as a memory. Default: `MEMSTEM_WRITE_BACK`." }),
-  })
+  .extend(snakeCased(chatOptions).shape)
   .meta({ id: "ChatSettings", description: "For memstem; not sent to the engine." });
+const settingsIn = readerOf(composeOptions.partial().extend(chatOptions.shape));
 
 /** The body, for the OpenAPI document. */
 export const chatBody = z
   .looseObject({
     messages: z.array(message),
-    user: z.string().nullish().meta({ description: "OpenAI's end-user id. Names the user if nothing else does." }),
+    user: z.string().nullish().describe("OpenAI's end-user id. Names the user if nothing else does."),
     memstem: chatSettings.nullish(),
   })
   .meta({
     id: "ChatRequest",
     description: "OpenAI's request. Every field but `memstem` goes upstream.",
   });
-export const chatResult = z.looseObject({}).meta({ id: "ChatAnswer", description: "The engine's answer, unmodified." });
-export const chatEvents = z.string().meta({ description: "The engine's server-sent events, unmodified." });
-export const modelsResult = z.looseObject({}).meta({ id: "Models", description: "The engine's answer, unmodified." });
-export const chatHeaders = z.object({
-  [HEADERS.user]: z.string().optional().meta({ description: "Whose memories, in printable ASCII." }),
-  [HEADERS.agent]: z.string().optional().meta({ description: "Which agent of the user's, in printable ASCII." }),
-  [HEADERS.conversation]: z.string().optional().meta({ description: "Names the conversation, in printable ASCII." }),
-  [HEADERS.history]: field.history.optional().meta({ description: "`history`, as in the body's `memstem`." }),
-  [HEADERS.policy]: field.policy.optional().meta({ description: "`policy`, as in the body's `memstem`." }),
-  [HEADERS.topK]: z
-    .string()
-    .regex(/^\d{1,4}$/)
-    .optional()
-    .meta({ description: "`top_k`, as in the body's `memstem`." }),
-  [HEADERS.bypass]: z.enum(["true", "false"]).optional().meta({ description: "`bypass`, as in the body's `memstem`." }),
-});
+
+/** An answer of the engine's, for the OpenAPI document. */
+export const engineAnswer = (id: string) =>
+  z.looseObject({}).meta({ id, description: "The engine's answer, unmodified." });
+export const engineEvents = z.string().describe("The engine's server-sent events, unmodified.");
 
 /** Everything but `memstem` goes upstream unread. */
 const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
 const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
-/** A value that a header may give, and how it is checked there. Module-level, because a schema is compiled at its first use. */
+
+/** A setting that a header may give, or the body's `memstem`. Module-level, because a schema is compiled at its first use. */
 interface HeaderValue<T> {
   readonly name: string;
-  readonly schema: z.ZodType<Record<string, T>>;
+  /** Its name in the body. */
+  readonly field: string;
+  readonly schema: z.ZodType<T>;
+  /** How the header is checked: an object with it alone. */
+  readonly checked: z.ZodType<Record<string, T>>;
+  readonly documented: z.ZodType;
 }
 
-function headerValue<T>(name: string, schema: z.ZodType<T>): HeaderValue<T> {
-  return { name, schema: z.object({ [name]: schema }) as z.ZodType<Record<string, T>> };
+function header<T>(
+  field: string,
+  schema: z.ZodType<T>,
+  { text = schema, documented = schema as z.ZodType, description = `\`${field}\`, as in the body's \`memstem\`.` } = {},
+): HeaderValue<T> {
+  const name = `x-memstem-${field.replace(/_id$/, "").replace("_", "-")}`;
+  return {
+    name,
+    field,
+    schema,
+    checked: z.object({ [name]: text }) as z.ZodType<Record<string, T>>,
+    documented: documented.optional().describe(description),
+  };
 }
 
-const namedIn = {
-  user: headerValue(HEADERS.user, headerText.pipe(field.userId)),
-  agent: headerValue(HEADERS.agent, headerText.pipe(field.agentId)),
-  conversation: headerValue(HEADERS.conversation, headerText.pipe(field.conversationId)),
-  history: headerValue(HEADERS.history, field.history),
-  policy: headerValue(HEADERS.policy, field.policy),
-  topK: headerValue(
-    HEADERS.topK,
-    z
-      .string()
-      .regex(/^\d{1,4}$/, "must be a whole number")
-      .transform(Number)
-      .pipe(field.topK),
-  ),
-  bypass: headerValue(
-    HEADERS.bypass,
-    z.enum(["true", "false"], "must be true or false").transform((said) => said === "true"),
-  ),
+const headerName = <T>(field: string, schema: z.ZodType<T, string>, description: string) =>
+  header(field, schema as z.ZodType<T>, { text: headerText.pipe(schema), documented: z.string(), description });
+
+const NUMBER = /^\d{1,4}$/;
+const YES_OR_NO = ["true", "false"] as const;
+const HEADERS = {
+  user: headerName("user_id", field.userId, "Whose memories, in printable ASCII."),
+  agent: headerName("agent_id", field.agentId, "Which agent of the user's, in printable ASCII."),
+  conversation: headerName("conversation_id", field.conversationId, "Names the conversation, in printable ASCII."),
+  history: header("history", field.history),
+  policy: header("policy", field.policy),
+  topK: header("top_k", field.topK, {
+    text: z.string().regex(NUMBER, "must be a whole number").transform(Number).pipe(field.topK),
+    documented: z.string().regex(NUMBER),
+  }),
+  bypass: header("bypass", z.boolean(), {
+    text: z.enum(YES_OR_NO, "must be true or false").transform((said) => said === "true"),
+    documented: z.enum(YES_OR_NO),
+  }),
 };
+export const chatHeaders = z.object(
+  Object.fromEntries(Object.values(HEADERS).map(({ name, documented }) => [name, documented])),
+);
 
 /** Where the body of a client's API has what memstem reads. */
 export interface BodyForm {
@@ -147,85 +181,80 @@ export function readChat(
   form: BodyForm = OPENAI_FORM,
 ): AskedChat {
   const { memstem, ...body } = readOptions(chatFields, given);
-  const { user_id, write_back, adaptive_depth, bypass, ...settings } = memstem ?? {};
-  const own = <T>(of: HeaderValue<T>) => headerIn(headers, of);
-  const inField = <T>(name: string, value: T | null | undefined) =>
-    value == null ? null : { place: `memstem.${name}`, value };
-  const named = <T>(
-    of: HeaderValue<T>,
-    also: GivenName | null,
-    schema: z.ZodType<T>,
-    field: ReturnType<typeof inField<T>>,
-    inPath: T | null,
-  ) => agreed([inPath === null ? null : pathValue(inPath), also && sourceValue(also, schema), own(of), field]);
+  const { writeBack, adaptiveDepth, bypass, ...settings } = settingsIn(memstem ?? {});
   const { path } = identity;
-  const namedUser = named(namedIn.user, identity.user, field.userId, inField("user_id", user_id), path.user);
-  const agentId = named(
-    namedIn.agent,
-    identity.agent,
-    field.agentId,
-    inField("agent_id", settings.agent_id),
-    path.agent,
-  );
-  const conversationId = named(
-    namedIn.conversation,
-    identity.conversation,
-    field.conversationId,
-    inField("conversation_id", settings.conversation_id),
+  const agreedOn = <T>(
+    of: HeaderValue<T>,
+    inBody: T | null | undefined,
+    inPath?: T | null,
+    source?: GivenName | null,
+  ) =>
+    agreed([
+      inPath == null ? null : { place: "the path", value: inPath },
+      source == null ? null : sourceValue(source, of.schema),
+      headerIn(headers, of),
+      inBody == null ? null : { place: `memstem.${of.field}`, value: inBody },
+    ]);
+  const namedUser = agreedOn(HEADERS.user, settings.userId, path.user, identity.user);
+  const agentId = agreedOn(HEADERS.agent, settings.agentId, path.agent, identity.agent);
+  const conversationId = agreedOn(
+    HEADERS.conversation,
+    settings.conversationId,
     path.conversation,
+    identity.conversation,
   );
-  const history = agreed([own(namedIn.history), inField("history", settings.history)]);
-  const policy = agreed([own(namedIn.policy), inField("policy", settings.policy)]);
-  const top_k = agreed([own(namedIn.topK), inField("top_k", settings.top_k)]);
-  const isBypassed =
-    agreed([path.isPlain ? pathValue(true) : null, own(namedIn.bypass), inField("bypass", bypass)]) ?? false;
+  const history = agreedOn(HEADERS.history, settings.history);
+  const policy = agreedOn(HEADERS.policy, settings.policy);
+  const topK = agreedOn(HEADERS.topK, settings.topK);
+  const isBypassed = agreedOn(HEADERS.bypass, bypass, path.isPlain || null) ?? false;
   const notWanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
   const userId = readUser(body, form, namedUser, { mayBeNobody: isBypassed, isOfPath: path.user !== null });
   // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
   const messages = notWanted === null ? field.messages.safeParse(form.messagesIn(body)) : null;
-  const asked = {
-    ...settings,
-    user_id: userId,
-    agent_id: agentId,
-    conversation_id: conversationId,
-    history,
-    policy,
-    top_k,
-  };
+  const asked = { ...settings, userId, agentId, conversationId, history, policy, topK };
   return {
     userId,
     agentId,
     conversationId,
     engine: settings.engine ?? null,
-    compose: messages?.success ? readCompose({ ...asked, messages: messages.data }) : null,
+    compose: messages?.success ? composeRequest({ ...asked, messages: messages.data }) : null,
     notWanted,
     body,
-    writeBack: notWanted === null ? (write_back ?? null) : false,
-    adaptiveDepth: depthWish(adaptive_depth),
+    writeBack: notWanted === null ? (writeBack ?? null) : false,
+    adaptiveDepth: depthWish(adaptiveDepth),
   };
 }
 
-/** A value, and where it stands. */
-interface PlacedValue<T> {
-  readonly place: string;
-  readonly value: T;
+/** The wish without absent settings; null: none. */
+function depthWish(given: z.output<typeof depthWanted> | null | undefined): RequestedDepth {
+  if (given == null || typeof given === "boolean") return given ?? null;
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value != null));
 }
 
-function headerIn<T>(headers: Pick<Headers, "get">, { name, schema }: HeaderValue<T>): PlacedValue<T> | null {
+/** The value of `x-memstem-depth`: a dictionary of structured fields (RFC 9651), entropies in nats. */
+export function depthHeader({ given, retrieved, outcome, probes }: PlanDepth): string {
+  const entropies = probes.map(({ entropy }) => (entropy === null ? "unclear" : entropy.toFixed(3)));
+  return `given=${given}, retrieved=${retrieved}, outcome=${outcome}, entropies=(${entropies.join(" ")})`;
+}
+
+/** A value, and where it stands; null: nowhere. */
+type Place<T> = { readonly place: string; readonly value: T } | null;
+
+function headerIn<T>(headers: Pick<Headers, "get">, { name, checked }: HeaderValue<T>): Place<T> {
   const given = headers.get(name);
   if (given === null) return null;
-  return { place: `the header ${name}`, value: readOptions(schema, { [name]: given })[name] as T };
+  return { place: `the header ${name}`, value: readOptions(checked, { [name]: given })[name] as T };
 }
 
 /** A name of the operator's choice of places; headers hold printable ASCII. */
-function sourceValue<T>({ field, from, value }: GivenName, schema: z.ZodType<T>): PlacedValue<T> {
+function sourceValue<T>({ field: name, from, value }: GivenName, schema: z.ZodType<T>): Place<T> {
   const text = from === "header" ? headerText.pipe(schema as z.ZodType<T, string>) : schema;
-  const read = readOptions(z.object({ [field]: text }), { [field]: value });
-  return { place: from === "header" ? `the header ${field}` : `the field ${field}`, value: read[field] as T };
+  const read = readOptions(z.object({ [name]: text }), { [name]: value });
+  return { place: `the ${from === "header" ? "header" : "field"} ${name}`, value: read[name] as T };
 }
 
 /** The value of the places that have one. They may not differ: an identity is never guessed. */
-function agreed<T>(places: readonly (PlacedValue<T> | null)[]): T | null {
+function agreed<T>(places: readonly Place<T>[]): T | null {
   const given = places.filter((place) => place !== null);
   const [first] = given;
   const other = given.find(({ value }) => value !== first?.value);
@@ -233,11 +262,6 @@ function agreed<T>(places: readonly (PlacedValue<T> | null)[]): T | null {
   throw new InvalidRequestError([
     { field: other.place.replace(/^the (?:header|field) /, ""), message: `differs from ${first.place}` },
   ]);
-}
-
-/** A name that stands in the base URL. */
-function pathValue<T>(value: T): PlacedValue<T> {
-  return { place: "the path", value };
 }
 
 /**
@@ -259,6 +283,6 @@ function readUser(
   if (user !== undefined && user !== null && !(mayBeNobody && user === ""))
     return readOptions(z.object({ [userField]: field.userId }), { [userField]: user })[userField] as UserId;
   if (mayBeNobody) return NOBODY;
-  const message = `name the user: in the header ${HEADERS.user}, in the body's memstem.user_id, in the body's ${userField}, or in a base URL /users/{user}/v1`;
+  const message = `name the user: in the header ${HEADERS.user.name}, in the body's memstem.user_id, in the body's ${userField}, or in a base URL /users/{user}/v1`;
   throw new InvalidRequestError([{ field: "memstem.user_id", message }]);
 }

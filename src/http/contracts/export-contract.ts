@@ -1,7 +1,9 @@
 import { z } from "zod";
+import type { FromWire } from "../../client/wire-names.js";
 import type { UserExport } from "../../service/records/user-records.js";
+import { shownRow } from "./usage-answers.js";
 import { usageRow } from "./usage-contract.js";
-import { writeUsageRow } from "./usage-json.js";
+import { writerOf } from "./wire-form.js";
 
 /*
  * `GET /users/{user_id}/export`. Rows are the database's, under its column names, with JSON columns parsed; new columns appear by
@@ -14,21 +16,16 @@ const rows = z.array(row);
 /** Tables whose rows belong to a user and an agent. */
 const tables = z
   .object({
-    blocks: rows.meta({
-      description: "Texts of memories, by label. `superseded_by` 0: no longer true, and replaced by none.",
-    }),
-    memory_versions: rows.meta({
-      description:
-        "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `until`: when it ceases to, in milliseconds since 1970.",
-    }),
-    index_nodes: rows.meta({ description: "The context index: block sequences that were served, and when." }),
-    ordering_rows: rows.meta({ description: "State of ordering policies." }),
+    blocks: rows.describe("Texts of memories, by label. `superseded_by` 0: no longer true, and replaced by none."),
+    memory_versions: rows.describe(
+      "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `until`: when it ceases to, in milliseconds since 1970.",
+    ),
+    index_nodes: rows.describe("The context index: block sequences that were served, and when."),
+    ordering_rows: rows.describe("State of ordering policies."),
     conversations: rows,
-    heads: rows.meta({ description: "System instructions at the head of prompts; null: erased." }),
-    turns: rows.meta({
-      description: "Turns: `given` is what the client sent (null: erased), `injection` what memstem added.",
-    }),
-    requests: rows.meta({ description: "Answers, with what engines reported." }),
+    heads: rows.describe("System instructions at the head of prompts; null: erased."),
+    turns: rows.describe("Turns: `given` is what the client sent (null: erased), `injection` what memstem added."),
+    requests: rows.describe("Answers, with what engines reported."),
   })
   .catchall(rows);
 
@@ -38,12 +35,12 @@ export const exportResult = z
     scopes: z.array(
       z.object({
         agent_id: z.string().nullable(),
-        scope: row.meta({ description: "Counters, and the time of creation in milliseconds since the epoch." }),
+        scope: row.describe("Counters, and the time of creation in milliseconds since the epoch."),
         tables,
       }),
     ),
-    usage: z.array(usageRow).meta({ description: "What was recorded of the user's prompts, oldest first." }),
-    forgotten_memories: z.array(z.string()).meta({ description: "Ids of memories that are never sent again." }),
+    usage: z.array(usageRow).describe("What was recorded of the user's prompts, oldest first."),
+    forgotten_memories: z.array(z.string()).describe("Ids of memories that are never sent again."),
     source: z
       .object({
         name: z.string(),
@@ -59,41 +56,19 @@ export const exportResult = z
             }),
           )
           .nullable()
-          .meta({ description: "Null: another system owns the memories; export them there." }),
+          .describe("Null: another system owns the memories; export them there."),
       })
       .nullable()
-      .meta({ description: "Null: no memory source is configured." }),
+      .describe("Null: no memory source is configured."),
   })
   .meta({ id: "UserExport", description: "Everything stored on a user, for every agent." });
 
-/** The JSON of {@link exportResult}. */
-export function writeExport({
-  userId,
-  scopes,
-  usage,
-  forgottenMemories,
-  source,
-}: UserExport): z.input<typeof exportResult> {
-  return {
-    user_id: userId,
-    scopes: scopes.map(({ agentId, scope, tables: of }) => ({
-      agent_id: agentId,
-      scope: { ...scope },
-      tables: of as z.input<typeof tables>,
-    })),
-    usage: usage.map(writeUsageRow),
-    forgotten_memories: [...forgottenMemories],
-    source: source && {
-      name: source.name,
-      memories:
-        source.memories?.map(({ id, text, agentId, metadata, createdAt, updatedAt }) => ({
-          id,
-          memory: text,
-          agent_id: agentId,
-          metadata: { ...metadata },
-          created_at: createdAt,
-          updated_at: updatedAt,
-        })) ?? null,
-    },
-  };
+/** What is exported of a user, in the names of {@link exportResult}. */
+export function exportOf({ usage, source, ...others }: UserExport): FromWire<z.input<typeof exportResult>> {
+  const memories = source?.memories?.map(({ text, ...memory }) => ({ ...memory, memory: text })) ?? null;
+  const shown = { ...others, usage: usage.map(shownRow), source: source && { name: source.name, memories } };
+  return shown as unknown as FromWire<z.input<typeof exportResult>>;
 }
+
+/** The JSON of {@link exportResult}. */
+export const writeExport = writerOf(exportResult);

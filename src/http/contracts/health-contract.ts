@@ -9,7 +9,7 @@ export const health = z
   .object({
     status: z.enum(["ok", "degraded", "stopping"]),
     version: z.string(),
-    source: z.string().nullable().meta({ description: "The memory source's name; null: none is configured." }),
+    source: z.string().nullable().describe("The memory source's name; null: none is configured."),
   })
   .extend({
     degraded: z
@@ -17,14 +17,14 @@ export const health = z
         z.object({
           part: z.enum(PARTS),
           reason: z.string(),
-          since: z.int().meta({ description: "Milliseconds since the epoch." }),
+          since: z.int().describe("Milliseconds since the epoch."),
         }),
       )
       .optional()
-      .meta({ description: "What failed when it was last asked. Absent: nothing. The log has what it said itself." }),
+      .describe("What failed when it was last asked. Absent: nothing. The log has what it said itself."),
   })
   .meta({ id: "Health" });
 
 export const metricsText = z
   .string()
-  .meta({ description: "Prometheus text format. Labels are routes, codes and counts; never ids or text." });
+  .describe("Prometheus text format. Labels are routes, codes and counts; never ids or text.");

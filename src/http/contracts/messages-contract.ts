@@ -25,20 +25,13 @@ export const messagesBody = z
     metadata: z
       .looseObject({ user_id: z.string().nullish() })
       .nullish()
-      .meta({ description: "Anthropic's. `user_id` names the user if nothing else does." }),
+      .describe("Anthropic's. `user_id` names the user if nothing else does."),
     memstem: chatSettings.nullish(),
   })
   .meta({ id: "MessagesRequest", description: "Anthropic's request. Every field but `memstem` goes upstream." });
 export const countTokensBody = z
   .looseObject({})
   .meta({ id: "CountTokensRequest", description: "Anthropic's request, sent on unmodified." });
-export const messagesResult = z
-  .looseObject({})
-  .meta({ id: "MessagesAnswer", description: "The engine's answer, unmodified." });
-export const countTokensResult = z
-  .looseObject({})
-  .meta({ id: "CountTokensAnswer", description: "The engine's answer, unmodified." });
-export const messagesEvents = z.string().meta({ description: "The engine's server-sent events, unmodified." });
 
 const ANTHROPIC_FORM: BodyForm = {
   userField: "metadata.user_id",

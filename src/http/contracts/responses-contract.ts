@@ -16,16 +16,13 @@ export const responsesBody = z
   .looseObject({
     input: z
       .union([z.string(), z.array(z.unknown())])
-      .meta({ description: "A text, or items. Memories go into the items of the user, in front of their text." }),
+      .describe("A text, or items. Memories go into the items of the user, in front of their text."),
     instructions: z.string().nullish(),
-    previous_response_id: z.string().nullish().meta({ description: "`input` has only what is new since." }),
-    user: z.string().nullish().meta({ description: "OpenAI's end-user id. Names the user if nothing else does." }),
+    previous_response_id: z.string().nullish().describe("`input` has only what is new since."),
+    user: z.string().nullish().describe("OpenAI's end-user id. Names the user if nothing else does."),
     memstem: chatSettings.nullish(),
   })
   .meta({ id: "ResponsesRequest", description: "OpenAI's request. Every field but `memstem` goes upstream." });
-export const responsesResult = z
-  .looseObject({})
-  .meta({ id: "ResponsesAnswer", description: "The engine's answer, unmodified." });
 
 const RESPONSES_FORM: BodyForm = {
   userField: "user",

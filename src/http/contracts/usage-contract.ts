@@ -3,25 +3,11 @@ import * as field from "../../service/fields/fields.js";
 import * as usage from "../../service/fields/usage-fields.js";
 import { MAX_LIVE_PROMPTS } from "../../service/usage/usage-events.js";
 import { answerForm } from "./answer-form.js";
+import { bodyOf } from "./wire-form.js";
 
 /*
  * `GET /usage/…`: what prompts cost over time, by cause, by user, one by one. Everything is of the caller's tenant. Numbers, ids and names
  * only: no text of memories, messages or instructions. Times are milliseconds since the epoch.
- *
- * | | | |
- * | --- | --- | --- |
- * | `GET /usage/summary` | {@link usageSummaryQuery} | {@link usageSummaryResult} |
- * | `GET /usage/misses` | {@link usageMissesQuery} | {@link usageMissesResult} |
- * | `GET /usage/requests` | {@link usageRequestsQuery} | {@link usageRequestsResult} |
- * | `GET /usage/request` | `usageRequestQuery` | `usageRequestResult` (`usage-request-contract.ts`) |
- * | `GET /usage/users` | {@link usageUsersQuery} | {@link usageUsersResult} |
- * | `GET /usage/conversations` | {@link usageConversationsQuery} | {@link usageConversationsResult} |
- * | `GET /usage/conversation` | {@link usageConversationQuery} | {@link usageConversationResult} |
- * | `GET /usage/alerts` | | {@link usageAlertsResult} |
- * | `GET /usage/events` | {@link usageEventsQuery} | server-sent events: `usageEvents` (`usage-request-contract.ts`) |
- * | `POST /usage/notes` | {@link noteBody} | {@link usageNote}, 201 |
- *
- * A user's context index is `GET /user/index`.
  *
  * Two counts of tokens: `prompt_tokens`, `expected_cached_tokens`, `missed_tokens` and `new_tokens` are memstem's estimates; fields that
  * begin with `reported_` are the engine's own count, and null where it did not report.
@@ -35,26 +21,18 @@ const money = z.number().nullable();
 
 /** What every view is filtered by. */
 const filters = {
-  model: usage.modelName.optional().meta({ description: "Prompts to this model only. `unknown`: none was named." }),
-  engine: field.engine.optional().meta({ description: "Prompts in this engine family's form only." }),
-  layout: z.enum(["single", "conversation"]).optional().meta({ description: "Prompts of this layout only." }),
+  model: usage.modelName.optional().describe("Prompts to this model only. `unknown`: none was named."),
+  engine: field.engine.optional().describe("Prompts in this engine family's form only."),
+  layout: z.enum(["single", "conversation"]).optional().describe("Prompts of this layout only."),
 };
 
 const window = {
-  window: usage.usageWindow
-    .default("hour")
-    .meta({ description: "The last 60 minutes, 24 hours or 31 days, in whole steps." }),
+  window: usage.usageWindow.default("hour").describe("The last 60 minutes, 24 hours or 31 days, in whole steps."),
 };
 
 /** A page of a list. */
 const page = (most: number, standard: number) => ({
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(most)
-    .default(standard)
-    .meta({ description: "Most entries in the answer." }),
+  limit: z.coerce.number().int().min(1).max(most).default(standard).describe("Most entries in the answer."),
 });
 
 /** Opaque: what an answer's `next` was. */
@@ -62,42 +40,36 @@ const cursor = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,200}$/, "must be what an answer's next was")
   .optional()
-  .meta({ description: "An answer's `next`: where its list goes on." });
+  .describe("An answer's `next`: where its list goes on.");
 
 /** Sums over prompts. */
 const sums = {
   prompts: z.int(),
-  reported_prompts: z.int().meta({ description: "Those whose engine reported cached tokens." }),
+  reported_prompts: z.int().describe("Those whose engine reported cached tokens."),
   prompt_tokens: tokens,
-  expected_cached_tokens: tokens.meta({ description: "What memstem expected to hit." }),
-  reported_prompt_tokens: tokens.meta({ description: "Of the reported prompts, by the engine's count." }),
-  reported_cached_tokens: tokens.meta({ description: "Of those, cached." }),
-  uncached_tokens: tokens.meta({
-    description: "Computed: by the engine's count where it reported, else as memstem expected.",
-  }),
-  missed_tokens: tokens.meta({ description: "Sent before and computed again; each has a cause." }),
-  cached_share: share.meta({
-    description:
-      "The engine's word: reported cached of reported prompt tokens. Prompts below a provider's minimum and expired ones are left out (`below_minimum`, `expired`). Null: nothing reported.",
-  }),
-  expected_share: share.meta({
-    description: "The same as memstem expected it, of the same prompts and those not reported.",
-  }),
+  expected_cached_tokens: tokens.describe("What memstem expected to hit."),
+  reported_prompt_tokens: tokens.describe("Of the reported prompts, by the engine's count."),
+  reported_cached_tokens: tokens.describe("Of those, cached."),
+  uncached_tokens: tokens.describe("Computed: by the engine's count where it reported, else as memstem expected."),
+  missed_tokens: tokens.describe("Sent before and computed again; each has a cause."),
+  cached_share: share.describe(
+    "The engine's word: reported cached of reported prompt tokens. Prompts below a provider's minimum and expired ones are left out (`below_minimum`, `expired`). Null: nothing reported.",
+  ),
+  expected_share: share.describe("The same as memstem expected it, of the same prompts and those not reported."),
   below_minimum: z
     .object({ prompts: z.int(), tokens })
-    .meta({ description: "Prompts shorter than what the provider caches: not in the shares." }),
+    .describe("Prompts shorter than what the provider caches: not in the shares."),
   expired: z
     .object({ prompts: z.int(), tokens })
-    .meta({ description: "Prompts whose prefix was unused for longer than the cache keeps it: not in the shares." }),
+    .describe("Prompts whose prefix was unused for longer than the cache keeps it: not in the shares."),
   first_token_ms: z
     .object({ prompts: z.int(), mean: z.number(), p50: z.number(), p95: z.number() })
     .nullable()
-    .meta({ description: "Time to the first token. Percentiles from a histogram, within 10 %. Null: none measured." }),
-  saved_money: money.meta({
-    description:
-      "By the prices of `MEMSTEM_COST`, against computing every token: net of what cache writes cost more. May be negative. Null: prompts cost time, not money.",
-  }),
-  missed_money: money.meta({ description: "What the missed tokens cost more than cached ones. Null: as above." }),
+    .describe("Time to the first token. Percentiles from a histogram, within 10 %. Null: none measured."),
+  saved_money: money.describe(
+    "By the prices of `MEMSTEM_COST`, against computing every token: net of what cache writes cost more. May be negative. Null: prompts cost time, not money.",
+  ),
+  missed_money: money.describe("What the missed tokens cost more than cached ones. Null: as above."),
 };
 
 /** Sums over prompts. */
@@ -108,12 +80,11 @@ export const usageNote = z
   .object({
     id: z.int(),
     at,
-    kind: usage.usageNoteKind.meta({
-      description:
-        "`service_start`: memstem started, `label` is its version; `policy_change`: it started with other defaults than before; `engine_restart`: the engine lost what it had cached; `deploy`: noted by a caller; `alert`: a rule fired.",
-    }),
+    kind: usage.usageNoteKind.describe(
+      "`service_start`: memstem started, `label` is its version; `policy_change`: it started with other defaults than before; `engine_restart`: the engine lost what it had cached; `deploy`: noted by a caller; `alert`: a rule fired.",
+    ),
     label: z.string(),
-    model: z.string().nullable().meta({ description: "The model that it is about; null: all." }),
+    model: z.string().nullable().describe("The model that it is about; null: all."),
   })
   .meta({ id: "KeptNote" });
 
@@ -124,49 +95,51 @@ export const usageSummaryResult = z
     window: usage.usageWindow,
     from: at,
     to: at,
-    step_ms: z.int().meta({ description: "Between two points: 1 minute, 15 minutes or 6 hours." }),
-    has_prices: z.boolean().meta({ description: "Whether `MEMSTEM_COST` has prices, so that money is not null." }),
+    step_ms: z.int().describe("Between two points: 1 minute, 15 minutes or 6 hours."),
+    has_prices: z.boolean().describe("Whether `MEMSTEM_COST` has prices, so that money is not null."),
     total: usageSums,
     points: z
-      .array(z.object({ at: at.meta({ description: "Where the step begins." }), ...sums }))
-      .meta({ description: "Every step of the window, oldest first; those without prompts have zeros." }),
-    by_model: z.array(z.object({ model: z.string(), ...sums })).meta({ description: "Most prompt tokens first." }),
+      .array(z.object({ at: at.describe("Where the step begins."), ...sums }))
+      .describe("Every step of the window, oldest first; those without prompts have zeros."),
+    by_model: z.array(z.object({ model: z.string(), ...sums })).describe("Most prompt tokens first."),
     by_engine: z.array(z.object({ engine: field.engine, ...sums })),
     by_layout: z.array(z.object({ layout: z.enum(["single", "conversation"]), ...sums })),
-    notes: z.array(usageNote).meta({ description: "Oldest first; the newest 200 of the window." }),
+    notes: z.array(usageNote).describe("Oldest first; the newest 200 of the window."),
   })
   .meta({ id: "WindowSums" });
 
 /** One answered prompt. */
 export const usageRow = z
   .object({
-    id: z.int().meta({ description: "Grows with time; unique within the tenant." }),
+    id: z.int().describe("Grows with time; unique within the tenant."),
     at,
     request_id: z.string(),
     user_id: z.string(),
     agent_id: z.string().nullable(),
     conversation_id: z.string().nullable(),
-    model: z.string().meta({ description: "As the client named it; `unknown` where it did not." }),
+    model: z.string().describe("As the client named it; `unknown` where it did not."),
     engine: field.engine,
     layout: z.enum(["single", "conversation"]),
     policy: z.string(),
     retention: field.fixedRetention,
-    epoch: z.object({ began: field.epochReason.nullable(), prompts: z.int() }).nullable().meta({
-      description: "Why its epoch began with it, and how many prompts it has. Null: its history was not cut.",
-    }),
+    epoch: z
+      .object({ began: field.epochReason.nullable(), prompts: z.int() })
+      .nullable()
+      .describe("Why its epoch began with it, and how many prompts it has. Null: its history was not cut."),
     prompt_tokens: tokens,
     expected_cached_tokens: tokens,
-    carried_tokens: tokens.meta({ description: "Of memories that were not retrieved, so that those behind them hit." }),
-    new_tokens: tokens.meta({ description: "Never sent before: no cache could have them." }),
+    carried_tokens: tokens.describe("Of memories that were not retrieved, so that those behind them hit."),
+    new_tokens: tokens.describe("Never sent before: no cache could have them."),
     missed_tokens: tokens,
     reported_prompt_tokens: tokens.nullable(),
     reported_cached_tokens: tokens.nullable(),
     uncached_tokens: tokens,
     first_token_ms: z.number().nullable(),
-    causes: z.array(z.object({ cause: usage.usageCause, tokens })).meta({
-      description:
+    causes: z
+      .array(z.object({ cause: usage.usageCause, tokens }))
+      .describe(
         "Of the missed tokens, most first. By what was known when it was composed and reported; `explain` compares prompts.",
-    }),
+      ),
     saved_money: money,
   })
   .meta({ id: "UsageRow" });
@@ -174,10 +147,10 @@ export const usageRow = z
 /** What a list of prompts is filtered by. */
 const promptFilters = {
   ...filters,
-  user_id: field.userId.optional().meta({ description: "Prompts of this user only." }),
-  agent_id: field.agentId.optional().meta({ description: "And of this agent; with `user_id`." }),
-  conversation_id: field.conversationId.optional().meta({ description: "And of this conversation; with `user_id`." }),
-  cause: usage.usageCause.optional().meta({ description: "Prompts that missed for this reason only." }),
+  user_id: field.userId.optional().describe("Prompts of this user only."),
+  agent_id: field.agentId.optional().describe("And of this agent; with `user_id`."),
+  conversation_id: field.conversationId.optional().describe("And of this conversation; with `user_id`."),
+  cause: usage.usageCause.optional().describe("Prompts that missed for this reason only."),
 };
 
 export const usageRequestsQuery = z.strictObject({
@@ -189,8 +162,8 @@ export const usageRequestsQuery = z.strictObject({
 
 export const usageRequestsResult = z
   .object({
-    requests: z.array(usageRow).meta({ description: "Newest first." }),
-    next: z.string().nullable().meta({ description: "The `cursor` of the next page; null: this is the last." }),
+    requests: z.array(usageRow).describe("Newest first."),
+    next: z.string().nullable().describe("The `cursor` of the next page; null: this is the last."),
   })
   .meta({ id: "UsageRequests" });
 
@@ -202,7 +175,7 @@ export const usageEventsQuery = z.strictObject({
     .min(0)
     .max(MAX_LIVE_PROMPTS)
     .default(MAX_LIVE_PROMPTS)
-    .meta({ description: "Most prompts of one event, the newest; the others are counted. 0: counts only." }),
+    .describe("Most prompts of one event, the newest; the others are counted. 0: counts only."),
 });
 
 export const usageMissesQuery = z.strictObject({ ...answerForm, ...window, ...filters });
@@ -219,18 +192,16 @@ export const usageMissesResult = z
       .array(
         z.object({
           cause: usage.usageCause,
-          title: z.string().meta({ description: "The cause in a few words." }),
-          advice: z.string().meta({ description: "What to do about it." }),
+          title: z.string().describe("The cause in a few words."),
+          advice: z.string().describe("What to do about it."),
           prompts: z.int(),
           tokens,
-          share: z.number().meta({ description: "Of all missed tokens." }),
+          share: z.number().describe("Of all missed tokens."),
           money,
-          is_apart: z
-            .boolean()
-            .meta({ description: "Below a provider's minimum, or expired: not in the cached share." }),
+          is_apart: z.boolean().describe("Below a provider's minimum, or expired: not in the cached share."),
         }),
       )
-      .meta({ description: "Every cause, most tokens first; those without prompts have zeros." }),
+      .describe("Every cause, most tokens first; those without prompts have zeros."),
   })
   .meta({ id: "WindowMisses" });
 
@@ -245,9 +216,10 @@ const reuse = {
   last_at: at,
 };
 const worst = {
-  order: z.enum(["missed_tokens", "cached_share", "last_at"]).default("missed_tokens").meta({
-    description: "Most missed tokens, lowest cached share (of those with 10,000 prompt tokens), or newest first.",
-  }),
+  order: z
+    .enum(["missed_tokens", "cached_share", "last_at"])
+    .default("missed_tokens")
+    .describe("Most missed tokens, lowest cached share (of those with 10,000 prompt tokens), or newest first."),
   ...page(200, 50),
 };
 
@@ -262,7 +234,7 @@ export const usageUsersResult = z
 
 export const usageConversationsQuery = z.strictObject({
   ...answerForm,
-  user_id: field.userId.optional().meta({ description: "Conversations of this user only." }),
+  user_id: field.userId.optional().describe("Conversations of this user only."),
   agent_id: field.agentId.optional(),
   ...worst,
 });
@@ -291,26 +263,22 @@ export const usageConversationResult = z
     epochs: z
       .array(
         z.object({
-          began: field.epochReason
-            .nullable()
-            .meta({ description: "Null: with the conversation, or before this page." }),
-          turns: z.array(usageRow).meta({ description: "Oldest first." }),
+          began: field.epochReason.nullable().describe("Null: with the conversation, or before this page."),
+          turns: z.array(usageRow).describe("Oldest first."),
         }),
       )
-      .meta({ description: "The newest prompts, by epoch, oldest first." }),
-    next: z
-      .string()
-      .nullable()
-      .meta({ description: "The `cursor` of the page with older turns; null: there are none." }),
+      .describe("The newest prompts, by epoch, oldest first."),
+    next: z.string().nullable().describe("The `cursor` of the page with older turns; null: there are none."),
   })
   .meta({ id: "UsageConversation" });
 
-export const noteBody = z.strictObject({
+export const noteOptions = z.strictObject({
   kind: usage.givenNoteKind,
-  label: usage.noteLabel.meta({ description: "Shown in the chart: a version, what was changed." }),
-  at: z.int().min(0).optional().meta({ description: "Default: now." }),
-  model: usage.modelName.optional().meta({ description: "The model that it is about. Default: all." }),
+  label: usage.noteLabel.describe("Shown in the chart: a version, what was changed."),
+  at: z.int().min(0).optional().describe("Default: now."),
+  model: usage.modelName.optional().describe("The model that it is about. Default: all."),
 });
+export const noteBody = bodyOf(noteOptions);
 
 export const usageAlertsQuery = z.strictObject(answerForm);
 
@@ -323,8 +291,8 @@ export const usageAlertsResult = z
         model: z.string().nullable(),
         is_firing: z.boolean(),
         since: at.nullable(),
-        value: z.number().nullable().meta({ description: "In the rule's last window; null: too few prompts." }),
-        reference: z.number().nullable().meta({ description: "What it is compared with; null: too few prompts." }),
+        value: z.number().nullable().describe("In the rule's last window; null: too few prompts."),
+        reference: z.number().nullable().describe("What it is compared with; null: too few prompts."),
       }),
     ),
   })

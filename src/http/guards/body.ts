@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { AbandonedRequestError, type InvalidRequestError } from "../../service/base/errors.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type GuardedRequest, type HttpEnvironment } from "../requests/request.js";
 import { awaitBody } from "./limits.js";
-import { rejectUnsafe, utf8Text } from "./safe-input.js";
+import { rejectUnsafe, safeJson } from "./safe-input.js";
 
 /** Limits on a body. */
 export interface BodyLimits {
@@ -85,34 +85,15 @@ export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, ne
   return next();
 };
 
-/** Requires a JSON content type and UTF-8: the validator, which parses the body, would skip any other type. */
-export const requireJson: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
-  if (!isJsonType(c.req.header("content-type"))) {
+/**
+ * A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse.
+ */
+export async function readJson(c: Context<HttpEnvironment>): Promise<{ readonly value: unknown } | Response> {
+  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(c.req.header("content-type") ?? "")) {
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  const text = safeText(await c.req.arrayBuffer());
-  if (text === null) return problemResponse(notJson());
-  // The validator parses this, so it is not decoded twice. The cache holds promises, whatever its type says.
-  Object.assign(c.req.bodyCache, { text: Promise.resolve(text) });
-  return next();
-};
-
-/** Whether a `content-type` is JSON's, or of another format in JSON. */
-function isJsonType(type: string | undefined): boolean {
-  return /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type ?? "");
-}
-
-/** A body's text; null where it is not UTF-8. Throws {@link InvalidRequestError} for what is not safe to parse. */
-export function safeText(body: ArrayBuffer | Uint8Array): string | null {
-  let text: string;
-  try {
-    text = utf8Text(body);
-  } catch {
-    return null;
-  }
-  rejectUnsafe(text);
-  return text;
+  return safeJson(await c.req.arrayBuffer()) ?? problemResponse(notJson());
 }
 
 /** The minimum data rate of a request's body. */
@@ -130,7 +111,7 @@ export const BODY_RATE: BodyRate = { idleMs: 15_000, bytesPerSecond: 4_096 };
 const AWAITED_AFTER_MS = 250;
 
 /** What reading a body needs. */
-export interface BodyChunksParts {
+interface BodyChunksParts {
   readonly rate: BodyRate;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
@@ -146,66 +127,56 @@ export async function* bodyChunks(
   incoming: IncomingMessage,
   { rate, clock, onAwaited }: BodyChunksParts,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  let wake = () => {};
-  const on = () => wake();
-  const events = ["readable", "end", "error", "close"] as const;
-  let isListening = false;
   let received = 0;
   let waitedMs = 0;
   let silentMs = 0;
   let isAwaited = false;
-  try {
-    for (;;) {
-      const chunk = incoming.read() as Uint8Array | null;
-      if (chunk !== null) {
-        received += chunk.length;
-        silentMs = 0;
-        yield chunk;
-        continue;
-      }
-      if (incoming.readableEnded) return;
-      if (incoming.destroyed) throw new AbandonedRequestError();
-      // The whole body was buffered, as mostly: its "end" event is still to come.
-      if (incoming.complete && incoming.readableLength === 0) return;
-      if (!isListening) {
-        isListening = true;
-        for (const event of events) incoming.on(event, on);
-      }
-      const most = Math.min(rate.idleMs - silentMs, leftMs(rate, received, waitedMs));
-      const since = clock();
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, isAwaited ? most : Math.min(most, AWAITED_AFTER_MS - waitedMs));
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      wake = () => {};
-      const waited = clock() - since;
-      waitedMs += waited;
-      silentMs += waited;
-      if (incoming.readableLength > 0 || incoming.complete) continue;
-      if (silentMs >= rate.idleMs) throw silent(rate);
-      if (leftMs(rate, received, waitedMs) <= 0) throw tooSlow(rate);
-      if (isAwaited || waitedMs < AWAITED_AFTER_MS) continue;
-      isAwaited = true;
-      onAwaited?.();
+  for (;;) {
+    const chunk = incoming.read() as Uint8Array | null;
+    if (chunk !== null) {
+      received += chunk.length;
+      silentMs = 0;
+      yield chunk;
+      continue;
     }
-  } finally {
-    if (isListening) for (const event of events) incoming.off(event, on);
+    if (incoming.readableEnded) return;
+    if (incoming.destroyed) throw new AbandonedRequestError();
+    // The whole body was buffered, as mostly: its "end" event is still to come.
+    if (incoming.complete && incoming.readableLength === 0) return;
+    const most = Math.min(rate.idleMs - silentMs, leftMs(rate, received, waitedMs));
+    const since = clock();
+    await changed(incoming, isAwaited ? most : Math.min(most, AWAITED_AFTER_MS - waitedMs));
+    const waited = clock() - since;
+    waitedMs += waited;
+    silentMs += waited;
+    if (incoming.readableLength > 0 || incoming.complete) continue;
+    if (silentMs >= rate.idleMs) throw new SlowBodyError(`no byte of the body arrived for ${rate.idleMs} ms`);
+    if (leftMs(rate, received, waitedMs) <= 0) {
+      throw new SlowBodyError(`the body arrived at less than ${rate.bytesPerSecond} bytes a second`);
+    }
+    if (isAwaited || waitedMs < AWAITED_AFTER_MS) continue;
+    isAwaited = true;
+    onAwaited?.();
   }
+}
+
+const CHANGES = ["readable", "end", "error", "close"] as const;
+
+/** Waits until there is something to read, or nothing more to come; at most so many milliseconds. */
+function changed(incoming: IncomingMessage, mostMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      for (const event of CHANGES) incoming.off(event, done);
+      resolve();
+    };
+    const timer = setTimeout(done, mostMs);
+    for (const event of CHANGES) incoming.on(event, done);
+  });
 }
 
 /** Milliseconds that may still be waited, given the bytes received. */
 function leftMs({ idleMs, bytesPerSecond }: BodyRate, received: number, waitedMs: number): number {
   if (bytesPerSecond === null) return Number.POSITIVE_INFINITY;
   return idleMs + (received / bytesPerSecond) * 1_000 - waitedMs;
-}
-
-function silent({ idleMs }: BodyRate): SlowBodyError {
-  return new SlowBodyError(`no byte of the body arrived for ${idleMs} ms`);
-}
-
-function tooSlow({ bytesPerSecond }: BodyRate): SlowBodyError {
-  return new SlowBodyError(`the body arrived at less than ${bytesPerSecond} bytes a second`);
 }

@@ -55,6 +55,16 @@ export function parseSafeJson(json: string): unknown {
   return JSON.parse(json);
 }
 
+/** What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does. */
+export function safeJson(body: ArrayBuffer | Uint8Array): { readonly value: unknown } | null {
+  try {
+    return { value: parseSafeJson(utf8Text(body)) };
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return null;
+    throw error;
+  }
+}
+
 /** The checks of {@link parseSafeJson}, for text that is parsed elsewhere. */
 export function rejectUnsafe(json: string): void {
   rejectDeepNesting(json);

@@ -18,7 +18,6 @@ import {
   UpstreamError,
 } from "../../service/base/errors.js";
 import type { GuardedRequest } from "../requests/request.js";
-import { ManyListenersError, UsageOffError } from "./usage-off-error.js";
 
 /** RFC 9457, with the invalid fields. */
 export const problemSchema = z
@@ -164,4 +163,20 @@ export class SlowBodyError extends Error {
 /** One client has too many incomplete bodies; no work was done for this one. */
 export class BodyShareError extends Error {
   override readonly name = "BodyShareError";
+}
+
+/** What prompts cost is not recorded, so there is nothing to show. */
+export class UsageOffError extends Error {
+  override readonly name = "UsageOffError";
+  constructor() {
+    super("what prompts cost is not recorded: MEMSTEM_USAGE_PROMPTS is 0");
+  }
+}
+
+/** Too many clients listen to a tenant's events. */
+export class ManyListenersError extends Error {
+  override readonly name = "ManyListenersError";
+  constructor() {
+    super("too many clients listen to the usage's events");
+  }
 }

@@ -7,7 +7,7 @@ import { cutTarget } from "./request.js";
 
 /*
  * Base URLs of the proxy, for clients that can set nothing else: `/users/{user}/v1`, with an agent and a conversation where there are any,
- * and `/plain/v1`, which never composes. Behind them stand the paths of `/v1`.
+ * and `/plain/v1`, which never composes. The paths of `/v1` follow them.
  */
 
 /** Who a base URL names; null where it does not say. */
@@ -37,8 +37,8 @@ function basedPath(path: string): BasedPath | null {
   return below === undefined ? null : { names, isPlain: false, path: below };
 }
 
-/** The path by which a request is routed and answered: that behind its base URL. */
-export function pathBehindBase(path: string): string {
+/** The path by which a request is routed and answered: what follows its base URL. */
+export function pathAfterBase(path: string): string {
   return basedPath(path)?.path ?? path;
 }
 

@@ -1,17 +1,14 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { AbandonedRequestError, InvalidRequestError } from "../../service/base/errors.js";
+import { AbandonedRequestError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../../service/batch/batch.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
-import { exampleOf } from "../contracts/examples.js";
-import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
-import { problemResponses } from "../contracts/openapi-problems.js";
-import { described, OPERATIONS } from "../contracts/operations.js";
-import { type BodyChunksParts, type BodyRate, bodyChunks } from "../guards/body.js";
+import { operation } from "../contracts/operations.js";
+import { type BodyRate, bodyChunks, readBody } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
-import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
+import { safeJson } from "../guards/safe-input.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 import { batchLines } from "./batch-lines.js";
@@ -41,33 +38,16 @@ const PROGRESS_EVERY_MS = 1_000;
  * the batch.
  */
 export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchParts): void {
-  const example = exampleOf(OPERATIONS.composeBatch);
-  app.openAPIRegistry.registerPath({
-    method: "post",
-    path: BATCH_PATH,
-    ...described(OPERATIONS.composeBatch),
-    request: {
+  app.openAPIRegistry.registerPath(
+    operation("composeBatch", {
+      method: "post",
+      path: BATCH_PATH,
       query: wire.batchQuery,
-      body: {
-        required: true,
-        content: {
-          "application/json": { schema: wire.batchBody, example: example.request },
-          [NDJSON]: { schema: wire.batchRequest },
-        },
-      },
-    },
-    responses: {
-      200: {
-        description: "A stream. NDJSON if the request is, or if `accept` asks for it.",
-        headers: headerReferences(RATE_HEADERS),
-        content: {
-          "application/json": { schema: wire.batchResult, example: example.answer },
-          [NDJSON]: { schema: wire.batchLine },
-        },
-      },
-      ...problemResponses(OPERATIONS.composeBatch.problems),
-    },
-  });
+      body: { "application/json": wire.batchBody, [NDJSON]: wire.batchRequest },
+      says: "A stream. NDJSON if the request is, or if `accept` asks for it.",
+      answer: { "application/json": wire.batchResult, [NDJSON]: wire.batchLine },
+    }),
+  );
   app.post(BATCH_PATH, (c) => answerBatch(c, parts));
 }
 
@@ -81,16 +61,22 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   }
   const client = linkedSignal(c.req.raw.signal);
   const { signal } = client;
+  const { clock } = parts;
+  const incoming = c.env?.incoming;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] | null = namedInQuery ?? null;
   if (isLines) {
     // No minimum rate, only the idle time-out.
-    const body = bodyOf(c, { rate: { ...parts.bodyRate, bytesPerSecond: null }, clock: parts.clock });
-    inputs = batchLines(body, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
+    const pace = { rate: { ...parts.bodyRate, bytesPerSecond: null }, clock, onAwaited: () => awaitBody(c) };
+    const chunks = incoming === undefined ? (c.req.raw.body ?? []) : bodyChunks(incoming, pace);
+    inputs = batchLines(chunks, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const given = await readJson(bodyOf(c, { rate: parts.bodyRate, clock: parts.clock }), MAX_DOCUMENT_BYTES);
-    if (given instanceof Response) return given;
-    const document = wire.readBatch(given);
+    const limits = { maxBytes: MAX_DOCUMENT_BYTES, rate: parts.bodyRate, clock, onTooLarge: () => {} };
+    const body = incoming === undefined ? await c.req.arrayBuffer() : await readBody(c, incoming, limits);
+    if (body instanceof Response) return body;
+    const given = safeJson(body);
+    if (given === null) return problemResponse(notJson());
+    const document = wire.readBatch(given.value);
     inputs = document.inputs;
     workers = document.workers;
   }
@@ -100,41 +86,10 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     signal,
   });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
-  const texts = asLines ? linesFor(events, parts.clock) : jsonFor(events);
+  const texts = asLines ? linesFor(events, clock) : jsonFor(events);
   return new Response(streamOf(texts, client, parts.onFault), {
     headers: { "content-type": asLines ? NDJSON : "application/json" },
   });
-}
-
-/** A request's body in chunks. */
-function bodyOf(
-  c: Context<HttpEnvironment>,
-  pace: Omit<BodyChunksParts, "onAwaited">,
-): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
-  const incoming = c.env?.incoming;
-  return incoming === undefined
-    ? (c.req.raw.body ?? [])
-    : bodyChunks(incoming, { ...pace, onAwaited: () => awaitBody(c) });
-}
-
-/** A body's JSON; a problem where it is too long or not JSON. */
-async function readJson(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, maxBytes: number): Promise<unknown> {
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    if (length > maxBytes) {
-      const message = `must be at most ${maxBytes} bytes`;
-      return problemResponse(problem(413, `body: ${message}`, [{ field: "body", message }]));
-    }
-    parts.push(chunk);
-  }
-  try {
-    return parseSafeJson(utf8Text(Buffer.concat(parts)));
-  } catch (error) {
-    if (error instanceof InvalidRequestError) throw error;
-    return problemResponse(notJson());
-  }
 }
 
 async function* linesFor(

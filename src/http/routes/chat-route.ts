@@ -6,6 +6,7 @@
 
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import type { z } from "zod";
 import { UpstreamError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import {
@@ -20,22 +21,23 @@ import type { NotComposedReason } from "../../service/chat/compose-with-timeout.
 import { DEFAULT_IDENTITY_SOURCES } from "../../service/chat/identity-sources.js";
 import { Responses } from "../../service/responses/responses.js";
 import * as wire from "../contracts/chat-contract.js";
-import { depthHeader } from "../contracts/depth-contract.js";
-import { exampleOf } from "../contracts/examples.js";
-import { COUNT_TOKENS_PATH, MESSAGES_PATH, readMessages, withoutSettings } from "../contracts/messages-contract.js";
-import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
-import { problemResponses } from "../contracts/openapi-problems.js";
-import { PROXY_SERVERS } from "../contracts/openapi-servers.js";
-import { described, OPERATIONS } from "../contracts/operations.js";
-import { RESPONSES_PATH, readResponses, responsesBody, responsesResult } from "../contracts/responses-contract.js";
-import { parseSafeJson, utf8Text } from "../guards/safe-input.js";
+import {
+  COUNT_TOKENS_PATH,
+  countTokensBody,
+  MESSAGES_PATH,
+  messagesBody,
+  readMessages,
+  withoutSettings,
+} from "../contracts/messages-contract.js";
+import { CHAT_HEADERS, RATE_HEADERS } from "../contracts/openapi-headers.js";
+import { type OperationId, operation } from "../contracts/operations.js";
+import { RESPONSES_PATH, readResponses, responsesBody } from "../contracts/responses-contract.js";
+import { safeJson } from "../guards/safe-input.js";
 import { answerProblem, errorEventFor } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import { type GivenIdentity, identityIn } from "../requests/identity.js";
 import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
-import { describeMessagesRoutes } from "./messages-description.js";
-import { describePromptRoute } from "./prompt-route-description.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -86,8 +88,9 @@ async function complete(
   { isShed, onFault, chat: engine }: Pick<ChatRouteParts, "isShed" | "onFault" | "chat">,
   readChat: ReadChat,
 ): Promise<Response> {
-  const given = await readJson(c.req.raw);
-  if (given === undefined) return answerProblem(c, notJson());
+  const json = safeJson(await c.req.raw.arrayBuffer());
+  if (json === null) return answerProblem(c, notJson());
+  const { value: given } = json;
   const { headers } = c.req.raw;
   const identity = identityIn(
     { url: c.req.url, headers: headersOfRequest(c), body: given },
@@ -121,13 +124,13 @@ async function countTokens(
   chat: Chat,
   onFault: (error: unknown) => void,
 ): Promise<Response> {
-  const given = await readJson(c.req.raw);
-  if (given === undefined) return answerProblem(c, notJson());
+  const json = safeJson(await c.req.raw.arrayBuffer());
+  if (json === null) return answerProblem(c, notJson());
+  const { value: given } = json;
   const client = linkedSignal(c.req.raw.signal);
   const body = JSON.stringify(withoutSettings(given));
   const asked = { body, query: queryToEngine(c), headers: headersToEngine(c) };
-  const answer = await chat.countTokens(asked, client.signal);
-  return responseOf(c, answer, headersOf(answer), client, onFault);
+  return engineAnswer(c, await chat.countTokens(asked, client.signal), client, onFault);
 }
 
 /** The client's headers as the engine may see them. */
@@ -179,16 +182,6 @@ function responseOf(
   return new Response(null, { status, headers });
 }
 
-/** A body's JSON; undefined where it is not JSON. */
-async function readJson(request: Request): Promise<unknown> {
-  try {
-    return parseSafeJson(utf8Text(await request.arrayBuffer()));
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return undefined;
-    throw error;
-  }
-}
-
 type SentHeaders = Record<string, string> | [string, string][];
 
 /** The engine's headers and memstem's, whose names differ. */
@@ -223,7 +216,7 @@ function ownHeaders({ composed, notComposed, expectedTokens, usage }: ProxiedAns
       : [["x-memstem-cached-tokens", String(usage.cachedTokens)] satisfies HeaderPair]),
     ...(composed.plan.depth === undefined
       ? []
-      : [["x-memstem-depth", depthHeader(composed.plan.depth)] satisfies HeaderPair]),
+      : [["x-memstem-depth", wire.depthHeader(composed.plan.depth)] satisfies HeaderPair]),
     ...(composed.worker === undefined ? [] : [["x-memstem-worker", composed.worker] satisfies HeaderPair]),
     ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies HeaderPair]),
     ...sourceFailure(composed),
@@ -273,31 +266,34 @@ function noEngine(c: Context): Response {
   return answerProblem(c, problem(501, "no engine is configured: set MEMSTEM_UPSTREAM_URL"));
 }
 
-function describeRoutes(app: OpenAPIHono<HttpEnvironment>): void {
-  const { chat, models, responses } = OPERATIONS;
-  const { chatBody: body, chatResult: result, chatEvents: events } = wire;
-  describePromptRoute(app, { path: PATHS.chat, operation: chat, body, result, events, errors: "openai" });
-  app.openAPIRegistry.registerPath({
-    method: "get",
-    path: PATHS.models,
-    ...described(models),
-    servers: PROXY_SERVERS,
-    responses: {
-      200: {
-        description: "The engine's answer, unmodified.",
-        headers: headerReferences(RATE_HEADERS),
-        content: { "application/json": { schema: wire.modelsResult, example: exampleOf(models).answer } },
-      },
-      ...problemResponses(models.problems, "openai"),
-    },
-  });
-  describeMessagesRoutes(app);
-  describePromptRoute(app, {
-    path: RESPONSES_PATH,
-    operation: responses,
-    body: responsesBody,
-    result: responsesResult,
-    events,
-    errors: "openai",
-  });
+/** A route that takes a prompt in a client's API: the operation, its path, the client's body, and the id of its answers' schema. */
+type PromptRoute = readonly [id: OperationId, path: string, body: z.ZodType, answerId: string];
+
+const PROMPT_ROUTES: readonly PromptRoute[] = [
+  ["createChatCompletion", PATHS.chat, wire.chatBody, "ChatAnswer"],
+  ["createResponse", RESPONSES_PATH, responsesBody, "ResponsesAnswer"],
+  ["createMessage", MESSAGES_PATH, messagesBody, "MessagesAnswer"],
+];
+
+function describeRoutes({ openAPIRegistry: registry }: OpenAPIHono<HttpEnvironment>): void {
+  for (const [id, path, body, answerId] of PROMPT_ROUTES) {
+    registry.registerPath(
+      operation(id, {
+        method: "post",
+        path,
+        headers: wire.chatHeaders,
+        body,
+        says: "The engine's answer, unmodified; server-sent events with `stream`. Engine errors pass through likewise.",
+        answerHeaders: [...CHAT_HEADERS, ...RATE_HEADERS],
+        answer: { "application/json": wire.engineAnswer(answerId), "text/event-stream": wire.engineEvents },
+      }),
+    );
+  }
+  const says = "The engine's answer, unmodified.";
+  const models = { method: "get", path: PATHS.models, says, answer: wire.engineAnswer("Models") } as const;
+  registry.registerPath(operation("listModels", models));
+  const counting = { method: "post", path: COUNT_TOKENS_PATH, body: countTokensBody, says } as const;
+  registry.registerPath(
+    operation("countMessageTokens", { ...counting, answer: wire.engineAnswer("CountTokensAnswer") }),
+  );
 }

@@ -17,7 +17,7 @@ const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
 export interface AdmittedBy {
   /** Null: without a key, because none are in use. */
   readonly keyId: string | null;
-  /** The key itself where it is the configured one, which cannot be told from other text. */
+  /** The key itself where it is the configured one, which has no form of its own. */
   readonly configuredKey?: string | undefined;
 }
 

@@ -1,13 +1,10 @@
-import { createRoute, type OpenAPIHono } from "@hono/zod-openapi";
+import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
-import { PRETTY_PARAMETER } from "../contracts/answer-form.js";
-import { health } from "../contracts/contracts.js";
-import { exampleOf } from "../contracts/examples.js";
-import { problemResponses } from "../contracts/openapi-problems.js";
-import { described, OPERATIONS } from "../contracts/operations.js";
+import { health } from "../contracts/health-contract.js";
 import type { HttpEnvironment } from "../requests/request.js";
+import { addRoute } from "./json-route.js";
 
-/** What the routes tell of. */
+/** What the routes report. */
 interface HealthParts {
   readonly memstem: Pick<MemstemOfAll, "ping" | "sourceName" | "degraded">;
   readonly isStopping: () => boolean;
@@ -34,42 +31,25 @@ export function addHealthRoutes(
     if (degraded.length === 0 || now.status === "stopping") return now;
     return { ...now, status: "degraded" as const, degraded };
   };
-  const documented = { parameters: [PRETTY_PARAMETER], security: [] };
-  const json = { schema: health };
-  const answer = (description: string, example: unknown) => ({
-    description,
-    content: { "application/json": { ...json, example } },
-  });
-  app.openapi(
-    createRoute({
-      method: "get",
+  const described = { method: "get", answer: health, answerHeaders: [], security: [] } as const;
+  const stopping = { description: "The service is stopping.", content: { "application/json": { schema: health } } };
+  addRoute(
+    app,
+    "getHealth",
+    {
+      ...described,
       path: "/healthz",
-      ...described(OPERATIONS.health),
-      ...documented,
-      responses: {
-        200: answer("The service works, also where a part that it needs fails.", exampleOf(OPERATIONS.health).answer),
-        503: { description: "The service is stopping.", content: { "application/json": json } },
-        ...problemResponses(OPERATIONS.health.problems),
-      },
-    }),
+      says: "The service works, also where a part that it needs fails.",
+      others: { 503: stopping },
+    },
     async (c) => {
       await memstem.ping();
       memstem.degraded.worked("store");
       const now = withParts();
-      return now.status === "stopping" ? c.json(now, 503) : c.json(now, 200);
+      return c.json(now, now.status === "stopping" ? 503 : 200);
     },
   );
-  app.openapi(
-    createRoute({
-      method: "get",
-      path: "/livez",
-      ...described(OPERATIONS.live),
-      ...documented,
-      responses: {
-        200: answer("The process works.", exampleOf(OPERATIONS.live).answer),
-        ...problemResponses(OPERATIONS.live.problems),
-      },
-    }),
-    (c) => c.json(state(), 200),
+  addRoute(app, "getLiveness", { ...described, path: "/livez", says: "The process works." }, async (c) =>
+    c.json(state(), 200),
   );
 }

@@ -3,7 +3,7 @@ import { linkedSignal } from "../../service/base/linked-signal.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { problem } from "../problems/problem.js";
-import { pathBehindBase } from "../requests/base-url.js";
+import { pathAfterBase } from "../requests/base-url.js";
 import { type HttpEnvironment, isOpenAiPath, OPENAI_PATHS } from "../requests/request.js";
 import { engineAnswer, headersToEngine, queryToEngine } from "./chat-route.js";
 
@@ -26,7 +26,7 @@ export function passToEngine(
   engine: ChatEngine | null,
   onFault: (error: unknown) => void,
 ): Promise<Response> | Response | null {
-  const pathname = pathBehindBase(new URL(c.req.url).pathname);
+  const pathname = pathAfterBase(new URL(c.req.url).pathname);
   const path = pathname.slice(OPENAI_PATHS.length);
   const method = METHODS.find((name) => name === c.req.method);
   if (engine === null || method === undefined || !isOpenAiPath(pathname) || !staysBelow(path)) return null;

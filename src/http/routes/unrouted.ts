@@ -5,7 +5,7 @@ import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
-/** Paths below `/v1`, as a client asks for them whose base URL lacks it, or has it twice. */
+/** Paths below `/v1`, as a client requests them whose base URL lacks it, or has it twice. */
 const WITHOUT_V1 =
   /^((?:\/plain|\/users\/[^/]+(?:\/agents\/[^/]+)?(?:\/conversations\/[^/]+)?)?)\/((?:chat\/completions|responses|models|embeddings|completions)(?:\/.*)?)$/;
 const WITH_TWO = /^\/v1\/v1\/(.+)$/;

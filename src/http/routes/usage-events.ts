@@ -1,16 +1,15 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { readOptions } from "../../service/fields/read-options.js";
 import type { TenantUsage } from "../../service/usage/tenant-usage.js";
 import type { UsageChanges } from "../../service/usage/usage-figures.js";
-import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
-import { problemResponses } from "../contracts/openapi-problems.js";
-import { described, OPERATIONS } from "../contracts/operations.js";
+import { operation } from "../contracts/operations.js";
+import { shownNote, shownRow } from "../contracts/usage-answers.js";
 import { usageEventsQuery } from "../contracts/usage-contract.js";
-import { writeUsageNote, writeUsageRow } from "../contracts/usage-json.js";
 import { usageEvents } from "../contracts/usage-request-contract.js";
-import { ManyListenersError } from "../problems/usage-off-error.js";
+import { writerOf } from "../contracts/wire-form.js";
+import { ManyListenersError } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
+import { optionsIn, validated } from "./json-route.js";
 
 /** Bytes that may wait to be read; what comes beyond is left out, and counted. */
 const MAX_WAITING_BYTES = 256 * 1024;
@@ -29,26 +28,18 @@ interface EventParts {
 
 /** Adds `GET /usage/events`: prompts and notes of the caller's tenant, as server-sent events. */
 export function addUsageEvents(app: OpenAPIHono<HttpEnvironment>, { usageOf, isStopping }: EventParts): void {
-  const events = OPERATIONS.usageEvents;
-  app.openAPIRegistry.registerPath({
-    method: "get",
-    path: PATH,
-    ...described(events),
-    request: { query: usageEventsQuery },
-    responses: {
-      200: {
-        description:
-          "A stream of events, at most four a second and those of notes. It begins with a comment, and is of what is recorded from then on.",
-        headers: headerReferences(RATE_HEADERS),
-        content: { "text/event-stream": { schema: usageEvents } },
-      },
-      ...problemResponses(events.problems),
-    },
-  });
+  app.openAPIRegistry.registerPath(
+    operation("streamUsageEvents", {
+      method: "get",
+      path: PATH,
+      query: usageEventsQuery,
+      says: "A stream of events, at most four a second and those of notes. It begins with a comment, and is of what is recorded from then on.",
+      answer: { "text/event-stream": usageEvents },
+    }),
+  );
   const written = new WrittenEvents();
   app.get(PATH, async (c) => {
-    const { limit, user_id, agent_id, conversation_id, ...others } = readOptions(usageEventsQuery, c.req.query());
-    const filter = { ...others, userId: user_id, agentId: agent_id, conversationId: conversation_id };
+    const { limit, ...filter } = optionsIn(await validated(usageEventsQuery, c.req.query()));
     const stream = new EventStream();
     const tell = (changes: UsageChanges) => stream.send(written.of(changes), countOf(changes));
     const stop = await usageOf(c).listen(filter, limit, { tell, end: () => stream.end() });
@@ -59,9 +50,13 @@ export function addUsageEvents(app: OpenAPIHono<HttpEnvironment>, { usageOf, isS
   });
 }
 
+const written = writerOf(usageEvents);
+
 /** JSON has no line breaks of its own. */
-function eventText(name: string, data: object): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+function eventText(event: Parameters<typeof written>[0]): string {
+  return Object.entries(written(event))
+    .map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+    .join("");
 }
 
 /** What is sent of changes, made once for all who are sent the same: it goes when they do. */
@@ -72,17 +67,15 @@ class WrittenEvents {
   of(changes: UsageChanges): Uint8Array {
     const known = this.#written.get(changes);
     if (known !== undefined) return known;
-    const { rows, leftOut, notes } = changes;
-    const prompts = rows.length + leftOut === 0 ? "" : eventText("requests", requestsOf(rows, leftOut));
-    const text = `${prompts}${notes.map((note) => eventText("note", writeUsageNote(note))).join("")}`;
-    const bytes = this.#encoder.encode(text);
+    const { rows, leftOut: more, notes } = changes;
+    const events = [
+      ...(rows.length + more === 0 ? [] : [{ requests: { rows: rows.map(shownRow), more } }]),
+      ...notes.map((note) => ({ note: shownNote(note) })),
+    ];
+    const bytes = this.#encoder.encode(events.map(eventText).join(""));
     this.#written.set(changes, bytes);
     return bytes;
   }
-}
-
-function requestsOf(rows: UsageChanges["rows"], leftOut: number) {
-  return { rows: rows.map(writeUsageRow), more: leftOut };
 }
 
 function countOf({ rows, leftOut, notes }: UsageChanges): number {
@@ -125,7 +118,7 @@ class EventStream {
     }, BEAT_MS);
   }
 
-  /** `count`: of the prompts and notes that it tells of. */
+  /** `count`: of its prompts and notes. */
   send(event: Uint8Array, count: number): void {
     this.#tellDropped();
     if (!this.#write(event)) this.#dropped += count;
@@ -133,7 +126,7 @@ class EventStream {
 
   #tellDropped(): void {
     if (this.#dropped === 0) return;
-    if (this.#write(this.#encoder.encode(eventText("dropped", { count: this.#dropped })))) this.#dropped = 0;
+    if (this.#write(this.#encoder.encode(eventText({ dropped: { count: this.#dropped } })))) this.#dropped = 0;
   }
 
   end(): void {

@@ -1,14 +1,12 @@
-import { createRoute, type OpenAPIHono } from "@hono/zod-openapi";
+import type { OpenAPIHono } from "@hono/zod-openapi";
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
 import type { MemoryEvent } from "../../service/records/memory-events.js";
-import { exampleOf } from "../contracts/examples.js";
-import { problemResponses } from "../contracts/openapi-problems.js";
-import { WEBHOOK_SECURITY } from "../contracts/openapi-security.js";
-import { described, OPERATIONS } from "../contracts/operations.js";
-import { requireJson } from "../guards/body.js";
+import words from "../contracts/openapi.json" with { type: "json" };
+import { readJson } from "../guards/body.js";
 import { problemSchema } from "../problems/problem.js";
 import { type HttpEnvironment, WEBHOOK_PATH } from "../requests/request.js";
+import { addRoute, validated } from "./json-route.js";
 
 const deleted = z
   .looseObject({ event: z.literal("DELETE"), id: field.memoryId })
@@ -33,29 +31,26 @@ const body = z
 
 /** `POST /webhooks/mem0`: a memory that Mem0 deleted is forgotten, one that it updated is never sent with its old text again. */
 export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
-  const route = createRoute({
+  const described = {
     method: "post",
     path: WEBHOOK_PATH,
-    ...described(OPERATIONS.webhook),
-    middleware: requireJson,
-    security: WEBHOOK_SECURITY,
-    request: {
-      body: {
-        required: true,
-        content: { "application/json": { schema: body, example: exampleOf(OPERATIONS.webhook).request } },
-      },
-    },
-    responses: {
-      204: { description: "Success, or nothing to do." },
+    body,
+    status: 204,
+    says: "Success, or nothing to do.",
+    answerHeaders: [],
+    others: {
       401: {
         description: "The request does not have the webhook's token.",
         content: { "application/problem+json": { schema: problemSchema } },
       },
-      ...problemResponses(OPERATIONS.webhook.problems),
     },
-  });
-  app.openapi(route, async (c) => {
-    const { event_details: event } = c.req.valid("json");
+    security: words.webhookSecurity,
+    isPretty: false,
+  } as const;
+  addRoute(app, "receiveMem0Event", described, async (c) => {
+    const given = await readJson(c);
+    if (given instanceof Response) return given;
+    const { event_details: event } = await validated(body, given.value);
     if (event !== null) await c.get("memstem").takeMemoryEvent(event, c.req.raw.signal);
     return c.body(null, 204);
   });

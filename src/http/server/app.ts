@@ -9,21 +9,21 @@ import { cors } from "hono/cors";
 import { prettyJSON } from "hono/pretty-json";
 import { getPath } from "hono/utils/url";
 import type { ApiKeys } from "../../service/base/api-key.js";
-import { BusyUserError, InvalidRequestError, StoreUnavailableError } from "../../service/base/errors.js";
+import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.js";
 import type { EngineCall } from "../../service/base/memstem-observer.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { observedUpstream } from "../../service/chat/observed-upstream.js";
 import { mem0Items, newMemories, observationOf } from "../../service/fields/companion-options.js";
-import { fieldIssues } from "../../service/fields/read-options.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import type { AlertRule } from "../../service/usage/alert-rules.js";
 import type { Alert } from "../../service/usage/usage-alerts.js";
-import * as wire from "../contracts/contracts.js";
-import { post } from "../contracts/documented-route.js";
+import * as wire from "../contracts/compose-contract.js";
+import { evictBody, evictResult, feedbackBody, feedbackResult } from "../contracts/engine-report-contract.js";
+import { metricsText } from "../contracts/health-contract.js";
+import { addBody, addResult } from "../contracts/memory-contract.js";
 import { addOpenApiDocument } from "../contracts/openapi-document.js";
-import { headerReferences, RATE_HEADERS } from "../contracts/openapi-headers.js";
-import { problemResponses } from "../contracts/openapi-problems.js";
-import { described, OPERATIONS } from "../contracts/operations.js";
+import { CHAT_HEADERS, RATE_HEADERS } from "../contracts/openapi-headers.js";
+import { operation } from "../contracts/operations.js";
 import { access } from "../guards/access.js";
 import { Admission } from "../guards/admission.js";
 import { BODY_RATE, type BodyRate, receiveBody } from "../guards/body.js";
@@ -41,7 +41,7 @@ import { securityHeaders } from "../guards/security-headers.js";
 import { answerProblem } from "../problems/openai-problem.js";
 import { BodyShareError, isFault, problemOf, SlowBodyError } from "../problems/problem.js";
 import { RETRY_SOON, type RejectionReason } from "../problems/rejection.js";
-import { namedByPath, pathBehindBase } from "../requests/base-url.js";
+import { namedByPath, pathAfterBase } from "../requests/base-url.js";
 import {
   BATCH_PATH,
   COMPOSE_PATH,
@@ -54,14 +54,14 @@ import {
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
 import { addDashboardPage } from "../routes/dashboard-page.js";
-import { addExplainRoutes } from "../routes/explain-routes.js";
 import { addHealthRoutes } from "../routes/health-routes.js";
+import { addPost } from "../routes/json-route.js";
 import { passToEngine } from "../routes/passed-route.js";
 import { answerUnrouted } from "../routes/unrouted.js";
 import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
-import { composeOver, DirectCompose } from "./direct-compose.js";
+import { DirectCompose, entryOf } from "./direct-compose.js";
 import { Metrics } from "./metrics.js";
 
 /** As long as a page in the background of a phone may stand still; then its place among the pending requests is needed. */
@@ -106,22 +106,12 @@ export interface UsageSettings {
   /** Whether texts of memories and messages may be shown. */
   readonly hasText: boolean;
   readonly rules: readonly AlertRule[];
-  /** Called when an alert begins or ends; gives whether it was told of, or need not be any more. */
+  /** Called when an alert begins or ends; gives whether it was delivered, or need not be any more. */
   readonly onAlert: (alert: Alert) => Promise<boolean>;
 }
 
 /** Answer headers that pages of other origins may read, beside those that CORS always allows. */
-const EXPOSED_HEADERS = [
-  "x-memstem-request-id",
-  "x-memstem-expected-cached-tokens",
-  "x-memstem-cached-tokens",
-  "x-memstem-depth",
-  "x-memstem-worker",
-  "x-memstem-warnings",
-  "x-memstem-source-failure",
-  "x-memstem-not-composed",
-  "x-memstem-error-origin",
-];
+const EXPOSED_HEADERS = ["retry-after", ...RATE_HEADERS, ...CHAT_HEADERS, "x-memstem-error-origin"];
 
 /** The app, and what Node's server puts in front of it. */
 export interface HttpSurface {
@@ -148,10 +138,7 @@ export function createApp(given: HttpParts): HttpSurface {
   };
   const { isStopping, corsOrigins } = parts;
   const app = new OpenAPIHono<HttpEnvironment>({
-    getPath: (request) => pathBehindBase(getPath(request)),
-    defaultHook: (result) => {
-      if (!result.success) throw new InvalidRequestError(fieldIssues(result.error));
-    },
+    getPath: (request) => pathAfterBase(getPath(request)),
   });
 
   const pending = new PendingRequests(parts.maxPending);
@@ -194,8 +181,8 @@ export function createApp(given: HttpParts): HttpSurface {
   const guardPending = limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected });
   app.use(guarded(guardPending));
   if (corsOrigins.length > 0) {
-    const exposeHeaders = ["retry-after", "ratelimit", "ratelimit-policy", ...EXPOSED_HEADERS];
-    app.use(cors({ origin: [...corsOrigins], allowMethods: ["GET", "POST", "DELETE"], exposeHeaders }));
+    const allowMethods = ["GET", "POST", "DELETE"];
+    app.use(cors({ origin: [...corsOrigins], allowMethods, exposeHeaders: EXPOSED_HEADERS }));
   }
   const { memstem, keys, webhookToken } = parts;
   const guards = [
@@ -205,7 +192,7 @@ export function createApp(given: HttpParts): HttpSurface {
     rejectAmbiguous(),
   ];
   for (const guard of guards) app.use(guarded(guard));
-  // On every path below a base URL, also where nobody asks whom it names.
+  // On every path below a base URL, also where no handler reads whom it names.
   app.use((c, next) => {
     if (isOpenAiPath(c.req.path)) namedByPath(c.req.url);
     return next();
@@ -227,10 +214,10 @@ export function createApp(given: HttpParts): HttpSurface {
     return answerProblem(c, value, { error, headers });
   };
   app.onError((error, c) => failed(c, error));
-  app.openapi(post(COMPOSE_PATH, OPERATIONS.compose, wire.composeBodyWithNulls, wire.composeResult), async (c) => {
-    const { json, entry } = await composeOver(c.get("memstem"), c.req.valid("json"), c.req.raw.signal);
-    c.set("composed", entry);
-    return c.json(json, 200);
+  addPost(app, "compose", COMPOSE_PATH, wire.composeWireBody, wire.composeResult, async (request, c) => {
+    const answer = await c.get("memstem").compose(request, c.req.raw.signal);
+    c.set("composed", entryOf(answer));
+    return answer as never;
   });
   const all = [guardPending, ...guards];
   // CORS is the app's.
@@ -256,40 +243,31 @@ export function createApp(given: HttpParts): HttpSurface {
   });
   app.notFound((c) => answerUnrouted(app, c, () => passToEngine(c, chat, parts.onFault)));
   if (webhookToken !== undefined) addWebhookRoute(app);
-  app.openapi(post("/memories", OPERATIONS.addMemories, wire.addBody, wire.addResult, 201), async (c) => {
-    const { user_id, agent_id = null, memories, metadata } = c.req.valid("json");
-    const added = newMemories(memories, metadata);
-    const results = mem0Items(await c.get("memstem").addMemories(user_id, agent_id, added, c.req.raw.signal));
-    return c.json({ results }, 201);
-  });
-  app.openapi(post("/evict", OPERATIONS.evict, wire.evictBody, wire.evictResult), async (c) =>
-    c.json(wire.writeEviction(await c.get("memstem").evict(c.req.valid("json").request_ids)), 200),
+  addPost(
+    app,
+    "addMemories",
+    "/memories",
+    addBody,
+    addResult,
+    async ({ userId, agentId = null, memories, metadata }, c) => {
+      const added = newMemories(memories, metadata);
+      return { results: mem0Items(await c.get("memstem").addMemories(userId, agentId, added, c.req.raw.signal)) };
+    },
+    201,
   );
-  app.openapi(post("/feedback", OPERATIONS.feedback, wire.feedbackBody, wire.feedbackResult), async (c) => {
-    const { user_id, agent_id = null, request_id, prompt_tokens, cached_tokens, ttft_ms, model } = c.req.valid("json");
-    const observation = observationOf({ promptTokens: prompt_tokens, cachedTokens: cached_tokens, ttftMs: ttft_ms });
-    const reported = await c.get("memstem").feedback(user_id, agent_id, request_id, observation, model);
-    return c.json(wire.writeFeedback(reported), 200);
+  addPost(app, "evict", "/evict", evictBody, evictResult, ({ requestIds }, c) => c.get("memstem").evict(requestIds));
+  addPost(app, "feedback", "/feedback", feedbackBody, feedbackResult, (given, c) => {
+    const { userId, agentId = null, requestId, model } = given;
+    return c.get("memstem").feedback(userId, agentId, requestId, observationOf(given), model);
   });
-  addExplainRoutes(app);
   addUserRoutes(app);
   addDashboardPage(app);
   addUsageRoutes(app, { hasText: parts.usage?.hasText ?? false, isStopping });
   addHealthRoutes(app, parts);
 
-  app.openAPIRegistry.registerPath({
-    method: "get",
-    path: "/metrics",
-    ...described(OPERATIONS.metrics),
-    responses: {
-      200: {
-        description: "Prometheus text format.",
-        headers: headerReferences(RATE_HEADERS),
-        content: { "text/plain": { schema: wire.metricsText } },
-      },
-      ...problemResponses(OPERATIONS.metrics.problems),
-    },
-  });
+  const describedMetrics = { method: "get", path: "/metrics", says: "Prometheus text format." } as const;
+  const text = { "text/plain": metricsText };
+  app.openAPIRegistry.registerPath(operation("getMetrics", { ...describedMetrics, answer: text }));
   app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
   addOpenApiDocument(app, { version: parts.version, hasWebhook: webhookToken !== undefined });

@@ -1,13 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { z } from "zod";
-import { InvalidRequestError } from "../../service/base/errors.js";
-import type { CallerSignal } from "../../service/base/linked-signal.js";
-import { fieldIssues } from "../../service/fields/read-options.js";
-import type { Memstem } from "../../service/library/memstem.js";
+import type { ComposeAnswer } from "../../service/compose/compose-answer.js";
 import { composeBodyWithNulls, readCompose, writeCompose } from "../contracts/compose-contract.js";
-import { plainComposeBody } from "../contracts/plain-compose.js";
-import { type BodyLimits, readBody, safeText } from "../guards/body.js";
+import { type BodyLimits, readBody } from "../guards/body.js";
 import type { Guard } from "../guards/guard.js";
+import { safeJson } from "../guards/safe-input.js";
 import { SECURITY_HEADERS } from "../guards/security-headers.js";
 import { notJson, problemResponse } from "../problems/problem.js";
 import {
@@ -18,6 +14,7 @@ import {
   type RequestLog,
   UNROUTED,
 } from "../requests/request.js";
+import { validated } from "../routes/json-route.js";
 
 /** What the direct route shares with the app. */
 export interface DirectComposeParts {
@@ -112,55 +109,24 @@ export class DirectCompose {
       const bytes = await readBody(request, incoming, this.parts.body);
       if (!Buffer.isBuffer(bytes)) return { route, body: bytes };
       route = COMPOSE_PATH;
-      const given = jsonOf(bytes);
+      const given = safeJson(bytes);
       if (given === null) return { route, body: problemResponse(notJson()) };
-      const body = await validated(given.value);
-      const { json, entry } = await composeOver(request.get("memstem"), body, request.signal);
-      return { route, body: JSON.stringify(json), composed: entry };
+      const body = readCompose(await validated(composeBodyWithNulls, given.value));
+      const answer = await request.get("memstem").compose(body, request.signal);
+      return { route, body: JSON.stringify(writeCompose(answer)), composed: entryOf(answer) };
     } catch (error) {
       return { route, body: this.parts.failed(request, error) };
     }
   }
 }
 
-/** Composes what a body asks for. Gives the answer's JSON, and what the log says of it. */
-export async function composeOver(memstem: Memstem, body: Parameters<typeof readCompose>[0], signal: CallerSignal) {
-  const answer = await memstem.compose(readCompose(body), signal);
-  const entry: ComposedEntry = {
-    requestId: answer.requestId,
-    totalTokens: answer.plan.totalTokens,
-    expectedCachedTokens: answer.plan.expectedCachedTokens,
-    warnings: answer.warnings.map(({ code }) => code),
-  };
-  return { json: writeCompose(answer), entry };
+/** What the log says of an answer. */
+export function entryOf({ requestId, plan, warnings }: ComposeAnswer): ComposedEntry {
+  const { totalTokens, expectedCachedTokens } = plan;
+  return { requestId, totalTokens, expectedCachedTokens, warnings: warnings.map(({ code }) => code) };
 }
 
 const OK_HEADERS = [...SECURITY_HEADERS.flat(), "content-type", "application/json"];
-
-/** What JSON in UTF-8 says; null for other bytes. */
-function jsonOf(bytes: Buffer): { readonly value: unknown } | null {
-  const text = safeText(bytes);
-  if (text === null) return null;
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return null;
-  }
-}
-
-/**
- * A body by its contract. Throws {@link InvalidRequestError}. Zod compiles a schema's synchronous parser, which takes a third of the
- * asynchronous one's time; but names other fields in some errors, so those are the app's.
- */
-async function validated(value: unknown): Promise<z.output<typeof composeBodyWithNulls>> {
-  const plain = plainComposeBody(value);
-  if (plain !== null) return plain;
-  const parsed = composeBodyWithNulls.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { data, error } = await composeBodyWithNulls.safeParseAsync(value);
-  if (error !== undefined) throw new InvalidRequestError(fieldIssues(error));
-  return data;
-}
 
 /** A request of the plain form, as guards see it. */
 class DirectRequest implements GuardedRequest {
@@ -168,10 +134,11 @@ class DirectRequest implements GuardedRequest {
   /** Of the answer. */
   readonly headers: (readonly [name: string, value: string])[] = [];
   readonly #carried: Partial<HttpEnvironment["Variables"]> = {};
-  /** By the event: it comes to responses that wait behind another one too, which are never `closed`. */
+  /** By the event: it comes to responses queued after another one too, which are never `closed`. */
   #isClosed = false;
   /** What is called when the response has closed. */
   readonly #done: (() => void)[] = [];
+  readonly #client = new AbortController();
 
   constructor(
     private readonly incoming: IncomingMessage,
@@ -180,16 +147,14 @@ class DirectRequest implements GuardedRequest {
     this.env = { incoming, outgoing };
     outgoing.once("close", () => {
       this.#isClosed = true;
+      if (!outgoing.writableFinished) this.#client.abort("Client connection prematurely closed.");
       for (const done of this.#done) done();
     });
   }
 
   /** Aborts when the client disconnects before its answer is sent. */
-  get signal(): CallerSignal {
-    return new ClientSignal(
-      () => this.#isClosed && !this.outgoing.writableFinished,
-      (done) => this.untilAnswered(done),
-    );
+  get signal(): AbortSignal {
+    return this.#client.signal;
   }
 
   readonly req = {
@@ -212,43 +177,6 @@ class DirectRequest implements GuardedRequest {
   untilAnswered(done: () => void): void {
     if (this.#isClosed || this.outgoing.closed) done();
     else this.#done.push(done);
-  }
-}
-
-/** A client's disconnection. The controller is made for the first listener: most composes only look whether it happened. */
-class ClientSignal implements CallerSignal {
-  #made: AbortController | null = null;
-
-  constructor(
-    private readonly isGone: () => boolean,
-    private readonly onClosed: (done: () => void) => void,
-  ) {}
-
-  get aborted(): boolean {
-    return this.isGone();
-  }
-
-  get reason(): unknown {
-    return this.#signal.reason;
-  }
-
-  addEventListener(...listener: Parameters<AbortSignal["addEventListener"]>): void {
-    this.#signal.addEventListener(...listener);
-  }
-
-  removeEventListener(...listener: Parameters<AbortSignal["removeEventListener"]>): void {
-    this.#made?.signal.removeEventListener(...listener);
-  }
-
-  get #signal(): AbortSignal {
-    if (this.#made === null) {
-      const made = new AbortController();
-      this.#made = made;
-      this.onClosed(() => {
-        if (this.isGone()) made.abort("Client connection prematurely closed.");
-      });
-    }
-    return this.#made.signal;
   }
 }
 

@@ -35,19 +35,12 @@ export class Metrics implements MemstemObserver {
     "route",
     "status",
   ]);
-  readonly #durations = new Histogram({
-    name: "memstem_http_request_duration_seconds",
-    help: "From a request's arrival to its answer's head, with its wait for admission.",
-    labelNames: ["route"],
-    buckets: DURATIONS,
-    registers: [this.#registry],
-  });
-  readonly #waits = new Histogram({
-    name: "memstem_admission_wait_seconds",
-    help: "Wait of queued requests for admission.",
-    buckets: DURATIONS,
-    registers: [this.#registry],
-  });
+  readonly #durations = this.#histogram(
+    "memstem_http_request_duration_seconds",
+    "From a request's arrival to its answer's head, with its wait for admission.",
+    ["route"],
+  );
+  readonly #waits = this.#histogram("memstem_admission_wait_seconds", "Wait of queued requests for admission.", []);
   readonly #delays = new Histogram({ ...DELAY_METRIC, registers: [this.#registry] });
   readonly #composes = this.#counter("memstem_composes_total", "Composed prompts, repeated answers not counted.", [
     "layout",
@@ -83,13 +76,12 @@ export class Metrics implements MemstemObserver {
     [],
   );
 
-  readonly #depthProbes = new Histogram({
-    name: "memstem_depth_probes",
-    help: "Probes per chat whose depth was chosen, by outcome.",
-    labelNames: ["outcome"],
-    buckets: [0, 1, 2, 3, 4, 6, 8],
-    registers: [this.#registry],
-  });
+  readonly #depthProbes = this.#histogram(
+    "memstem_depth_probes",
+    "Probes per chat whose depth was chosen, by outcome.",
+    ["outcome"],
+    [0, 1, 2, 3, 4, 6, 8],
+  );
   readonly #depthBlocks = this.#counter(
     "memstem_depth_blocks_total",
     "Memories retrieved for chats whose depth was chosen, by whether they are in the prompt.",
@@ -100,26 +92,21 @@ export class Metrics implements MemstemObserver {
     "Prompt tokens of depth probes, as the engine reported them.",
     ["cached"],
   );
-  readonly #firstTokens = new Histogram({
-    name: "memstem_first_token_seconds",
-    help: "Time to first token, as measured behind /v1 or reported by the caller.",
-    buckets: DURATIONS,
-    registers: [this.#registry],
-  });
-  readonly #searches = new Histogram({
-    name: "memstem_search_duration_seconds",
-    help: "Searches of the memory source, by outcome.",
-    labelNames: ["outcome"],
-    buckets: DURATIONS,
-    registers: [this.#registry],
-  });
-  readonly #engineCalls = new Histogram({
-    name: "memstem_engine_answer_seconds",
-    help: "Calls of the engine behind /v1 to the first byte of its answer, by outcome.",
-    labelNames: ["outcome"],
-    buckets: DURATIONS,
-    registers: [this.#registry],
-  });
+  readonly #firstTokens = this.#histogram(
+    "memstem_first_token_seconds",
+    "Time to first token, as measured behind /v1 or reported by the caller.",
+    [],
+  );
+  readonly #searches = this.#histogram(
+    "memstem_search_duration_seconds",
+    "Searches of the memory source, by outcome.",
+    ["outcome"],
+  );
+  readonly #engineCalls = this.#histogram(
+    "memstem_engine_answer_seconds",
+    "Calls of the engine behind /v1 to the first byte of its answer, by outcome.",
+    ["outcome"],
+  );
 
   readonly #rejected = this.#counter(
     "memstem_refused_requests_total",
@@ -287,6 +274,16 @@ export class Metrics implements MemstemObserver {
 
   text(): Promise<string> {
     return this.#registry.metrics();
+  }
+
+  /** @param buckets in seconds, where it is a time */
+  #histogram<T extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly T[],
+    buckets = DURATIONS,
+  ): Histogram<T> {
+    return new Histogram({ name, help, labelNames, buckets, registers: [this.#registry] });
   }
 
   #counter<T extends string>(name: string, help: string, labelNames: readonly T[]): Counter<T> {

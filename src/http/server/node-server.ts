@@ -49,7 +49,7 @@ export class CorkedResponse<Request extends IncomingMessage = IncomingMessage> e
 }
 
 /**
- * Responses queued behind another one on their connection: those of pipelined requests (RFC 9112 §9.3.2). When a connection closes, Node
+ * Responses queued after another one on their connection: those of pipelined requests (RFC 9112 §9.3.2). When a connection closes, Node
  * emits "close" on its current response only, so the queued ones would never end. This ends them.
  */
 class PipelinedResponses {

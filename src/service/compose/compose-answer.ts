@@ -21,7 +21,7 @@ import {
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/routing-headers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
-import type { Instructions } from "../base/call-options.js";
+import type { Instructions } from "../base/message-format.js";
 import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";
 

@@ -1,37 +1,43 @@
-import { z } from "zod";
+import type { z } from "zod";
 import {
   type AgentId,
   type AnnotationSettings,
   type ChatMessage,
   type ConversationId,
   DEFAULT_ANNOTATIONS,
-  type DedupeName,
-  type HistoryName,
   type MemoryId,
   type PolicyName,
   type RequestId,
   type RetentionName,
   type RetrievedMemory,
-  type ToolMemories,
   type UserId,
   withoutProviderMemories,
 } from "../../core/index.js";
 import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
 import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
-import * as field from "../fields/fields.js";
-import {
-  asGiven,
-  type GivenMessages,
-  type GivenPrompt,
-  givenMessages,
-  messageFormat,
-  readMessages,
-} from "../fields/given-messages.js";
-import { readOptions } from "../fields/read-options.js";
+import { composeOptions } from "../fields/compose-options.js";
+import type { GivenMemories, UnusableMemories } from "../fields/fields.js";
+import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
+import { type AsGiven, readOptions } from "../fields/read-options.js";
 
-/** One checked compose request. */
-export interface ComposeRequest {
+/** Fields of the options that a request has in another form. */
+const CONVERTED = [
+  ...(["messages", "format", "memories", "system", "runId", "appId", "filters", "showExpired", "annotations"] as const),
+  ...(["prompt", "dryRun", "recordUsage"] as const),
+];
+type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
+const UNMODIFIED = Object.keys(composeOptions.shape).filter(
+  (name): name is UnmodifiedField => !(CONVERTED as readonly string[]).includes(name),
+);
+
+/** Fields that a request has as they were given; null or absent: as configured. */
+type UnmodifiedFields = {
+  readonly [Name in UnmodifiedField]?: AsGiven<NonNullable<z.output<typeof composeOptions>[Name]>> | null;
+};
+
+/** One checked compose request. What is not listed here is as `composeOptions` describes it. */
+export interface ComposeRequest extends UnmodifiedFields {
   readonly userId: UserId;
   readonly agentId: AgentId | null;
   /** Null: the `single` layout. */
@@ -44,17 +50,10 @@ export interface ComposeRequest {
   readonly messages: readonly ChatMessage[];
   /** The caller's messages in the format of the API that they are of; absent: they are chat messages. */
   readonly given?: GivenPrompt | null;
-  /**
-   * `stored`: `messages` is what is new, and goes after what was said in the conversation up to its newest turn. `extended`: it may be a
-   * window, in front of which the epoch's earlier messages are put. `exact`: the prompt has no other message. Null: the configured one.
-   */
-  readonly history?: HistoryName | null;
-  /** Average tokens of `extended` prompts, as a multiple of what the windows would have sent; null: 2. */
-  readonly historyRatio?: number | null;
   /** Best first; null: search the configured source. */
   readonly memories: readonly RetrievedMemory[] | null;
   /** Items that were given among them and are no memories; absent: none. */
-  readonly unusable?: field.UnusableMemories;
+  readonly unusable?: UnusableMemories;
   /** Ids of those that Mem0's AI SDK provider had put into the messages; absent: none. */
   readonly moved?: readonly MemoryId[];
   /** Null: the configured number. */
@@ -78,22 +77,10 @@ export interface ComposeRequest {
   readonly recordUsage?: boolean;
   /** How many of the messages, the last ones, the caller sends now; those before them are remembered. Default: all. */
   readonly sentNow?: number;
-  /** Where memories go after a tool's result; null: as the engine family requires, or as before in the conversation. */
-  readonly toolMemories?: ToolMemories | null;
-  /** Maximum tokens of the prompt, by the engine's count as far as it is reported; null: the configured limit. */
-  readonly maxPromptTokens?: number | null;
   /** Tokens that the engine was found to accept; null: unknown. */
   readonly acceptedTokens?: number | null;
   /** Where the proxy sends the prompt; null: the caller sends it, and says nothing of it. */
   readonly destination?: Destination | null;
-  /** What a block gives of its memory; null: the configured template. */
-  readonly blockTemplate?: string | null;
-  /** The IANA time zone of times in blocks; null: the configured one. */
-  readonly timeZone?: string | null;
-  /** Which texts are given once; null: the configured choice. */
-  readonly dedupe?: DedupeName | null;
-  /** Names of the engines or agents to choose from, each with its own prefix cache; null: the configured ones. */
-  readonly workers?: readonly string[] | null;
   /** The one that a batch has chosen; null: none has. */
   readonly worker?: string | null;
   /** Whether the answer includes the prompt as one text. */
@@ -112,64 +99,6 @@ export interface Destination {
 
 /** Default number of memories to search for; Mem0's own default. */
 export const DEFAULT_TOP_K = 20;
-
-const annotations = z.union(
-  [
-    field.annotationSwitch,
-    z.strictObject({
-      order: field.annotationSwitch.optional(),
-      location: field.annotationSwitch.optional(),
-      topN: field.annotationTopN.optional(),
-      wording: field.wording.optional(),
-    }),
-  ],
-  field.ANNOTATIONS_WANTED,
-);
-
-/** Checks `ComposeOptions`. */
-export const composeOptions = z.strictObject({
-  userId: field.userId,
-  agentId: field.agentId.nullish(),
-  conversationId: field.conversationId.nullish(),
-  requestId: field.newRequestId.nullish(),
-  query: field.query.nullish(),
-  messages: givenMessages.nullish(),
-  format: messageFormat.nullish(),
-  history: field.history.nullish(),
-  historyRatio: field.historyRatio.nullish(),
-  memories: field.memories.optional(),
-  system: field.system.nullish(),
-  topK: field.topK.nullish(),
-  runId: field.mem0Name.nullish(),
-  appId: field.mem0Name.nullish(),
-  filters: field.memoryFilters.nullish(),
-  showExpired: z.boolean().nullish(),
-  memoryBudgetTokens: field.memoryBudgetTokens.nullish(),
-  memoryBudgetRatio: field.memoryBudgetRatio.nullish(),
-  policy: field.policy.nullish(),
-  retention: field.retention.nullish(),
-  annotations: annotations.nullish(),
-  engine: field.engine.nullish(),
-  toolMemories: field.toolMemories.nullish(),
-  maxPromptTokens: field.maxPromptTokens.nullish(),
-  blockTemplate: field.blockTemplate.nullish(),
-  timeZone: field.timeZone.nullish(),
-  dedupe: field.dedupe.nullish(),
-  workers: field.workers.nullish(),
-  prompt: z.boolean().nullish(),
-  dryRun: z.boolean().nullish(),
-  recordUsage: z.boolean().nullish(),
-});
-
-/** Fields of the options that a request has in another form. */
-const CONVERTED = [
-  ...(["messages", "format", "memories", "system", "runId", "appId", "filters", "showExpired", "annotations"] as const),
-  ...(["prompt", "dryRun", "recordUsage"] as const),
-];
-type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
-const UNMODIFIED = Object.keys(composeOptions.shape).filter(
-  (name): name is UnmodifiedField => !(CONVERTED as readonly string[]).includes(name),
-);
 
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
@@ -219,7 +148,7 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
 /** The fields of a request; chat messages may be given as such, and memories that were checked before. */
 type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memories"> & {
   readonly messages?: GivenMessages | readonly ChatMessage[] | null | undefined;
-  readonly memories?: field.GivenMemories | readonly RetrievedMemory[] | null | undefined;
+  readonly memories?: GivenMemories | readonly RetrievedMemory[] | null | undefined;
 };
 
 /** What a request says of which memories to search for; nothing where it says nothing. */
@@ -248,7 +177,7 @@ function messagesIn({ messages, format, query }: ComposeFields): GivenMessages |
   throw new InvalidRequestError([...read]);
 }
 
-function annotationSettings(wanted: z.output<typeof annotations>): AnnotationSettings {
+function annotationSettings(wanted: NonNullable<ComposeFields["annotations"]>): AnnotationSettings {
   if (typeof wanted === "boolean") return { ...DEFAULT_ANNOTATIONS, order: wanted };
   return {
     order: wanted.order ?? DEFAULT_ANNOTATIONS.order,

@@ -1,5 +1,5 @@
 import type { ChatMessage } from "../../core/index.js";
-import type { MessageLike } from "../base/call-options.js";
+import type { MessageLike } from "../base/message-format.js";
 import type { ComposeAnswer } from "./compose-answer.js";
 
 /** What a prompt for a `query` is made of: instructions, where there are any, and the question. */

@@ -3,29 +3,51 @@ import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 
 /**
  * The fields of a request's digest, in order. Stored digests are compared with it for as long as requests can be repeated, so the order
- * must not change. Fields that select the engine or the form of the answer are left out: they may differ in a repeated request. A new field
- * that affects what is composed goes to the end, absent if null, as `memoryBudgetRatio` is.
+ * must not change. Fields that select the engine or the form of the answer are left out: they may differ in a repeated request. Any other
+ * field is digested where it is given, after those that are always there.
  */
-function askedFor(request: ComposeRequest): DigestedFields {
+function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
+  const { requestId, prompt, engine, given, moved, unusable, marksElsewhere, sentNow, dryRun, recordUsage, ...asked } =
+    request;
+  const { toolMemories, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
+    asked;
+  const { userId, agentId, conversationId, query, messages, memories, topK, memoryBudgetTokens, ...others } = digested;
+  const {
+    memoryBudgetRatio,
+    policy,
+    retention,
+    annotations,
+    history,
+    blockTemplate,
+    timeZone,
+    dedupe,
+    among,
+    ...more
+  } = others;
   return {
-    userId: request.userId,
-    agentId: request.agentId,
-    conversationId: request.conversationId,
-    query: request.query,
+    userId,
+    agentId,
+    conversationId,
+    query,
     // Their digests are made anyway: of a long history the texts take longer than all else here.
-    messages: request.messages.map(messageDigest),
-    memories: hasPlainMemories(request) ? request.memories.length : request.memories,
-    topK: request.topK ?? DEFAULT_TOP_K,
-    memoryBudgetTokens: request.memoryBudgetTokens,
-    memoryBudgetRatio: request.memoryBudgetRatio ?? undefined,
-    policy: request.policy,
-    retention: request.retention,
-    annotations: request.annotations,
-    history: request.history === "exact" ? undefined : (request.history ?? undefined),
-    blockTemplate: request.blockTemplate ?? undefined,
-    timeZone: request.timeZone ?? undefined,
-    dedupe: request.dedupe ?? undefined,
-    among: request.among,
+    messages: messages.map(messageDigest),
+    memories: hasPlainMemories(request) ? request.memories.length : memories,
+    topK: topK ?? DEFAULT_TOP_K,
+    memoryBudgetTokens,
+    memoryBudgetRatio: memoryBudgetRatio ?? undefined,
+    policy,
+    retention,
+    annotations,
+    history: history === "exact" ? undefined : (history ?? undefined),
+    blockTemplate: blockTemplate ?? undefined,
+    timeZone: timeZone ?? undefined,
+    dedupe: dedupe ?? undefined,
+    among,
+    ...Object.fromEntries(
+      Object.entries(more)
+        .filter(([, value]) => value !== null)
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    ),
   };
 }
 
@@ -42,27 +64,6 @@ function plainMemories(memories: readonly RetrievedMemory[]): string {
   for (const { id, text } of memories) plain += `${id.length}:${id}${text.length}:${text}`;
   return plain;
 }
-
-/** Every field of a request is in one of these two types: a new field does not compile until it is assigned. */
-type DigestedFields = Readonly<Record<Exclude<keyof ComposeRequest, NotAskedFor>, unknown>>;
-type NotAskedFor =
-  | "requestId"
-  | "prompt"
-  | "engine"
-  | "given"
-  | "moved"
-  | "unusable"
-  | "marksElsewhere"
-  | "sentNow"
-  | "dryRun"
-  | "recordUsage"
-  | "toolMemories"
-  | "maxPromptTokens"
-  | "acceptedTokens"
-  | "destination"
-  | "workers"
-  | "worker"
-  | "historyRatio";
 
 /** Digest of what a request asks for, to detect a reused request id. */
 export function requestDigest(request: ComposeRequest): Digest {

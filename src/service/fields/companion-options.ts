@@ -6,31 +6,46 @@ import * as field from "./fields.js";
 import { modelName } from "./usage-fields.js";
 
 /*
- * Checks the options of the library's calls other than `compose` (`base/call-options.ts`), and turns them into what the service takes.
+ * Checks the options of the library's calls other than `compose` (`call-options.ts`), and turns them into what the service takes.
+ * The descriptions are the OpenAPI document's: HTTP's bodies are these options in snake_case.
  */
 
 export const addOptions = z.strictObject({
-  userId: field.userId,
-  agentId: field.agentId.nullish(),
-  memories: field.memoryTexts,
-  metadata: field.memoryMetadata.optional(),
+  userId: field.userId.describe("Whose memories."),
+  agentId: field.agentId.nullish().describe("The agent whose memories; absent: the user's own."),
+  memories: field.memoryTexts.describe("One text each, stored unmodified."),
+  metadata: field.memoryMetadata.optional().describe("Stored with each memory, where the source can."),
 });
 
-export const evictOptions = z.strictObject({ requestIds: field.requestIds });
+export const evictOptions = z.strictObject({
+  requestIds: field.requestIds.describe("Requests whose cache the engine dropped."),
+});
 
 export const feedbackOptions = z.strictObject({
-  userId: field.userId,
-  agentId: field.agentId.nullish(),
-  requestId: field.requestId,
-  promptTokens: field.tokenCount.nullish(),
-  cachedTokens: field.tokenCount.nullish(),
-  ttftMs: field.milliseconds.nullish(),
-  model: modelName.nullish(),
+  userId: field.userId.describe("Whose request."),
+  agentId: field.agentId.nullish().describe("The agent that it was composed for."),
+  requestId: field.requestId.describe("The composed request."),
+  promptTokens: field.tokenCount
+    .nullish()
+    .describe(
+      "Prompt tokens by the engine's count. Converts its figures to memstem's estimates, so give it with `cached_tokens`.",
+    ),
+  cachedTokens: field.tokenCount
+    .nullish()
+    .describe("Cached prompt tokens by the engine's count. Absent: unknown, not zero."),
+  ttftMs: field.milliseconds.nullish().describe("Time to first token, in milliseconds."),
+  model: modelName
+    .nullish()
+    .describe(
+      "The model that answered: `/usage` counts the prompt under it. Absent: under the one it was composed for.",
+    ),
 });
 
-export const forgetMemoryOptions = z.strictObject({ userId: field.userId, memoryId: field.memoryId });
+export const forgetUserOptions = z.strictObject({ userId: field.userId.describe("Whose state.") });
 
-export const forgetUserOptions = z.strictObject({ userId: field.userId });
+export const forgetMemoryOptions = forgetUserOptions.extend({
+  memoryId: field.memoryId.describe("The memory's id in its source."),
+});
 
 /** An engine's report, without absent fields. */
 export function observationOf(reported: Partial<Record<keyof EngineReport, number | null | undefined>>): EngineReport {

@@ -33,16 +33,16 @@ import {
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
 import { type AnswerIssue, readMem0Answer } from "../../memory/mem0-answer.js";
-import type { InstructionPart } from "../base/call-options.js";
+import type { InstructionPart } from "../base/message-format.js";
 
 /** Most memories in one request or of one search. */
 const MAX_MEMORIES = 1_000;
 /** Most messages in one request. */
 export const MAX_MESSAGES = 10_000;
 /** Most characters of a query or of one message's text. */
-export const MAX_TEXT_CHARACTERS = 1_000_000;
+const MAX_TEXT_CHARACTERS = 1_000_000;
 /** Most characters of a user's, an agent's, a conversation's or a request's id. */
-export const MAX_ID_CHARACTERS = 256;
+const MAX_ID_CHARACTERS = 256;
 /** Deepest nesting of values that are passed through: deeper ones overflow the stack of recursive code. */
 const MAX_NESTING = 100;
 /** Most request ids in one eviction. */
@@ -158,21 +158,16 @@ export interface UnusableMemories {
   readonly issues: readonly AnswerIssue[];
 }
 
-/** Memories in any of Mem0's result shapes; or why they are no list, with the full path of the field. */
-export function memoriesIn(
-  value: unknown,
-): GivenMemories | readonly { readonly path?: string; readonly message: string }[] {
-  const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
-  if (Array.isArray(list) && list.length > MAX_MEMORIES)
-    return [{ message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` }];
-  const read = readMem0Answer(value, { root: "memories" });
-  return read.ok ? { usable: read.memories, unusable: { count: read.skipped, issues: read.issues } } : read.issues;
-}
-
+/** Memories in any of Mem0's result shapes. */
 export const memories = z.unknown().transform((value, context): GivenMemories => {
-  const read = memoriesIn(value);
-  if ("usable" in read) return read;
-  for (const { path, message } of read)
+  const list = Array.isArray(value) ? value : (value as { results?: unknown } | null)?.results;
+  if (Array.isArray(list) && list.length > MAX_MEMORIES) {
+    context.addIssue({ code: "custom", message: `must have at most ${MAX_MEMORIES} memories, not ${list.length}` });
+    return z.NEVER;
+  }
+  const read = readMem0Answer(value, { root: "memories" });
+  if (read.ok) return { usable: read.memories, unusable: { count: read.skipped, issues: read.issues } };
+  for (const { path, message } of read.issues)
     context.addIssue({ code: "custom", message, ...(path === undefined ? {} : { params: { field: path } }) });
   return z.NEVER;
 });
@@ -233,7 +228,7 @@ export const wording = z.strictObject({ order: template.optional(), location: te
 export const requestIds = z.preprocess(
   cutAt(MAX_EVICTED_IDS),
   z.array(requestId).max(MAX_EVICTED_IDS, `must have at most ${MAX_EVICTED_IDS} ids`),
-);
+) as z.ZodType<RequestId[], string[]>;
 export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
 
@@ -249,4 +244,4 @@ export const memoryTexts = z.preprocess(
     .array(z.string().superRefine(storable(memoryTextProblem)))
     .min(1, "must not be empty")
     .max(MAX_MEMORIES, `must have at most ${MAX_MEMORIES} texts`),
-);
+) as z.ZodType<string[], string[]>;

@@ -1,6 +1,17 @@
 import type { z } from "zod";
 import { type FieldIssue, InvalidRequestError } from "../base/errors.js";
 
+/** What a caller may give where a schema checks it. */
+export type Given<S extends z.ZodType> = AsGiven<z.input<S>>;
+/** A value that nobody changes. */
+export type AsGiven<T> = T extends string | number | boolean | null | undefined
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly AsGiven<Item>[]
+    : T extends object
+      ? { readonly [K in keyof T]: AsGiven<T[K]> }
+      : T;
+
 /** Checks given options against a schema. Throws {@link InvalidRequestError} naming every invalid field. */
 export function readOptions<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
   const parsed = schema.safeParse(given);

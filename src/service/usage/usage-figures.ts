@@ -2,17 +2,15 @@
  * What is shown of the usage, for those that write it down.
  */
 
-export type { PromptBar, UsageCause } from "../../core/index.js";
+export type { UsageCause } from "../../core/index.js";
 export { causesOf, missedTokens, timeAt, USAGE_CAUSES, uncachedTokens } from "../../core/index.js";
 export type {
-  ConversationReuse,
   KeptNote,
   KeptUsage,
   ReuseSums,
   TimedSums,
   UsageChanges,
   UsagePage,
-  UserReuse,
   WindowMisses,
   WindowSums,
 } from "../../store/api/usage-log.js";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { seeded } from "../../../bench/seeded.js";
-import { indexResult } from "../../../src/http/contracts/contracts.js";
+import { indexResult } from "../../../src/http/contracts/user-contract.js";
 import { childOutput } from "../../child-output.js";
 import { endingWithUs } from "../../ending-children.js";
 import type { Held } from "../server/watched-service.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { health } from "../../../src/http/contracts/contracts.js";
+import { health } from "../../../src/http/contracts/health-contract.js";
 import { recordedMemories } from "../../memory/recorded-memories.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 

@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 import { describe, expect, it, vi } from "vitest";
-import { indexResult } from "../../../src/http/contracts/contracts.js";
+import { indexResult } from "../../../src/http/contracts/user-contract.js";
 import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { HeldTimers, PATIENCE } from "../server/held-timers.js";

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { feedbackResult, indexResult } from "../../../src/http/contracts/contracts.js";
+import { feedbackResult } from "../../../src/http/contracts/engine-report-contract.js";
+import { indexResult } from "../../../src/http/contracts/user-contract.js";
 import { servedApp } from "../server/served-app.js";
 
 const a = { id: "a", memory: "Ada drinks green tea" };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { z } from "zod";
 import { readSettings } from "../../../src/cli/settings.js";
-import { composeResult } from "../../../src/http/contracts/contracts.js";
+import { composeResult } from "../../../src/http/contracts/compose-contract.js";
 import { type Problem, problemSchema } from "../../../src/http/problems/problem.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";

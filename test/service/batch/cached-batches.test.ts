@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
-import type { ComposeOptions } from "../../../src/service/base/call-options.js";
 import { type BatchComposer, type BatchInput, composeBatch } from "../../../src/service/batch/batch.js";
 import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
+import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { StoreUnavailableError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";

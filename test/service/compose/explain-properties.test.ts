@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatMessage, RequestId } from "../../../src/core/index.js";
-import type { ComposeOptions } from "../../../src/service/base/call-options.js";
+import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import { hostileText } from "../../core/escaping/hostile-text.js";
 import { ana, composeWith, openService } from "./service-fixture.js";
 

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/index.js";
-import type { ComposeOptions } from "../../../src/service/base/call-options.js";
 import { type BatchInput, composeBatch } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
+import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 

@@ -14,9 +14,9 @@ import {
 } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
-import type { ComposeOptions } from "../../../src/service/base/call-options.js";
 import type { PlanBatch } from "../../../src/service/base/memstem-parts.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
+import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { Store } from "../../../src/store/api/store.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";

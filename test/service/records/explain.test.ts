@@ -6,8 +6,8 @@ import {
   type RequestId,
   residencyModel,
 } from "../../../src/core/index.js";
-import type { ComposeOptions } from "../../../src/service/base/call-options.js";
 import { NotFoundError } from "../../../src/service/base/errors.js";
+import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { ana, composeWith, memories, NOON, openService, type ServiceOptions } from "../compose/service-fixture.js";
 

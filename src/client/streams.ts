@@ -1,10 +1,11 @@
-import type { MessageLike } from "../service/base/call-options.js";
-import type { BatchLine } from "./answers.js";
+import type { MessageLike } from "../service/base/message-format.js";
+import type { BatchLine } from "./batch-types.js";
 import { MemstemConnectionError } from "./errors.js";
 import { readProblem } from "./refusals.js";
 import { ROUTES } from "./routes.js";
 import type { Try } from "./sending.js";
 import { fromWire } from "./wire-names.js";
+import type { UsageEvent } from "./wire-types.js";
 
 /** Reads the lines of a streamed batch. Throws {@link MemstemConnectionError} where they end without their last, the counts. */
 export async function* batchLinesOf<M extends MessageLike>(
@@ -12,22 +13,36 @@ export async function* batchLinesOf<M extends MessageLike>(
   current: Try,
 ): AsyncGenerator<BatchLine<M>, void, undefined> {
   let isWhole = false;
-  const reader = textsOf(response, current);
+  for await (const line of piecesOf(response, current, "\n")) {
+    const read = readBatchLine(jsonOf(line, "a line of the batch's answer")) as BatchLine<M>;
+    isWhole ||= "end" in read;
+    yield read;
+  }
+  if (!isWhole) throw new MemstemConnectionError("the batch's answer ended before its last line");
+}
+
+/** Reads server-sent events (HTML Living Standard, 9.2.6) until their reader stops or the service ends them; comments are left out. */
+export async function* usageEventsOf(response: Response, current: Try): AsyncGenerator<UsageEvent, void, undefined> {
+  for await (const part of piecesOf(response, current, "\n\n")) {
+    const lines = part.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]);
+    const { event, data } = Object.fromEntries(lines) as { readonly event?: string; readonly data?: string };
+    if (event === undefined || data === undefined) continue;
+    yield { [event]: fromWire(jsonOf(data, "an event of the usage"), []) } as unknown as UsageEvent;
+  }
+}
+
+/** The whole pieces of a streamed answer. Ends the exchange when its reader stops. */
+async function* piecesOf(response: Response, current: Try, end: string): AsyncGenerator<string, void, undefined> {
   try {
     let rest = "";
-    for await (const text of reader) {
-      const lines = `${rest}${text}`.split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) {
-        const read = readBatchLine(parsed(line)) as BatchLine<M>;
-        isWhole ||= "end" in read;
-        yield read;
-      }
+    for await (const text of textsOf(response, current)) {
+      const pieces = `${rest}${text}`.split(end);
+      rest = pieces.pop() ?? "";
+      yield* pieces;
     }
   } finally {
     current.cancel();
   }
-  if (!isWhole) throw new MemstemConnectionError("the batch's answer ended before its last line");
 }
 
 /** An answer or a problem as the caller reads it, of a line or of a list. */
@@ -37,11 +52,11 @@ export function readBatchLine(json: unknown): unknown {
   return { ...json, problem: readProblem(json.problem, ROUTES.composeLines.unmodified) ?? json.problem };
 }
 
-function parsed(line: string): unknown {
+function jsonOf(text: string, what: string): unknown {
   try {
-    return JSON.parse(line);
+    return JSON.parse(text);
   } catch (cause) {
-    throw new MemstemConnectionError("a line of the batch's answer is not JSON", { cause });
+    throw new MemstemConnectionError(`${what} is not JSON`, { cause });
   }
 }
 
@@ -65,14 +80,21 @@ export async function* textsOf({ body }: Response, current: Try): AsyncGenerator
   }
 }
 
+/** All of it. */
+export async function joined(texts: AsyncIterable<string>): Promise<string> {
+  let all = "";
+  for await (const text of texts) all += text;
+  return all;
+}
+
 /** Requests as lines, to be sent. */
 export interface RequestLines {
   readonly content: string | ReadableStream<Uint8Array>;
-  /** Asks for no more requests: nobody reads their answers. */
+  /** Takes no more requests: nobody reads their answers. */
   stop(): void;
 }
 
-/** One text where the requests are at hand, else a stream that asks for them as they are sent. */
+/** One text where the requests are at hand, else a stream that takes them as they are sent. */
 export function requestLines(
   requests: Iterable<unknown> | AsyncIterable<unknown>,
   write: (request: unknown) => string,

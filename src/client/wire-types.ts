@@ -1,0 +1,104 @@
+import type { Explanation } from "../core/index.js";
+import type { progress } from "../http/contracts/batch-contract.js";
+import type { exportResult } from "../http/contracts/export-contract.js";
+import type { health } from "../http/contracts/health-contract.js";
+import type * as usage from "../http/contracts/usage-contract.js";
+import type * as request from "../http/contracts/usage-request-contract.js";
+import type * as user from "../http/contracts/user-contract.js";
+import type { AnswerOf, OptionsOf, SentOf } from "../http/contracts/wire-form.js";
+
+/*
+ * What routes take and give that the library does not have, by the contracts of HTTP. Where it has them, the types are the library's. The
+ * build writes these types out (`.ci/plain-types.ts`), so that the client's need no package.
+ *
+ * Times are milliseconds since the epoch. Tokens are memstem's estimates, but for those that begin with `reported`: they are the engine's
+ * own count, and null where it did not report.
+ */
+
+/** Requests of a batch so far, by step. */
+export type BatchCounts = AnswerOf<typeof progress>;
+
+/** Whose request to explain. */
+export type ExplainRequestOptions = OptionsOf<typeof request.usageRequestQuery>;
+
+/** Why a prompt hit the prefix cache as far as it did; `explanation` has the findings as sentences. */
+export type ExplainedPrompt = Explanation & { readonly explanation: readonly string[] };
+
+/** Whose context index to describe. */
+export type IndexOptions = OptionsOf<typeof user.userIndexQuery>;
+
+/** The context index of one user and agent. */
+export type DescribedIndex = AnswerOf<typeof user.indexResult>;
+
+/** Everything stored on a user, for every agent. Rows have the database's names. */
+export type ExportedData = AnswerOf<typeof exportResult>;
+
+/** The service's state. */
+export type Health = AnswerOf<typeof health>;
+
+/** A window and its prompts. */
+export type UsageViewOptions = OptionsOf<typeof usage.usageSummaryQuery>;
+
+/** Which prompts are looked at; absent: all. */
+export type UsageFilterOptions = Omit<UsageViewOptions, "window">;
+
+/** Which prompts are followed. */
+export type UsageEventsOptions = OptionsOf<typeof usage.usageEventsQuery>;
+
+/** Which prompts a list has. */
+export type UsageRequestsOptions = OptionsOf<typeof usage.usageRequestsQuery>;
+
+/** Which users come first. */
+export type UsageReuseOptions = OptionsOf<typeof usage.usageUsersQuery>;
+
+/** Whose conversations, and which come first. */
+export type UsageConversationsOptions = OptionsOf<typeof usage.usageConversationsQuery>;
+
+/** Which conversation. */
+export type UsageConversationOptions = OptionsOf<typeof usage.usageConversationQuery>;
+
+/** What happened, to be shown in charts. */
+export type UsageNoteOptions = SentOf<typeof usage.noteOptions>;
+
+/** Sums over prompts. */
+export type UsageFigures = AnswerOf<typeof usage.usageSums>;
+
+/** What happened at a time, beside prompts. */
+export type UsageNote = AnswerOf<typeof usage.usageNote>;
+
+/** One answered prompt. */
+export type UsageRow = AnswerOf<typeof usage.usageRow>;
+
+/** A window's figures. */
+export type UsageSummary = AnswerOf<typeof usage.usageSummaryResult>;
+
+/** A window's misses by cause. */
+export type UsageMisses = AnswerOf<typeof usage.usageMissesResult>;
+
+/** A page of prompts, newest first. */
+export type UsageRequests = AnswerOf<typeof usage.usageRequestsResult>;
+
+/** A prompt as bars, beside the earlier one with the longest common prefix. */
+export type UsageRequest = AnswerOf<typeof request.usageRequestResult>;
+
+/** Users, one entry for each agent. */
+export type UsageUsers = AnswerOf<typeof usage.usageUsersResult>;
+
+/** Conversations. */
+export type UsageConversations = AnswerOf<typeof usage.usageConversationsResult>;
+
+/** What a conversation's prompts reuse. */
+export type UsageReuse = Omit<UsageConversations["conversations"][number], "conversationId">;
+
+/** A conversation's newest prompts, by epoch. */
+export type UsageConversation = AnswerOf<typeof usage.usageConversationResult>;
+
+/** The tenant's alert rules. */
+export type UsageAlerts = AnswerOf<typeof usage.usageAlertsResult>;
+
+type UsageEvents = AnswerOf<typeof request.usageEvents>;
+
+/** A server-sent event. */
+export type UsageEvent = {
+  [Name in keyof UsageEvents]-?: { readonly [Own in Name]: NonNullable<UsageEvents[Own]> };
+}[keyof UsageEvents];

@@ -1,0 +1,245 @@
+import type { z } from "zod";
+import type { FromWire } from "../../client/wire-names.js";
+import type { ShownPrompt } from "../../service/usage/shown-prompt.js";
+import type { ConversationTurns } from "../../service/usage/tenant-usage.js";
+import type { AlertState } from "../../service/usage/usage-alerts.js";
+import type {
+  KeptNote,
+  KeptUsage,
+  ReuseSums,
+  TimedSums,
+  UsagePage,
+  WindowMisses,
+  WindowSums,
+} from "../../service/usage/usage-figures.js";
+import {
+  causesOf,
+  missedTokens,
+  timeAt,
+  USAGE_CAUSES,
+  type UsageCause,
+  uncachedTokens,
+} from "../../service/usage/usage-figures.js";
+import causeTexts from "./usage-causes.json" with { type: "json" };
+import type * as wire from "./usage-contract.js";
+import type { usageRequestResult } from "./usage-request-contract.js";
+
+/*
+ * What the usage's views answer, of the figures that are kept: shares, percentiles, money where it means anything.
+ */
+
+type Answer<S extends z.ZodType> = FromWire<z.input<S>>;
+type Row = Answer<typeof wire.usageRow>;
+type Sums = Answer<typeof wire.usageSums>;
+
+/** Each cause of misses in a few words, and what to do about it. */
+const CAUSES: Readonly<Record<UsageCause, { readonly title: string; readonly advice: string }>> = causeTexts;
+
+/** Whether money means anything: prompts cost money, not time. */
+export interface Priced {
+  readonly hasPrices: boolean;
+}
+
+/** One prompt. */
+export function shownRow({ number: id, usage, engine, ...row }: KeptUsage): Row {
+  return {
+    ...row,
+    id,
+    engine: engine as Row["engine"],
+    promptTokens: usage.promptTokens,
+    expectedCachedTokens: usage.expectedTokens,
+    carriedTokens: usage.carriedTokens,
+    newTokens: Math.max(0, usage.promptTokens - usage.expectedTokens - (usage.planned?.tokens ?? 0)),
+    missedTokens: missedTokens(usage),
+    reportedPromptTokens: usage.report?.promptTokens ?? null,
+    reportedCachedTokens: usage.report?.cachedTokens ?? null,
+    uncachedTokens: uncachedTokens(usage),
+    firstTokenMs: usage.firstTokenMs,
+    causes: causesOf(usage),
+  };
+}
+
+/** Something that happened, beside the prompts. */
+export function shownNote({ number: id, ...note }: KeptNote): Answer<typeof wire.usageNote> {
+  return { ...note, id };
+}
+
+/** `GET /usage/summary`. */
+export function usageSummary(
+  window: Answer<typeof wire.usageSummaryResult>["window"],
+  { from, to, stepMs, total, points, groups, notes }: WindowSums,
+  priced: Priced,
+): Answer<typeof wire.usageSummaryResult> {
+  const steps = Array.from({ length: Math.round((to - from) / stepMs) }, (_, step) => from + step * stepMs);
+  const by = <K extends "model" | "engine" | "layout">(key: K) =>
+    merged(groups.map(({ group, sums, times }) => ({ name: group[key], sums, times }))).map(({ name, of }) => ({
+      ...shownSums(of, priced),
+      [key]: name,
+    }));
+  return {
+    window,
+    from,
+    to,
+    stepMs,
+    hasPrices: priced.hasPrices,
+    total: shownSums(total, priced),
+    points: steps.map((at) => ({ at, ...shownSums(points.get(at) ?? null, priced) })),
+    byModel: by("model") as never,
+    byEngine: by("engine") as never,
+    byLayout: by("layout") as never,
+    notes: notes.map(shownNote),
+  };
+}
+
+/** `GET /usage/requests`. */
+export function usageRequests({ rows, next }: UsagePage): Answer<typeof wire.usageRequestsResult> {
+  return { requests: rows.map(shownRow), next: cursorOf(next) };
+}
+
+/** `GET /usage/request`. */
+export function usageRequest(
+  kept: KeptUsage | null,
+  { bars: { here, there, shared }, explanation, words }: ShownPrompt,
+  hasText: boolean,
+): Answer<typeof usageRequestResult> {
+  return {
+    request: kept && shownRow(kept),
+    hasText,
+    bars: here,
+    nearest: there && { requestId: explanation.nearest?.requestId ?? null, bars: there },
+    difference: there && { here: shared, there: shared },
+    explanation: { ...explanation, explanation: words },
+  };
+}
+
+/** `GET /usage/misses`: every cause there is. */
+export function usageMisses(
+  window: Answer<typeof wire.usageMissesResult>["window"],
+  { from, to, causes }: WindowMisses,
+  { hasPrices }: Priced,
+): Answer<typeof wire.usageMissesResult> {
+  const all = causes.reduce((sum, { tokens }) => sum + tokens, 0);
+  const money = (of: number) => (hasPrices ? rounded(of) : null);
+  const found = new Map(causes.map((cause) => [cause.cause, cause]));
+  const none = { prompts: 0, tokens: 0, money: 0 };
+  return {
+    window,
+    from,
+    to,
+    hasPrices,
+    missedTokens: all,
+    missedMoney: money(causes.reduce((sum, cause) => sum + cause.money, 0)),
+    causes: USAGE_CAUSES.map((cause) => {
+      const { prompts, tokens, money: cost } = found.get(cause) ?? none;
+      const isApart = cause === "below_minimum" || cause === "expired";
+      const share = all === 0 ? 0 : tokens / all;
+      return { cause, ...CAUSES[cause], prompts, tokens, share, money: money(cost), isApart };
+    }).sort((a, b) => b.tokens - a.tokens),
+  };
+}
+
+/** Sums of a user's or a conversation's prompts, beside what names them. */
+export function shownReuse<T extends ReuseSums>(sums: T, { hasPrices }: Priced) {
+  return {
+    ...sums,
+    cachedShare: shareOf(sums.sharedReportedCachedTokens, sums.sharedReportedPromptTokens),
+    expectedShare: shareOf(sums.sharedExpectedTokens, sums.sharedPromptTokens),
+    savedMoney: hasPrices ? rounded(sums.savedMoney) : null,
+  };
+}
+
+/** `GET /usage/conversation`. */
+export function usageConversation(
+  { total, turns }: ConversationTurns,
+  priced: Priced,
+): Answer<typeof wire.usageConversationResult> {
+  const epochs: { began: NonNullable<Row["epoch"]>["began"]; turns: Row[] }[] = [];
+  for (const row of turns.rows.toReversed().map(shownRow)) {
+    const began = row.epoch?.began ?? null;
+    if (epochs.length === 0 || began !== null) epochs.push({ began, turns: [] });
+    epochs.at(-1)?.turns.push(row);
+  }
+  const { userId, agentId, conversationId } = total;
+  return { userId, agentId, conversationId, total: shownReuse(total, priced), epochs, next: cursorOf(turns.next) };
+}
+
+/** `GET /usage/alerts`. */
+export function usageAlerts(states: readonly AlertState[]): Answer<typeof wire.usageAlertsResult> {
+  return {
+    rules: states.map(({ rule: { name, measure, model = null }, ...state }) => ({ name, measure, model, ...state })),
+  };
+}
+
+/** What {@link pageBefore} reads. */
+function cursorOf(next: number | null): string | null {
+  return next === null ? null : next.toString(36);
+}
+
+/** The number before which a page begins; null: at the newest. */
+export function pageBefore(cursor: string | undefined): number | null {
+  if (cursor === undefined) return null;
+  const id = Number.parseInt(cursor, 36);
+  return Number.isSafeInteger(id) ? id : 0;
+}
+
+/** Sums of the same name together, most prompt tokens first. */
+function merged(parts: readonly (TimedSums & { readonly name: string })[]) {
+  const byName = new Map<string, TimedSums>();
+  for (const { name, sums, times } of parts) {
+    const before = byName.get(name);
+    byName.set(name, before === undefined ? { sums, times } : added(before, { sums, times }));
+  }
+  return [...byName]
+    .map(([name, of]) => ({ name, of }))
+    .sort((a, b) => b.of.sums.promptTokens - a.of.sums.promptTokens);
+}
+
+function added(a: TimedSums, b: TimedSums): TimedSums {
+  const times = new Map(a.times);
+  for (const [bin, prompts] of b.times) times.set(bin, (times.get(bin) ?? 0) + prompts);
+  const sums = Object.fromEntries(
+    Object.entries(a.sums).map(([name, value]) => [name, value + b.sums[name as keyof typeof b.sums]]),
+  ) as unknown as TimedSums["sums"];
+  return { sums, times };
+}
+
+function shownSums(of: TimedSums | null, { hasPrices }: Priced): Sums {
+  const { sums, times } = of ?? { sums: null, times: new Map<number, number>() };
+  const count = (name: keyof TimedSums["sums"]) => sums?.[name] ?? 0;
+  const timed = count("timedPrompts");
+  return {
+    prompts: count("prompts"),
+    reportedPrompts: count("reportedPrompts"),
+    promptTokens: count("promptTokens"),
+    expectedCachedTokens: count("expectedTokens"),
+    reportedPromptTokens: count("reportedPromptTokens"),
+    reportedCachedTokens: count("reportedCachedTokens"),
+    uncachedTokens: count("uncachedTokens"),
+    missedTokens: count("missedTokens"),
+    cachedShare: shareOf(count("sharedReportedCachedTokens"), count("sharedReportedPromptTokens")),
+    expectedShare: shareOf(count("sharedExpectedTokens"), count("sharedPromptTokens")),
+    belowMinimum: { prompts: count("belowMinimumPrompts"), tokens: count("belowMinimumTokens") },
+    expired: { prompts: count("expiredPrompts"), tokens: count("expiredTokens") },
+    firstTokenMs:
+      timed === 0
+        ? null
+        : {
+            prompts: timed,
+            mean: rounded(count("firstTokenMs") / timed),
+            p50: rounded(timeAt(times, 0.5) ?? 0),
+            p95: rounded(timeAt(times, 0.95) ?? 0),
+          },
+    savedMoney: hasPrices ? rounded(count("savedMoney")) : null,
+    missedMoney: hasPrices ? rounded(count("missedMoney")) : null,
+  };
+}
+
+/** Null: there is nothing to be a share of. An engine's counts may contradict each other. */
+function shareOf(part: number, whole: number): number | null {
+  return whole <= 0 ? null : Math.min(1, part / whole);
+}
+
+/** To nine digits: sums of what was added and taken away again end in noise. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(9)) || 0;
+}

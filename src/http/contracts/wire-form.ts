@@ -1,0 +1,137 @@
+/*
+ * contracts: what JSON the HTTP surface takes and gives, as zod schemas. Requests are strict, except where they hold another system's data
+ * (Mem0's memories, OpenAI's bodies).
+ * Enters: JSON that was parsed. Leaves: the service's camelCase options, and the JSON of its answers.
+ * A request's schema is the service's own (`service/fields`), in snake_case by rule; an answer's is here, and its JSON is made of the
+ * service's answer by the same rule. `openapi.json`, `examples.json` and `operations.ts` are the rest of the OpenAPI document.
+ */
+
+import { z } from "zod";
+import { type CamelName, camelName, type FromWire, type WireName, wireName } from "../../client/wire-names.js";
+
+/** A block's label in answers. */
+export const label = z.int().describe("The block's label: `[12]` in the prompt.");
+
+/** What an answer's JSON says, in the library's names. */
+export type AnswerOf<S extends z.ZodType> = FromWire<z.output<S>>;
+
+/** What a body is made of, in the library's names. */
+export type SentOf<S extends z.ZodType> = FromWire<z.input<S>>;
+
+/** What a query is made of, in the library's names; `null` counts as absent. */
+export type OptionsOf<S extends z.ZodObject> = Omit<
+  {
+    readonly [K in keyof z.input<S> as CamelName<K>]:
+      | (unknown extends z.input<S>[K] ? z.output<S>[K & keyof z.output<S>] : z.input<S>[K])
+      | (undefined extends z.input<S>[K] ? null : never);
+  },
+  "pretty"
+>;
+
+type Rename = (value: unknown) => unknown;
+
+/** What becomes of each field of an object; null: of what is in it stays as it is. */
+type Fields = ReadonlyMap<string, Rename | null>;
+
+/**
+ * The fields that a schema names, read under other names, in the schema's order. Whatever it does not name is left out; parts whose keys are
+ * not ours (records, loose objects, unknown values) stay unmodified. Null: a schema of such parts alone.
+ *
+ * @param sourceName the name under which the value has the field
+ */
+function renaming(schema: z.core.$ZodType, sourceName: (name: string) => string): Rename | null {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  switch (def.type) {
+    case "array": {
+      const element = renaming(def.element, sourceName);
+      return element && ((value) => (Array.isArray(value) ? value.map(element) : value));
+    }
+    case "optional":
+    case "nullable":
+      return renaming(def.innerType, sourceName);
+    case "object":
+    case "union": {
+      const fields = fieldsOf(schema, sourceName);
+      if (fields === null) return null;
+      const named = [...fields].map(([name, rename]) => ({ name, source: sourceName(name), rename }));
+      return (value) => {
+        if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+        const renamed: Record<string, unknown> = {};
+        for (const { name, source, rename } of named) {
+          const field = (value as Readonly<Record<string, unknown>>)[source];
+          if (field !== undefined) renamed[name] = rename === null ? field : rename(field);
+        }
+        return renamed;
+      };
+    }
+    default:
+      return null;
+  }
+}
+
+/** Of a union: those of all its objects. */
+function fieldsOf(schema: z.core.$ZodType, sourceName: (name: string) => string): Fields | null {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  if (def.type === "object") {
+    const isClosed = def.catchall === undefined || def.catchall._zod.def.type === "never";
+    return isClosed
+      ? new Map(Object.entries(def.shape).map(([name, field]) => [name, renaming(field, sourceName)]))
+      : null;
+  }
+  if (def.type !== "union") return null;
+  const found = def.options.map((option) => fieldsOf(option, sourceName)).filter((fields) => fields !== null);
+  return found.length === 0 ? null : new Map(found.flatMap((fields) => [...fields]));
+}
+
+/** Makes the JSON of an answer's schema of what the service answers. */
+export function writerOf<S extends z.ZodType>(schema: S): (answer: FromWire<z.input<S>>) => z.input<S> {
+  return (renaming(schema, camelName) ?? ((answer) => answer)) as (answer: FromWire<z.input<S>>) => z.input<S>;
+}
+
+/** Makes options of a body that {@link snakeCased} of the same schema has accepted; absent fields stay absent. */
+export function readerOf<S extends z.ZodObject>(options: S): (body: object) => z.output<S> {
+  return renaming(options, wireName) as (body: object) => z.output<S>;
+}
+
+/** A request's body: its schema, and the service's form of what the schema accepted. */
+export interface WireBody<T> {
+  readonly schema: z.ZodType;
+  read(body: object): T;
+}
+
+/** The body that options are in HTTP. */
+export function bodyOf<S extends z.ZodObject>(options: S, meta: z.GlobalMeta = {}): WireBody<z.output<S>> {
+  return { schema: snakeCased(options).meta(meta), read: readerOf(options) };
+}
+
+/** A schema of options in HTTP's names. */
+export function snakeCased<S extends z.ZodObject>(
+  options: S,
+): z.ZodObject<{ [K in keyof S["shape"] as WireName<K>]: S["shape"][K] }, z.core.$strict> {
+  return inSnakeCase(options) as never;
+}
+
+function inSnakeCase(schema: z.ZodType): z.ZodType {
+  const renamed = renamedParts(schema);
+  const meta = schema.meta();
+  return renamed === null || meta === undefined ? (renamed ?? schema) : renamed.meta(meta);
+}
+
+/** Null: it has no field of ours. */
+function renamedParts(schema: z.ZodType): z.ZodType | null {
+  if (schema instanceof z.ZodObject) {
+    return z.strictObject(
+      Object.fromEntries(
+        Object.entries(schema.shape).map(([name, field]) => [wireName(name), inSnakeCase(field as z.ZodType)]),
+      ),
+    );
+  }
+  if (schema instanceof z.ZodOptional) return inSnakeCase(schema.unwrap() as z.ZodType).optional();
+  if (schema instanceof z.ZodNullable) return inSnakeCase(schema.unwrap() as z.ZodType).nullable();
+  if (schema instanceof z.ZodUnion) {
+    const { error } = schema.def;
+    const options = (schema.options as z.ZodType[]).map(inSnakeCase);
+    return z.union(options as [z.ZodType, z.ZodType], error === undefined ? {} : { error: error as never });
+  }
+  return null;
+}

@@ -1,0 +1,121 @@
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { z } from "zod";
+import { type FromWire, fromWire } from "../../client/wire-names.js";
+import { InvalidRequestError } from "../../service/base/errors.js";
+import { fieldIssues } from "../../service/fields/read-options.js";
+import { answerForm } from "../contracts/answer-form.js";
+import { type Described, type OperationId, operation } from "../contracts/operations.js";
+import { type WireBody, writerOf } from "../contracts/wire-form.js";
+import { readJson } from "../guards/body.js";
+import type { HttpEnvironment } from "../requests/request.js";
+
+/*
+ * Routes that answer in JSON: the request is checked by its contract and read in camelCase, and what the handler answers is written by the
+ * answer's contract. Errors are the app's.
+ */
+
+type App = OpenAPIHono<HttpEnvironment>;
+type Ctx = Context<HttpEnvironment>;
+/** What a handler answers, by the contract of its JSON. */
+type Answering<Given, R extends z.ZodType> = (given: Given, c: Ctx) => Promise<FromWire<z.input<R>>>;
+/** A query in camelCase, without what it says of the answer's form. */
+type QueryOf<Q extends z.ZodObject> = Omit<FromWire<z.output<Q>>, "pretty">;
+
+/** Adds a route that takes a query. */
+export function addGet<Q extends z.ZodObject, R extends z.ZodType>(
+  app: App,
+  id: OperationId,
+  path: string,
+  query: Q,
+  result: R,
+  answer: Answering<QueryOf<Q>, R>,
+): void {
+  const written = writerOf(result);
+  addRoute(app, id, { method: "get", path, query, answer: result }, async (c) => {
+    const given = await validated(query, c.req.query());
+    return c.json(written(await answer(optionsIn(given) as QueryOf<Q>, c)), 200);
+  });
+}
+
+/** Adds a route that takes JSON. */
+export function addPost<T, R extends z.ZodType>(
+  app: App,
+  id: OperationId,
+  path: string,
+  body: WireBody<T>,
+  result: R,
+  answer: Answering<T, R>,
+  status: 200 | 201 = 200,
+): void {
+  const written = writerOf(result);
+  addRoute(app, id, { method: "post", path, body: body.schema, answer: result, status }, async (c) => {
+    const given = await readJson(c);
+    if (given instanceof Response) return given;
+    return c.json(written(await answer(body.read((await validated(body.schema, given.value)) as object), c)), status);
+  });
+}
+
+/**
+ * Adds a route twice: with its ids in the path, and in the query. An id `.` or `..` cannot stand in a path, however it is escaped (WHATWG
+ * URL, "dot segments"), and some proxies reject `%2F`.
+ *
+ * @param paths `[with ids, without]`
+ */
+export function addOfIds<I extends z.ZodObject, Q extends z.ZodObject, R extends z.ZodType>(
+  app: App,
+  id: OperationId,
+  method: "get" | "delete",
+  paths: readonly [string, string],
+  ids: I,
+  query: Q | null,
+  result: R,
+  answer: Answering<QueryOf<I> & QueryOf<Q>, R>,
+): void {
+  const written = writerOf(result);
+  const [byPath, byQuery] = paths;
+  const answered = async (c: Ctx, given: object) =>
+    c.json(written(await answer(optionsIn(given) as QueryOf<I> & QueryOf<Q>, c)), 200);
+  addRoute(app, id, { method, path: byPath, params: ids, query: query ?? undefined, answer: result }, async (c) => {
+    const asked = query === null ? {} : await validated(query, c.req.query());
+    return answered(c, { ...(await validated(ids, c.req.param())), ...asked });
+  });
+  const all = query === null ? ids.extend(answerForm) : query.extend(ids.shape);
+  addRoute(app, id, { method, path: byQuery, query: all, answer: result, isByQuery: true }, async (c) =>
+    answered(c, await validated(all, c.req.query())),
+  );
+}
+
+/** Adds a route that answers in JSON, which may be indented. */
+export function addRoute(
+  app: App,
+  id: OperationId,
+  described: Described,
+  handler: (c: Ctx) => Promise<Response>,
+): void {
+  app.openAPIRegistry.registerPath(operation(id, { isPretty: true, ...described }));
+  app.on(described.method.toUpperCase(), routePath(described.path), handler);
+}
+
+/** Hono's form of a path. */
+function routePath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ":$1");
+}
+
+/** What a query says beside the answer's form, in camelCase. */
+export function optionsIn<T extends object>(query: T): Omit<FromWire<T>, "pretty"> {
+  const { pretty: _form, ...others } = query as T & { readonly pretty?: string };
+  return fromWire(others, []) as Omit<FromWire<T>, "pretty">;
+}
+
+/**
+ * What a schema makes of a value. Throws {@link InvalidRequestError}. Zod compiles a schema's synchronous parser, which takes a third of the
+ * asynchronous one's time; but names other fields in some errors.
+ */
+export async function validated<S extends z.ZodType>(schema: S, value: unknown): Promise<z.output<S>> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { data, error } = await schema.safeParseAsync(value);
+  if (error !== undefined) throw new InvalidRequestError(fieldIssues(error));
+  return data as z.output<S>;
+}

@@ -1,0 +1,33 @@
+import type { MessageLike } from "../base/message-format.js";
+import type * as companions from "./companion-options.js";
+import type { composeOptions } from "./compose-options.js";
+import type { Given } from "./read-options.js";
+
+/*
+ * What calls of the library and of the client (`memstem/client`) take, by the schemas that check it. `null` counts as absent. The build
+ * writes the types out (`.ci/plain-types.ts`), so that the client's need no package.
+ */
+
+/** Every option but for the messages' own type. */
+export type ComposeFields = Given<typeof composeOptions>;
+
+/** Options of `compose`: the fields of `POST /compose`. `query` or `messages` is required. */
+export interface ComposeOptions<M extends MessageLike = MessageLike> extends Omit<ComposeFields, "messages"> {
+  /** Plain chat history, ending with the question; without injected memories. */
+  readonly messages?: readonly M[] | null | undefined;
+}
+
+/** Texts to add to the memory source. */
+export type AddOptions = Given<typeof companions.addOptions>;
+
+/** Requests whose cache the engine dropped. */
+export type EvictOptions = Given<typeof companions.evictOptions>;
+
+/** What the engine reported of a request. */
+export type FeedbackOptions = Given<typeof companions.feedbackOptions>;
+
+/** A memory to forget, by its id in its source. */
+export type ForgetMemoryOptions = Given<typeof companions.forgetMemoryOptions>;
+
+/** A user to forget. */
+export type ForgetUserOptions = Given<typeof companions.forgetUserOptions>;

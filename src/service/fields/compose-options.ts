@@ -1,0 +1,152 @@
+import { z } from "zod";
+import * as field from "./fields.js";
+import { givenMessages, messageFormat } from "./given-messages.js";
+
+/** Names of workers, of one request or of a batch. */
+export const workers = field.workers.describe(
+  "Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: `MEMSTEM_WORKERS`.",
+);
+
+const annotations = z
+  .union(
+    [
+      field.annotationSwitch,
+      z.strictObject({
+        order: field.annotationSwitch
+          .optional()
+          .describe("Rank the most relevant blocks, where they are not first in the prompt. Default: true."),
+        location: field.annotationSwitch
+          .optional()
+          .describe(
+            "Name blocks that an earlier turn gave in a line of their own, and rank only this turn's. Default: false.",
+          ),
+        topN: field.annotationTopN
+          .optional()
+          .describe(
+            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 8.",
+          ),
+        wording: field.wording.optional().describe("Templates, each with `{labels}` once."),
+      }),
+    ],
+    field.ANNOTATIONS_WANTED,
+  )
+  .describe("Which annotations the prompt gets, how many labels each names, and their wording.");
+
+/**
+ * Options of `compose` (`ComposeOptions`), and, in snake_case, the body of `POST /compose`. `null` counts as absent. The descriptions are the
+ * OpenAPI document's, so they name fields as it does.
+ */
+export const composeOptions = z.strictObject({
+  userId: field.userId.describe("Whose memories. Always given, never guessed."),
+  agentId: field.agentId.nullish().describe("An agent with its own memories of this user."),
+  conversationId: field.conversationId
+    .nullish()
+    .describe("Names the conversation; its prompts extend each other. Absent: a single prompt."),
+  requestId: field.newRequestId
+    .nullish()
+    .describe("Names this request for retries, eviction and feedback. A repeated id returns the stored answer."),
+  query: field.query.nullish().describe("The search query. Default: the last user message."),
+  messages: givenMessages
+    .nullish()
+    .describe(
+      "Plain history, ending with the question or a tool's result; without injected memories. Chat messages, items of the Responses API, or Anthropic's messages; the answer's are of the same API.",
+    ),
+  format: messageFormat
+    .nullish()
+    .describe(
+      "The API of `messages`: `chat`, `responses` or `anthropic`. With `anthropic`, the answer has the instructions in `system`, not among its messages. Default: by what only one API has (items, tool blocks), else `chat`.",
+    ),
+  history: field.history
+    .nullish()
+    .describe(
+      "Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `MEMSTEM_HISTORY`.",
+    ),
+  historyRatio: field.historyRatio
+    .nullish()
+    .describe(
+      "With `extended` and `auto`: average tokens of an epoch's prompts, as a multiple of what the windows alone would come to. Default: 2.",
+    ),
+  memories: field.memories
+    .optional()
+    .describe(
+      "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memstem searches the configured source.",
+    ),
+  system: field.system.nullish().describe("System instructions, placed before the messages: a text, or text parts."),
+  topK: field.topK.nullish().describe("How many memories to search for. Default: `MEMSTEM_TOP_K`."),
+  runId: field.mem0Name
+    .nullish()
+    .describe(
+      "Search only memories of this run of Mem0's; `*`: those of any. Absent: those of no run, so that what belongs to one run is not given in all conversations.",
+    ),
+  appId: field.mem0Name
+    .nullish()
+    .describe("Search only memories of this application of Mem0's. Default: `MEMSTEM_MEM0_APP_ID`."),
+  filters: field.memoryFilters
+    .nullish()
+    .describe(
+      'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMSTEM_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
+    ),
+  showExpired: z
+    .boolean()
+    .nullish()
+    .describe("Whether the search gives memories whose `expiration_date` is past. Default: false."),
+  memoryBudgetTokens: field.memoryBudgetTokens
+    .nullish()
+    .describe(
+      "Most memory tokens of this turn. With the policy `carry-over`, what the retrieved memories leave of it goes to cached ones. With other policies it has no effect, and a warning says so.",
+    ),
+  memoryBudgetRatio: field.memoryBudgetRatio
+    .nullish()
+    .describe(
+      "The same budget as an average: over all of the user's prompts that give a ratio, memory tokens sent ≤ sum of (ratio × memory tokens retrieved). Later prompts may use what earlier ones left; one prompt gets at most 1.5 times its own share. In a conversation it counts what each turn adds. With `memory_budget_tokens`, both apply.",
+    ),
+  policy: field.policy.nullish().describe("The ordering policy. Default: the configured one."),
+  retention: field.retention
+    .nullish()
+    .describe(
+      "What later prompts of the conversation keep of this turn's memories. `keep`: all, so prompts are append-only. `volatile`: the memories, not the annotations. `ephemeral`: nothing. `auto`: the cheapest by the engine's cost model.",
+    ),
+  annotations: annotations.nullish(),
+  engine: field.engine
+    .nullish()
+    .describe(
+      "The engine family of the prompt. The answer's `engine` says what to send along; for `anthropic` and `openai-breakpoints` the messages carry the provider's cache breakpoints. Default: the configured one.",
+    ),
+  maxPromptTokens: field.maxPromptTokens
+    .nullish()
+    .describe(
+      "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMSTEM_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed.",
+    ),
+  toolMemories: field.toolMemories
+    .nullish()
+    .describe(
+      "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's), or keep thoughts only behind the newest one (Qwen3's, GLM's). Default: `MEMSTEM_TOOL_MEMORIES`, else `in_result` for the engine family `mistral`, in chats for models whose template wants it, and where earlier turns of the conversation have it, else `own_message`.",
+    ),
+  blockTemplate: field.blockTemplate
+    .nullish()
+    .describe(
+      "What a block gives of its memory, as in `[{date}: ]{memory}`: the fields `{memory}`, `{date}`, `{created_at:datetime}`, `{updated_at}`, `{categories}`, `{metadata.key}`; a group in brackets is left out where one of its fields has no value. Part of the block's text: another template or value makes another block. Default: `MEMSTEM_BLOCK_TEMPLATE`.",
+    ),
+  timeZone: field.timeZone
+    .nullish()
+    .describe("IANA time zone of the times that `block_template` gives. Default: `MEMSTEM_TIME_ZONE`."),
+  dedupe: field.dedupe
+    .nullish()
+    .describe(
+      "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. Default: `MEMSTEM_DEDUPE`.",
+    ),
+  workers: workers.nullish(),
+  prompt: z.boolean().nullish().describe("Also return the prompt as one text."),
+  dryRun: z
+    .boolean()
+    .nullish()
+    .describe(
+      "Whether to look only: the answer is what would be composed now, and nothing of it stays. No turn, no answer under its `request_id`, no expectation in the index, no figures. Memories are searched for.",
+    ),
+  recordUsage: z
+    .boolean()
+    .nullish()
+    .describe(
+      "Whether the prompt counts in usage, metrics and the dashboard. Default: yes. No is for tries with users made up for them.",
+    ),
+});
