@@ -65,7 +65,7 @@ async function checkScope({ digests }: JournalSnapshots, snapshot: ScopeSnapshot
     if (last === undefined) break;
     after = last.n;
   }
-  for (const piece of records.referred) records.takeShared(piece, await snapshot.shared(scopeId, piece));
+  for (const piece of records.referred) records.takeShared(piece, await reads.shared(scopeId, piece));
   const found = [];
   for (const ids of records.requestIds) found.push(await reads.withRequests({ scopeId }, ids));
   return records.finish({

@@ -143,6 +143,7 @@ export class ScopeRecords {
     }
     if (kind === "composed" || kind === "said") {
       const composed = decodedOf(record, () => this.#said.decodeComposed(said));
+      if (this.#said.encodeComposed(composed) !== said) yield `record ${n} has another form than it is written in`;
       yield* this.#checkTurns(record, composed);
     } else if (kind === "reported") decodedOf(record, () => this.#said.decodeReported(said));
     else for (const section of decodedOf(record, () => this.#said.decodeForgotten(said))) this.#sections.add(section);

@@ -8,14 +8,6 @@ export type SealedDigest = string & { readonly __sealed: never };
 /** Bytes of SHA-256. */
 const DIGEST_BYTES = 32;
 
-/** The last of 43 characters has four bits. */
-const SEALED = /^[\w-]{42}[AEIMQUYcgkosw048]$/;
-
-/** Whether a value of stored JSON is a sealed digest. */
-export function isSealed(value: unknown): value is SealedDigest {
-  return typeof value === "string" && SEALED.test(value);
-}
-
 /**
  * Encrypts digests for storage, and decrypts them. A short text can be guessed from its SHA-256, so stored digests are encrypted with a
  * random key of the database, which leaves it only in a copy of the whole file. Equal digests stay equal, for look-ups.

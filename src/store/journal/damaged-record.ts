@@ -1,20 +1,25 @@
-import { z } from "zod";
-
 /**
- * A body of a record, or a snapshot, is not what this store writes. The message names what is wrong and where, and quotes nothing of it;
- * whoever reads adds the scope and the record.
+ * A body of a record, or a snapshot, is not what this store writes. The message quotes nothing of it; whoever reads adds the scope and the
+ * record.
  */
 export class DamagedRecordError extends Error {
   override readonly name = "DamagedRecordError";
 }
 
+/** The format of snapshots, changes and what records say; the first element of each. A new one is another number, and this one stays readable. */
+export const FORMAT = 1;
+
 /**
- * Parses a body and checks its shape. Gives the parsed value itself and no copy: messages and plans keep the order of their fields, in which
- * they may be sent again. So `shape` must not transform.
+ * Unpacks a body. Its checksum was compared when it was read, so its shape is what this store wrote: only its format is compared. Parsed
+ * values are kept and not copied: messages and plans keep the order of their fields, in which they may be sent again.
  *
  * @param what names the body in errors
  */
-export function parsedBody<Shape extends z.ZodType>(what: string, text: string, shape: Shape): z.output<Shape> {
+export function unpackedBody<Packed extends readonly [typeof FORMAT, ...unknown[]], T>(
+  what: string,
+  text: string,
+  unpack: (packed: Packed) => T,
+): T {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -22,10 +27,10 @@ export function parsedBody<Shape extends z.ZodType>(what: string, text: string, 
     // The parser's message quotes the text.
     throw new DamagedRecordError(`${what}: not valid JSON`);
   }
-  const checked = shape.safeParse(value);
-  if (checked.success) return value as z.output<Shape>;
-  const [issue] = checked.error.issues;
-  throw new DamagedRecordError(
-    `${what}: ${issue?.message ?? "invalid"}, at ${z.core.toDotPath(issue?.path ?? []) || "its top"}`,
-  );
+  if (!Array.isArray(value) || value[0] !== FORMAT) throw new DamagedRecordError(`${what}: not of format ${FORMAT}`);
+  try {
+    return unpack(value as unknown as Packed);
+  } catch {
+    throw new DamagedRecordError(`${what}: not as it is written`);
+  }
 }

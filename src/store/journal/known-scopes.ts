@@ -7,8 +7,8 @@ import { KnownSections } from "./known-sections.js";
 import { LoadedConversations } from "./loaded-conversations.js";
 
 /**
- * What this process knows of scopes as they are stored, so that it is neither read nor written again. All of it is of a version, and goes on
- * with the commits that are told here; whatever another process commits ends it.
+ * What this process knows of scopes as they are stored, so that it is neither read nor written again. Entries are valid for one scope
+ * version. Our commits advance it; another process's commit invalidates them.
  */
 export class KnownScopes {
   readonly sections: KnownSections;

@@ -1,9 +1,10 @@
-import { type Digest, LruMap, type Scope } from "../../core/index.js";
-import { isSameVersion, type StoredVersion } from "../api/store.js";
+import type { Digest, Scope } from "../../core/index.js";
+import type { StoredVersion } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import { listInPages, readInPieces } from "./body-reading.js";
 import type { JournalRecord, RecordKind } from "./journal-database.js";
 import { decodedOf, type JournalParts } from "./journal-parts.js";
+import { VersionedScopes } from "./versioned-scopes.js";
 
 /** Kinds of records that name sections. */
 const WITH_SECTIONS: readonly RecordKind[] = ["said", "composed", "forgotten", "withdrawn"];
@@ -14,18 +15,12 @@ const MOST_SCOPES = 16;
 /** … and the most sections of one: some 2 MB. A scope with more is read each time. */
 const MOST_SECTIONS = 20_000;
 
-/** All sections of a scope at a version. */
-interface RememberedSections {
-  version: StoredVersion;
-  readonly sections: Set<SealedDigest>;
-}
-
 /**
  * Which sections were ever sent in a scope. Records are read, newest first, until all that are asked for are found; so all of them where one
  * is not ours. What was read then is remembered for as long as no other process commits.
  */
 export class KnownSections {
-  readonly #remembered = new LruMap<string, RememberedSections>(MOST_SCOPES);
+  readonly #remembered = new VersionedScopes<Set<SealedDigest>>({ scopes: MOST_SCOPES });
 
   constructor(
     private readonly parts: JournalParts,
@@ -35,26 +30,23 @@ export class KnownSections {
   /** See `Store.knownSections`. `version`: of the scope, as it is stored. */
   async find(scope: Scope, version: StoredVersion, sections: readonly Digest[]): Promise<readonly Digest[]> {
     const { digests } = this.parts;
-    const name = scopeName(scope);
-    const remembered = this.#remembered.get(name);
-    const isCurrent = remembered !== undefined && isSameVersion(remembered.version, version);
     const wanted = new Set(sections.map((section) => digests.seal(section)));
-    const found = isCurrent ? remembered.sections : await this.#read(name, version, wanted);
+    const found = this.#remembered.at(scope, version) ?? (await this.#read(scope, version, wanted));
     return sections.filter((section) => found.has(digests.seal(section)));
   }
 
   /** This process composed in a scope, or changed nothing of its sections: what is remembered at the version before is so at the next. */
   committed(scope: Scope, before: StoredVersion | null, next: StoredVersion, sections: readonly Digest[]): void {
-    const remembered = this.#remembered.get(scopeName(scope));
-    if (remembered === undefined || before === null || !isSameVersion(remembered.version, before)) return;
-    for (const section of sections) remembered.sections.add(this.parts.digests.seal(section));
-    // Else it is of a version that is gone, and not used again.
-    if (remembered.sections.size <= this.mostSections) remembered.version = next;
+    const remembered = this.#remembered.at(scope, before);
+    if (remembered === undefined) return;
+    for (const section of sections) remembered.add(this.parts.digests.seal(section));
+    if (remembered.size <= this.mostSections) this.#remembered.advance(scope, before, next);
+    else this.#remembered.delete(scope);
   }
 
   /** Reads sections until all that are wanted are among them; else remembers them, as those are all that there are. */
   async #read(
-    name: string,
+    scope: Scope,
     version: StoredVersion,
     wanted: ReadonlySet<SealedDigest>,
   ): Promise<ReadonlySet<SealedDigest>> {
@@ -73,7 +65,7 @@ export class KnownSections {
       if (missing.size === 0) return found;
     }
     // Other processes may have committed while this read: then there are more, and the version is not the stored one any more.
-    if (found.size <= this.mostSections) this.#remembered.set(name, { version, sections: found });
+    if (found.size <= this.mostSections) this.#remembered.set(scope, version, found);
     return found;
   }
 
@@ -84,9 +76,4 @@ export class KnownSections {
     const isComposed = kind === "said" || kind === "composed";
     return decodedOf(record, () => (isComposed ? codec.sealedSections(said) : codec.sealedForgotten(said)));
   }
-}
-
-/** A scope in one text. */
-export function scopeName({ tenant, userId, agentId }: Scope): string {
-  return JSON.stringify([tenant, userId, agentId]);
 }

@@ -1,8 +1,8 @@
-import { type ConversationId, LruMap, type Scope } from "../../core/index.js";
-import { isSameVersion, type StoredVersion } from "../api/store.js";
+import type { ConversationId, Scope } from "../../core/index.js";
+import type { StoredVersion } from "../api/store.js";
 import type { JournalRecord } from "./journal-database.js";
-import { scopeName } from "./known-sections.js";
 import type { TurnReading } from "./turn-reading.js";
+import { VersionedScopes } from "./versioned-scopes.js";
 
 /** Conversations that are kept … */
 const MOST_LOADED = 32;
@@ -20,24 +20,22 @@ interface Loaded {
  * what was said in them.
  */
 export class LoadedConversations {
-  readonly #scopes = new LruMap<string, Loaded>(MOST_LOADED);
+  readonly #scopes = new VersionedScopes<Loaded>({ scopes: MOST_LOADED });
 
   /** A scope was loaded with a conversation's records. */
   loaded(scope: Scope, of: Loaded, records: readonly Pick<JournalRecord, "said">[]): void {
-    const name = scopeName(scope);
-    this.#scopes.delete(name);
-    if (records.reduce((sum, { said }) => sum + (said?.length ?? 0), 0) > MOST_CHARACTERS) return;
-    this.#scopes.set(name, of);
+    if (records.reduce((sum, { said }) => sum + (said?.length ?? 0), 0) > MOST_CHARACTERS) this.ended(scope);
+    else this.#scopes.set(scope, of.version, of);
   }
 
   /** Null: not at hand. */
   at(scope: Scope, version: StoredVersion, id: ConversationId): TurnReading | null {
-    const loaded = this.#scopes.get(scopeName(scope));
-    return loaded?.id === id && isSameVersion(loaded.version, version) ? loaded.reading : null;
+    const loaded = this.#scopes.at(scope, version);
+    return loaded?.id === id ? loaded.reading : null;
   }
 
   /** Something of a scope was committed. */
   ended(scope: Scope): void {
-    this.#scopes.delete(scopeName(scope));
+    this.#scopes.delete(scope);
   }
 }

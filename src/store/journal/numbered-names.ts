@@ -11,9 +11,6 @@ export class NumberedNames<Name extends string> {
     return this.numbers[name];
   }
 
-  /** Whether a value is the number of a name. */
-  readonly isNumber = (value: unknown): boolean => this.#names.has(value as number);
-
   /** Throws for a number that has no name. */
   nameOf(number: number): Name {
     const name = this.#names.get(number);

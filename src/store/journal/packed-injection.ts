@@ -1,26 +1,13 @@
 import type { Annotation, InjectedBlock, Injection, Label } from "../../core/index.js";
-import { isArrayOf, isEither, isInt, isInts, isListOf, isObjectOf, isOneOf, isText, named } from "./row-shapes.js";
-
-const isAnnotation = isEither(
-  isObjectOf({ kind: isOneOf("order", "location"), template: isText, labels: isInts }),
-  isObjectOf({ kind: isOneOf("restored"), label: isInt, replaces: isInts }),
-  isObjectOf({ kind: isOneOf("withdrawn"), labels: isInts }),
-);
 
 /** A label; or a label, and the labels that it replaces. */
 type PackedBlock = number | readonly [number, readonly Label[]];
-const isBlock = isEither(isInt, isArrayOf({ first: [isInt, isInts] }));
 
 /** An injection as it is stored: short arrays, as at k = 100 it is much of what a compose writes. */
 export interface PackedInjection {
   readonly b: readonly PackedBlock[];
   readonly a: readonly Annotation[];
 }
-
-export const isInjection = named(
-  "an injection",
-  isObjectOf({ b: isListOf(named("an injected block", isBlock)), a: isListOf(named("an annotation", isAnnotation)) }),
-);
 
 const NO_LABELS: readonly Label[] = [];
 

@@ -14,27 +14,13 @@ import {
   type WorkerRow,
 } from "../../core/index.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
-import {
-  isArrayOf,
-  isEither,
-  isInt,
-  isInts,
-  isListOf,
-  isNumber,
-  isOneOf,
-  isText,
-  matches,
-  named,
-  orNull,
-} from "./row-shapes.js";
 
 /*
- * Rows of a scope's state as short arrays, each with the shape that is checked when it is read.
+ * Rows of a scope's state as short arrays.
  */
 
 /** Label, text, tokens; where it was superseded, the label of the block that superseded it. */
 export type PackedBlock = readonly [number, string, number, number?];
-export const isBlocks = isListOf(named("a block", isArrayOf({ first: [isInt, isText, isNumber], optional: [isInt] })));
 
 /**
  * Memory, label, whether it is current (2: and a search found it); where the text has more than the memory's own words: block template, start and length of them; where
@@ -43,16 +29,6 @@ export const isBlocks = isListOf(named("a block", isArrayOf({ first: [isInt, isT
 export type PackedVersion =
   | readonly [string, number, 0 | 1 | 2, number?]
   | readonly [string, number, 0 | 1 | 2, string, number, number, number?];
-const versionStart = [isText, isInt, isOneOf(0, 1, 2)];
-export const isVersions = isListOf(
-  named(
-    "a version of a memory",
-    isEither(
-      isArrayOf({ first: versionStart, optional: [isNumber] }),
-      isArrayOf({ first: [...versionStart, isText, isInt, isInt], optional: [isNumber] }),
-    ),
-  ),
-);
 
 /**
  * Id, parent, anchor (0: none), run, position, next position, uses, live, last use on the logical clock, milliseconds before the latest use
@@ -62,37 +38,23 @@ export type PackedNode = readonly [
   ...[number, number | null, 0 | SealedDigest, readonly Label[], number, number],
   ...[number, number, number, number, number],
 ];
-const isNode = isArrayOf({
-  first: [
-    ...[isInt, orNull(isInt), isEither(isOneOf(0), matches(/^[\w-]{42}[AEIMQUYcgkosw048]$/)), isInts],
-    ...[isInt, isInt, isInt, isInt, isInt, isNumber, isNumber],
-  ],
-});
 /** The latest use among some nodes in milliseconds since the epoch, and the nodes: times from the latest have fewer digits. */
 export type PackedNodes = readonly [number, readonly PackedNode[]];
-export const isNodes = isArrayOf({ first: [isNumber, isListOf(named("a node", isNode))] });
 
 /** Turn, then its labels. */
 export type PackedRecent = readonly [number, ...number[]];
-export const isRecent = isListOf(named("a retrieval", isArrayOf({ first: [isInt], rest: isInt })));
 
 /** Id, name, labels. */
 export type PackedWorker = readonly [number, string, readonly Label[]];
-export const isWorkers = isListOf(named("a worker", isArrayOf({ first: [isInt, isText, isInts] })));
 
 /** Id, parent, blocks, position, next position, distance, uses, last use on the logical clock, tickets. */
 export type PackedCluster = readonly [
   ...[number, number | null, readonly Label[], number, number, number, number, number],
   readonly TurnId[],
 ];
-const isCluster = isArrayOf({
-  first: [isInt, orNull(isInt), isInts, isInt, isInt, isNumber, isInt, isInt, isInts],
-});
-export const isClusters = isListOf(named("a node of the cluster tree", isCluster));
 
 /** Turn, how many blocks it promoted, then its labels. */
 export type PackedAccess = readonly [number, number, ...number[]];
-export const isAccesses = isListOf(named("an access", isArrayOf({ first: [isInt, isInt], rest: isInt })));
 
 export function packBlock({ label, text, tokens, supersededBy }: StoredBlock): PackedBlock {
   return supersededBy === null ? [label, text, tokens] : [label, text, tokens, supersededBy];

@@ -11,22 +11,9 @@ import {
   type Turn,
   type TurnId,
 } from "../../core/index.js";
-import { type DigestSeal, isSealed, type SealedDigest } from "../database/digest-seal.js";
+import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
 import { NumberedNames } from "./numbered-names.js";
-import { isInjection, type PackedInjection, packInjection, unpackInjection } from "./packed-injection.js";
-import {
-  isArrayOf,
-  isEither,
-  isInt,
-  isInts,
-  isListOf,
-  isNumber,
-  isObject,
-  isOneOf,
-  isText,
-  named,
-  orNull,
-} from "./row-shapes.js";
+import { type PackedInjection, packInjection, unpackInjection } from "./packed-injection.js";
 import { type RecordedMessage, SharedMessage } from "./shared-message.js";
 
 /** A turn with the plain messages that it added. */
@@ -44,8 +31,6 @@ const PLACEMENTS = new NumberedNames<SectionPlacement>({
 });
 const RETENTIONS = new NumberedNames<FixedRetention>({ keep: 0, volatile: 1, ephemeral: 2 });
 
-const isMessage = (value: unknown) => isObject(value) && isText(value["role"]);
-const isOrSame = isEither(isOneOf(0), isSealed);
 /**
  * - A message.
  * - Its digests and it, where they cannot be computed from it: an erased one is null. 0: it means what it is.
@@ -57,15 +42,6 @@ type PackedMessage =
   | readonly [ChatMessage | null, SealedDigest, 0 | SealedDigest]
   | SealedDigest
   | readonly [SealedDigest, 0 | SealedDigest, 0 | SealedDigest];
-const isPackedMessage = named(
-  "a message",
-  isEither(
-    isMessage,
-    isArrayOf({ first: [orNull(isMessage), isSealed, isOrSame] }),
-    isSealed,
-    isArrayOf({ first: [isSealed, isOrSame, isOrSame] }),
-  ),
-);
 
 /** A turn as it is stored: */
 export type PackedTurn = readonly [
@@ -80,18 +56,6 @@ export type PackedTurn = readonly [
   // what it injected; labels of the retrieved blocks; what it was given.
   ...[PackedInjection, readonly Label[], readonly PackedMessage[]],
 ];
-export const isTurn = named(
-  "a turn",
-  isArrayOf({
-    first: [
-      ...[isInt, orNull(isInt), isInt, orNull(isText)],
-      ...[PLACEMENTS.isNumber, RETENTIONS.isNumber, isOneOf(0, 1)],
-      ...[isNumber, isNumber],
-      ...[isSealed, isSealed, isSealed, orNull(isSealed)],
-      ...[isInjection, isInts, isListOf(isPackedMessage)],
-    ],
-  }),
-);
 
 export function packTurn({ turn, given }: SaidTurn, digests: DigestSeal): PackedTurn {
   if (given.length !== turn.given.length || given.length !== turn.meant.length)

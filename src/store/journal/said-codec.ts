@@ -1,12 +1,9 @@
-import { z } from "zod";
 import type { Digest } from "../../core/index.js";
 import type { EngineReport, StoredAnswer } from "../api/store.js";
-import { type DigestSeal, isSealed, type SealedDigest } from "../database/digest-seal.js";
-import { parsedBody } from "./damaged-record.js";
-import { type PackedAnswer, packAnswer, packedAnswer, unpackAnswer } from "./packed-answer.js";
-import { packedReport } from "./packed-report.js";
-import { isTurn, type PackedTurn, packTurn, type SaidTurn, unpackTurn } from "./packed-turn.js";
-import { isArrayOf, rowsOf, shaped } from "./row-shapes.js";
+import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
+import { FORMAT, unpackedBody } from "./damaged-record.js";
+import { type PackedAnswer, packAnswer, unpackAnswer } from "./packed-answer.js";
+import { type PackedTurn, packTurn, type SaidTurn, unpackTurn } from "./packed-turn.js";
 
 export type { SaidTurn } from "./packed-turn.js";
 
@@ -25,24 +22,16 @@ export interface AnsweredBody {
   readonly answer: StoredAnswer;
 }
 
-/** The format of what records say; the first element of each. A new one is another number, and this one stays readable. */
-const FORMAT = 1;
-
-const format = z.literal(FORMAT);
-const turns = shaped<readonly PackedTurn[]>("a turn", isArrayOf({ first: [isTurn], rest: isTurn }));
-const sealedDigests = rowsOf<SealedDigest>("a digest", isSealed);
-const composed = (ofTurns: z.ZodType<readonly PackedTurn[]>, request: z.ZodType<PackedRequest>) =>
-  z.tuple([format, ofTurns, sealedDigests, request]);
 /** Digest of the request's body, and the answer; 0: no request. */
-type PackedRequest = 0 | [SealedDigest, PackedAnswer];
-const packedRequest = z.union([z.literal(0), z.tuple([shaped<SealedDigest>("a digest", isSealed), packedAnswer])]);
-
-const whole = composed(turns, packedRequest);
-const turnsOnly = composed(turns, z.any());
-const requestOnly = composed(z.any(), packedRequest);
-const sectionsOnly = composed(z.any(), z.any());
-const reported = z.tuple([format, packedReport]);
-const forgotten = z.tuple([format, sealedDigests]);
+type PackedRequest = 0 | readonly [SealedDigest, PackedAnswer];
+type PackedComposed = readonly [
+  typeof FORMAT,
+  turns: readonly PackedTurn[],
+  sections: readonly SealedDigest[],
+  PackedRequest,
+];
+type PackedReport = readonly [typeof FORMAT, EngineReport];
+type PackedForgotten = readonly [typeof FORMAT, readonly SealedDigest[]];
 
 /**
  * What records say, as text. Digests are sealed; a message's are computed again from it, unless it was erased. Text that this did not write
@@ -53,7 +42,7 @@ export class SaidCodec {
 
   encodeComposed({ turns, sections, request }: ComposedRecord): string {
     const { digests } = this;
-    const packed: z.output<typeof whole> = [
+    const packed: PackedComposed = [
       FORMAT,
       turns.map((said) => packTurn(said, digests)),
       sections.map((section) => digests.seal(section)),
@@ -63,43 +52,41 @@ export class SaidCodec {
   }
 
   decodeComposed(text: string): ComposedRecord {
-    const { digests } = this;
-    const [, turns, sections, request] = parsedBody("a composed request", text, whole);
-    return {
-      turns: turns.map((turn) => unpackTurn(turn, digests)),
-      sections: sections.map((section) => digests.open(section)),
+    return this.#composed(text, ([, turns, sections, request]) => ({
+      turns: turns.map((turn) => unpackTurn(turn, this.digests)),
+      sections: sections.map((section) => this.digests.open(section)),
       request: this.#request(request),
-    };
+    }));
   }
 
-  /** Only its turns; the rest is not looked at. */
+  /** Only its turns. */
   decodeTurns(text: string): SaidTurn[] {
-    return parsedBody("a composed request", text, turnsOnly)[1].map((turn) => unpackTurn(turn, this.digests));
+    return this.#composed(text, ([, turns]) => turns.map((turn) => unpackTurn(turn, this.digests)));
   }
 
-  /** Only its request; the rest is not looked at. */
+  /** Only its request. */
   decodeRequest(text: string): AnsweredBody | null {
-    return this.#request(parsedBody("a composed request", text, requestOnly)[3]);
+    return this.#composed(text, ([, , , request]) => this.#request(request));
   }
 
-  /** Only the sections of a composed request, sealed as they are; the rest is not looked at. */
+  /** Only the sections of a composed request, sealed as they are. */
   sealedSections(text: string): readonly SealedDigest[] {
-    return parsedBody("a composed request", text, sectionsOnly)[2];
+    return this.#composed(text, ([, , sections]) => sections);
   }
 
   /** What a record of kind `reported` says. */
   encodeReported(report: EngineReport): string {
-    return JSON.stringify([FORMAT, report] satisfies z.output<typeof reported>);
+    return JSON.stringify([FORMAT, report] satisfies PackedReport);
   }
 
   decodeReported(text: string): EngineReport {
-    return parsedBody("a report", text, reported)[1];
+    return unpackedBody("a report", text, ([, report]: PackedReport) => report);
   }
 
   /** What a record of kind `forgotten` says: digests of sections that earlier turns render to since. */
   encodeForgotten(sections: readonly Digest[]): string {
     const sealed = sections.map((section) => this.digests.seal(section));
-    return JSON.stringify([FORMAT, sealed] satisfies z.output<typeof forgotten>);
+    return JSON.stringify([FORMAT, sealed] satisfies PackedForgotten);
   }
 
   decodeForgotten(text: string): Digest[] {
@@ -108,7 +95,11 @@ export class SaidCodec {
 
   /** The same, sealed as they are. */
   sealedForgotten(text: string): readonly SealedDigest[] {
-    return parsedBody("a forgotten memory", text, forgotten)[1];
+    return unpackedBody("a forgotten memory", text, ([, sections]: PackedForgotten) => sections);
+  }
+
+  #composed<T>(text: string, unpack: (packed: PackedComposed) => T): T {
+    return unpackedBody("a composed request", text, unpack);
   }
 
   #request(request: PackedRequest): AnsweredBody | null {

@@ -10,15 +10,8 @@ import type {
   WorkerChanges,
 } from "../../core/index.js";
 import type { DigestSeal } from "../database/digest-seal.js";
-import { parsedBody } from "./damaged-record.js";
+import { FORMAT, unpackedBody } from "./damaged-record.js";
 import {
-  isAccesses,
-  isBlocks,
-  isClusters,
-  isNodes,
-  isRecent,
-  isVersions,
-  isWorkers,
   type PackedAccess,
   type PackedBlock,
   type PackedCluster,
@@ -41,21 +34,6 @@ import {
   unpackVersion,
   unpackWorker,
 } from "./packed-rows.js";
-import {
-  isArrayOf,
-  isEither,
-  isInt,
-  isInts,
-  isListOf,
-  isNumber,
-  isOneOf,
-  isText,
-  named,
-  shaped,
-} from "./row-shapes.js";
-
-/** The format of snapshots and changes; the first element of each. A new one is another number, and this one stays readable. */
-const FORMAT = 1;
 
 /** Next label, next node, next turn, requests. */
 type PackedCounters = readonly [number, number, number, number];
@@ -79,36 +57,6 @@ type PackedChanges = readonly [
   0 | readonly [readonly number[], readonly PackedCluster[], readonly number[], readonly PackedAccess[]],
 ];
 
-const isFormat = named(`format ${FORMAT}`, isOneOf(FORMAT));
-const isCounters = named("a counter", isArrayOf({ first: [isInt, isInt, isInt, isInt] }));
-const isNames = isListOf(isText);
-const start = [isFormat, isCounters, isNumber];
-
-const state = shaped<PackedState>(
-  "a state",
-  isArrayOf({
-    first: [
-      ...start,
-      isArrayOf({ first: [isBlocks, isVersions, isNames] }),
-      ...[isNodes, isRecent, isWorkers],
-      isArrayOf({ first: [isClusters, isAccesses] }),
-    ],
-  }),
-);
-const changes = shaped<PackedChanges>(
-  "changes",
-  isArrayOf({
-    first: [
-      ...start,
-      isArrayOf({ first: [isInts, isNames, isBlocks, isVersions] }),
-      isArrayOf({ first: [isInts, isNodes] }),
-      isArrayOf({ first: [isInts, isRecent] }),
-      isEither(isOneOf(0), isArrayOf({ first: [isInts, isWorkers] })),
-      isEither(isOneOf(0), isArrayOf({ first: [isInts, isClusters, isInts, isAccesses] })),
-    ],
-  }),
-);
-
 /**
  * A scope's state and its changes as text. Digests of what a user wrote are sealed; a block's is computed again from its text. Text that
  * this did not write is a `DamagedRecordError`.
@@ -131,11 +79,10 @@ export class ScopeCodec {
   }
 
   decodeState(text: string): StoredScope {
-    const [, counters, bankedTokens, register, nodes, recent, workers, published] = parsedBody(
-      "a scope's state",
-      text,
-      state,
-    );
+    return unpackedBody("a scope's state", text, (packed: PackedState) => this.#unpackState(packed));
+  }
+
+  #unpackState([, counters, bankedTokens, register, nodes, recent, workers, published]: PackedState): StoredScope {
     const [blocks, versions, forgotten] = register;
     const clusters = published[0].map(unpackCluster);
     const accesses = published[1].map(unpackAccess);
@@ -174,11 +121,10 @@ export class ScopeCodec {
   }
 
   decodeChanges(text: string): ScopeChanges {
-    const [, counters, bankedTokens, register, index, recent, workers, published] = parsedBody(
-      "a scope's changes",
-      text,
-      changes,
-    );
+    return unpackedBody("a scope's changes", text, (packed: PackedChanges) => this.#unpackChanges(packed));
+  }
+
+  #unpackChanges([, counters, bankedTokens, register, index, recent, workers, published]: PackedChanges): ScopeChanges {
     const [removedBlocks, forgotten, blocks, versions] = register;
     return {
       counters: unpackCounters(counters),

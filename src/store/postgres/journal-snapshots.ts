@@ -4,7 +4,6 @@ import type { ScopeRow } from "../journal/journal-database.js";
 import { ask, clientConfig, type ServerReader } from "./connections.js";
 import { LockKeys } from "./lock-keys.js";
 import { openingError, schemaOf } from "./open-postgres.js";
-import { RecordReads } from "./record-reads.js";
 import { type NamedScopeRow, readScopeRow, SCOPE_COLUMNS } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import { UserReads } from "./user-reads.js";
@@ -19,9 +18,8 @@ const RESPONSES = { text: `select request_id as "requestId" from ${SCHEMA}.respo
 /** A scope as it stood at one moment, for whoever compares what is stored of it. */
 export interface ScopeSnapshot {
   readonly row: ScopeRow;
-  readonly records: Pick<RecordReads, "list" | "read" | "withRequests">;
-  load(): ReturnType<RecordReads["load"]>;
-  shared: UserReads["shared"];
+  readonly records: Pick<UserReads, "list" | "read" | "withRequests" | "shared">;
+  load(): ReturnType<UserReads["load"]>;
   /** Hashes of the memories by which walks find the scope. */
   memories(): Promise<readonly number[]>;
   /** Requests that stored responses refer to. */
@@ -79,14 +77,12 @@ export class JournalSnapshots {
   #snapshot(row: ScopeRow): ScopeSnapshot {
     const { client } = this;
     const reader: ServerReader = { read: (statement, values) => ask(client, statement, values) };
-    const records = new RecordReads(reader);
-    const users = new UserReads(reader);
+    const records = new UserReads(reader, new LockKeys(this.digests));
     const of = [row.scopeId];
     return {
       row,
       records,
-      load: () => records.load(row.scope, new LockKeys(this.digests).bucketOf(row.scope)),
-      shared: (scopeId, digests) => users.shared(scopeId, digests),
+      load: () => records.load(row.scope),
       memories: async () => (await ask<{ hash: number }>(client, MEMORIES, of)).map(({ hash }) => hash >>> 0),
       responses: () => ask<{ requestId: string }>(client, RESPONSES, of),
     };

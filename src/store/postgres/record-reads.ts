@@ -2,6 +2,7 @@ import type { Scope } from "../../core/index.js";
 import type { StoredVersion } from "../api/store.js";
 import type { JournalRecord, JournalScope, RecordFilter, RecordKey } from "../journal/journal-database.js";
 import type { NamedStatement, ServerReader } from "./connections.js";
+import type { LockKeys } from "./lock-keys.js";
 import {
   KEY_COLUMNS,
   numberOf,
@@ -65,17 +66,20 @@ const COUNTS: NamedStatement = {
     from ${SCHEMA}.journal where scope_id = $1`,
 };
 
-/** What is read of records and states. */
+/** What `JournalDatabase` reads of records and states. */
 export class RecordReads {
-  constructor(private readonly connections: ServerReader) {}
+  constructor(
+    protected readonly reader: ServerReader,
+    protected readonly keys: LockKeys,
+  ) {}
 
-  load(scope: Scope, bucket: number, conversation?: number): Promise<JournalScope> {
-    return readScope(this.connections, scope, bucket, conversation ?? null);
+  load(scope: Scope, conversation?: number): Promise<JournalScope> {
+    return readScope(this.reader, scope, this.keys.bucketOf(scope), conversation ?? null);
   }
 
   async versionOf(scope: Scope): Promise<StoredVersion | null> {
     const statement = { name: "version", text: VERSION_OF };
-    const [version] = await this.connections.read<StoredVersion & object>(statement, scopeKey(scope));
+    const [version] = await this.reader.read<StoredVersion & object>(statement, scopeKey(scope));
     return version ?? null;
   }
 
@@ -94,13 +98,13 @@ export class RecordReads {
       order by j.n ${newestFirst ? "desc" : "asc"} limit ${place(most)}`;
     // A name for each combination of filters.
     const given = [kinds, conversation, after, before].map((one) => (one === undefined ? 0 : 1)).join("");
-    const rows = await this.connections.read<StoredKeyRow>({ name: `list_${given}_${newestFirst}`, text }, values);
+    const rows = await this.reader.read<StoredKeyRow>({ name: `list_${given}_${newestFirst}`, text }, values);
     return rows.map(readKey);
   }
 
   async read(seqs: readonly number[]): Promise<JournalRecord[]> {
     if (seqs.length === 0) return [];
-    const rows = await this.connections.read<StoredRecordRow>(READ, [seqs]);
+    const rows = await this.reader.read<StoredRecordRow>(READ, [seqs]);
     const bySeq = new Map(rows.map((row) => [row.seq, row]));
     return seqs.flatMap((seq) => {
       const row = bySeq.get(seq);
@@ -110,7 +114,7 @@ export class RecordReads {
 
   async withTurns(scopeId: number, turns: readonly number[]): Promise<RecordKey[]> {
     if (turns.length === 0) return [];
-    const rows = await this.connections.read<StoredKeyRow>(OF_TURNS, [scopeId, [...new Set(turns)]]);
+    const rows = await this.reader.read<StoredKeyRow>(OF_TURNS, [scopeId, [...new Set(turns)]]);
     return rows.map(readKey);
   }
 
@@ -121,15 +125,13 @@ export class RecordReads {
     if (ids.length === 0) return [];
     const rows =
       "tenant" in of
-        ? await this.connections.read<StoredKeyRow>(OF_TENANT, [of.tenant, ids])
-        : await this.connections.read<StoredKeyRow>(OF_SCOPE, [of.scopeId, ids]);
+        ? await this.reader.read<StoredKeyRow>(OF_TENANT, [of.tenant, ids])
+        : await this.reader.read<StoredKeyRow>(OF_SCOPE, [of.scopeId, ids]);
     return rows.map(readKey);
   }
 
   async counts(scopeId: number): Promise<{ requests: number; turns: number; conversations: number }> {
-    const rows = await this.connections.read<{ requests: number; turns: number; conversations: number }>(COUNTS, [
-      scopeId,
-    ]);
+    const rows = await this.reader.read<{ requests: number; turns: number; conversations: number }>(COUNTS, [scopeId]);
     return rows[0] ?? { requests: 0, turns: 0, conversations: 0 };
   }
 }

@@ -8,6 +8,7 @@ import type { LockKeys } from "./lock-keys.js";
 import { agentColumn, numberOf } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import { deleteScopes, EVERYTHING, sendDeletion } from "./unit-changes.js";
+import { UserReads } from "./user-reads.js";
 
 /** How often a tenant's oldest responses are removed: once in so many uses. */
 const USES_BETWEEN_REMOVALS = 64;
@@ -71,12 +72,14 @@ const DROP_TIMES: NamedStatement = {
   text: `delete from ${SCHEMA}.first_token_times where engine = $1 and number <= ${LAST_TIME} - $2::integer`,
 };
 
-/** What is written, and read, besides records: responses, first-token times, whole users. */
-export class SmallWrites {
+/** All of `JournalDatabase` that writes no records: responses, first-token times, whole users. */
+export class SmallWrites extends UserReads {
   constructor(
-    private readonly connections: Connections,
-    private readonly keys: LockKeys,
-  ) {}
+    protected readonly connections: Connections,
+    keys: LockKeys,
+  ) {
+    super(connections, keys);
+  }
 
   /**
    * See `JournalDatabase.deleteUser`. No commit of the user's is under way while its bucket is locked. Where its outcome is not heard of it is

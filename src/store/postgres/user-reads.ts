@@ -2,7 +2,8 @@ import type { MemoryId, Scope, UserId } from "../../core/index.js";
 import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import type { ScopeRow, ScopeRowsFound, SharedRow } from "../journal/journal-database.js";
-import type { NamedStatement, ServerReader } from "./connections.js";
+import type { NamedStatement } from "./connections.js";
+import { RecordReads } from "./record-reads.js";
 import { type NamedScopeRow, readScopeRow, SCOPE_COLUMNS } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import { EVERYTHING } from "./unit-changes.js";
@@ -64,46 +65,45 @@ const USERS_PENDING: NamedStatement = {
   text: `select distinct tenant, user_id as "userId" from ${SCHEMA}.source_deletions`,
 };
 
-/** What is read of users, their scopes and their memories. */
-export class UserReads {
-  constructor(private readonly connections: ServerReader) {}
-
-  async deletionsOf(bucket: number): Promise<DeletionCounts> {
-    const [counts] = await this.connections.read<{ users: number; memories: number }>(DELETIONS, [bucket]);
+/** What `JournalDatabase` reads: of users, their scopes and their memories, too. */
+export class UserReads extends RecordReads {
+  async deletionsOf(tenant: string, userId: UserId): Promise<DeletionCounts> {
+    const bucket = this.keys.bucketOf({ tenant, userId });
+    const [counts] = await this.reader.read<{ users: number; memories: number }>(DELETIONS, [bucket]);
     return counts ?? { users: 0, memories: 0 };
   }
 
   async scopesOf(tenant: string, userId: UserId): Promise<ScopeRow[]> {
-    const rows = await this.connections.read<NamedScopeRow & object>(SCOPES_OF, [tenant, userId]);
+    const rows = await this.reader.read<NamedScopeRow & object>(SCOPES_OF, [tenant, userId]);
     return rows.map(readScopeRow);
   }
 
   async scopesById(ids: readonly number[]): Promise<ScopeRow[]> {
     if (ids.length === 0) return [];
-    const rows = await this.connections.read<NamedScopeRow>(SCOPES_BY_ID, [ids]);
+    const rows = await this.reader.read<NamedScopeRow>(SCOPES_BY_ID, [ids]);
     return rows.map(readScopeRow);
   }
 
   async forgottenOf(tenant: string, userId: UserId): Promise<MemoryId[]> {
-    const rows = await this.connections.read<{ memoryId: MemoryId }>(FORGOTTEN, [tenant, userId]);
+    const rows = await this.reader.read<{ memoryId: MemoryId }>(FORGOTTEN, [tenant, userId]);
     return rows.map(({ memoryId }) => memoryId);
   }
 
   async shared(scopeId: number, digests: readonly SealedDigest[]): Promise<SharedRow[]> {
     if (digests.length === 0) return [];
-    return this.connections.read<{ digest: SealedDigest; messages: string }>(SHARED, [scopeId, digests]);
+    return this.reader.read<{ digest: SealedDigest; messages: string }>(SHARED, [scopeId, digests]);
   }
 
   async sharedDigests(scopeId: number): Promise<SealedDigest[]> {
-    const rows = await this.connections.read<{ digest: SealedDigest }>(SHARED_DIGESTS, [scopeId]);
+    const rows = await this.reader.read<{ digest: SealedDigest }>(SHARED_DIGESTS, [scopeId]);
     return rows.map(({ digest }) => digest);
   }
 
   /** `after` is a scope's number. */
   async withMemory(tenant: string, hash: number, after: number): Promise<ScopeRowsFound> {
-    const [page] = await this.connections.read<{ end: number }>(PAGE_END, [after]);
+    const [page] = await this.reader.read<{ end: number }>(PAGE_END, [after]);
     const next = page?.end ?? null;
-    const rows = await this.connections.read<NamedScopeRow>(HOLDERS, [tenant, after, next, hash | 0]);
+    const rows = await this.reader.read<NamedScopeRow>(HOLDERS, [tenant, after, next, hash | 0]);
     return { scopes: rows.map(readScopeRow), next };
   }
 
@@ -112,7 +112,7 @@ export class UserReads {
    * clock wrote behind that one is found by a later walk.
    */
   async writtenBefore(before: number, after: number): Promise<ScopeRowsFound> {
-    const rows = await this.connections.read<{ seq: number; scopeId: number; at: number }>(OLDEST, [after]);
+    const rows = await this.reader.read<{ seq: number; scopeId: number; at: number }>(OLDEST, [after]);
     const young = rows.findIndex(({ at }) => at >= before);
     const old = young < 0 ? rows : rows.slice(0, young);
     const scopes = await this.scopesById([...new Set(old.map(({ scopeId }) => scopeId))]);
@@ -121,13 +121,13 @@ export class UserReads {
   }
 
   async pendingInSource(tenant: string, userId: UserId): Promise<PendingSourceDeletions | null> {
-    const rows = await this.connections.read<{ memoryId: string }>(PENDING, [tenant, userId]);
+    const rows = await this.reader.read<{ memoryId: string }>(PENDING, [tenant, userId]);
     if (rows.length === 0) return null;
     const memoryIds = rows.flatMap(({ memoryId }) => (memoryId === EVERYTHING ? [] : [memoryId as MemoryId]));
     return { everything: memoryIds.length < rows.length, memoryIds };
   }
 
   usersPendingInSource(): Promise<Pick<Scope, "tenant" | "userId">[]> {
-    return this.connections.read<{ tenant: string; userId: UserId }>(USERS_PENDING);
+    return this.reader.read<{ tenant: string; userId: UserId }>(USERS_PENDING);
   }
 }

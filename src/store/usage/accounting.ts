@@ -10,7 +10,7 @@ import {
   type UsageReport,
 } from "../api/usage-log.js";
 import type { NumberedPrompt } from "./prompt-rows.js";
-import { MINUTE_MS, measuresOf, reuseOf, type Valued, valued } from "./usage-figures.js";
+import { MINUTE_MS, measuresOf, REUSE_NAMES, SUM_NAMES, sumsOf, type Valued, valued } from "./usage-figures.js";
 import type { RowOf } from "./usage-tables.js";
 
 /** Longest name of a model. */
@@ -42,8 +42,11 @@ interface MinuteSums {
   readonly measures: Map<string, number>;
 }
 
-/** What a batch adds to the sums of a user or a conversation, by their columns; `last_at`: of its newest prompt, 0: none. */
-type ReuseChange = ReturnType<typeof reuseOf> & { last_at: number };
+/** What a batch adds to the sums of a user or a conversation, and when its newest prompt of them was composed; 0: it has none. */
+interface ReuseChange {
+  readonly sums: Map<string, number>;
+  lastAt: number;
+}
 
 /** Applies a batch to what is known: what is to be written of it, each row once. Pure. */
 export class Accounting {
@@ -144,13 +147,13 @@ export class Accounting {
   /** Counts a prompt among those that are kept of its owners, or, where it goes, out of them (`sign` -1). */
   count(of: Pick<NumberedPrompt, "userId" | "conversationId">, at: number, figures: Valued, sign: 1 | -1): void {
     this.kept += sign;
-    const added = Object.entries(reuseOf(figures)) as [keyof ReturnType<typeof reuseOf>, number][];
+    const added = sumsOf(figures);
     for (const id of [of.userId, of.conversationId]) {
       if (id === null) continue;
-      const change = this.reuse.get(id) ?? ({ last_at: 0 } as ReuseChange);
+      const change = this.reuse.get(id) ?? { sums: new Map<string, number>(), lastAt: 0 };
       this.reuse.set(id, change);
-      for (const [column, value] of added) change[column] = (change[column] ?? 0) + sign * value;
-      if (sign > 0) change.last_at = Math.max(change.last_at, at);
+      for (const name of REUSE_NAMES) grow(change.sums, name, sign * added[name]);
+      if (sign > 0) change.lastAt = Math.max(change.lastAt, at);
     }
   }
 
@@ -160,7 +163,9 @@ export class Accounting {
     const key = `${groupId} ${start}`;
     const { measures } = this.minutes.get(key) ?? { measures: new Map<string, number>() };
     this.minutes.set(key, { groupId, start, measures });
-    for (const [measure, value] of measuresOf(kept)) measures.set(measure, (measures.get(measure) ?? 0) + sign * value);
+    const sums = sumsOf(kept);
+    for (const name of SUM_NAMES) grow(measures, name, sign * sums[name]);
+    for (const [measure, value] of measuresOf(kept)) grow(measures, measure, sign * value);
   }
 
   #ownerId(owner: Omit<OwnerRow, "id">): number {
@@ -190,6 +195,10 @@ export class Accounting {
     this.#groupsByName.set(groupKey(group), group);
     this.#groupCounts.set(group.tenant, (this.#groupCounts.get(group.tenant) ?? 0) + 1);
   }
+}
+
+function grow(sums: Map<string, number>, name: string, value: number): void {
+  if (value !== 0) sums.set(name, (sums.get(name) ?? 0) + value);
 }
 
 /** No name is kept of a deleted user. */

@@ -91,35 +91,35 @@ const NO_SUMS: UsageSums = {
   missedMoney: 0,
 };
 
-/** What one prompt adds to {@link UsageSums}. */
-function sumsOf({ usage, apart, savedMoney, missedMoney }: Valued): UsageSums {
+export const SUM_NAMES = Object.keys(NO_SUMS) as (keyof UsageSums)[];
+
+/** What one prompt adds to sums. */
+export function sumsOf({ usage, apart, savedMoney, missedMoney }: Valued): UsageSums {
   const { promptTokens, expectedTokens, report, firstTokenMs } = usage;
-  const reported =
-    report === null
-      ? null
-      : {
-          reportedPrompts: 1,
-          reportedPromptTokens: report.promptTokens ?? promptTokens,
-          reportedCachedTokens: report.cachedTokens,
-        };
-  const shared = apart === null && {
-    sharedPromptTokens: promptTokens,
-    sharedExpectedTokens: expectedTokens,
-    sharedReportedPromptTokens: reported?.reportedPromptTokens ?? 0,
-    sharedReportedCachedTokens: reported?.reportedCachedTokens ?? 0,
-  };
+  const reportedPromptTokens = report === null ? 0 : (report.promptTokens ?? promptTokens);
+  const reportedCachedTokens = report?.cachedTokens ?? 0;
+  const isShared = apart === null ? 1 : 0;
+  const isBelow = apart === "below_minimum" ? 1 : 0;
+  const isExpired = apart === "expired" ? 1 : 0;
   return {
-    ...NO_SUMS,
     prompts: 1,
     promptTokens,
     expectedTokens,
     uncachedTokens: uncachedTokens(usage),
     missedTokens: missedTokens(usage),
-    ...reported,
-    ...shared,
-    ...(apart === "below_minimum" && { belowMinimumPrompts: 1, belowMinimumTokens: promptTokens }),
-    ...(apart === "expired" && { expiredPrompts: 1, expiredTokens: promptTokens }),
-    ...(firstTokenMs !== null && { timedPrompts: 1, firstTokenMs }),
+    reportedPrompts: report === null ? 0 : 1,
+    reportedPromptTokens,
+    reportedCachedTokens,
+    sharedPromptTokens: isShared * promptTokens,
+    sharedExpectedTokens: isShared * expectedTokens,
+    sharedReportedPromptTokens: isShared * reportedPromptTokens,
+    sharedReportedCachedTokens: isShared * reportedCachedTokens,
+    belowMinimumPrompts: isBelow,
+    belowMinimumTokens: isBelow * promptTokens,
+    expiredPrompts: isExpired,
+    expiredTokens: isExpired * promptTokens,
+    timedPrompts: firstTokenMs === null ? 0 : 1,
+    firstTokenMs: firstTokenMs ?? 0,
     savedMoney: savedMoney ?? 0,
     missedMoney: missedMoney ?? 0,
   };
@@ -137,22 +137,13 @@ export const REUSE_COLUMNS = {
   sharedReportedCachedTokens: "shared_reported_cached_tokens",
   savedMoney: "saved_money",
 } as const satisfies Record<Exclude<keyof ReuseSums, "lastAt">, string>;
-
-type ReuseColumn = (typeof REUSE_COLUMNS)[keyof typeof REUSE_COLUMNS];
-
-/** What one prompt adds to the sums of its user and its conversation, by their columns. */
-export function reuseOf(prompt: Valued): Record<ReuseColumn, number> {
-  const sums: UsageSums = sumsOf(prompt);
-  const named = Object.entries(REUSE_COLUMNS).map(([name, column]) => [column, sums[name as keyof UsageSums]]);
-  return Object.fromEntries(named) as Record<ReuseColumn, number>;
-}
+export const REUSE_NAMES = Object.keys(REUSE_COLUMNS) as (keyof typeof REUSE_COLUMNS)[];
 
 const BIN = "first_token ";
 const CAUSE = "cause ";
 
-/** What one prompt adds to the sums of its minute: {@link UsageSums}, its time's bin, its misses by cause. Zeros are left out. */
-export function measuresOf(prompt: Valued): readonly (readonly [measure: string, value: number])[] {
-  const { usage, missedMoney } = prompt;
+/** What one prompt adds to the sums of its minute beside {@link UsageSums}: its time's bin, and its misses by cause. */
+export function measuresOf({ usage, missedMoney }: Valued): readonly (readonly [measure: string, value: number])[] {
   const { firstTokenMs } = usage;
   const all = missedTokens(usage);
   const missed = causesOf(usage).flatMap(({ cause, tokens }) => [
@@ -161,8 +152,7 @@ export function measuresOf(prompt: Valued): readonly (readonly [measure: string,
     // Its share of the prompt's.
     [`${CAUSE}${cause} money`, all === 0 ? 0 : ((missedMoney ?? 0) * tokens) / all] as const,
   ]);
-  const timed = firstTokenMs === null ? [] : [[`${BIN}${timeBin(firstTokenMs)}`, 1] as const];
-  return [...Object.entries(sumsOf(prompt)), ...timed, ...missed].filter(([, value]) => value !== 0);
+  return firstTokenMs === null ? missed : [...missed, [`${BIN}${timeBin(firstTokenMs)}`, 1]];
 }
 
 /** A sum over time, of a group and a step. */

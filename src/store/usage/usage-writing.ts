@@ -12,7 +12,7 @@ import {
   valuedPrompt,
 } from "./prompt-rows.js";
 import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
-import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS } from "./usage-figures.js";
+import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS, REUSE_NAMES } from "./usage-figures.js";
 import { type Columns, type RowOf, type TableName, USAGE_TABLES } from "./usage-tables.js";
 
 /** Entries of one transaction: bounds for how long others wait for it, and for how long this process computes. */
@@ -64,8 +64,7 @@ function statementsOf({ rows, among }: Dialect) {
       cross join usage_owners u cross join usage_prompts p ${PROMPT_NAMES}
       where u.tenant = k.tenant and u.name = k.name and u.agent = k.agent and u.conversation = ''
         and ${PROMPT_KEY} = cast(u.id as text) || ' ' || k.request and g.id = p.group_id`,
-    deleted: `select d.digest, d.at from ${rows("$1", "k", text("digest"))} cross join usage_deleted_users d
-      where d.digest = k.digest`,
+    deleted: "select digest, at from usage_deleted_users",
     // What is written.
     remove: `delete from usage_prompts where id ${among(`select r.id from ${rows("$1", "r", { id: "bigint" })}`)}`,
     addTenants: insertion("usage_tenants", "on conflict (tenant) do update set prompts = excluded.prompts"),
@@ -225,10 +224,7 @@ export class UsageWriting {
           ),
         ),
         ask<PromptRow>(prompts, distinct(names.map(({ user, request }) => ({ ...user, request })))),
-        ask<{ digest: string; at: number }>(
-          deleted,
-          distinct(batch.map(({ tenant, userId }) => ({ digest: digestOf(tenant, userId) }))),
-        ),
+        ask<RowOf<"usage_deleted_users">>(deleted),
       ]);
     return {
       lastId,
@@ -287,7 +283,10 @@ export class UsageWriting {
     const aged = isSweepDue ? await drop(dropAged, before) : 0;
     const tooMany = accounting.kept - this.bounds.prompts;
     if (tooMany > 0) await drop(dropOldest, Math.min(MOST_DELETED, tooMany));
-    const changes = [...accounting.reuse].map(([id, change]) => ({ id, ...change }));
+    const changes = [...accounting.reuse].map(([id, { sums, lastAt }]) => ({
+      ...Object.fromEntries(REUSE_NAMES.map((name) => [REUSE_COLUMNS[name], sums.get(name) ?? 0])),
+      ...{ id, prompts: sums.get("prompts") ?? 0, last_at: lastAt },
+    }));
     if (changes.length > 0) void ask(changeOwners, [JSON.stringify(changes)]);
     const emptied = changes.filter(({ prompts }) => prompts <= 0);
     if (emptied.length > 0) void ask(dropOwners, [JSON.stringify(emptied)]);

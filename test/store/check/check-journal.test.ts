@@ -95,6 +95,8 @@ describe("a check of the journal", () => {
     expect(other.join("\n")).toMatch(/another conversation/);
     const damaged = findingsWith((sqlite) => rewritten(sqlite, "kind = 1", () => "[1,2]"));
     expect(damaged.join("\n")).toContain("a composed request");
+    const longer = findingsWith((sqlite) => rewritten(sqlite, "kind = 1", (said) => said.replace(/\]$/, ",0]")));
+    expect(longer.join("\n")).toContain("has another form than it is written in");
   });
 
   it("finds a message that is missing, or another, though turns refer to it", async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Digest } from "../../../src/core/index.js";
-import { DigestSeal, isSealed, type SealedDigest } from "../../../src/store/database/digest-seal.js";
+import { DigestSeal, type SealedDigest } from "../../../src/store/database/digest-seal.js";
 
 const KEY = randomBytes(32);
 const seal = new DigestSeal(() => KEY);
@@ -14,7 +14,7 @@ describe("sealed digests", () => {
   it("are opened to what was sealed, one at a time and all at once", () => {
     const property = fc.property(fc.array(anyDigest, { maxLength: 20 }), (digests) => {
       const sealed = digests.map((digest) => seal.seal(digest));
-      expect(sealed.every(isSealed)).toBe(true);
+      expect(sealed.every((one) => /^[\w-]{42}[AEIMQUYcgkosw048]$/.test(one))).toBe(true);
       expect(sealed.map((one) => seal.open(one))).toEqual(digests);
       expect(seal.openAll(sealed)).toEqual(digests);
     });

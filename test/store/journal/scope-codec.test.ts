@@ -6,7 +6,7 @@ import { DigestSeal } from "../../../src/store/database/digest-seal.js";
 import { DamagedRecordError } from "../../../src/store/journal/damaged-record.js";
 import { ScopeCodec } from "../../../src/store/journal/scope-codec.js";
 import { anyScopeChanges, anyStoredScope, readRows } from "./any-rows.js";
-import { anyDamage, damaged, expectRefusedOrWritable } from "./damaged-texts.js";
+import { anyDamage, damaged, expectRefusedOrRead } from "./damaged-texts.js";
 
 const KEY = randomBytes(32);
 const codec = new ScopeCodec(new DigestSeal(() => KEY));
@@ -29,14 +29,9 @@ describe("a scope's state as text", () => {
     fc.assert(property);
   });
 
-  it("is refused with what is wrong, or has a value, where it is damaged", () => {
-    const whole = {
-      decode: (text: string) => codec.decodeState(text),
-      encode: codec.encodeState.bind(codec),
-      what: "a scope's state",
-    };
+  it("is refused without a word of it where its damage keeps it from being read", () => {
     const property = fc.property(anyStoredScope, anyDamage, (scope, damage) =>
-      expectRefusedOrWritable(damaged(codec.encodeState(scope), damage), whole),
+      expectRefusedOrRead(damaged(codec.encodeState(scope), damage), "a scope's state", codec.decodeState.bind(codec)),
     );
     fc.assert(property, { numRuns: 1_000 });
   });
@@ -44,16 +39,13 @@ describe("a scope's state as text", () => {
   const empty = codec.encodeState(EMPTY_SCOPE);
 
   it.each([
-    ["another format", empty.replace("[1,", "[2,"), /state: expected format 1, at \[0\]/],
-    ["no counters", empty.replace("[1,1,1,0]", "[1,1,1]"), /state: .*at \[1\]/],
-    ["a counter that is none", empty.replace("[1,1,1,0]", '[1,1,"1",0]'), /expected a counter, at \[1\]\[2\]/],
-    ["half of a number", empty.replace("[1,1,1,0]", "[1,1,1.5,0]"), /expected a counter, at \[1\]\[2\]/],
+    ["another format", empty.replace("[1,", "[2,"), /state: not of format 1/],
+    ["no counters", empty.replace("[1,1,1,0]", "null"), /state: not as it is written/],
     [
       "a digest that is none",
       empty.replace("[0,[]]", '[0,[[1,null,"secret",[],0,0,0,0,0,0,0]]]'),
-      /expected a node, at \[4\]\[1\]\[0\]\[2\]/,
+      /not as it is written/,
     ],
-    ["an element too many", empty.replace(/\]$/, ",0]"), /state: .*, at its top/],
     ["nothing", "", /state: not valid JSON/],
     ["an end that is missing", empty.slice(0, -1), /state: not valid JSON/],
   ])("is refused: %s", (_title, text, complaint) => {
@@ -70,25 +62,5 @@ describe("a scope's changes as text", () => {
       expect(codec.decodeChanges(codec.encodeChanges(changes))).toEqual(changes);
     });
     fc.assert(property, { numRuns: 400 });
-  });
-
-  it("are refused with what is wrong, or have a value, where they are damaged", () => {
-    const whole = {
-      decode: (text: string) => codec.decodeChanges(text),
-      encode: codec.encodeChanges.bind(codec),
-      what: "a scope's changes",
-    };
-    const property = fc.property(anyScopeChanges, anyDamage, (changes, damage) =>
-      expectRefusedOrWritable(damaged(codec.encodeChanges(changes), damage), whole),
-    );
-    fc.assert(property, { numRuns: 1_000 });
-  });
-
-  it("are not taken for a state, nor a state for them", () => {
-    const property = fc.property(anyStoredScope, anyScopeChanges, (scope, changes) => {
-      expect(() => codec.decodeState(codec.encodeChanges(changes))).toThrow(DamagedRecordError);
-      expect(() => codec.decodeChanges(codec.encodeState(scope))).toThrow(DamagedRecordError);
-    });
-    fc.assert(property);
   });
 });
