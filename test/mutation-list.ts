@@ -321,7 +321,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "honest: a slot that is replaced keeps nothing of its prompt",
-    file: "src/core/context-index/slot-residency.ts",
+    file: "src/core/context-index/residency.ts",
     from: "prompts + live, 0) >= slots;",
     to: "prompts + live, 0) > slots;",
     by: ["test/core/context-index/slot-residency.test.ts"],

@@ -62,7 +62,7 @@ export type {
   ServedNode,
   ServedPrompt,
   UsablePath,
-} from "./context-index/index-node.js";
+} from "./context-index/prefix-forest.js";
 export * from "./context-index/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./context-index/resident-blocks.js";
 export {
@@ -73,7 +73,6 @@ export {
   type SharedPrompt,
   type TokenizedPrompt,
 } from "./context-index/shared-cache.js";
-export { chooseSlot, type FreeSlot } from "./context-index/slot-residency.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,

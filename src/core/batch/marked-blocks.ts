@@ -1,4 +1,4 @@
-import type { WantedTokens } from "../context-index/prefix-search.js";
+import type { WantedTokens } from "../context-index/prefix-forest.js";
 import type { Label } from "../text/ids.js";
 
 /** Some of a batch's blocks with their tokens, to search for: one per batch, marked anew for each search. */

@@ -1,4 +1,4 @@
-import type { UsablePath } from "../context-index/index-node.js";
+import type { UsablePath } from "../context-index/prefix-forest.js";
 import { splitAtAnchor } from "../conversation/replay.js";
 import { Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";

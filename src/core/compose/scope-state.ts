@@ -2,7 +2,7 @@ import { BlockRegister } from "../blocks/block-register.js";
 import type { RegisterChanges, StoredRegister } from "../blocks/context-block.js";
 import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../blocks/seen-retrievals.js";
 import { ContextIndex } from "../context-index/context-index.js";
-import type { IndexChanges, IndexNode } from "../context-index/index-node.js";
+import type { IndexChanges, IndexNode } from "../context-index/prefix-forest.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { CountedHeads } from "../conversation/replay.js";
 import { MemoryBank } from "../ordering/memory-bank.js";

@@ -1,8 +1,7 @@
-import type { ResidencyConfig, ResidencyModel } from "./residency-model.js";
+import type { Digest, NodeId, TurnId } from "../text/ids.js";
+import type { ContextIndex } from "./context-index.js";
+import type { HeldEnd, PassedAnchor } from "./prefix-forest.js";
 import type { SharedCache } from "./shared-cache.js";
-import { promptSlots } from "./slot-residency.js";
-
-export type * from "./residency-model.js";
 
 export const KEEPS_ALL: ResidencyModel = { expire: () => {}, limits: { kind: "all" } };
 
@@ -64,4 +63,173 @@ function tokenCapacity(tokens: number): ResidencyModel {
 
 function requirePositive(name: string, limit: number): void {
   if (!(limit > 0)) throw new RangeError(`${name} is ${limit}, not above 0`);
+}
+
+/** How long, and how much of one user, an engine's prefix cache is assumed to keep. */
+export type ResidencyConfig =
+  /** Everything until an eviction names it or an engine's report misses it. */
+  | { readonly kind: "all" }
+  /** Each prefix for so many milliseconds after its last use, as hosted engines do. */
+  | { readonly kind: "ttl"; readonly ttlMs: number }
+  /** So many tokens with LRU eviction, as vLLM and SGLang do (RAGBoost's eviction by tokens). */
+  | { readonly kind: "capacity"; readonly tokens: number }
+  | { readonly kind: "ttl-and-capacity"; readonly ttlMs: number; readonly tokens: number }
+  /** The last prompt of each of so many slots, as llama.cpp does: a prompt replaces another one. */
+  | { readonly kind: "slots"; readonly slots: number };
+
+/**
+ * What an engine is assumed to have evicted without saying so. Asked before each request is planned. Named evictions and engines' reports
+ * correct the index under any model. No model restores what left: only a served request adds a prefix. Every model passes
+ * `test/core/context-index/residency.suite.ts`.
+ */
+export interface ResidencyModel {
+  /** Removes from the index what should have left the engine's cache by `now`, in milliseconds since the epoch. */
+  expire(index: ContextIndex, now: number): void;
+  /**
+   * For engines with several separate caches, of which a prompt uses one: what a prompt hits in it, and which prompt it replaces. Called
+   * once the prompt's blocks are ordered, before it is added; `sections` are the prompt's own, first to last. Absent: everything in the
+   * index hits.
+   */
+  foresee?(index: ContextIndex, sections: readonly SectionTokens[]): Foreseen;
+  /** The model's limits, for explanations; absent: not stated. */
+  readonly limits?: ResidencyConfig;
+}
+
+/** A section of a prompt that is about to be served, with its position in tokens. */
+export interface SectionTokens extends PassedAnchor {
+  /** Tokens of the prompt before the section's blocks, the opening included … */
+  readonly before: number;
+  /** … from the end of its blocks to the end of its turn … */
+  readonly behind: number;
+  /** … and to the end of its turn. */
+  readonly end: number;
+  /** The turn that sent the prompt byte for byte up to here; null for none. */
+  readonly sentBy: TurnId | null;
+  /**
+   * Tokens of the prompt up to the end of the section's first `blocks` blocks; for 0: up to the section, or its opening.
+   *
+   * @param goesOn whether another block follows, before which every section has the same opening
+   */
+  upTo(blocks: number, goesOn: boolean): number;
+}
+
+/** What a prompt is expected to hit. */
+export interface Foreseen {
+  readonly cachedTokens: number;
+  /** How many leading blocks of its last section are among them. */
+  readonly cachedBlocks: number;
+  /** The end of the prompt that this one replaces; null for none. */
+  readonly replaces: NodeId | null;
+}
+
+/**
+ * An engine that keeps the last prompt of each of its slots and extends a prompt from one of them only (llama.cpp). A prompt takes the slot
+ * that {@link chooseSlot} chooses, hits the prefix it shares with that slot's prompt, and overwrites the rest. So the index never holds
+ * more prompts than there are slots.
+ *
+ * Assumes that the slots serve this scope alone, one request at a time; evictions by other scopes show in reports. Unknown are the tokens
+ * of a prompt's answer, and of the question of a prompt without blocks. They only matter for the threshold of {@link chooseSlot}: a prompt
+ * that shares close to a tenth of a slot may take another slot than expected.
+ *
+ * Throws a RangeError unless `slots` is a whole number above 0.
+ */
+export function promptSlots(slots: number): ResidencyModel {
+  if (!Number.isInteger(slots) || slots < 1) throw new RangeError(`slots is ${slots}, not a whole number above 0`);
+  return {
+    limits: { kind: "slots", slots },
+    // More prompts exist only if the index was filled under another model: evicts the least recently used.
+    expire: (index) => {
+      const ends = [...index.ends()];
+      let over = ends.reduce((prompts, { live }) => prompts + live, 0) - slots;
+      for (const { id, live } of ends) {
+        for (let left = live; left > 0 && over > 0; left--, over--) index.evict(id);
+      }
+    },
+    foresee: (index, sections) => foresee(index, slots, sections),
+  };
+}
+
+function foresee(index: ContextIndex, slots: number, sections: readonly SectionTokens[]): Foreseen {
+  const at = new Map(sections.map(({ anchor }, n) => [anchor, n]));
+  const ends = [...index.ends()];
+  const shares = ends.map((end) => sharedWith(index, end, sections, at));
+  const held: FreeSlot[] = ends.map(({ tokens, lastUsed }, n) => {
+    return { salt: undefined, tokens, lastUsed, shared: shares[n]?.tokens ?? 0 };
+  });
+  const isFull = ends.reduce((prompts, { live }) => prompts + live, 0) >= slots;
+  const chosen = chooseSlot(isFull ? held : [...held, UNUSED], undefined) ?? ends.length;
+  const share = shares[chosen] ?? NOTHING_SHARED;
+  return { cachedTokens: share.tokens, cachedBlocks: share.lastBlocks, replaces: ends[chosen]?.id ?? null };
+}
+
+const UNUSED: FreeSlot = { salt: undefined, tokens: 0, shared: 0, lastUsed: 0 };
+
+/** What a prompt shares with a cached one. */
+interface Share {
+  readonly tokens: number;
+  /** Leading blocks of the prompt's last section. */
+  readonly lastBlocks: number;
+}
+
+const NOTHING_SHARED: Share = { tokens: 0, lastBlocks: 0 };
+
+/** Two prompts share everything up to the last anchor that both have, and from there the blocks that are equal. */
+function sharedWith(
+  index: ContextIndex,
+  { id, lastUsed }: HeldEnd,
+  sections: readonly SectionTokens[],
+  at: ReadonlyMap<Digest, number>,
+): Share {
+  for (const { anchor, labels } of index.wayTo(id)) {
+    const n = at.get(anchor);
+    const section = n === undefined ? undefined : sections[n];
+    if (section === undefined) continue;
+    // Turn ids are the index's logical clock: the cached prompt is the one replayed here.
+    if (section.sentBy === lastUsed) return { tokens: section.end, lastBlocks: 0 };
+    const same = section.labels.findIndex((label, place) => labels[place] !== label);
+    const blocks = same < 0 ? section.labels.length : same;
+    const tokens = section.upTo(blocks, same >= 0 && blocks < labels.length);
+    return { tokens, lastBlocks: n === sections.length - 1 ? blocks : 0 };
+  }
+  return NOTHING_SHARED;
+}
+
+/** A free slot, from a request's point of view. */
+export interface FreeSlot {
+  /** The cache salt of its content; undefined for none, or for an empty slot. */
+  readonly salt: string | undefined;
+  /** Tokens in the slot. */
+  readonly tokens: number;
+  /** How many of them are a prefix of the request's prompt. */
+  readonly shared: number;
+  /** Ascends with every use; 0: never used. */
+  readonly lastUsed: number;
+}
+
+/**
+ * A match of at most this share of a slot's tokens does not justify overwriting the rest: the LRU slot is taken. As in llama.cpp's server.
+ */
+const MIN_SHARE = 0.1;
+
+/**
+ * Chooses the slot for a prompt: the one with the longest shared prefix, if that is more than a tenth of the slot's tokens, else the least
+ * recently used one. Slots with another salt never match. Returns the slot's index; undefined if no slot is free.
+ */
+export function chooseSlot(free: readonly FreeSlot[], salt: string | undefined): number | undefined {
+  let best: number | undefined;
+  for (const [index, slot] of free.entries()) {
+    if (slot.salt !== salt || slot.shared <= slot.tokens * MIN_SHARE) continue;
+    const other = best === undefined ? undefined : free[best];
+    if (other === undefined || before(-slot.shared, slot, -other.shared, other)) best = index;
+  }
+  if (best !== undefined) return best;
+  for (const [index, slot] of free.entries()) {
+    const other = best === undefined ? undefined : free[best];
+    if (other === undefined || slot.lastUsed < other.lastUsed) best = index;
+  }
+  return best;
+}
+
+function before(rank: number, slot: FreeSlot, otherRank: number, other: FreeSlot): boolean {
+  return rank === otherRank ? slot.lastUsed < other.lastUsed : rank < otherRank;
 }

@@ -1,6 +1,6 @@
 import type { NodeId } from "../text/ids.js";
 import type { ContextIndex } from "./context-index.js";
-import type { Foreseen, ResidencyModel, SectionTokens } from "./residency-model.js";
+import type { Foreseen, ResidencyModel, SectionTokens } from "./residency.js";
 
 /** How much of a conversation's earlier turns the index holds. */
 export interface KnownTurns {

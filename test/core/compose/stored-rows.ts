@@ -6,7 +6,7 @@ import {
   type ScopeCounters,
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
-import type { IndexNode } from "../../../src/core/context-index/index-node.js";
+import type { IndexNode } from "../../../src/core/context-index/prefix-forest.js";
 import type { Access } from "../../../src/core/published/access-frequency.js";
 import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
 import type { WorkerRow } from "../../../src/core/routing/worker-blocks.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
-import type { IndexChanges, IndexNode } from "../../../src/core/context-index/index-node.js";
+import type { IndexChanges, IndexNode } from "../../../src/core/context-index/prefix-forest.js";
 import type { Digest, Label, NodeId } from "../../../src/core/text/ids.js";
 import { anyAnchor, anySequence, anyWanted, ELSEWHERE, HERE, label, labels } from "./served-sequences.js";
 
