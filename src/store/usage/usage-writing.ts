@@ -202,11 +202,11 @@ export class UsageWriting {
   }
 
   async #known(query: Query, batch: readonly UsageEntry[]): Promise<KnownUsage> {
-    const names = batch.map(({ tenant, userId, agentId, requestId, ...of }) => ({
-      user: { tenant, name: userId, agent: agentId ?? "" },
-      request: requestId,
-      conversations: ["", ...("conversationId" in of && of.conversationId !== null ? [of.conversationId] : [])],
-    }));
+    const named = batch.map((entry) => ({ tenant: entry.tenant, name: entry.userId, agent: entry.agentId ?? "" }));
+    const requests = batch.map(({ requestId }, at) => ({ ...named[at], request: requestId }));
+    const conversations = batch.map((entry, at) => {
+      return { ...named[at], conversation: (entry.kind === "composed" && entry.conversationId) || "" };
+    });
     const distinct = (all: readonly object[]) => [`[${[...new Set(all.map((one) => JSON.stringify(one)))].join()}]`];
     const tenants = distinct(batch.map(({ tenant }) => ({ tenant })));
     const { state, tenants: numbers, groups, owners, prompts, deleted } = this.#statements;
@@ -215,15 +215,8 @@ export class UsageWriting {
         query<{ lastId: number; kept: number }>(state),
         query<{ tenant: string; prompts: number }>(numbers, tenants),
         query<GroupRow>(groups, tenants),
-        query<OwnerRow>(
-          owners,
-          distinct(
-            names.flatMap(({ user, conversations }) =>
-              conversations.map((conversation) => ({ ...user, conversation })),
-            ),
-          ),
-        ),
-        query<PromptRow>(prompts, distinct(names.map(({ user, request }) => ({ ...user, request })))),
+        query<OwnerRow>(owners, distinct([...named.map((user) => ({ ...user, conversation: "" })), ...conversations])),
+        query<PromptRow>(prompts, distinct(requests)),
         query<RowOf<"usage_deleted_users">>(deleted),
       ]);
     return {
