@@ -1,11 +1,249 @@
-import type { Digest } from "../../core/index.js";
+import {
+  type Annotation,
+  type ChatMessage,
+  type ConversationId,
+  type Digest,
+  digestOfMessage,
+  type FixedRetention,
+  type InjectedBlock,
+  type Injection,
+  type Label,
+  type MemoryId,
+  meaningDigest,
+  messageDigest,
+  type PlacedMemory,
+  type Plan,
+  type SectionPlacement,
+  type Turn,
+  type TurnId,
+  type Warning,
+} from "../../core/index.js";
 import type { EngineReport, StoredAnswer } from "../api/store.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
 import { FORMAT, unpackedBody } from "./damaged-record.js";
-import { type PackedAnswer, packAnswer, unpackAnswer } from "./packed-answer.js";
-import { type PackedTurn, packTurn, type SaidTurn, unpackTurn } from "./packed-turn.js";
+import { type RecordedMessage, SharedMessage } from "./shared-message.js";
 
-export type { SaidTurn } from "./packed-turn.js";
+/** Names that bodies hold by number. Numbers are for good: a new name gets a new one. */
+class NumberedNames<Name extends string> {
+  readonly #names: ReadonlyMap<number, Name>;
+
+  constructor(private readonly numbers: Readonly<Record<Name, number>>) {
+    const entries = Object.entries(numbers) as [Name, number][];
+    this.#names = new Map(entries.map(([name, number]) => [number, name]));
+  }
+
+  numberOf(name: Name): number {
+    return this.numbers[name];
+  }
+
+  /** Throws for a number that has no name. */
+  nameOf(number: number): Name {
+    const name = this.#names.get(number);
+    if (name === undefined) throw new RangeError(`no name has the number ${number}`);
+    return name;
+  }
+}
+
+/** A turn with the plain messages that it added. */
+export interface SaidTurn {
+  /** `given` and `meant` have the digests of all its messages, erased and shared ones included. */
+  readonly turn: Turn;
+  readonly given: readonly RecordedMessage[];
+}
+
+const PLACEMENTS = new NumberedNames<SectionPlacement>({
+  "in-question": 0,
+  "after-tool-result": 1,
+  "in-tool-result": 2,
+  "after-tool-result-as-parts": 3,
+});
+const RETENTIONS = new NumberedNames<FixedRetention>({ keep: 0, volatile: 1, ephemeral: 2 });
+
+/**
+ * - A message.
+ * - Its digests and it, where they cannot be computed from it: an erased one is null. 0: it means what it is.
+ * - The digest of a shared one, which is also its row's key, and of its meaning.
+ * - The key of a shared one, its digest, and that of its meaning; 0 for each that is the one before.
+ */
+type PackedMessage =
+  | ChatMessage
+  | readonly [ChatMessage | null, SealedDigest, 0 | SealedDigest]
+  | SealedDigest
+  | readonly [SealedDigest, 0 | SealedDigest, 0 | SealedDigest];
+
+/** A turn as it is stored: */
+type PackedTurn = readonly [
+  // its id, its parent's, its epoch's; its conversation;
+  ...[number, number | null, number, string | null],
+  // numbers of its placement and its retention; whether it is a fresh start;
+  ...[number, number, 0 | 1],
+  // tokens of the prompt, and those that were computed;
+  ...[number, number],
+  // digests: head, prompt, anchor, and what was left out before its messages;
+  ...[SealedDigest, SealedDigest, SealedDigest, SealedDigest | null],
+  // what it injected; labels of the retrieved blocks; what it was given.
+  ...[PackedInjection, readonly Label[], readonly PackedMessage[]],
+];
+
+function packTurn({ turn, given }: SaidTurn, digests: DigestSeal): PackedTurn {
+  if (given.length !== turn.given.length || given.length !== turn.meant.length)
+    throw new Error("as many digests as messages");
+  return [
+    turn.id,
+    turn.parent,
+    turn.epoch,
+    turn.conversationId,
+    PLACEMENTS.numberOf(turn.placement),
+    RETENTIONS.numberOf(turn.retention),
+    turn.freshStart ? 1 : 0,
+    turn.promptTokens,
+    turn.computedTokens,
+    digests.seal(turn.head),
+    digests.seal(turn.prompt),
+    digests.seal(turn.anchor),
+    turn.behind === null ? null : digests.seal(turn.behind),
+    packInjection(turn.injection),
+    turn.requested,
+    given.map((said, at) => packMessage(said, turn.given[at] as Digest, turn.meant[at] as Digest, digests)),
+  ];
+}
+
+function unpackTurn(packed: PackedTurn, digests: DigestSeal): SaidTurn {
+  const [id, parent, epoch, conversationId, placement, retention, freshStart, promptTokens, computedTokens, ...rest] =
+    packed;
+  const [head, prompt, anchor, behind, injection, requested, messages] = rest;
+  const said = messages.map((message) => unpackMessage(message, digests));
+  const turn: Turn = {
+    id: id as TurnId,
+    conversationId: conversationId as ConversationId | null,
+    parent: parent as TurnId | null,
+    given: said.map(({ given }) => given),
+    meant: said.map(({ meant }) => meant),
+    placement: PLACEMENTS.nameOf(placement),
+    injection: unpackInjection(injection),
+    retention: RETENTIONS.nameOf(retention),
+    freshStart: freshStart === 1,
+    requested: requested as Label[],
+    head: digests.open(head),
+    prompt: digests.open(prompt),
+    anchor: digests.open(anchor),
+    promptTokens,
+    computedTokens,
+    epoch: epoch as TurnId,
+    behind: behind === null ? null : digests.open(behind),
+  };
+  return { turn, given: said.map(({ message }) => message) };
+}
+
+function packMessage(message: RecordedMessage, given: Digest, meant: Digest, digests: DigestSeal): PackedMessage {
+  const meaning = given === meant ? 0 : digests.seal(meant);
+  if (message instanceof SharedMessage) {
+    const key = digests.seal(message.key);
+    if (message.key === given) return meaning === 0 ? key : [key, 0, meaning];
+    return [key, digests.seal(given), meaning];
+  }
+  const isComputed = message !== null && messageDigest(message) === given && meaningDigest(message, given) === meant;
+  return isComputed ? message : [message, digests.seal(given), meaning];
+}
+
+/** What a turn has of a message. */
+interface UnpackedMessage {
+  readonly message: RecordedMessage;
+  readonly given: Digest;
+  readonly meant: Digest;
+}
+
+function unpackMessage(packed: PackedMessage, digests: DigestSeal): UnpackedMessage {
+  if (typeof packed === "string") {
+    const key = digests.open(packed);
+    return { message: new SharedMessage(key), given: key, meant: key };
+  }
+  if (!isWithDigests(packed)) {
+    const given = digestOfMessage(packed);
+    return { message: packed, given, meant: meaningDigest(packed, given) };
+  }
+  const [first, sealed, sealedMeaning] = packed;
+  const message = typeof first === "string" ? new SharedMessage(digests.open(first)) : first;
+  const given = sealed === 0 ? (message as SharedMessage).key : digests.open(sealed);
+  return { message, given, meant: sealedMeaning === 0 ? given : digests.open(sealedMeaning) };
+}
+
+/** The forms of a message that are lists. */
+type PackedWithDigests = Extract<PackedMessage, readonly [unknown, unknown, unknown]>;
+
+function isWithDigests(packed: Exclude<PackedMessage, string>): packed is PackedWithDigests {
+  return Array.isArray(packed);
+}
+
+/** A label; or a label, and the labels that it replaces. */
+type PackedBlock = number | readonly [number, readonly Label[]];
+
+/** An injection as it is stored: short arrays, as at k = 100 it is much of what a compose writes. */
+interface PackedInjection {
+  readonly b: readonly PackedBlock[];
+  readonly a: readonly Annotation[];
+}
+
+const NO_LABELS: readonly Label[] = [];
+
+function packInjection({ blocks, annotations }: Injection): PackedInjection {
+  const packed = blocks.map(({ label, replaces }): PackedBlock => (replaces.length === 0 ? label : [label, replaces]));
+  return { b: packed, a: annotations };
+}
+
+function unpackInjection({ b, a }: PackedInjection): Injection {
+  const blocks = b.map((block): InjectedBlock => {
+    const [label, replaces] = typeof block === "number" ? [block, NO_LABELS] : block;
+    return { label: label as Label, replaces };
+  });
+  return { blocks, annotations: a };
+}
+
+const MEMORY_PLACEMENTS = new NumberedNames({ cached_prefix: 0, new: 1, earlier_turn: 2, carried_over: 3 });
+
+/** Label, id, placement, rank, and where it replaces some, their labels. */
+type PackedMemory = readonly [number, string, number, number | null, (readonly Label[])?];
+
+/** An answer as it is stored; its memories are short arrays, as at k = 100 they are most of what a compose writes. */
+interface PackedAnswer {
+  readonly m: readonly PackedMemory[];
+  readonly plan: Plan;
+  readonly warnings: readonly Warning[];
+  readonly grounds?: NonNullable<StoredAnswer["grounds"]>;
+  readonly worker?: string;
+}
+
+function packAnswer({ memories, plan, warnings, grounds, worker }: StoredAnswer): PackedAnswer {
+  return {
+    m: memories.map(({ label, memoryId, placement, rank, replaces }): PackedMemory => {
+      const number = MEMORY_PLACEMENTS.numberOf(placement);
+      return replaces.length === 0 ? [label, memoryId, number, rank] : [label, memoryId, number, rank, replaces];
+    }),
+    plan,
+    warnings,
+    ...(grounds === null ? {} : { grounds }),
+    ...(worker === undefined ? {} : { worker }),
+  };
+}
+
+function unpackAnswer({ m, plan, warnings, grounds, worker }: PackedAnswer): StoredAnswer {
+  const memories = m.map(
+    ([label, memoryId, placement, rank, replaces = []]): PlacedMemory => ({
+      label: label as Label,
+      memoryId: memoryId as MemoryId,
+      placement: MEMORY_PLACEMENTS.nameOf(placement),
+      rank,
+      replaces,
+    }),
+  );
+  return {
+    memories,
+    plan,
+    warnings,
+    grounds: grounds ?? null,
+    ...(worker === undefined ? {} : { worker }),
+  };
+}
 
 /** What a record of kind `composed` says; or, without a request, one of kind `said`. */
 export interface ComposedRecord {

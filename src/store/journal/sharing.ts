@@ -1,5 +1,5 @@
 import { type ChatMessage, type Digest, isPlainMessage, messageDigest, type Turn } from "../../core/index.js";
-import type { SaidTurn } from "./packed-turn.js";
+import type { SaidTurn } from "./said-codec.js";
 import { SharedMessage, sharedKey } from "./shared-message.js";
 
 /*

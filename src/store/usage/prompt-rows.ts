@@ -33,7 +33,7 @@ export const PROMPT_COLUMNS = `${Object.keys(USAGE_TABLES.usage_prompts.columns)
   .map((name) => `p.${name}`)
   .join()}, u.name, u.agent, c.conversation, g.model, g.engine, g.layout`;
 
-/** Behind `p` and `u`; in an order that SQLite keeps, as it does that of all cross joins. `g.id = p.group_id` has to be among the conditions. */
+/** After `p` and `u`; in an order that SQLite keeps, as it does that of all cross joins. `g.id = p.group_id` has to be among the conditions. */
 export const PROMPT_NAMES = `cross join usage_groups g left join usage_owners c on c.id = p.conversation_id`;
 
 /** What a prompt is found by: its user's number and its request's id, as the index has them. */

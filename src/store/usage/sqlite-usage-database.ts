@@ -4,7 +4,7 @@ import { StoreUnavailableError } from "../api/store.js";
 import { DatabaseOpenError } from "../database/database-open-error.js";
 import { makeDirectory } from "../database/make-directory.js";
 import { faultOf } from "../database/sqlite-faults.js";
-import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
+import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
 import { typeOf, USAGE_TABLES, type UsageTable } from "./usage-tables.js";
 
 /** Milliseconds that a statement waits for another process's lock. */
@@ -47,11 +47,11 @@ export class SqliteUsageDatabase implements UsageDatabase {
     }
   }
 
-  read<T>(questions: (ask: Ask) => Promise<T>): Promise<T> {
+  read<T>(questions: (query: Query) => Promise<T>): Promise<T> {
     return this.#inTurn("begin", questions);
   }
 
-  write<T>(work: (ask: Ask) => Promise<T>): Promise<T> {
+  write<T>(work: (query: Query) => Promise<T>): Promise<T> {
     return this.#inTurn("begin immediate", work);
   }
 
@@ -65,18 +65,18 @@ export class SqliteUsageDatabase implements UsageDatabase {
     this.#sqlite.close();
   }
 
-  #inTurn<T>(begin: string, work: (ask: Ask) => Promise<T>): Promise<T> {
+  #inTurn<T>(begin: string, work: (query: Query) => Promise<T>): Promise<T> {
     const turn = this.#turn.then(() => this.#transaction(begin, work));
     this.#turn = turn.catch(() => {});
     return turn;
   }
 
-  async #transaction<T>(begin: string, work: (ask: Ask) => Promise<T>): Promise<T> {
+  async #transaction<T>(begin: string, work: (query: Query) => Promise<T>): Promise<T> {
     const sent: Promise<unknown>[] = [];
     try {
       this.#sqlite.exec(begin);
       const result = await work((statement, values) => {
-        const rows = this.#ask(statement.text, values);
+        const rows = this.#query(statement.text, values);
         sent.push(rows);
         return rows as Promise<never[]>;
       });
@@ -91,7 +91,7 @@ export class SqliteUsageDatabase implements UsageDatabase {
     }
   }
 
-  async #ask(text: string, values: readonly unknown[] = []): Promise<unknown[]> {
+  async #query(text: string, values: readonly unknown[] = []): Promise<unknown[]> {
     const statement = this.#statements.get(text) ?? this.#sqlite.prepare(text);
     this.#statements.set(text, statement);
     const named = values.length === 0 ? [] : [Object.fromEntries(values.map((value, at) => [at + 1, value]))];

@@ -19,7 +19,7 @@ import type {
 import type { NamedStatement } from "../postgres/connections.js";
 import type { GroupRow } from "./accounting.js";
 import { agentOf, keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
-import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
+import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
 import { type MeasuredSum, REUSE_COLUMNS, spanOf, windowMisses, windowSums } from "./usage-figures.js";
 import type { RowOf } from "./usage-tables.js";
 
@@ -171,12 +171,12 @@ export class UsageReading {
   async summary(view: UsageView): Promise<WindowSums> {
     const span = spanOf(view);
     const { groups, notes } = this.#statements;
-    const [ofGroups, sums, own, shared] = await this.database.read((ask) =>
+    const [ofGroups, sums, own, shared] = await this.database.read((query) =>
       Promise.all([
-        ask<GroupRow>(groups, [view.tenant, ...groupValues(view)]),
-        this.#sums(ask, view),
-        ask<RowOf<"usage_notes">>(notes, [view.tenant, span.from, span.to]),
-        ask<RowOf<"usage_notes">>(notes, ["", span.from, span.to]),
+        query<GroupRow>(groups, [view.tenant, ...groupValues(view)]),
+        this.#sums(query, view),
+        query<RowOf<"usage_notes">>(notes, [view.tenant, span.from, span.to]),
+        query<RowOf<"usage_notes">>(notes, ["", span.from, span.to]),
       ]),
     );
     const all = [...own, ...shared].map(noteOf).sort((a, b) => a.at - b.at || a.number - b.number);
@@ -184,13 +184,13 @@ export class UsageReading {
   }
 
   async misses(view: UsageView): Promise<WindowMisses> {
-    const sums = await this.database.read((ask) => this.#sums(ask, view));
+    const sums = await this.database.read((query) => this.#sums(query, view));
     return { ...spanOf(view), causes: windowMisses(sums) };
   }
 
-  #sums(ask: Ask, view: UsageView): Promise<MeasuredSum[]> {
+  #sums(query: Query, view: UsageView): Promise<MeasuredSum[]> {
     const { from, to, stepMs } = spanOf(view);
-    return ask<MeasuredSum>(this.#statements.sums, [view.tenant, ...groupValues(view), stepMs, from, to]);
+    return query<MeasuredSum>(this.#statements.sums, [view.tenant, ...groupValues(view), stepMs, from, to]);
   }
 
   /** See `UsageLog.prompts`. What an index finds is compared with the rest of the filter, up to a bound. */
@@ -199,10 +199,10 @@ export class UsageReading {
     const { owners, groups, scans, page } = this.#statements;
     const hasGroup = model !== undefined || engine !== undefined || layout !== undefined;
     const ofOwners = [tenant, userId, agentValue(agentId), conversationId ?? ""];
-    const [ownerIds, groupIds] = await this.database.read((ask) =>
+    const [ownerIds, groupIds] = await this.database.read((query) =>
       Promise.all([
-        userId === undefined ? [] : ask<{ id: number }>(owners, ofOwners),
-        hasGroup ? ask<{ id: number }>(groups, [tenant, ...groupValues(filter)]) : [],
+        userId === undefined ? [] : query<{ id: number }>(owners, ofOwners),
+        hasGroup ? query<{ id: number }>(groups, [tenant, ...groupValues(filter)]) : [],
       ]),
     );
     const isWanted = new Set(groupIds.map(({ id }) => id));
@@ -213,10 +213,10 @@ export class UsageReading {
     else sources = hasGroup ? of("group", groupIds) : [["tenant", tenant]];
     const isRare = (userId !== undefined && (hasGroup || cause !== undefined)) || (cause !== undefined && hasGroup);
     const most = isRare ? MAX_SCANNED : limit + 1;
-    const found = await this.database.read((ask) =>
+    const found = await this.database.read((query) =>
       Promise.all(
         sources.map(([source, ...values]) =>
-          ask<Scanned>(scans[source], [before ?? Number.MAX_SAFE_INTEGER, most, ...values]),
+          query<Scanned>(scans[source], [before ?? Number.MAX_SAFE_INTEGER, most, ...values]),
         ),
       ),
     );
@@ -229,7 +229,7 @@ export class UsageReading {
         (!hasGroup || isWanted.has(groupId)) && (cause === undefined || planned === cause || unserved === cause),
     );
     const ids = fits.slice(0, limit).map(({ id }) => ({ id }));
-    const rows = await this.database.read((ask) => ask<PromptRow>(page, [JSON.stringify(ids)]));
+    const rows = await this.database.read((query) => query<PromptRow>(page, [JSON.stringify(ids)]));
     const last = fits.length > limit ? fits[limit - 1] : scanned.length >= MAX_SCANNED ? scanned.at(-1) : undefined;
     return { rows: rows.map(keptPrompt), next: last?.number ?? null };
   }
@@ -274,31 +274,31 @@ export class UsageReading {
     since: number | null,
     followed: readonly FollowedUsage[],
   ): Promise<{ readonly cursor: number; readonly changes: readonly UsageChanges[] }> {
-    return this.database.read(async (ask) => {
+    return this.database.read(async (query) => {
       const [[state], ...changes] = await Promise.all([
-        ask<RowOf<"usage_state">>(this.#statements.cursor),
-        ...followed.map((one) => this.#changesOf(ask, one, since)),
+        query<RowOf<"usage_state">>(this.#statements.cursor),
+        ...followed.map((one) => this.#changesOf(query, one, since)),
       ]);
       return { cursor: state?.last_id ?? 0, changes };
     });
   }
 
-  async #changesOf(ask: Ask, { filter, limit }: FollowedUsage, since: number | null): Promise<UsageChanges> {
+  async #changesOf(query: Query, { filter, limit }: FollowedUsage, since: number | null): Promise<UsageChanges> {
     if (since === null) return { rows: [], leftOut: 0, notes: [] };
     const { tenant, userId, agentId, conversationId, cause } = filter;
     const ofUser = [userId ?? null, agentValue(agentId), conversationId ?? null];
     // One at least, with which comes how many there are.
     const values = [tenant, since, ...ofUser, ...groupValues(filter), cause ?? null, Math.max(1, limit)];
     const [found, notes] = await Promise.all([
-      ask<PromptRow & { readonly fitting: number }>(this.#statements.changed, values),
-      ask<RowOf<"usage_notes">>(this.#statements.newNotes, [since, tenant]),
+      query<PromptRow & { readonly fitting: number }>(this.#statements.changed, values),
+      query<RowOf<"usage_notes">>(this.#statements.newNotes, [since, tenant]),
     ]);
     const rows = found.slice(0, limit).map(keptPrompt).reverse();
     return { rows, leftOut: (found[0]?.fitting ?? 0) - rows.length, notes: notes.map(noteOf) };
   }
 
   #all<R extends object>(statement: NamedStatement, values: readonly unknown[]): Promise<R[]> {
-    return this.database.read((ask) => ask<R>(statement, values));
+    return this.database.read((query) => query<R>(statement, values));
   }
 }
 

@@ -11,7 +11,7 @@ import {
   promptRow,
   valuedPrompt,
 } from "./prompt-rows.js";
-import type { Ask, Dialect, UsageDatabase } from "./usage-database.js";
+import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
 import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS, REUSE_NAMES } from "./usage-figures.js";
 import { type Columns, type RowOf, type TableName, USAGE_TABLES } from "./usage-tables.js";
 
@@ -137,21 +137,21 @@ export class UsageWriting {
   async record(batch: readonly UsageEntry[], now: number, id: string): Promise<void> {
     for (let from = 0; from === 0 || from < batch.length; from += MOST_ENTRIES) {
       const part = batch.slice(from, from + MOST_ENTRIES);
-      await this.database.write((ask) => this.#record(ask, `${id} ${from}`, part, now));
+      await this.database.write((query) => this.#record(query, `${id} ${from}`, part, now));
     }
   }
 
   /** See `UsageLog.deleteUser`. In pieces: nothing else is recorded meanwhile. */
   async deleteUser(tenant: string, userId: UserId, now: number): Promise<void> {
     const { markDeleted, dropUsers, dropNames, countKept } = this.#statements;
-    await this.database.write(async (ask) => {
-      await ask(markDeleted, [digestOf(tenant, userId), now]);
+    await this.database.write(async (query) => {
+      await query(markDeleted, [digestOf(tenant, userId), now]);
     });
     for (let isLast = false; !isLast; ) {
-      isLast = await this.database.write(async (ask) => {
-        const gone = await ask(dropUsers, [tenant, userId]);
-        void ask(countKept, [gone.length]);
-        if (gone.length < MOST_DELETED) void ask(dropNames, [tenant, userId]);
+      isLast = await this.database.write(async (query) => {
+        const gone = await query(dropUsers, [tenant, userId]);
+        void query(countKept, [gone.length]);
+        if (gone.length < MOST_DELETED) void query(dropNames, [tenant, userId]);
         return gone.length < MOST_DELETED;
       });
     }
@@ -163,15 +163,15 @@ export class UsageWriting {
     const { at, kind, label, model } = note;
     const { nextId, nextNote, addNote, boundNotes } = this.#statements;
     const tenant = note.tenant ?? "";
-    const number = await this.database.write(async (ask) => {
+    const number = await this.database.write(async (query) => {
       const [[last], [next]] = await Promise.all([
-        ask<{ id: number }>(nextId),
-        ask<{ number: number }>(nextNote, [tenant]),
+        query<{ id: number }>(nextId),
+        query<{ number: number }>(nextNote, [tenant]),
       ]);
       // Those of all tenants are numbered downwards, so that no two that a tenant sees are alike.
       const own = (note.tenant === null ? -1 : 1) * (next?.number ?? 0);
-      void ask(addNote, [last?.id, tenant, own, at, kind, storable(label), model === null ? null : storable(model)]);
-      void ask(boundNotes, [tenant, this.bounds.notes]);
+      void query(addNote, [last?.id, tenant, own, at, kind, storable(label), model === null ? null : storable(model)]);
+      void query(boundNotes, [tenant, this.bounds.notes]);
       return own;
     });
     return { number, ...note };
@@ -183,48 +183,41 @@ export class UsageWriting {
     change: (before: string | null) => { readonly text: string | null; readonly result: T },
   ): Promise<T> {
     const { mark, keepMark } = this.#statements;
-    return this.database.write(async (ask) => {
-      const [before] = await ask<{ text: string }>(mark, [name]);
+    return this.database.write(async (query) => {
+      const [before] = await query<{ text: string }>(mark, [name]);
       const { text, result } = change(before?.text ?? null);
-      if (text !== null) void ask(keepMark, [name, text]);
+      if (text !== null) void query(keepMark, [name, text]);
       return result;
     });
   }
 
-  async #record(ask: Ask, id: string, batch: readonly UsageEntry[], now: number): Promise<void> {
-    const [begun, known] = await Promise.all([ask(this.#statements.begin, [id, now]), this.#known(ask, batch)]);
+  async #record(query: Query, id: string, batch: readonly UsageEntry[], now: number): Promise<void> {
+    const [begun, known] = await Promise.all([query(this.#statements.begin, [id, now]), this.#known(query, batch)]);
     // It was recorded before.
     if (begun.length === 0) return;
     const accounting = new Accounting(known, this.bounds);
     for (const entry of batch) accounting.take(entry);
-    this.#write(ask, accounting);
-    await this.#drop(ask, accounting, now);
+    this.#write(query, accounting);
+    await this.#drop(query, accounting, now);
   }
 
-  async #known(ask: Ask, batch: readonly UsageEntry[]): Promise<KnownUsage> {
-    const names = batch.map(({ tenant, userId, agentId, requestId, ...of }) => ({
-      user: { tenant, name: userId, agent: agentId ?? "" },
-      request: requestId,
-      conversations: ["", ...("conversationId" in of && of.conversationId !== null ? [of.conversationId] : [])],
-    }));
+  async #known(query: Query, batch: readonly UsageEntry[]): Promise<KnownUsage> {
+    const named = batch.map((entry) => ({ tenant: entry.tenant, name: entry.userId, agent: entry.agentId ?? "" }));
+    const requests = batch.map(({ requestId }, at) => ({ ...named[at], request: requestId }));
+    const conversations = batch.map((entry, at) => {
+      return { ...named[at], conversation: (entry.kind === "composed" && entry.conversationId) || "" };
+    });
     const distinct = (all: readonly object[]) => [`[${[...new Set(all.map((one) => JSON.stringify(one)))].join()}]`];
     const tenants = distinct(batch.map(({ tenant }) => ({ tenant })));
     const { state, tenants: numbers, groups, owners, prompts, deleted } = this.#statements;
     const [[{ lastId, kept } = { lastId: 0, kept: 0 }], ofTenants, ofGroups, ofOwners, ofPrompts, ofDeleted] =
       await Promise.all([
-        ask<{ lastId: number; kept: number }>(state),
-        ask<{ tenant: string; prompts: number }>(numbers, tenants),
-        ask<GroupRow>(groups, tenants),
-        ask<OwnerRow>(
-          owners,
-          distinct(
-            names.flatMap(({ user, conversations }) =>
-              conversations.map((conversation) => ({ ...user, conversation })),
-            ),
-          ),
-        ),
-        ask<PromptRow>(prompts, distinct(names.map(({ user, request }) => ({ ...user, request })))),
-        ask<RowOf<"usage_deleted_users">>(deleted),
+        query<{ lastId: number; kept: number }>(state),
+        query<{ tenant: string; prompts: number }>(numbers, tenants),
+        query<GroupRow>(groups, tenants),
+        query<OwnerRow>(owners, distinct([...named.map((user) => ({ ...user, conversation: "" })), ...conversations])),
+        query<PromptRow>(prompts, distinct(requests)),
+        query<RowOf<"usage_deleted_users">>(deleted),
       ]);
     return {
       lastId,
@@ -238,9 +231,9 @@ export class UsageWriting {
   }
 
   /** Sends what writes a batch: a few statements, however long it is. */
-  #write(ask: Ask, { removed, tenants, groups, owners, written, minutes, lastId }: Accounting): void {
+  #write(query: Query, { removed, tenants, groups, owners, written, minutes, lastId }: Accounting): void {
     const send = (statement: NamedStatement, rows: readonly object[]) => {
-      if (rows.length > 0) void ask(statement, [JSON.stringify(rows)]);
+      if (rows.length > 0) void query(statement, [JSON.stringify(rows)]);
     };
     const { remove, addTenants, addGroups, addOwners, addPrompts, addSums } = this.#statements;
     // First: the request's id may be another row's from now on.
@@ -270,12 +263,12 @@ export class UsageWriting {
   }
 
   /** Drops what is past the bounds, and writes what is kept of owners then. */
-  async #drop(ask: Ask, accounting: Accounting, now: number): Promise<void> {
+  async #drop(query: Query, accounting: Accounting, now: number): Promise<void> {
     const { dropOldest, dropAged, changeOwners, dropOwners, advance } = this.#statements;
     const before = now - this.bounds.days * DAY_MS;
     const isSweepDue = Math.abs(now - this.#sweptAt) >= SWEEP_MS;
     const drop = async (statement: NamedStatement, value: number) => {
-      const gone = await ask<RowOf<"usage_prompts">>(statement, [value]);
+      const gone = await query<RowOf<"usage_prompts">>(statement, [value]);
       for (const row of gone)
         accounting.count({ userId: row.user_id, conversationId: row.conversation_id }, row.at, valuedPrompt(row), -1);
       return gone.length;
@@ -287,26 +280,26 @@ export class UsageWriting {
       ...Object.fromEntries(REUSE_NAMES.map((name) => [REUSE_COLUMNS[name], sums.get(name) ?? 0])),
       ...{ id, prompts: sums.get("prompts") ?? 0, last_at: lastAt },
     }));
-    if (changes.length > 0) void ask(changeOwners, [JSON.stringify(changes)]);
+    if (changes.length > 0) void query(changeOwners, [JSON.stringify(changes)]);
     const emptied = changes.filter(({ prompts }) => prompts <= 0);
-    if (emptied.length > 0) void ask(dropOwners, [JSON.stringify(emptied)]);
-    void ask(advance, [accounting.lastId, accounting.kept]);
+    if (emptied.length > 0) void query(dropOwners, [JSON.stringify(emptied)]);
+    void query(advance, [accounting.lastId, accounting.kept]);
     if (!isSweepDue) return;
-    this.#sweep(ask, now, before);
+    this.#sweep(query, now, before);
     // Where all that were looked at went, more may be too old.
     if (aged < MOST_DELETED) this.#sweptAt = now;
   }
 
   /** Sends what adds up sums of some time ago to longer steps, and removes what is too old. */
-  #sweep(ask: Ask, now: number, before: number): void {
+  #sweep(query: Query, now: number, before: number): void {
     const { fold, dropFolded, dropSums, dropNotes, dropBatches, dropDeleted } = this.#statements;
     for (const { stepMs, afterMs } of FOLDS) {
-      void ask(fold, [stepMs, now - afterMs]);
-      void ask(dropFolded, [stepMs, now - afterMs]);
+      void query(fold, [stepMs, now - afterMs]);
+      void query(dropFolded, [stepMs, now - afterMs]);
     }
-    void ask(dropSums, [before - DAY_MS]);
-    void ask(dropNotes, [before]);
-    void ask(dropBatches, [now - BATCH_MS]);
-    void ask(dropDeleted, [now - DELETED_MS]);
+    void query(dropSums, [before - DAY_MS]);
+    void query(dropNotes, [before]);
+    void query(dropBatches, [now - BATCH_MS]);
+    void query(dropDeleted, [now - DELETED_MS]);
   }
 }

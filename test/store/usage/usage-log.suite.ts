@@ -80,6 +80,12 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       expect(await ids({ cause: "unknown" })).toEqual([]);
     });
 
+    it("count under the model that a report names, and no longer under another", async () => {
+      await record(composed({ request: "r1", at: NOW, model: "unknown" }));
+      await record(reported({ request: "r1", cached: 0, model: "sonnet" }));
+      expect((await hour()).groups.map(({ group, sums }) => [group.model, sums.prompts])).toEqual([["sonnet", 1]]);
+    });
+
     it("leave out reports of prompts that are not known", async () => {
       expect(await record(reported({ request: "r9", cached: 10 }))).toEqual([]);
       await record(composed({ request: "r1", at: NOW }));
