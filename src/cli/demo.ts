@@ -14,12 +14,11 @@ import {
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
 import { showDemoPage } from "./demo-page.js";
-import type { Invocation } from "./invocation.js";
+import { type Invocation, STOPPED } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
 import { needEmbeddedMem0 } from "./optional-packages.js";
 import { withProgress } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
-import { STOPPED } from "./stop-signal.js";
 
 /** What `memstem demo` was asked for. */
 export interface DemoOptions {

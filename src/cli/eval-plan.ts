@@ -17,11 +17,10 @@ import { pickedData } from "./eval-data.js";
 import type { EvalPlanOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
 import { costModel, describeRun, judgesOf, ownPrices } from "./eval-settings.js";
-import type { Invocation } from "./invocation.js";
+import { type Invocation, stopSignal } from "./invocation.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { withProgress } from "./progress-bar.js";
-import { stopSignal } from "./stop-signal.js";
 
 /**
  * Prints what a run will use, without asking an engine or a judge. Memories and searches are made in the run's directory, where the run finds

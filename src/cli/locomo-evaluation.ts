@@ -14,11 +14,10 @@ import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
 import { costModel, engineKey } from "./eval-settings.js";
-import type { Invocation, Output } from "./invocation.js";
+import { type Invocation, type Output, STOPPED } from "./invocation.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k } from "./o200k.js";
 import { withProgress } from "./progress-bar.js";
-import { STOPPED } from "./stop-signal.js";
 
 const ALL_FAILED = 3;
 

@@ -15,6 +15,7 @@ export interface WindowCommand {
   readonly budgetRatio?: number;
   readonly budgetEach?: number;
   readonly cache: "radix" | "blocks";
+  /** Capacity of the simulated cache in tokens; absent: unlimited. */
   readonly capacity?: number;
   readonly limit?: number;
   readonly json?: boolean;

@@ -1,11 +1,9 @@
 import { readFile } from "node:fs/promises";
-import type { HistoryName } from "../core/conversation/epoch.js";
 import {
   DEFAULT_POLICY,
   type Label,
   ORDERING_POLICIES,
   POLICY_NAMES,
-  type PolicyName,
   RETENTION_NAMES,
   type RetentionName,
   type ScopePolicy,
@@ -20,27 +18,17 @@ import { RecordedBatch } from "../eval/replay/replay-batch.js";
 import { type ReplayedTrace, replayTrace } from "../eval/replay/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
+import type { WindowCommand } from "./replay-windows.js";
 import { windowProblem } from "./window-options.js";
 
 /** What `memstem replay` was asked for. */
-export interface ReplayCommand {
+export interface ReplayCommand extends Omit<WindowCommand, "answer"> {
   readonly trace: string;
-  readonly k: number;
-  readonly policy?: PolicyName;
-  readonly budgetRatio?: number;
-  readonly budgetEach?: number;
   readonly layout: "single" | "conversation" | "batch";
-  readonly cache: "radix" | "blocks";
-  /** Capacity of the simulated cache in tokens; absent: unlimited. */
-  readonly capacity?: number;
-  readonly limit?: number;
   /** Tokens of every answer in a conversation's history; absent: the recorded answers. */
   readonly answerTokens?: number;
   /** Last messages that a conversation's client sends; absent: all. */
   readonly window?: number;
-  readonly history?: readonly HistoryName[];
-  readonly historyRatio?: number;
-  readonly json?: boolean;
   readonly peer?: string;
 }
 

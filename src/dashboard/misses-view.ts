@@ -3,7 +3,7 @@ import { CAUSES } from "./causes.js";
 import { h } from "./dom.js";
 import { windowLinks, windowOf } from "./filters.js";
 import { counted, money, percent, shareOf, short, whole } from "./format.js";
-import { empty, linkTo, showing, type View } from "./view.js";
+import { empty, linkTo, panel, showing, type View } from "./view.js";
 import type { WireMisses } from "./wire.js";
 
 type Cause = WireMisses["causes"][number];
@@ -19,27 +19,19 @@ export const missesView: View = ({ root, query, signal }) =>
     const others = misses.causes.filter((cause) => !met.includes(cause));
     return [
       h("div.row.spread", h("h1", "Why prompts missed"), windowLinks(["misses"], query)),
-      h(
-        "section.panel",
-        h("h2", `${whole(misses.missed_tokens)} tokens were sent before and computed again`),
-        h(
-          "p.note",
-          misses.missed_money === null
-            ? "Each has a cause. New tokens are not among them: no cache could have them."
-            : `They cost ${money(misses.missed_money)} more than cached ones, by your prices. New tokens are not among them.`,
-        ),
+      panel(
+        `${whole(misses.missed_tokens)} tokens were sent before and computed again`,
+        misses.missed_money === null
+          ? "Each has a cause. New tokens are not among them: no cache could have them."
+          : `They cost ${money(misses.missed_money)} more than cached ones, by your prices. New tokens are not among them.`,
         met.length === 0 ? empty("Nothing missed in this window") : shares(counted, misses),
         counted.map((cause) => card(cause, misses)),
       ),
       apart.length === 0
         ? null
-        : h(
-            "section.panel",
-            h("h2", "Kept apart"),
-            h(
-              "p.note",
-              "Too short for the provider's cache, or unused for longer than it keeps prefixes: not in the cached share.",
-            ),
+        : panel(
+            "Kept apart",
+            "Too short for the provider's cache, or unused for longer than it keeps prefixes: not in the cached share.",
             apart.map((cause) => card(cause, misses)),
           ),
       others.length === 0

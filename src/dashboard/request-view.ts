@@ -63,15 +63,11 @@ export const requestView: View = ({ root, query, signal }) =>
           ...(nearest === null ? [] : (["same", "other"] as const)),
         ]),
       ),
-      h(
-        "section.panel",
-        h("h2", "Piece by piece"),
-        h(
-          "p.note",
-          hasText
-            ? "Texts are shown because MEMSTEM_DASHBOARD_TEXT is on."
-            : "Texts are not shown: the operator can let them be with MEMSTEM_DASHBOARD_TEXT.",
-        ),
+      panel(
+        "Piece by piece",
+        hasText
+          ? "Texts are shown because MEMSTEM_DASHBOARD_TEXT is on."
+          : "Texts are not shown: the operator can let them be with MEMSTEM_DASHBOARD_TEXT.",
         h(
           "div.halves",
           lane("This prompt", bars, asItWas, difference?.here ?? null),

@@ -1,9 +1,10 @@
 import { fill, h } from "./dom.js";
+import { figuresTable } from "./figures-table.js";
 import { percent, shareOf, whole } from "./format.js";
 import { InputError, readTryInput } from "./try-input.js";
 import { deleteLeftOver, runTry, type TriedPrompt, type TriedWay, type TryLayout } from "./try-run.js";
 import { SAMPLE_HISTORY, SAMPLE_MEMORIES } from "./try-sample.js";
-import { failure, type View } from "./view.js";
+import { failure, panel, type View } from "./view.js";
 
 /** Memories and a history, composed several ways side by side. */
 export const tryView: View = ({ root, signal }) => {
@@ -115,45 +116,34 @@ function compared(tried: readonly TriedWay[], layout: TryLayout): readonly HTMLE
     h("button", { type: "button", on: { click: () => choose(turn) } }, String(turn + 1)),
   );
   choose(turns - 1);
-  const table = h(
-    "table.figures",
-    h("caption", `All ${turns} prompts together, in tokens`),
-    h(
-      "thead",
-      h(
-        "tr",
-        h("th", { scope: "col" }, layout === "conversation" ? "Retention" : "Policy"),
-        h("th", { scope: "col" }, "Prompt by prompt"),
-        ["Sent", "Expected cached", "To compute", "Cached share"].map((name) => h("th.number", { scope: "col" }, name)),
-      ),
-    ),
-    h(
-      "tbody",
-      totals.map(({ way, prompts, total, cached }) =>
-        h(
-          "tr",
-          { class: total - cached === least ? "best" : "" },
-          h("th", { scope: "row" }, way.name, h("span.sub", way.note)),
-          h("td", turnBars(prompts, most)),
-          h("td.number", whole(total)),
-          h("td.number", whole(cached)),
-          h("td.number", h("strong", whole(total - cached)), total - cached === least ? h("span.tag", "least") : null),
-          h("td.number", percent(shareOf(cached, total))),
-        ),
-      ),
-    ),
+  const { element: table } = figuresTable(
+    `All ${turns} prompts together, in tokens`,
+    [
+      {
+        title: layout === "conversation" ? "Retention" : "Policy",
+        isName: true,
+        cell: ({ way }) => [way.name, h("span.sub", way.note)],
+      },
+      { title: "Prompt by prompt", cell: ({ prompts }) => turnBars(prompts, most) },
+      { title: "Sent", isNumber: true, cell: ({ total }) => whole(total) },
+      { title: "Expected cached", isNumber: true, cell: ({ cached }) => whole(cached) },
+      {
+        title: "To compute",
+        isNumber: true,
+        cell: ({ total, cached }) => [
+          h("strong", whole(total - cached)),
+          total - cached === least ? h("span.tag", "least") : null,
+        ],
+      },
+      { title: "Cached share", isNumber: true, cell: ({ total, cached }) => percent(shareOf(cached, total)) },
+    ],
+    totals,
   );
   return [
-    h(
-      "section.panel",
-      h("h2", "What each way costs"),
-      h("div.scroll", { tabindex: 0, role: "region", "aria-label": "What each way costs" }, table),
-      legend(),
-    ),
-    h(
-      "section.panel",
-      h("h2", "The prompts side by side"),
-      h("p.note", "Shaded: the prefix that an earlier prompt of the same way began with, byte for byte."),
+    panel("What each way costs", `All ${turns} prompts together, in tokens.`, table, legend()),
+    panel(
+      "The prompts side by side",
+      "Shaded: the prefix that an earlier prompt of the same way began with, byte for byte.",
       h("div.row.turns", { role: "group", "aria-label": "Question" }, h("span", "Question"), buttons),
       panes,
     ),

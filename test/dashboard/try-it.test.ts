@@ -18,7 +18,7 @@ describeInChromium("the try-it view", () => {
   };
   /** Way, tokens sent, cached and computed, of each row. */
   const rowsOf = async ({ page }: OpenedPage) => {
-    const rows = await page.locator("table.figures tbody tr").all();
+    const rows = await page.locator(".results table tbody tr").all();
     return Promise.all(
       rows.map(async (row) => {
         const [sent = 0, cached = 0, computed = 0] = (await row.locator("td.number").allInnerTexts()).map((text) =>

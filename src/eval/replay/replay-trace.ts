@@ -51,49 +51,42 @@ export function replayTrace(
   options: TraceReplay,
 ): ReplayedTrace {
   const requests: ReplayedRequest[] = [];
-  const totals = {
-    requests: 0,
-    promptTokens: 0,
-    cachedTokens: 0,
-    uncachedTokens: 0,
-    retrievedTokens: 0,
-    memoryTokens: 0,
-    prefilledMemoryTokens: 0,
-    evidence: 0,
-    evidenceInPrompt: 0,
-  };
+  const sums = { prefilledMemoryTokens: 0, evidence: 0, evidenceInPrompt: 0 };
   let largestSentRatio: number | null = null;
-  const prompts = composeTrace(trace, tokens, options);
-  for (const prompt of prompts) {
+  for (const prompt of composeTrace(trace, tokens, options)) {
     const promptTokens = prompt.tokens.length;
     const { cachedTokens } = cache.serve(prompt, 0);
     if (prompt.answered !== null) cache.serve({ tokens: prompt.answered }, 0);
     const uncachedTokens = promptTokens - cachedTokens;
     const { order, carried, expectedCachedTokens, retrievedTokens, memoryTokens } = prompt;
     requests.push({
-      order,
-      carried,
-      promptTokens,
-      expectedCachedTokens,
-      cachedTokens,
-      uncachedTokens,
-      retrievedTokens,
-      memoryTokens,
+      ...{ order, carried, promptTokens, expectedCachedTokens, cachedTokens, uncachedTokens },
+      ...{ retrievedTokens, memoryTokens },
     });
-    totals.requests++;
-    totals.promptTokens += promptTokens;
-    totals.cachedTokens += cachedTokens;
-    totals.uncachedTokens += uncachedTokens;
-    totals.retrievedTokens += prompt.retrievedTokens;
-    totals.memoryTokens += prompt.memoryTokens;
-    totals.prefilledMemoryTokens += prompt.prefilledMemoryTokens;
-    totals.evidence += prompt.evidence;
-    totals.evidenceInPrompt += prompt.evidenceInPrompt;
+    sums.prefilledMemoryTokens += prompt.prefilledMemoryTokens;
+    sums.evidence += prompt.evidence;
+    sums.evidenceInPrompt += prompt.evidenceInPrompt;
     const sent = ratioOf(prompt);
     if (sent !== null) largestSentRatio = Math.max(sent, largestSentRatio ?? 0);
     if (options.reports) prompt.report(cachedTokens);
   }
-  return { requests, totals: { ...totals, sentRatio: ratioOf(totals), largestSentRatio } };
+  const { sentRatio, ...totals } = totalsOf(requests);
+  return { requests, totals: { ...totals, ...sums, sentRatio, largestSentRatio } };
+}
+
+/** Sums over requests. */
+export function totalsOf(requests: readonly Omit<ReplayedRequest, "expectedCachedTokens">[]) {
+  const sum = (of: (request: (typeof requests)[number]) => number) =>
+    requests.reduce((total, request) => total + of(request), 0);
+  const totals = {
+    requests: requests.length,
+    promptTokens: sum((request) => request.promptTokens),
+    cachedTokens: sum((request) => request.cachedTokens),
+    uncachedTokens: sum((request) => request.uncachedTokens),
+    retrievedTokens: sum((request) => request.retrievedTokens),
+    memoryTokens: sum((request) => request.memoryTokens),
+  };
+  return { ...totals, sentRatio: ratioOf(totals) };
 }
 
 function ratioOf({ memoryTokens, retrievedTokens }: Pick<ReplayedPrompt, "memoryTokens" | "retrievedTokens">) {

@@ -6,7 +6,7 @@ import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import type { HAND_BUILT } from "../base/run-record.js";
 import type { TextTokens } from "../replay/compose-trace.js";
 import { type RecordedTrace, saidTo } from "../replay/recorded-trace.js";
-import type { ReplayedRequest, ReplayTotals } from "../replay/replay-trace.js";
+import { type ReplayedRequest, type ReplayTotals, totalsOf } from "../replay/replay-trace.js";
 import { composedPrompts, handBuiltPrompts, type MemoryBudget, MemoryList, type PromptBuilder } from "./arm-prompts.js";
 import { hasRatio } from "./arms.js";
 import { historySent } from "./history-sent.js";
@@ -132,19 +132,4 @@ async function replayArm(
     await prompts.close();
   }
   return { arm, requests, totals: { ...totalsOf(requests), ...sums } };
-}
-
-function totalsOf(requests: readonly WindowRequest[]) {
-  const sum = (of: (request: WindowRequest) => number) => requests.reduce((total, request) => total + of(request), 0);
-  const memoryTokens = sum((request) => request.memoryTokens);
-  const retrievedTokens = sum((request) => request.retrievedTokens);
-  return {
-    requests: requests.length,
-    promptTokens: sum((request) => request.promptTokens),
-    cachedTokens: sum((request) => request.cachedTokens),
-    uncachedTokens: sum((request) => request.uncachedTokens),
-    retrievedTokens,
-    memoryTokens,
-    sentRatio: retrievedTokens === 0 ? null : memoryTokens / retrievedTokens,
-  };
 }
