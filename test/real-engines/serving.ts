@@ -27,8 +27,8 @@ export interface ServingOptions {
   readonly blocks?: number;
   /** llama.cpp: slots. Default 1. */
   readonly slots?: number;
-  /** vLLM: further arguments. */
-  readonly args?: readonly string[];
+  /** vLLM: whether it publishes events of its cache. Default: no. */
+  readonly hasEvents?: boolean;
 }
 
 const READY_MS = 180_000;
@@ -46,7 +46,7 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
           ...["--max-model-len", `${contextTokens}`, "--dtype", "bfloat16", "--enforce-eager"],
           "--enable-prompt-tokens-details",
           ...(options.blocks === undefined ? [] : ["--num-gpu-blocks-override", `${options.blocks}`]),
-          ...(options.args ?? []),
+          ...(options.hasEvents === true ? ["--kv-events-config", await eventsConfig()] : []),
         ]
       : [
           fileURLToPath(new URL("llama_server.py", import.meta.url)),
@@ -85,6 +85,11 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
     await kill();
     throw new Error(`${engine} did not serve ${model}:\n${printed.slice(-2_000)}`);
   }
+}
+
+async function eventsConfig(): Promise<string> {
+  const [endpoint, replay] = [`tcp://127.0.0.1:${await freePort()}`, `tcp://127.0.0.1:${await freePort()}`];
+  return JSON.stringify({ enable_kv_cache_events: true, publisher: "zmq", endpoint, replay_endpoint: replay });
 }
 
 async function freePort(): Promise<number> {
