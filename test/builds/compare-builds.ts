@@ -1,5 +1,6 @@
 /**
- * Compares two builds byte for byte: `npm run compare-builds -- OLD_DIST NEW_DIST [--requests 1400] [--seed 1] [--shown 2]`. Each serves the
+ * Compares two builds byte for byte: `npm run compare-builds -- OLD_DIST NEW_DIST [--requests 1400] [--seed 1] [--shown 2]
+ * [--service openai]`. Each serves the
  * same requests through every door, from an empty data directory and again after a restart, in front of the same stub engine and Mem0;
  * times, generated ids and durations are masked. Prints the differences by door and field; exits with 1 where there are any.
  */
@@ -64,8 +65,8 @@ const SERVICES: Readonly<Record<string, readonly [share: number, settings: Reado
 /** Headers that are not of an answer's content. */
 const UNCOMPARED = new Set(["date", "connection", "keep-alive", "transfer-encoding", "content-length"]);
 const CLOCK = new URL("request-clock.mjs", import.meta.url).href;
-/** For what goes on after an answer; and until the usage of all answers is counted. */
-const SETTLED_MS = 3;
+/** For what goes on after an answer, such as what the engine reported; and until the usage of all answers is counted. */
+const SETTLED_MS = { chat: 30, other: 3 };
 const COUNTED_MS = 300;
 
 /** One answer with everything that reached the servers behind the service, masked: `status`, each header, `body`, `sent`. */
@@ -91,10 +92,12 @@ function masking(): (text: string) => string {
 }
 
 /** Serves all requests with one build. */
-async function outcomesOf(dist: string, seed: number, count: number): Promise<Outcome[]> {
+async function outcomesOf(dist: string): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (const [name, [share, settings]] of Object.entries(SERVICES)) {
-    const requests = comparedRequests(seed, Math.ceil(count * share), process.env["LOCOMO_DATA"] ?? null);
+    if (values.service !== undefined && values.service !== name) continue;
+    const count = Math.ceil(Number(values.requests) * share);
+    const requests = comparedRequests(Number(values.seed), count, process.env["LOCOMO_DATA"] ?? null);
     const stubs = await stubServers();
     const root = mkdtempSync(join(tmpdir(), "memstem-builds-"));
     const source = { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: stubs.mem0Url };
@@ -117,7 +120,7 @@ async function outcomesOf(dist: string, seed: number, count: number): Promise<Ou
         Object.assign(stubs, { turn, found });
         if (path.startsWith("/usage/")) await after(COUNTED_MS);
         const parts = await answerTo(base, request, agent);
-        await after(SETTLED_MS);
+        await after(path.includes("/v1/") ? SETTLED_MS.chat : SETTLED_MS.other);
         const shown = `${method} ${path} ${JSON.stringify(headers)} ${String(body).slice(0, 2_000)}`;
         const [sent = [], writtenNow = []] = partition(stubs.received.splice(0));
         written.push(...writtenNow);
@@ -212,6 +215,7 @@ const { values, positionals } = parseArgs({
     requests: { type: "string", default: "1400" },
     seed: { type: "string", default: "1" },
     shown: { type: "string", default: "2" },
+    service: { type: "string" },
   },
 });
 const [oldDist, newDist] = positionals;
@@ -219,8 +223,7 @@ if (oldDist === undefined || newDist === undefined) {
   console.error("Usage: npm run compare-builds -- OLD_DIST NEW_DIST [--requests 1400] [--seed 1] [--shown 2]");
   process.exit(2);
 }
-const served = (dist: string) => outcomesOf(resolve(dist), Number(values.seed), Number(values.requests));
-const [old, now] = [await served(oldDist), await served(newDist)];
+const [old, now] = [await outcomesOf(resolve(oldDist)), await outcomesOf(resolve(newDist))];
 const groups = new Map<string, string[]>();
 let first = "";
 for (const [at, { door, request, parts }] of old.entries()) {
