@@ -26,7 +26,7 @@ import {
   planBatch,
   type TurnId,
 } from "../src/core/index.js";
-import { schedule } from "../src/core/published/schedule.js";
+import { schedule } from "../src/core/published/clustering.js";
 import { largest } from "../src/core/text/lists.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";

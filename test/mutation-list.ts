@@ -104,7 +104,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "deterministic: the sorted policy sorts",
-    file: "src/core/ordering/sorted.ts",
+    file: "src/core/ordering/ordering.ts",
     from: ".sort((a, b) => a - b)",
     to: "",
     by: ["test/core/ordering/sorted.test.ts"],
@@ -146,14 +146,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "unforgeable: a label in a memory's text is escaped",
-    file: "src/core/escaping/marker-shapes.ts",
+    file: "src/core/escaping/escaping.ts",
     from: "String.raw`\\[ ?\\p{N}+ ?\\]`,",
     to: "",
     by: ["test/core/escaping/escaping.test.ts"],
   },
   {
     promise: "unforgeable: a section's tag in a memory's text is escaped",
-    file: "src/core/escaping/marker-shapes.ts",
+    file: "src/core/escaping/escaping.ts",
     from: "String.raw`< ?\\/? ?[Mm][Ee][Mm][Oo][Rr][Ii][Ee][Ss]`,",
     to: "",
     by: ["test/core/escaping/escaping.test.ts"],

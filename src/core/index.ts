@@ -3,32 +3,26 @@
  * plain rows.
  */
 
-export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-request.js";
-export * from "./blocks/block-register.js";
-export * from "./blocks/block-template.js";
-export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName } from "./blocks/contained-texts.js";
+export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-plan.js";
+export { BlockRegister } from "./blocks/block-register.js";
 export {
-  type ContextBlock,
-  canonicalText,
-  ENDED,
-  type EndedMemory,
-  type MemoryEnd,
-  type MemoryFields,
-  type MemoryVersion,
-  type MetadataValue,
-  ownWords,
-  type RegisterChanges,
-  type RenderedMemory,
-  type RenderedWords,
-  type RetrievedMemory,
-  type StoredBlock,
-  type StoredRegister,
-  WITHDRAWN,
-} from "./blocks/context-block.js";
-export { endOfDay, instantOf, timeZoneProblem } from "./blocks/field-times.js";
+  type BlockTemplate,
+  BlockTemplateError,
+  BlockTemplates,
+  blockTemplateProblem,
+  DEFAULT_BLOCK_TEMPLATE,
+  DEFAULT_TIME_ZONE,
+  endOfDay,
+  instantOf,
+  readBlockTemplate,
+  renderMemory,
+  type TemplatedMemory,
+  timeZoneProblem,
+} from "./blocks/block-template.js";
+export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName } from "./blocks/contained-texts.js";
+export * from "./blocks/context-block.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
-export type * from "./blocks/resolution.js";
 export {
   RECENT_REQUESTS,
   type RecentChanges,
@@ -87,10 +81,9 @@ export {
   type PromptTokens,
   type WindowTerms,
 } from "./conversation/epoch.js";
-export type { RestatedTurn } from "./conversation/restated-turns.js";
-export * from "./conversation/retention.js";
+export type { RestatedTurn } from "./conversation/replay.js";
 export * from "./conversation/turn.js";
-export * from "./conversation/window.js";
+export { type ContinuedWindow, findWindow, meaningOf, type Window, withCut } from "./conversation/window.js";
 export * from "./cost/engine-model.js";
 export { type EntropyBounds, entropyBounds, VOCABULARY_TOKENS } from "./cost/first-token-entropy.js";
 export * from "./cost/time-law-fit.js";
@@ -101,33 +94,48 @@ export type * from "./explain/explanation.js";
 export { explanationText } from "./explain/explanation-text.js";
 export type { MissCause } from "./explain/miss-cause.js";
 export { type PromptBar, type PromptBars, promptBars } from "./explain/prompt-bars.js";
-export { alignTo } from "./ordering/alignment.js";
-export { carryOver } from "./ordering/carry-over.js";
-export { MAX_MEMORY_BUDGET_RATIO } from "./ordering/memory-bank.js";
-export * from "./ordering/ordering.js";
-export { plannedOrder } from "./ordering/planned-order.js";
-export { prefixExact } from "./ordering/prefix-exact.js";
-export { retrieval } from "./ordering/retrieval.js";
-export { sorted } from "./ordering/sorted.js";
+export { carryOver, MAX_MEMORY_BUDGET_RATIO } from "./ordering/carry-over.js";
+export {
+  alignTo,
+  type CarryAllowance,
+  NOTHING_CARRIED,
+  type Ordering,
+  type OrderingPolicy,
+  type OrderingRequest,
+  type RetrievedBlock,
+  retrieval,
+  type ScopeKnowledge,
+  sorted,
+} from "./ordering/ordering.js";
+export { plannedOrder, prefixExact } from "./ordering/prefix-exact.js";
 export * from "./prompt/annotations.js";
 export { exchangeText, lastAsked } from "./prompt/exchange-text.js";
 export * from "./prompt/injection.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/rendering.js";
-export * from "./prompt/section-placement.js";
 export { withoutSections } from "./prompt/section-scan.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
-export { accessFrequency, cpTree } from "./published/access-frequency-policy.js";
-export * from "./published/cluster-node.js";
-export { ClusterTree } from "./published/cluster-tree.js";
+export {
+  type ClusterChanges,
+  type ClusterMatch,
+  type ClusterNode,
+  ClusterTree,
+  contextDistance,
+} from "./published/cluster-tree.js";
 export { type ClusteredRows, clusterContexts, type TicketedContext } from "./published/clustering.js";
-export { contextDistance } from "./published/context-distance.js";
-export { contextPilot } from "./published/context-pilot.js";
-export { knowledgeTree } from "./published/knowledge-tree.js";
 export * from "./published/published-knowledge.js";
-export { MAX_WORKERS, type WorkerChanges, type WorkerRow } from "./routing/worker-blocks.js";
-export { type RoutedPrompt, routePrompt, WorkerLoads } from "./routing/worker-choice.js";
-export * from "./routing/worker-routing.js";
+export {
+  MAX_WORKERS,
+  type RoutedPrompt,
+  type Routing,
+  type RoutingOptions,
+  routePrompt,
+  routeToWorkers,
+  type WorkerChanges,
+  type WorkerHistory,
+  WorkerLoads,
+  type WorkerRow,
+} from "./routing/worker-routing.js";
 export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";
@@ -143,7 +151,6 @@ export {
   unstorableWithin,
 } from "./text/storable-text.js";
 export * from "./text/token-counter.js";
-export * from "./text/use-order-map.js";
 export * from "./usage/time-histogram.js";
 export * from "./usage/usage-cause.js";
 export * from "./usage/usage-record.js";

@@ -1,5 +1,5 @@
+import { endOfDay, instantOf } from "../core/blocks/block-template.js";
 import { ENDED, type MemoryEnd } from "../core/blocks/context-block.js";
-import { endOfDay, instantOf } from "../core/blocks/field-times.js";
 import type { MemoryId } from "../core/text/ids.js";
 
 /*

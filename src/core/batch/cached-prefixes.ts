@@ -1,10 +1,10 @@
 import { RecentRetrievals } from "../blocks/seen-retrievals.js";
 import { ContextIndex } from "../context-index/context-index.js";
+import type { WantedTokens } from "../context-index/prefix-forest.js";
 import type { ScopeKnowledge } from "../ordering/ordering.js";
 import { orderForReuse, prefixExact } from "../ordering/prefix-exact.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
-import type { KeyGroup } from "./batch-request.js";
-import type { MarkedBlocks } from "./marked-blocks.js";
+import type { KeyGroup } from "./batch-plan.js";
 import { tokensIn } from "./prefix-tree.js";
 
 /** A cached prefix, in the numbers of a batch. */
@@ -22,7 +22,7 @@ export const NOTHING_CACHED: CachedPrefix = { blocks: [], tokens: 0, path: [] };
 const ANCHOR = "" as Digest;
 
 /**
- * What should be cached behind one key's bytes, and the requests expected to come back: a context index and recent requests of the plan's own,
+ * What should be cached after one key's bytes, and the requests expected to come back: a context index and recent requests of the plan's own,
  * in a batch's block numbers. As if the cache evicted nothing while the batch is executed.
  */
 export class CachedPrefixes {
@@ -64,7 +64,7 @@ export class CachedPrefixes {
     return prefixExact.order({ anchor: ANCHOR, retrieved, carrying: null }, this.#built()).labels;
   }
 
-  /** Orders blocks behind those in `front` for later batches: as `prefix-exact` orders the rest of a request for the blocks in `asked`. */
+  /** Orders blocks after those in `front` for later batches: as `prefix-exact` orders the rest of a request for the blocks in `asked`. */
   orderShared(front: readonly number[], blocks: readonly number[], asked: readonly number[]): readonly number[] {
     if (this.from.recent.length === 0) return blocks;
     const { tokensOf } = this.marked;
@@ -103,5 +103,41 @@ export class CachedPrefixes {
     const rows = recent.map((set, at) => ({ turn: (at - recent.length) as TurnId, labels: set as readonly Label[] }));
     this.#known = { index, recent: new RecentRetrievals(rows) };
     return this.#known;
+  }
+}
+
+/** Some of a batch's blocks with their tokens, to search for: one per batch, marked anew for each search. */
+export class MarkedBlocks implements WantedTokens {
+  /** By block: the last marking that it was part of. */
+  readonly #marks: Uint32Array;
+  #marking = 0;
+  #blocks: readonly number[] = [];
+
+  constructor(readonly tokensOf: Float64Array) {
+    this.#marks = new Uint32Array(tokensOf.length);
+  }
+
+  get size(): number {
+    return this.#blocks.length;
+  }
+
+  /** Replaces the marked blocks. */
+  mark(blocks: readonly number[]): this {
+    this.#marking++;
+    for (const block of blocks) this.#marks[block] = this.#marking;
+    this.#blocks = blocks;
+    return this;
+  }
+
+  has(block: Label): boolean {
+    return this.#marks[block] === this.#marking;
+  }
+
+  get(block: Label): number | undefined {
+    return this.has(block) ? this.tokensOf[block] : undefined;
+  }
+
+  keys(): Iterable<Label> {
+    return this.#blocks as readonly Label[];
   }
 }

@@ -65,3 +65,239 @@ export function savedTokens(root: PrefixNode): number {
   for (const { children, tokens } of nodesOf(root)) if (children !== null) saved += tokens;
   return saved;
 }
+
+/**
+ * Joins nodes into one tree from the bottom up, always the two with the most common tokens: a join saves the tokens that the two share.
+ * Ties go to the pair with the earliest node. Nodes without common tokens are joined last, balanced, by nodes without blocks.
+ *
+ * A join shares no more with a third node than each of its parts did. So two nodes that are each other's best are joined eventually,
+ * whatever else is joined, and may be joined at once: a nearest-neighbour chain, as in `published/clustering.ts`, but over an index from each
+ * block to the nodes that contain it instead of a table of pairs. O(N · K) memory; the time of a search is the number of its blocks' nodes.
+ */
+export function joinAll(nodes: readonly PrefixNode[], tokensOf: Float64Array): PrefixNode {
+  const roots = [...new JoiningChain(nodes, tokensOf).join()];
+  for (let at = 0; at + 1 < roots.length; at += 2) {
+    roots.push(joined(roots[at] as PrefixNode, roots[at + 1] as PrefixNode, tokensOf));
+  }
+  return roots.at(-1) as PrefixNode;
+}
+
+class JoiningChain {
+  /** By id, in order of creation; null once joined into another. */
+  readonly #nodes: (PrefixNode | null)[];
+  /** By id: the index of its earliest leaf. */
+  readonly #names: number[];
+  /** By id: the node with the most common tokens; -1 if unknown, `NONE` if none shares any. */
+  readonly #best: number[];
+  /** By block: ids of the nodes that contain it, and of some that are joined already. */
+  readonly #holders = new Map<number, number[]>();
+  /** Scratch, by id: tokens in common with the searched node. */
+  readonly #common: Float64Array;
+
+  constructor(
+    nodes: readonly PrefixNode[],
+    readonly tokensOf: Float64Array,
+  ) {
+    this.#nodes = [...nodes];
+    this.#names = nodes.map((_, at) => at);
+    this.#best = nodes.map(() => UNKNOWN);
+    this.#common = new Float64Array(2 * nodes.length);
+    for (const id of nodes.keys()) this.#hold(id);
+  }
+
+  /** Joins until no two nodes have common tokens; returns those left. */
+  join(): PrefixNode[] {
+    const chain: number[] = [];
+    for (let start = 0; start < this.#nodes.length; start++) {
+      if (this.#nodes[start] === null) continue;
+      chain.push(start);
+      for (let last = chain.at(-1); last !== undefined; last = chain.at(-1)) {
+        const best = this.#bestOf(last);
+        if (best === NONE) {
+          chain.length = 0;
+        } else if (best === chain.at(-2)) {
+          chain.length -= 2;
+          this.#join(last, best);
+        } else {
+          chain.push(best);
+        }
+      }
+    }
+    return this.#nodes.filter((node) => node !== null);
+  }
+
+  #hold(id: number): void {
+    for (const block of this.#nodes[id]?.blocks ?? []) {
+      const holders = this.#holders.get(block);
+      if (holders === undefined) this.#holders.set(block, [id]);
+      else holders.push(id);
+    }
+  }
+
+  /** A node's best stays its best until that one is joined: a join shares no more than its parts did, and is no earlier than both. */
+  #bestOf(id: number): number {
+    const known = this.#best[id] as number;
+    if (known === NONE || (known !== UNKNOWN && this.#nodes[known] !== null)) return known;
+    const [common, nodes] = [this.#common, this.#nodes];
+    const met: number[] = [];
+    for (const block of nodes[id]?.blocks ?? []) {
+      const tokens = this.tokensOf[block] as number;
+      const holders = this.#holders.get(block) ?? [];
+      let kept = 0;
+      for (let at = 0; at < holders.length; at++) {
+        const other = holders[at] as number;
+        if (nodes[other] === null) continue;
+        holders[kept++] = other;
+        if (common[other] === 0) met.push(other);
+        (common[other] as number) += tokens;
+      }
+      holders.length = kept;
+    }
+    let best = NONE;
+    let most = 0;
+    for (const other of met) {
+      const tokens = common[other] as number;
+      common[other] = 0;
+      if (other === id || tokens < most) continue;
+      if (tokens === most && best !== NONE && (this.#names[other] as number) > (this.#names[best] as number)) continue;
+      best = other;
+      most = tokens;
+    }
+    this.#best[id] = best;
+    return best;
+  }
+
+  #join(a: number, b: number): void {
+    const [first, second] = (this.#names[a] as number) < (this.#names[b] as number) ? [a, b] : [b, a];
+    this.#nodes.push(joined(this.#nodes[first] as PrefixNode, this.#nodes[second] as PrefixNode, this.tokensOf));
+    this.#names.push(this.#names[first] as number);
+    this.#best.push(UNKNOWN);
+    this.#nodes[a] = null;
+    this.#nodes[b] = null;
+    this.#hold(this.#nodes.length - 1);
+  }
+}
+
+const UNKNOWN = -1;
+const NONE = -2;
+
+/** A pass that gains less than this share of the saved tokens is the last. */
+const WORTHWHILE = 0.001;
+const MAX_PASSES = 6;
+/** Maximum places examined per node, to bound the time. Branches that cannot be better are pruned. */
+const MAX_PLACES = 300;
+
+/**
+ * Improves a tree by local search: removes every node in turn, a request or a whole branch, and reinserts it where the tree saves most,
+ * until a pass gains next to nothing. Never saves less than before. Returns the root, which may be another node. O(nodes × places) per
+ * pass. `scratch`: a zero per block, to be shared by calls for many trees; zeros again afterwards.
+ */
+export function refined(
+  root: PrefixNode,
+  tokensOf: Float64Array,
+  scratch: Uint8Array = new Uint8Array(tokensOf.length),
+): PrefixNode {
+  const refining = new Refining(root, tokensOf, scratch);
+  for (let pass = 0; pass < MAX_PASSES; pass++) if (!refining.pass()) break;
+  return refining.root;
+}
+
+class Refining {
+  constructor(
+    public root: PrefixNode,
+    readonly tokensOf: Float64Array,
+    /** By block: whether the moving node contains it. */
+    readonly held: Uint8Array,
+  ) {}
+
+  /** Runs one pass; whether another one is worth its time. */
+  pass(): boolean {
+    let gained = 0;
+    let saved = 0;
+    for (const node of [...nodesOf(this.root)]) {
+      if (node.children !== null) saved += node.tokens;
+      // The parent moves too, as the node above the new place.
+      const { parent } = node;
+      if (parent !== null) gained += this.#move(node, parent);
+    }
+    return gained > WORTHWHILE * saved;
+  }
+
+  /** Moves a node to where it saves most; returns the tokens gained. */
+  #move(node: PrefixNode, parent: PrefixNode): number {
+    const sibling = siblingOf(node, parent);
+    const before = parent.tokens + tokensAbove(parent);
+    this.#replace(parent, sibling);
+    const given = before - tokensAbove(sibling);
+    const { place, tokens } = this.#bestPlace(node, sibling, given);
+    const { parent: above } = place;
+    if (above === null) this.root = parent;
+    else setChild(above, place, parent);
+    parent.parent = above;
+    place.parent = parent;
+    parent.children = [place, node];
+    this.#narrow(parent);
+    return tokens - given;
+  }
+
+  /** Replaces a node by one of its children. */
+  #replace(node: PrefixNode, child: PrefixNode): void {
+    const { parent } = node;
+    child.parent = parent;
+    if (parent === null) {
+      this.root = child;
+      return;
+    }
+    setChild(parent, node, child);
+    this.#narrow(parent);
+  }
+
+  /** Recomputes the blocks of a node and its ancestors from their children. */
+  #narrow(from: PrefixNode): void {
+    for (let node: PrefixNode | null = from; node?.children != null; node = node.parent) {
+      const blocks = inBoth(node.children[0].blocks, node.children[1].blocks);
+      // The blocks of ancestors only grow, or only shrink: an equal length means no change.
+      if (node !== from && blocks.length === node.blocks.length) return;
+      node.blocks = blocks;
+      node.tokens = tokensIn(blocks, this.tokensOf);
+    }
+  }
+
+  /**
+   * The node above which another saves most: their common tokens, less what the ancestors lose. `place` if none saves more than `tokens`.
+   */
+  #bestPlace(node: PrefixNode, place: PrefixNode, tokens: number): { place: PrefixNode; tokens: number } {
+    const [held, tokensOf] = [this.held, this.tokensOf];
+    for (const block of node.blocks) held[block] = 1;
+    let best = { place, tokens };
+    const pending: { at: PrefixNode; lost: number }[] = [{ at: this.root, lost: 0 }];
+    let places = 0;
+    for (let step = pending.pop(); step !== undefined && places < MAX_PLACES; step = pending.pop()) {
+      places++;
+      const { at, lost } = step;
+      let common = 0;
+      for (const block of at.blocks) if (held[block] === 1) common += tokensOf[block] as number;
+      if (common - lost > best.tokens) best = { place: at, tokens: common - lost };
+      const lostBelow = lost + at.tokens - common;
+      if (at.children === null || node.tokens - lostBelow <= best.tokens) continue;
+      pending.push({ at: at.children[0], lost: lostBelow }, { at: at.children[1], lost: lostBelow });
+    }
+    for (const block of node.blocks) held[block] = 0;
+    return best;
+  }
+}
+
+function siblingOf(node: PrefixNode, { children }: PrefixNode): PrefixNode {
+  if (children === null) throw new Error("a parent has no children");
+  return children[0] === node ? children[1] : children[0];
+}
+
+function setChild(parent: PrefixNode, old: PrefixNode, child: PrefixNode): void {
+  parent.children = [child, siblingOf(old, parent)];
+}
+
+function tokensAbove(node: PrefixNode): number {
+  let tokens = 0;
+  for (let at = node.parent; at !== null; at = at.parent) tokens += at.tokens;
+  return tokens;
+}

@@ -1,16 +1,19 @@
-import { blocksKey } from "../ordering/alignment.js";
-import { groupBy } from "../text/lists.js";
-import type { BatchOrder, KeyGroup, NumberedBatch } from "./batch-request.js";
-import { CachedPrefixes } from "./cached-prefixes.js";
-import { cachedStarts, type StartedTree, savedIn } from "./cached-starts.js";
-import { contextComponents } from "./context-components.js";
-import { contextParts } from "./context-parts.js";
-import { MarkedBlocks } from "./marked-blocks.js";
-import { oneByOne } from "./one-by-one.js";
-import { branchesOf, executed, type PlannedBranch, singleBranches } from "./planned-branches.js";
-import { requestNode, tokensIn } from "./prefix-tree.js";
-import { joinAll } from "./prefix-tree-building.js";
-import { refined } from "./prefix-tree-refining.js";
+import { blocksKey } from "../ordering/ordering.js";
+import type { Label } from "../text/ids.js";
+import { append, groupBy, smallest } from "../text/lists.js";
+import type { BatchOrder, KeyGroup, NumberedBatch } from "./batch-plan.js";
+import { type CachedPrefix, CachedPrefixes, MarkedBlocks, NOTHING_CACHED } from "./cached-prefixes.js";
+import { contextComponents, contextParts } from "./connected-contexts.js";
+import {
+  joinAll,
+  joined,
+  nodesOf,
+  type PrefixNode,
+  refined,
+  requestNode,
+  savedTokens,
+  tokensIn,
+} from "./prefix-tree.js";
 
 /** Maximum connected requests that are planned in one piece; larger sets are split into parts, which are joined afterwards. */
 const PART_REQUESTS = 2_000;
@@ -75,4 +78,337 @@ function planOfKey(
     if (alone !== null) return singleBranches(alone, key);
   }
   return trees.flatMap((tree) => branchesOf(tree, { sets, requestsAs, cached, key }));
+}
+
+/** A tree of prompts that all begin with the same cached prefix; it may be empty. */
+export interface StartedTree {
+  readonly root: PrefixNode;
+  readonly start: CachedPrefix;
+}
+
+/**
+ * Splits a tree that was built for an empty cache into trees that begin with what is cached. A prompt begins either with a cached prefix or
+ * with one that the batch computes: a cached prefix is given up where sharing more blocks with other requests saves more. A tree saves what
+ * its joins do, plus its cached prefix once. Never saves less than `tree` does, nor than every request with its longest cached prefix.
+ */
+function cachedStarts(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
+  if (cached.isEmpty) return [{ root: tree, start: NOTHING_CACHED }];
+  return groupedByStart(cutApart(tree, cached, tokensOf), tokensOf);
+}
+
+/** Tokens that need no prefill when the trees' requests are served in preorder. */
+function savedIn(trees: readonly StartedTree[]): number {
+  return trees.reduce((sum, { root, start }) => sum + savedTokens(root) + start.tokens, 0);
+}
+
+/** Joins the trees that begin with the same cached prefix: they share at least that. */
+function groupedByStart(started: readonly StartedTree[], tokensOf: Float64Array): StartedTree[] {
+  return [...groupBy(started, ({ start }) => start.blocks.join()).values()].map((trees) => {
+    const roots = trees.map(({ root }) => root);
+    return { root: joinAll(roots, tokensOf), start: trees[0]?.start ?? NOTHING_CACHED };
+  });
+}
+
+/** The best of a node and its descendants, in tokens saved. */
+interface CutValue {
+  /** The longest cached prefix of the node's blocks. */
+  readonly start: CachedPrefix;
+  /** Below a join: parts of it may be cut off, the node itself stays. */
+  readonly below: number;
+  readonly keeps: "both" | "first" | "second";
+  /** As a tree of its own, or several. */
+  readonly apart: number;
+  readonly isWhole: boolean;
+}
+
+/**
+ * Cuts a tree where cached prefixes save more than joins do: the best choice of all, by dynamic programming from the requests up. Builds new
+ * joining nodes and leaves those of `tree` as they are, except for the parents of its requests.
+ */
+function cutApart(tree: PrefixNode, cached: CachedPrefixes, tokensOf: Float64Array): StartedTree[] {
+  const nodes = [...nodesOf(tree)];
+  const values = new Map<PrefixNode, CutValue>();
+  for (const node of nodes.toReversed()) values.set(node, cutValue(node, values, cached));
+  const isRoot = new Set([tree]);
+  for (const node of nodes) {
+    const { children } = node;
+    if (children === null) continue;
+    const { keeps, isWhole } = values.get(node) as CutValue;
+    const [first, second] = children;
+    if (isRoot.has(node)) {
+      if (!isWhole) isRoot.add(first).add(second);
+    } else if (keeps !== "both") isRoot.add(keeps === "first" ? second : first);
+  }
+  /** What stands in a node's place below a join, or as a tree of its own. */
+  const kept = new Map<PrefixNode, PrefixNode>();
+  const started: StartedTree[] = [];
+  for (const node of nodes.toReversed()) {
+    const keptNode = keptIn(node, kept, isRoot, tokensOf);
+    if (keptNode === null) continue;
+    keptNode.parent = null;
+    if (!isRoot.has(node)) kept.set(node, keptNode);
+    // A new joining node may have more blocks than the one that it replaces.
+    else started.push({ root: keptNode, start: values.get(keptNode)?.start ?? cached.longest(keptNode.blocks) });
+  }
+  return started.reverse();
+}
+
+function cutValue(node: PrefixNode, values: ReadonlyMap<PrefixNode, CutValue>, cached: CachedPrefixes): CutValue {
+  if (node.children === null) {
+    const start = cached.longest(node.blocks);
+    return { start, below: 0, keeps: "both", apart: start.tokens, isWhole: true };
+  }
+  const [a, b] = node.children.map((child) => values.get(child)) as [CutValue, CutValue];
+  // A node has no block that its children do not have, so it has no longer prefix than they.
+  const start = cached.longest(node.blocks, a.start.tokens < b.start.tokens ? a.start : b.start);
+  const both = node.tokens + a.below + b.below;
+  const first = a.below + b.apart;
+  const second = a.apart + b.below;
+  const below = Math.max(both, first, second);
+  const keeps = below === both ? "both" : below === first ? "first" : "second";
+  // Where joining saves nothing, requests stay apart.
+  const isWhole = both + start.tokens > a.apart + b.apart;
+  return { start, below, keeps, apart: isWhole ? both + start.tokens : a.apart + b.apart, isWhole };
+}
+
+/** A node with what is kept of its children; null for a node whose children are trees of their own. */
+function keptIn(
+  node: PrefixNode,
+  kept: ReadonlyMap<PrefixNode, PrefixNode>,
+  isRoot: ReadonlySet<PrefixNode>,
+  tokensOf: Float64Array,
+): PrefixNode | null {
+  if (node.children === null) return node;
+  const [first, second] = node.children.flatMap((child) => (isRoot.has(child) ? [] : (kept.get(child) ?? [])));
+  if (first === undefined) return null;
+  return second === undefined ? first : joined(first, second, tokensOf);
+}
+
+/** A request with its order, and the child positions of its end in the tree of served sequences. */
+export interface RequestAlone {
+  readonly request: number;
+  readonly order: readonly number[];
+  /** Empty for a request without blocks. */
+  readonly path: readonly number[];
+  /** Whether it begins with a block that was cached before the first of the requests. */
+  readonly isCached: boolean;
+}
+
+/**
+ * The orders of requests that are composed one after the other by `prefix-exact`, in a cache that evicts nothing. Null unless they hit more
+ * than `least` tokens: stops once they cannot. In depth-first order of the tree of served sequences, so that what two of them share is used
+ * back to back; what they hit in such a cache does not depend on the execution order.
+ */
+function oneByOne(
+  group: KeyGroup,
+  sets: readonly (readonly number[])[],
+  marked: MarkedBlocks,
+  least: number,
+): readonly RequestAlone[] | null {
+  const { tokensOf } = marked;
+  const cached = new CachedPrefixes(group, marked);
+  const setOf = (request: number) => sets[request] ?? [];
+  const ahead = new FirstUses(group.cached);
+  // What all of them can hit at most: a block that is not cached is computed once.
+  let reach = 0;
+  for (const request of group.requests) reach += tokensIn(ahead.again(setOf(request)), tokensOf);
+  if (reach <= least) return null;
+  const soFar = new FirstUses(group.cached);
+  const orders: { readonly request: number; readonly order: readonly number[] }[] = [];
+  for (const request of group.requests) {
+    const set = setOf(request);
+    const { order, hit } = cached.serveAlone(set);
+    reach -= tokensIn(soFar.again(set), tokensOf) - hit;
+    if (reach <= least) return null;
+    orders.push({ request, order });
+  }
+  return orders
+    .map(({ request, order }) => {
+      const path = cached.pathOf(order);
+      return { request, order, path, isCached: cached.isFromBefore(path) };
+    })
+    .sort((a, b) => comparePaths(a.path, b.path) || a.request - b.request);
+}
+
+/** Tells the first uses of blocks from later ones. */
+class FirstUses {
+  readonly #used = new Set<number>();
+
+  constructor(sequences: readonly (readonly number[])[]) {
+    for (const sequence of sequences) for (const block of sequence) this.#used.add(block);
+  }
+
+  /** The blocks of a request that were used before it; takes the request in. */
+  again(set: readonly number[]): readonly number[] {
+    const again = set.filter((block) => this.#used.has(block));
+    for (const block of set) this.#used.add(block);
+    return again;
+  }
+}
+
+/** Negative if `a` comes before `b` depth first; 0 for equal paths. */
+function comparePaths(a: readonly number[], b: readonly number[]): number {
+  for (let at = 0; at < a.length && at < b.length; at++) {
+    const difference = (a[at] as number) - (b[at] as number);
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+/** A request's place within its branch. */
+interface BranchRequest {
+  readonly request: number;
+  readonly order: readonly number[];
+  /** See `PlannedRequest.shared`. */
+  readonly shared: number;
+  /** Child positions after the branch's own; empty: the branch is this request's. */
+  readonly path: readonly number[];
+}
+
+/** Requests that begin alike, and no other: executed back to back, depth first. */
+export interface PlannedBranch {
+  readonly requests: readonly BranchRequest[];
+  /** Of all its requests. */
+  readonly earliest: number;
+  /** Number of its key, in the order of the keys' earliest requests. */
+  readonly key: number;
+  /** Child positions of the cached prefix that it begins with, see `CachedPrefix`; null for none. */
+  readonly cachedPath: readonly number[] | null;
+}
+
+/** What all trees of one key have in common. */
+interface KeyTrees {
+  /** By request. */
+  readonly sets: readonly (readonly number[])[];
+  /** By the earliest of several requests with the same blocks: all of them. */
+  readonly requestsAs: ReadonlyMap<number, readonly number[]>;
+  readonly cached: CachedPrefixes;
+  readonly key: number;
+}
+
+/**
+ * Puts branches in execution order. What was cached before the batch is used first, least recently used first, because it is what a full
+ * cache evicts next; all other branches follow in the order of their earliest requests.
+ */
+function executed({ sets, labels }: NumberedBatch, branches: readonly PlannedBranch[]): BatchOrder {
+  const orders: (readonly Label[])[] = sets.map(() => []);
+  const shared = sets.map(() => 0);
+  const searchPaths: (readonly number[])[] = sets.map(() => []);
+  const sequence: number[] = [];
+  for (const [position, { requests }] of branches.toSorted(compareBranches).entries()) {
+    for (const { request, order, shared: leading, path } of requests) {
+      orders[request] = order.map((block) => labels[block] as Label);
+      shared[request] = leading;
+      // Requests without blocks share nothing.
+      if (order.length > 0) searchPaths[request] = [position, ...path];
+      sequence.push(request);
+    }
+  }
+  return { orders, shared, searchPaths, sequence };
+}
+
+function compareBranches(a: PlannedBranch, b: PlannedBranch): number {
+  if (a.cachedPath === null || b.cachedPath === null) {
+    return Number(a.cachedPath === null) - Number(b.cachedPath === null) || a.earliest - b.earliest;
+  }
+  return a.key - b.key || comparePaths(a.cachedPath, b.cachedPath) || a.earliest - b.earliest;
+}
+
+/** The branches of requests that were ordered one by one; every place in their orders counts. */
+function singleBranches(alone: readonly RequestAlone[], key: number): PlannedBranch[] {
+  return [...groupBy(alone, ({ path }) => path[0]).values()].map((requests) => ({
+    requests: requests.map(({ request, order, path }) => ({
+      request,
+      order,
+      shared: order.length,
+      path: path.slice(1),
+    })),
+    earliest: smallest(requests.map(({ request }) => request)),
+    key,
+    cachedPath: requests[0]?.isCached === true ? requests[0].path : null,
+  }));
+}
+
+/** The branches of a tree: itself, or its parts without blocks in common. */
+function branchesOf({ root, start }: StartedTree, trees: KeyTrees): PlannedBranch[] {
+  const earliest = earliestRequests(root);
+  return withoutEmpty(root).map((top) => ({
+    requests: top.children === null ? requestsAlone(top, trees) : requestsBelow(top, start.blocks, earliest, trees),
+    earliest: earliest.get(top) ?? 0,
+    key: trees.key,
+    cachedPath: start.blocks.length === 0 ? null : start.path,
+  }));
+}
+
+/** The requests of a tree with a single set of blocks: each may be ordered by itself, and the later ones find the first one's order. */
+function requestsAlone({ request }: PrefixNode, { sets, requestsAs, cached }: KeyTrees): BranchRequest[] {
+  const order = cached.orderAlone(sets[request ?? 0] ?? []);
+  return (requestsAs.get(request ?? 0) ?? []).map((each) => ({ request: each, order, shared: 0, path: [] }));
+}
+
+interface PlacedNode {
+  readonly node: PrefixNode;
+  /** Blocks of the node's ancestors, in prompt order. */
+  readonly before: readonly number[];
+  readonly path: readonly number[];
+}
+
+/** The requests of a tree that begins with `start`, depth first. */
+function requestsBelow(
+  top: PrefixNode,
+  start: readonly number[],
+  earliest: ReadonlyMap<PrefixNode, number>,
+  { sets, requestsAs, cached }: KeyTrees,
+): BranchRequest[] {
+  const requests: BranchRequest[] = [];
+  const earlier = (a: PrefixNode, b: PrefixNode) => (earliest.get(a) ?? 0) - (earliest.get(b) ?? 0);
+  const pending: PlacedNode[] = [{ node: top, before: start, path: [] }];
+  for (let step = pending.pop(); step !== undefined; step = pending.pop()) {
+    const { node, before, path } = step;
+    // Among blocks common to the same requests, the most relevant to the earliest request comes first.
+    const inNode = new Set(node.blocks);
+    for (const block of before) inNode.delete(block);
+    const relevance = sets[earliest.get(node) ?? 0] ?? [];
+    const own = relevance.filter((block) => inNode.has(block));
+    const order = [...before, ...(node.request === null ? cached.orderShared(before, own, relevance) : own)];
+    if (node.request === null) {
+      append(pending, placed(alikeExpanded(node).sort(earlier), order, path));
+      continue;
+    }
+    const alike = requestsAs.get(node.request) ?? [];
+    const shared = alike.length > 1 ? order.length : before.length;
+    for (const request of alike) requests.push({ request, order, shared, path });
+  }
+  return requests;
+}
+
+/** Last child first, for a stack. */
+function placed(children: readonly PrefixNode[], before: readonly number[], path: readonly number[]): PlacedNode[] {
+  return children.map((node, position) => ({ node, before, path: [...path, position] })).reverse();
+}
+
+/** The earliest request below each node. */
+function earliestRequests(root: PrefixNode): Map<PrefixNode, number> {
+  const earliest = new Map<PrefixNode, number>();
+  for (const node of [...nodesOf(root)].reverse()) {
+    const below = node.children?.map((child) => earliest.get(child) ?? 0);
+    earliest.set(node, node.request ?? smallest(below ?? []));
+  }
+  return earliest;
+}
+
+/** A node's children; a child with the same blocks as the node is replaced by its own children. */
+function alikeExpanded(node: PrefixNode): PrefixNode[] {
+  const children: PrefixNode[] = [];
+  const pending = [...(node.children ?? [])];
+  for (let child = pending.pop(); child !== undefined; child = pending.pop()) {
+    if (child.children !== null && child.blocks.length === node.blocks.length) append(pending, child.children);
+    else children.push(child);
+  }
+  return children;
+}
+
+/** The node; if it has no blocks, its nearest descendants that do, and requests without blocks. */
+function withoutEmpty(node: PrefixNode): PrefixNode[] {
+  return node.children !== null && node.blocks.length === 0 ? alikeExpanded(node) : [node];
 }

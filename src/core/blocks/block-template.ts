@@ -1,8 +1,13 @@
 import { type Digest, digestOf } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
 import { cutText, unstorable } from "../text/storable-text.js";
-import { canonicalText, type MemoryFields, type RenderedMemory, type RetrievedMemory } from "./context-block.js";
-import { type TimeForm, timeWriter, timeZoneProblem, type WriteTime } from "./field-times.js";
+import {
+  canonicalText,
+  type GivenTime,
+  type MemoryFields,
+  type RenderedMemory,
+  type RetrievedMemory,
+} from "./context-block.js";
 
 /*
  * A block template says what a block gives of its memory:
@@ -267,4 +272,97 @@ function fieldOf(name: string): Field {
 
 function isTime(field: Field): boolean {
   return field.kind === "time" || (field.kind === "metadata" && field.form !== null);
+}
+
+/** How a time is given: its day as `YYYY-MM-DD`, or with hours and minutes as `YYYY-MM-DD hh:mm`. */
+export type TimeForm = "date" | "datetime";
+
+/** Writes times in one zone. */
+export type WriteTime = (time: GivenTime, form: TimeForm) => string | null;
+
+/** A day, and what follows of its time: hours, minutes, seconds with a fraction, and the offset from UTC. */
+const ISO = /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,]\d+)?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?)?$/;
+/** From here on a number counts milliseconds: as seconds it would be in the year 5138. */
+const FIRST_MILLISECONDS = 1e11;
+const DAY_MS = 86_400_000;
+/** The years 1 to 9999, in milliseconds since 1970. */
+const FIRST_INSTANT = Date.parse("0001-01-01T00:00:00Z");
+const LAST_INSTANT = Date.parse("9999-12-31T23:59:59Z");
+
+/** Why a name is no time zone; null if it is one. Offsets such as `+02:00` are none: a zone has summer time. */
+export function timeZoneProblem(zone: string): string | null {
+  const problem = "must be the IANA name of a time zone, as Europe/Berlin";
+  if (!/^[A-Za-z][\w+/-]{0,63}$/.test(zone)) return problem;
+  try {
+    new Intl.DateTimeFormat("en-US", { timeZone: zone });
+    return null;
+  } catch {
+    return problem;
+  }
+}
+
+/**
+ * Writes times of the zone, in one form for all readers: no locale and no zone of the machine is read. A time without an offset is in UTC;
+ * a day without a time stays that day in every zone. Null for what is no time of the years 1 to 9999. Throws a `RangeError` for a zone
+ * that {@link timeZoneProblem} rejects.
+ */
+function timeWriter(zone: string): WriteTime {
+  const localOf = localIn(zone);
+  return (time, form) => {
+    if (typeof time === "string") {
+      const [, day, clock] = ISO.exec(time.trim()) ?? [];
+      if (day !== undefined && clock === undefined) return isDay(day) ? day : null;
+    }
+    const instant = instantOf(time);
+    if (instant === null || instant < FIRST_INSTANT || instant > LAST_INSTANT) return null;
+    const local = localOf(instant);
+    return form === "date" ? local.slice(0, "YYYY-MM-DD".length) : local;
+  };
+}
+
+/** The instant of a time, in milliseconds since the epoch; null for a day without a time, and for what is no time. */
+export function instantOf(time: GivenTime): number | null {
+  if (typeof time === "number") {
+    if (!Number.isFinite(time)) return null;
+    return Math.abs(time) < FIRST_MILLISECONDS ? time * 1_000 : time;
+  }
+  const [, day, clock, seconds = "00", offset = "Z"] = ISO.exec(time.trim()) ?? [];
+  if (day === undefined || clock === undefined || !isDay(day)) return null;
+  // With its offset in full, the text means one instant to every machine.
+  const [hours, minutes] = /^[Zz]$/.test(offset) ? ["+00", "00"] : [offset.slice(0, 3), offset.slice(-2)];
+  const inFull = offset.length === 3 ? `${hours}:00` : `${hours}:${minutes}`;
+  const instant = Date.parse(`${day}T${clock}:${seconds}.000${inFull}`);
+  return Number.isNaN(instant) ? null : instant;
+}
+
+/** The instant at which the day of a text in ISO 8601 is over in UTC, in milliseconds since the epoch; null for what names no day. */
+export function endOfDay(text: string): number | null {
+  const [, day] = ISO.exec(text.trim()) ?? [];
+  return day === undefined || !isDay(day) ? null : Date.parse(`${day}T00:00:00Z`) + DAY_MS;
+}
+
+/** Whether the calendar has this day: parsers let the 30th of February pass. */
+function isDay(day: string): boolean {
+  const [year = 0, month = 0, date = 0] = day.split("-").map(Number);
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const days = month === 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31;
+  return year >= 1 && month >= 1 && month <= 12 && date >= 1 && date <= days;
+}
+
+function localIn(zone: string): (instant: number) => string {
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone: zone,
+    calendar: "gregory",
+    numberingSystem: "latn",
+    hourCycle: "h23",
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+  });
+  return (instant) => {
+    const parts = Object.fromEntries(format.formatToParts(instant).map(({ type, value }) => [type, value]));
+    return `${parts["year"]?.padStart(4, "0")}-${parts["month"]}-${parts["day"]} ${parts["hour"]}:${parts["minute"]}`;
+  };
 }

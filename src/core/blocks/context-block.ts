@@ -1,5 +1,4 @@
 import type { Digest, Label, MemoryId } from "../text/ids.js";
-import type { GivenTime } from "./field-times.js";
 
 /**
  * One unit of external context: one memory at one version of its text (docs/internals/algorithms.md, "The field's words"). Memories with
@@ -85,6 +84,9 @@ export interface RegisterChanges {
 /** A value of a memory's metadata that a block can give. */
 export type MetadataValue = string | number | boolean | readonly (string | number | boolean)[];
 
+/** A time as a memory source writes it: text in ISO 8601, or seconds or milliseconds since 1970. */
+export type GivenTime = string | number;
+
 /** What a memory source says of a memory besides its text. */
 export interface MemoryFields {
   readonly createdAt?: GivenTime | undefined;
@@ -132,4 +134,34 @@ export interface RenderedMemory {
 export interface EndedMemory {
   readonly id: MemoryId;
   readonly replacedBy?: MemoryId | undefined;
+}
+
+/** One distinct memory of a request and the block that holds its text. */
+export interface RequestedMemory {
+  readonly memoryId: MemoryId;
+  readonly label: Label;
+  /** Rank in the retrieval order, from 0. */
+  readonly rank: number;
+}
+
+/** A request's memories as blocks. */
+export interface Resolution {
+  /** Distinct blocks, in relevance order. */
+  readonly blocks: readonly StoredBlock[];
+  /** Every distinct memory of the request, in relevance order; several may share a block. */
+  readonly memories: readonly RequestedMemory[];
+  /** Memories listed several times with the same text. */
+  readonly repeated: readonly MemoryId[];
+  /** Memories with the same text as another memory of the request. */
+  readonly sharing: readonly MemoryId[];
+  /** Memories whose sentences another memory's block has, under whose label they are. */
+  readonly contained: readonly MemoryId[];
+  /** Memories that the prompt's messages say; in no block. */
+  readonly said: readonly MemoryId[];
+  /** Exchanges of this conversation that its client has changed since; in no block. */
+  readonly replaced: readonly MemoryId[];
+  /** Memories listed with two different texts; the better ranked one counts as current, both are in the prompt. */
+  readonly conflicting: readonly MemoryId[];
+  /** Memories left out because they were forgotten on the caller's request. */
+  readonly forgotten: readonly MemoryId[];
 }

@@ -5,9 +5,9 @@
  */
 
 import type { BlockRegister } from "../blocks/block-register.js";
-import type { Resolution } from "../blocks/resolution.js";
+import type { Resolution } from "../blocks/context-block.js";
 import { serve } from "../context-index/serving.js";
-import { exactPath, type RestatedTurn } from "../conversation/restated-turns.js";
+import { exactPath, type RestatedTurn } from "../conversation/replay.js";
 import type { Turn } from "../conversation/turn.js";
 import type { Ordering } from "../ordering/ordering.js";
 import type { Injection } from "../prompt/injection.js";

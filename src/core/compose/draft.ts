@@ -1,10 +1,14 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import { DEFAULT_DEDUPE, type DedupeName, withoutContained } from "../blocks/contained-texts.js";
-import { canonicalText, type EndedMemory, type RenderedMemory, type StoredBlock } from "../blocks/context-block.js";
-import { asGiven } from "../blocks/given-words.js";
-import type { Resolution } from "../blocks/resolution.js";
+import { asGiven, DEFAULT_DEDUPE, type DedupeName, withoutContained } from "../blocks/contained-texts.js";
+import {
+  canonicalText,
+  type EndedMemory,
+  type RenderedMemory,
+  type Resolution,
+  type StoredBlock,
+} from "../blocks/context-block.js";
 import type { ResidencyModel } from "../context-index/residency.js";
-import { chooseRetention, type RetainableTurn } from "../conversation/choose-retention.js";
+import { chooseRetention, type RetainableTurn } from "../conversation/auto-retention.js";
 import { NOTHING_STANDING, type RecalledHistory, type Standing, standingOf } from "../conversation/conversation.js";
 import type { HistoryTerms } from "../conversation/epoch.js";
 import {
@@ -14,15 +18,14 @@ import {
   supersededIn,
   withCorrections,
 } from "../conversation/injecting.js";
-import { replacedExchanges } from "../conversation/replaced-exchanges.js";
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
-import { type RetentionChoice, type RetentionName, retained } from "../conversation/retention.js";
+import { type RetentionChoice, type RetentionName, retained } from "../conversation/turn.js";
+import { replacedExchanges } from "../conversation/window.js";
 import type { AnnotationSettings } from "../prompt/annotations.js";
 import { exchangesIn, isExchange } from "../prompt/exchange-text.js";
-import type { Injection } from "../prompt/injection.js";
+import { type Injection, ownMessageBehind, type SectionPlacement, type ToolMemories } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
-import { ownMessageBehind, type SectionPlacement, type ToolMemories } from "../prompt/section-placement.js";
 import type { Digest } from "../text/ids.js";
 import { type ChatMessage, messageText } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";

@@ -1,13 +1,11 @@
-import type { Resolution } from "../blocks/resolution.js";
+import type { Resolution } from "../blocks/context-block.js";
 import { NOTHING_STANDING, type RecalledHistory, type RecalledTurn } from "../conversation/conversation.js";
 import { injectionTokens } from "../conversation/injecting.js";
-import type { RetentionName } from "../conversation/retention.js";
-import type { Turn } from "../conversation/turn.js";
+import type { RetentionName, Turn } from "../conversation/turn.js";
 import { carryOver } from "../ordering/carry-over.js";
-import type { Injection } from "../prompt/injection.js";
+import { type Injection, ownMessageBehind } from "../prompt/injection.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import { SECTION_OPENING } from "../prompt/rendering.js";
-import { ownMessageBehind } from "../prompt/section-placement.js";
 import type { Digest, TurnId } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import type { Past, PastInput } from "./past.js";

@@ -1,8 +1,8 @@
 import { Conversation, type RecalledHistory, recallHistory, standingOf } from "../conversation/conversation.js";
-import { standingInjections } from "../conversation/retention.js";
+import { standingInjections } from "../conversation/turn.js";
+import type { ToolMemories } from "../prompt/injection.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
 import { stripSection } from "../prompt/rendering.js";
-import type { ToolMemories } from "../prompt/section-placement.js";
 import { type ConversationId, type Digest, digestOf, type MemoryId } from "../text/ids.js";
 import { type ChatMessage, instructionsAtHead, messageDigest } from "../text/message.js";
 import type { ScopeState } from "./scope-state.js";

@@ -1,5 +1,5 @@
 import type { EpochReason } from "../conversation/epoch.js";
-import type { RetentionChoice } from "../conversation/retention.js";
+import type { RetentionChoice } from "../conversation/turn.js";
 import type { Label, MemoryId } from "../text/ids.js";
 import type { PlanDepth } from "./depth.js";
 

@@ -1,15 +1,22 @@
-import { type BatchPlanning, planBatchBy } from "../batch/batch-plan.js";
-import type { BatchRequest, KeyKnowledge, PlannedRequest } from "../batch/batch-request.js";
+import {
+  type BatchPlanning,
+  type BatchRequest,
+  type KeyKnowledge,
+  type PlannedRequest,
+  planBatchBy,
+} from "../batch/batch-plan.js";
 import { sharedPrefixes } from "../batch/shared-prefixes.js";
 import { carryOver } from "../ordering/carry-over.js";
+import { retrieval, sorted } from "../ordering/ordering.js";
 import { prefixExact } from "../ordering/prefix-exact.js";
-import { retrieval } from "../ordering/retrieval.js";
-import { sorted } from "../ordering/sorted.js";
-import { accessFrequency, cpTree } from "../published/access-frequency-policy.js";
-import { clusteredBatch } from "../published/clustered-batch.js";
-import { contextPilot } from "../published/context-pilot.js";
-import { knowledgeTree } from "../published/knowledge-tree.js";
-import type { ScopePolicy } from "../published/published-knowledge.js";
+import { clusteredBatch } from "../published/clustering.js";
+import {
+  accessFrequency,
+  contextPilot,
+  cpTree,
+  knowledgeTree,
+  type ScopePolicy,
+} from "../published/published-knowledge.js";
 
 /** The selectable policies: memstem's own, two that use no knowledge of the scope, and the published ones. */
 export const POLICY_NAMES = [

@@ -1,7 +1,8 @@
+import { hasNoText } from "../blocks/block-register.js";
 import type { MemoryVersion, RegisterChanges, StoredBlock, StoredRegister } from "../blocks/context-block.js";
-import { hasNoText } from "../blocks/memory-versions.js";
-import type { PublishedChanges, PublishedRows } from "../published/published-knowledge.js";
-import type { Label, MemoryId } from "../text/ids.js";
+import type { Access } from "../published/access-frequency.js";
+import type { ClusterNode } from "../published/cluster-tree.js";
+import type { Label, MemoryId, NodeId, TurnId } from "../text/ids.js";
 import type { ScopeChanges, StoredScope } from "./scope-state.js";
 
 /** Rows of one kind that changed. */
@@ -81,35 +82,6 @@ class FoldedRegister {
   }
 }
 
-/** The published policies' rows; those of before are read when they are first needed. */
-class FoldedPublished {
-  readonly #changes: PublishedChanges[] = [];
-
-  constructor(private readonly before: PublishedRows) {}
-
-  take(changes: PublishedChanges | null): void {
-    if (changes !== null) this.#changes.push(changes);
-  }
-
-  stored(): PublishedRows {
-    const { before } = this;
-    const changes = [...this.#changes];
-    if (changes.length === 0) return before;
-    return {
-      clusters: () => {
-        const rows = new FoldedRows(before.clusters(), ({ id }) => id);
-        for (const { clusters } of changes) rows.take(clusters);
-        return rows.rows();
-      },
-      accesses: () => {
-        const rows = new FoldedRows(before.accesses(), ({ turn }) => turn);
-        for (const { accesses } of changes) rows.take(accesses);
-        return rows.rows();
-      },
-    };
-  }
-}
-
 /**
  * Builds a scope's state from an earlier one and the changes since, one after the other: what a store that keeps them gives at the next
  * load. Costs O(earlier state + all changes); takes any changes, and shares rows with what it was given.
@@ -119,7 +91,8 @@ export class ScopeFolding {
   readonly #nodes: FoldedRows<number, StoredScope["nodes"][number]>;
   readonly #recent: FoldedRows<number, StoredScope["recent"][number]>;
   readonly #workers: FoldedRows<number, StoredScope["workers"][number]>;
-  readonly #published: FoldedPublished;
+  readonly #clusters: FoldedRows<NodeId, ClusterNode>;
+  readonly #accesses: FoldedRows<TurnId, Access>;
   #counts: Pick<StoredScope, "counters" | "bankedTokens">;
 
   constructor(before: StoredScope) {
@@ -129,7 +102,8 @@ export class ScopeFolding {
     this.#nodes = new FoldedRows(nodes, ({ id }) => id);
     this.#recent = new FoldedRows(recent, ({ turn }) => turn);
     this.#workers = new FoldedRows(workers, ({ id }) => id);
-    this.#published = new FoldedPublished(published);
+    this.#clusters = new FoldedRows(published.clusters, ({ id }) => id);
+    this.#accesses = new FoldedRows(published.accesses, ({ turn }) => turn);
   }
 
   /** Adds the next changes. */
@@ -139,7 +113,9 @@ export class ScopeFolding {
     this.#nodes.take(index);
     this.#recent.take(recent);
     this.#workers.take(workers);
-    this.#published.take(published);
+    if (published === null) return;
+    this.#clusters.take(published.clusters);
+    this.#accesses.take(published.accesses);
   }
 
   /** The state after all changes so far. */
@@ -150,7 +126,7 @@ export class ScopeFolding {
       nodes: this.#nodes.rows(),
       recent: this.#recent.rows(),
       workers: this.#workers.rows(),
-      published: this.#published.stored(),
+      published: { clusters: this.#clusters.rows(), accesses: this.#accesses.rows() },
     };
   }
 }

@@ -5,7 +5,7 @@ import { ContextIndex } from "../context-index/context-index.js";
 import type { IndexChanges, IndexNode } from "../context-index/prefix-forest.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { CountedHeads } from "../conversation/replay.js";
-import { MemoryBank } from "../ordering/memory-bank.js";
+import { MemoryBank } from "../ordering/carry-over.js";
 import {
   NO_PUBLISHED_ROWS,
   type PublishedChanges,
@@ -13,7 +13,7 @@ import {
   type PublishedRows,
   type WithPublished,
 } from "../published/published-knowledge.js";
-import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../routing/worker-blocks.js";
+import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../routing/worker-routing.js";
 import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/token-counter.js";

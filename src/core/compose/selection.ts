@@ -1,10 +1,8 @@
-import type { StoredBlock } from "../blocks/context-block.js";
-import type { Resolution } from "../blocks/resolution.js";
+import type { Resolution, StoredBlock } from "../blocks/context-block.js";
 import type { Standing } from "../conversation/conversation.js";
 import type { SupersededLabels } from "../conversation/injecting.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
-import { orderAfter } from "../ordering/order-after.js";
-import type { CarryAllowance, Ordering, OrderingRequest } from "../ordering/ordering.js";
+import { type CarryAllowance, type Ordering, type OrderingRequest, orderAfter } from "../ordering/ordering.js";
 import type { ScopePolicy } from "../published/published-knowledge.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { Depth } from "./depth.js";

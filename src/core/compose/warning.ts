@@ -1,4 +1,4 @@
-import type { Resolution } from "../blocks/resolution.js";
+import type { Resolution } from "../blocks/context-block.js";
 import type { RecalledHistory } from "../conversation/conversation.js";
 import type { Label, MemoryId } from "../text/ids.js";
 

@@ -1,10 +1,18 @@
+import type { BlockRegister } from "../blocks/block-register.js";
+import type { StoredBlock } from "../blocks/context-block.js";
 import type { SeenRetrievals } from "../blocks/seen-retrievals.js";
 import { type EngineModel, promptCost, smooth } from "../cost/engine-model.js";
 import type { RetrievedBlock } from "../ordering/ordering.js";
+import type { AnnotationSettings } from "../prompt/annotations.js";
+import { isEmptyInjection } from "../prompt/injection.js";
+import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "../prompt/rendering.js";
 import type { Label } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
-import type { RetentionChoice } from "./retention.js";
+import { NOTHING_STANDING, type Standing, standingOf } from "./conversation.js";
+import { injectionTokens, planInjection, supersededIn } from "./injecting.js";
+import type { Replay } from "./replay.js";
+import type { RetentionChoice, Turn } from "./turn.js";
 
 /** Expected further turns of a conversation, as a multiple of its turns so far, … */
 const OUTLOOK = 3;
@@ -13,110 +21,102 @@ const FARTHEST = 75;
 /** Prior: until something is observed, a block returns as often as if the user had this many memories. */
 const POOL = 150;
 
-/** A turn to be composed, in tokens. */
-export interface RetentionOutlook {
-  /** What the conversation's turns before this one retrieved. */
+/** A turn whose retention is to be chosen. */
+export interface RetainableTurn {
+  /** The replay of earlier turns without a fresh start. */
+  readonly replay: Replay;
   readonly seen: SeenRetrievals;
-  /** Distinct blocks that this turn retrieved. */
-  readonly retrieved: readonly RetrievedBlock[];
-  /** Tokens of the question's message. */
-  readonly question: number;
-  /** Tokens between a question and the next one, mostly the answer. */
-  readonly answer: number;
-  /** Tokens before the question, and how many of them the engine should hold. */
-  readonly before: { readonly total: number; readonly cached: number };
-  /** What earlier turns injected and the prompt still contains. */
-  readonly standing: {
-    /** Each block with its tokens. */
-    readonly blocks: ReadonlyMap<Label, number>;
-    /** The rest of those sections: tags and annotations. */
-    readonly frames: number;
-    /** Plain text before the first of those sections, and after it. */
-    readonly plain: { readonly inFront: number; readonly behind: number };
-  };
-  /** This turn's section if it extends the prompt, and if it starts afresh; `annotations` is part of `total`. */
-  readonly going: SectionSize & { readonly newBlocks: number };
-  readonly afresh: SectionSize;
-  /** Tokens that a prompt may have to be still cached at the next turn. */
-  readonly share: number;
-}
-
-export interface SectionSize {
-  readonly total: number;
-  readonly annotations: number;
+  /** Whether the client wrote earlier turns otherwise than before, with the same meaning. */
+  readonly isRestated: boolean;
+  /** Distinct retrieved blocks, in relevance order. */
+  readonly requested: readonly StoredBlock[];
+  readonly answer: DigestedMessages;
+  readonly question: DigestedMessages;
+  readonly placement: Turn["placement"];
+  readonly annotations: AnnotationSettings;
+  readonly engine: EngineModel;
+  /** Tokens of a prompt that the engine keeps until the next turn. Default: any. */
+  readonly shareTokens?: number | undefined;
+  /** Leading tokens of the newest prompt that it still holds, at most. Default: all. */
+  readonly residentTokens?: number | undefined;
+  readonly countTokens: TokenCounter;
 }
 
 /**
  * Chooses the retention of one turn by the expected cost of the rest of the conversation; memstem's own (docs/internals/algorithms.md,
  * "Conversations"). Two decisions, each by its cost over the expected further turns (`ahead`, a multiple of the past turns):
  * - Keep this turn's annotations? Kept, every later turn attends over them or is billed for them. Dropped, the next turn recomputes the
- *   question and answer behind them.
- * - Start afresh? That recomputes all plain text behind the first section and this turn's blocks once, and spares every later turn the
+ *   question and answer after them.
+ * - Start afresh? That recomputes all plain text after the first section and this turn's blocks once, and spares every later turn the
  *   blocks that it does not want. Blocks that it wants are injected again, as often as they were retrieved so far. Blocks are never dropped
- *   between fresh starts: a block injected by one turn and again by the next would be recomputed twice with everything behind it.
+ *   between fresh starts: a block injected by one turn and again by the next would be recomputed twice with everything after it.
  * The turns ahead end where the prompt would outgrow its share of the engine's cache: from there on it would be computed whole, so before that
  * it starts afresh. Comparison with the fixed retentions: `docs/retention.md`.
  */
-export function autoRetention(
-  engine: EngineModel,
-  outlook: RetentionOutlook,
-  countTokens: TokenCounter,
-): RetentionChoice {
-  const { seen, retrieved, question, answer, before, standing, going, afresh, share } = outlook;
-  if (seen.turns === 0 || retrieved.length === 0) return { retention: "keep", freshStart: false };
+export function chooseRetention(turn: RetainableTurn, register: BlockRegister): RetentionChoice {
+  const { replay, seen, requested, engine, countTokens } = turn;
+  if (seen.turns === 0 || requested.length === 0) return { retention: "keep", freshStart: false };
+  const standing = standingOf(replay.turns.map(({ injection }) => injection));
+  const [going, afresh] = [sectionOf(turn, standing, register), sectionOf(turn, NOTHING_STANDING, register)];
+  const question = messagesTokens(turn.question.messages, countTokens);
+  const answered = messagesTokens(turn.answer.messages, countTokens);
+  const answers = [...replay.turns.slice(1).map(({ tokens }) => tokens.answer), answered];
+  const answer = answers.reduce((sum, tokens) => sum + tokens, 0) / answers.length;
+  // The engine computed the answer itself, so a prompt cached up to the end of its last turn has the answer cached too. What a client writes
+  // otherwise than before may reach the engine as it did before, so nothing is dropped because of it.
+  const isWhole = replay.cachedTokens === replay.tokens || turn.isRestated;
+  const total = replay.tokens + answered;
+  const held = Math.min(isWhole ? total : replay.cachedTokens, turn.residentTokens ?? Number.POSITIVE_INFINITY);
+  const { blocks, frames, plain } = standingTokens(replay, answered, register);
   const cost = (uncached: number, cached: number) => {
     const shared = Math.max(0, cached);
     return promptCost(smooth(engine), uncached + shared, shared);
   };
-  const turn = seen.turns + 1;
-  const novelty = noveltyOf(seen, retrieved);
+  const turns = seen.turns + 1;
+  const novelty = noveltyOf(seen, requested);
   const tags = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
-
-  const { plain } = standing;
-  const front = Math.min(plain.inFront, before.cached);
+  const front = Math.min(plain.inFront, held);
 
   // A prompt that is longer than its share is computed whole at the next turn, so the turns ahead end there.
   const longer = question + answer + going.total;
-  const room = share - (before.total + going.total + question);
-  const isOutgrown = room < longer && afresh.total < before.total - plain.inFront - plain.behind + going.total;
-  if (isOutgrown && standing.blocks.size > 0) return { retention: "keep", freshStart: true };
-  const ahead = Math.max(1, Math.min(OUTLOOK * turn, FARTHEST, Math.floor(room / longer)));
+  const room = (turn.shareTokens ?? Number.POSITIVE_INFINITY) - (total + going.total + question);
+  const isOutgrown = room < longer && afresh.total < total - plain.inFront - plain.after + going.total;
+  if (isOutgrown && blocks.size > 0) return { retention: "keep", freshStart: true };
+  const ahead = Math.max(1, Math.min(OUTLOOK * turns, FARTHEST, Math.floor(room / longer)));
 
   // A turn halfway through those ahead.
-  const size = retrieved.reduce((sum, { tokens }) => sum + tokens, 0);
-  const newTokens = (size * novelty) / (turn + ahead / 2 + novelty);
+  const size = requested.reduce((sum, { tokens }) => sum + tokens, 0);
+  const newTokens = (size * novelty) / (turns + ahead / 2 + novelty);
   const uncached = tags + question + going.annotations + newTokens;
-  const cached = before.total + (ahead / 2) * (uncached + answer);
+  const cached = total + (ahead / 2) * (uncached + answer);
   const usual = cost(uncached, cached);
 
   /** Cost for all turns ahead of so many additional tokens before them. */
   const holding = (tokens: number) => (tokens === 0 ? 0 : ahead * (usual - cost(uncached, cached - tokens)));
-  const behind = question + answer + countTokens(SECTION_CLOSING);
-  const dropping = cost(uncached + behind, cached - behind) - usual;
-  const frame = going.newBlocks === 0 ? tags : 0;
+  const rest = question + answer + countTokens(SECTION_CLOSING);
+  const dropping = cost(uncached + rest, cached - rest) - usual;
+  const hasNew = requested.some(({ label }) => !standing.given.has(label));
+  const frame = hasNew ? 0 : tags;
   const holdingThese = going.annotations === 0 ? 0 : holding(going.annotations + frame);
   const holdingAfresh = holding(afresh.annotations);
 
   // What a fresh start spares the turns ahead, and what they inject again, on average.
-  let spared = standing.frames;
+  let spared = frames;
   let again = 0;
-  const wanted = new Set(retrieved.map(({ label }) => label));
-  for (const [label, tokens] of standing.blocks) {
+  const wanted = new Set(requested.map(({ label }) => label));
+  for (const [label, tokens] of blocks) {
     if (wanted.has(label)) continue;
-    const likelihood = seen.of(label) / (turn + novelty);
+    const likelihood = seen.of(label) / (turns + novelty);
     const turnsUntilGiven = likelihood === 0 ? ahead : (1 - (1 - likelihood) ** ahead) / likelihood;
     spared += (tokens * turnsUntilGiven) / ahead;
     again += (likelihood * tokens * turnsUntilGiven) / ahead;
   }
-  const staying =
-    cost(before.total - before.cached + going.total + question, before.cached) +
-    ahead * usual +
-    Math.min(holdingThese, dropping);
+  const staying = cost(total - held + going.total + question, held) + ahead * usual + Math.min(holdingThese, dropping);
   const leaving =
-    cost(plain.inFront + plain.behind - front + afresh.total + question, front) +
+    cost(plain.inFront + plain.after - front + afresh.total + question, front) +
     ahead * cost(uncached + again, cached - spared) +
     Math.min(holdingAfresh, dropping);
-  const freshStart = standing.blocks.size > 0 && leaving < staying;
+  const freshStart = blocks.size > 0 && leaving < staying;
   return { retention: (freshStart ? holdingAfresh : holdingThese) <= dropping ? "keep" : "volatile", freshStart };
 }
 
@@ -129,4 +129,54 @@ function noveltyOf(seen: SeenRetrievals, retrieved: readonly RetrievedBlock[]): 
   const count = retrieved.length;
   const chance = (again + (count * count) / (count + POOL)) / (pairs + count);
   return 1 / chance - 1;
+}
+
+interface SectionSize {
+  readonly total: number;
+  /** Part of the total. */
+  readonly annotations: number;
+}
+
+/** Tokens of the turn's section in a prompt that contains what stands. */
+function sectionOf(turn: RetainableTurn, standing: Standing, register: BlockRegister): SectionSize {
+  const { requested, placement, countTokens } = turn;
+  const injection = planInjection(register, {
+    superseded: supersededIn(register, standing),
+    requested,
+    standing,
+    // In relevance order: a possible order annotation is not counted.
+    placed: requested.map(({ label }) => label).filter((label) => !standing.given.has(label)),
+    carried: new Set(),
+    placement,
+    settings: turn.annotations,
+  });
+  const total = injectionTokens(injection, placement, register, countTokens);
+  const bare = { blocks: injection.blocks, annotations: [] };
+  return { total, annotations: total - injectionTokens(bare, placement, register, countTokens) };
+}
+
+/**
+ * What earlier turns injected and the prompt still contains: each block with its tokens; `frames`, the rest of those sections; plain text before
+ * the first of those sections, and after it.
+ */
+function standingTokens(replay: Replay, answered: number, register: BlockRegister) {
+  const blocks = new Map<Label, number>();
+  let frames = 0;
+  const plain = { inFront: replay.headTokens, after: answered };
+  for (const { injection, tokens } of replay.turns) {
+    const hasBegun = frames > 0 || blocks.size > 0;
+    const stands = !isEmptyInjection(injection);
+    let inBlocks = 0;
+    for (const { label } of injection.blocks) {
+      const size = register.get(label)?.tokens ?? 0;
+      blocks.set(label, size);
+      inBlocks += size;
+    }
+    frames += tokens.section - inBlocks;
+    plain[hasBegun ? "after" : "inFront"] += tokens.answer;
+    plain[hasBegun || stands ? "after" : "inFront"] += tokens.question;
+  }
+  if (blocks.size === 0 && frames === 0)
+    return { blocks, frames, plain: { inFront: plain.inFront + answered, after: 0 } };
+  return { blocks, frames, plain };
 }

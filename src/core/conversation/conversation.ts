@@ -7,15 +7,16 @@
 
 import { WITHDRAWN } from "../blocks/context-block.js";
 import { SeenRetrievals } from "../blocks/seen-retrievals.js";
-import { type Injection, isEmptyInjection } from "../prompt/injection.js";
-import type { DigestedMessages } from "../prompt/prompt.js";
-import { stripSection } from "../prompt/rendering.js";
 import {
+  type Injection,
+  isEmptyInjection,
   isOwnMessage,
   ownMessageBehind,
   type SectionPlacement,
   type ToolMemories,
-} from "../prompt/section-placement.js";
+} from "../prompt/injection.js";
+import type { DigestedMessages } from "../prompt/prompt.js";
+import { stripSection } from "../prompt/rendering.js";
 import { type Digest, digestOf, type Label, type TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import { type ChatMessage, messageDigest } from "../text/message.js";
@@ -216,7 +217,7 @@ function placementNow(
   isAsSent: boolean,
   toolMemories: ToolMemories | null,
 ): SectionPlacement {
-  // The head of an epoch is behind no message of its own.
+  // The head of an epoch is after no message of its own.
   if (!isOwnMessage(placement) || isEmptyInjection(injection) || given.length === 0) return placement;
   if (toolMemories === "in_result") return "in-tool-result";
   return isAsSent ? placement : ownMessageBehind(plain, end);

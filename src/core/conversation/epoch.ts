@@ -13,7 +13,7 @@ import type { TokenCounter } from "../text/token-counter.js";
  * - `exact`: those of the request;
  * - `extended`: of a history that was cut, what its client cut too, for as long as its epoch goes on;
  * - `auto`: the same, where the engine's cost says that it pays;
- * - `stored`: everything that is stored of the conversation, and the request's behind it.
+ * - `stored`: everything that is stored of the conversation, and the request's after it.
  */
 export const HISTORY_NAMES = ["exact", "extended", "stored", "auto"] as const;
 export type HistoryName = (typeof HISTORY_NAMES)[number];
@@ -60,11 +60,11 @@ export interface HistoryTerms {
 
 /** The request's messages are a window of its conversation. */
 export type WindowTerms =
-  /** It cannot go on behind what is stored: a new epoch begins. */
+  /** It cannot go on after what is stored: a new epoch begins. */
   | { readonly kind: "begins"; readonly reason: EpochReason }
   | {
       readonly kind: "continued";
-      /** The request's messages behind those of the epoch that were not sent. */
+      /** The request's messages after those of the epoch that were not sent. */
       readonly messages: readonly ChatMessage[];
       /** How many of them were not sent. */
       readonly added: number;
@@ -110,7 +110,7 @@ export function endOfEpoch(
 }
 
 /**
- * The newest messages that come to at most so many tokens; all of them, or from a user's message on: a tool's result stays behind its call.
+ * The newest messages that come to at most so many tokens; all of them, or from a user's message on: a tool's result stays after its call.
  * At least from the last user's message on, whatever it comes to.
  */
 export function newestWithin(

@@ -1,6 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import { type StoredBlock, WITHDRAWN } from "../blocks/context-block.js";
-import type { RequestedMemory, Resolution } from "../blocks/resolution.js";
+import { type RequestedMemory, type Resolution, type StoredBlock, WITHDRAWN } from "../blocks/context-block.js";
 import { type AnnotationSettings, rankingAnnotations } from "../prompt/annotations.js";
 import { type Annotation, type Injection, isEmptyInjection, NOTHING_INJECTED } from "../prompt/injection.js";
 import { LONE_SECTION_CLOSING, renderAnnotation, SECTION_CLOSING, SECTION_OPENING } from "../prompt/rendering.js";
@@ -75,7 +74,7 @@ export function supersededIn(register: BlockRegister, standing: Standing): Super
 }
 
 /**
- * A turn's memories, and behind them, as the least relevant ones, the current texts of which the prompt has only what they superseded:
+ * A turn's memories, and after them, as the least relevant ones, the current texts of which the prompt has only what they superseded:
  * once that is known, it does not wait for a search to find them.
  */
 export function withCorrections(

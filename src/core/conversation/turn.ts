@@ -1,7 +1,5 @@
-import type { Injection } from "../prompt/injection.js";
-import type { SectionPlacement } from "../prompt/section-placement.js";
+import { type Injection, NOTHING_INJECTED, type SectionPlacement } from "../prompt/injection.js";
 import type { ConversationId, Digest, Label, TurnId } from "../text/ids.js";
-import type { FixedRetention } from "./retention.js";
 
 /**
  * The part of a conversation that one composed prompt added. Turns form a tree: a regenerated or edited question is another child of the
@@ -42,7 +40,7 @@ export interface Turn {
   readonly behind: Digest | null;
 }
 
-/** What a turn added when it was replayed; the same behind the same prefix, because the text of a label never changes. */
+/** What a turn added when it was replayed; the same after the same prefix, because the text of a label never changes. */
 export interface ReplayedTurn {
   /** Rolling digest of the prompt before the turn. */
   readonly before: Digest;
@@ -63,4 +61,51 @@ export interface TurnTokens {
   readonly section: number;
   /** The question's own text; 0 if the turn ends with a tool's result. */
   readonly question: number;
+}
+
+/**
+ * What later prompts of a conversation keep of a turn's injection (docs/internals/algorithms.md, "Conversations"):
+ * - `keep`: everything; prompts are append-only. Fewest tokens to compute, but every new token attends over what is kept.
+ * - `volatile`: the blocks; annotations are dropped, so the question and answer after them are recomputed once.
+ * - `ephemeral`: nothing; memories are in the newest message only and are recomputed in every turn.
+ */
+export const FIXED_RETENTIONS = ["keep", "volatile", "ephemeral"] as const;
+export type FixedRetention = (typeof FIXED_RETENTIONS)[number];
+
+/** The selectable retentions; `auto` chooses one per turn by the engine's cost model. */
+export const RETENTION_NAMES = [...FIXED_RETENTIONS, "auto"] as const;
+export type RetentionName = (typeof RETENTION_NAMES)[number];
+
+/** What costs least, whatever the engine is and however many share its cache. */
+export const DEFAULT_RETENTION: RetentionName = "auto";
+
+/** The retention of a turn, and whether it starts afresh. */
+export interface RetentionChoice {
+  /** For this turn's injection. */
+  readonly retention: FixedRetention;
+  /** Whether everything that earlier turns injected is dropped from this prompt on; what is still wanted is injected again. */
+  readonly freshStart: boolean;
+}
+
+/**
+ * The part of an injection that later prompts keep. Lines that correct an earlier line stay under every retention, because the earlier line
+ * may stay too: blocks that supersede another, and annotations that declare a text current again or no longer true.
+ */
+export function retained({ blocks, annotations }: Injection, retention: FixedRetention): Injection {
+  if (retention === "keep") return { blocks, annotations };
+  return {
+    blocks: retention === "volatile" ? blocks : blocks.filter(({ replaces }) => replaces.length > 0),
+    annotations: annotations.filter(({ kind }) => kind === "restored" || kind === "withdrawn"),
+  };
+}
+
+/** The part of a turn that retention depends on. */
+interface RetainingTurn extends RetentionChoice {
+  readonly injection: Injection;
+}
+
+/** The kept injections of a prompt's earlier turns, one per turn; empty for turns before the last fresh start. */
+export function standingInjections(turns: readonly RetainingTurn[], freshStart: boolean): Injection[] {
+  const start = freshStart ? turns.length : turns.findLastIndex((turn) => turn.freshStart);
+  return turns.map(({ injection, retention }, at) => (at < start ? NOTHING_INJECTED : retained(injection, retention)));
 }

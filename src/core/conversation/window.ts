@@ -1,16 +1,19 @@
-import type { Digest } from "../text/ids.js";
-import { type ChatMessage, isCall, messageDigest } from "../text/message.js";
-import { meaningDigest, withoutMarks } from "../text/message-meaning.js";
-
 /*
  * Windows: histories that do not begin where the conversation's newest prompt begins, because the client cut them at the front (the last n
  * messages, a token limit, a summary in place of what was cut), or because memstem did. Whole messages are compared, by meaning: what a
  * client shortened, changed or moved is another message, and its old form is not put back.
  */
 
+import { exchangeParts } from "../prompt/exchange-text.js";
+import type { Digest } from "../text/ids.js";
+import { groupBy } from "../text/lists.js";
+import { type ChatMessage, isCall, messageDigest } from "../text/message.js";
+import { meaningDigest, withoutMarks } from "../text/message-meaning.js";
+import type { Conversation, RecalledHistory } from "./conversation.js";
+
 /** How what a client sent stands to the messages of its conversation's newest prompt. `fresh`: how many of the last sent messages are new. */
 export type Window =
-  /** The end of what is stored, and new messages behind it. */
+  /** The end of what is stored, and new messages after it. */
   | { readonly kind: "cut"; readonly fresh: number }
   /** The first stored message, then the end of what is stored, then new ones: those between were cut, or removed. */
   | { readonly kind: "pinned"; readonly fresh: number }
@@ -41,7 +44,7 @@ export function findWindow(stored: readonly ChatMessage[], sent: readonly ChatMe
   return withoutTools?.kind === "cut" ? { kind: "pruned", fresh: withoutTools.fresh } : null;
 }
 
-/** "whole": everything stored is given, with new messages behind it. */
+/** "whole": everything stored is given, with new messages after it. */
 function windowOf(
   stored: readonly ChatMessage[],
   sent: readonly ChatMessage[],
@@ -62,7 +65,7 @@ function windowOf(
   return inFront > 0 || isMoved ? { kind: "summarised" } : { kind: "cut", fresh };
 }
 
-/** A window that can be put behind what was cut of it. */
+/** A window that can be put after what was cut of it. */
 export type ContinuedWindow = Exclude<Window, { readonly kind: "summarised" }>;
 
 /**
@@ -92,7 +95,7 @@ export function withCut(
   return { messages: messages.reverse(), added: stored.length - known };
 }
 
-/** The longest end of `known` that occurs in `given` with at least one message behind it; of several, the last. */
+/** The longest end of `known` that occurs in `given` with at least one message after it; of several, the last. */
 function longestOverlap(known: readonly Digest[], given: readonly Digest[]) {
   let best = { length: 0, fresh: 0 };
   for (const [at, length] of commonPrefixes(known.toReversed(), given.toReversed()).entries())
@@ -124,4 +127,70 @@ function isToolTraffic({ role, content, tool_calls: calls }: ChatMessage): boole
 /** Digest of a message's meaning. */
 export function meaningOf(message: ChatMessage): Digest {
   return meaningDigest(message, messageDigest(message));
+}
+
+/** Messages before and after one by which its place is found. */
+const NEAR = 2;
+
+/**
+ * Whether exchanges, as they are written back, were said in a conversation and have another form in its history now, or none: what was
+ * recorded of a message that its client redacted is not to bring the old form back. Only messages of plain text are recognised. The first
+ * question costs O(turns + messages), each further one O(turns).
+ */
+export function replacedExchanges(
+  conversation: Conversation,
+  { turns, rest }: Pick<RecalledHistory, "turns" | "rest">,
+): (exchange: string) => boolean {
+  let history: HistoryPlaces | undefined;
+  return (exchange) => {
+    history ??= new HistoryPlaces(conversation, [...turns.flatMap(({ turn }) => turn.meant), ...rest.meant]);
+    const now = history;
+    return exchangeParts(exchange).some(({ question, answer }) => {
+      const asked = meaningOf({ role: "user", content: question });
+      const answered = meaningOf({ role: "assistant", content: answer });
+      for (const { before, after } of conversation.saidAround(asked, NEAR)) {
+        if (now.isReplaced(asked, before, after)) return true;
+        if (after[0] === answered && now.isReplaced(answered, [...before, asked].slice(-NEAR), after.slice(1)))
+          return true;
+      }
+      return false;
+    });
+  };
+}
+
+/** Where the messages of a history stand. */
+class HistoryPlaces {
+  readonly #places: ReadonlyMap<Digest | undefined, readonly number[]>;
+  readonly #asked = new Set<Digest | undefined>();
+
+  constructor(
+    conversation: Conversation,
+    private readonly history: readonly Digest[],
+  ) {
+    this.#places = groupBy(history.keys(), (at) => history[at]);
+    for (const { meant, promptTokens } of conversation.turns) if (promptTokens > 0) this.#asked.add(meant.at(-1));
+    this.#asked.add(history.at(-1));
+  }
+
+  /**
+   * Whether a message is missing where it stood: after the messages before it, or in front of those after it. Both of either side are enough.
+   * One is where another message has its place that nobody asked: answers repeat, so a question may stand beside the same one elsewhere. What a
+   * window cut has no place.
+   */
+  isReplaced(meaning: Digest, before: readonly Digest[], after: readonly Digest[]): boolean {
+    if (this.#places.has(meaning)) return false;
+    return this.#isMissing(before.toReversed(), 1) || this.#isMissing(after, -1);
+  }
+
+  /** @param beside the messages on one side, the nearest first; `step` leads from them to the place */
+  #isMissing(beside: readonly Digest[], step: 1 | -1): boolean {
+    return beside.some((meaning, distance) =>
+      (this.#places.get(meaning) ?? []).some((at) => {
+        const place = at + step * (distance + 1);
+        const isThere = (other: Digest, n: number) => this.history[place - step * (n + 1)] === other;
+        const isSure = beside.length === NEAR && beside.every(isThere);
+        return place in this.history && (isSure || !this.#asked.has(this.history[place]));
+      }),
+    );
+  }
 }

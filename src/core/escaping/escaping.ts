@@ -4,8 +4,229 @@
  * Enters: a memory's text. Leaves: the text as it may be in a prompt, and the inverse; also quotes found in any encoding, for forgetting.
  */
 
-import { BREAK, escapeNumberedLines, unescapeNumberedLines } from "./line-breaks.js";
-import { CANDIDATES, isMarkerAt, OPENER_CLASS } from "./marker-shapes.js";
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}]/u;
+
+/** The character at an offset of a text, one or two UTF-16 units. */
+function characterAt(text: string, at: number): string {
+  return String.fromCodePoint(text.codePointAt(at) ?? 0);
+}
+
+/**
+ * A character as a reader sees it who ignores invisible characters and takes full-width letters for letters: in NFKC; empty for control and
+ * default-ignorable characters. White space is kept.
+ */
+function seenAs(character: string): string {
+  const code = character.charCodeAt(0);
+  if (code < 0x80) return (code < 0x20 && (code < 0x09 || code > 0x0d)) || code === 0x7f ? "" : character;
+  if (code >= 0xff01 && code <= 0xff5e) return String.fromCharCode(code - 0xfee0);
+  if (isItself(code)) return character;
+  if (code >= 0x200b && code <= 0x200f) return "";
+  return code !== 0x85 && INVISIBLE.test(character) ? "" : character.normalize("NFKC");
+}
+
+/** Fast path: letters of Latin, Cyrillic, Japanese, Chinese and Korean that NFKC does not change. */
+function isItself(code: number): boolean {
+  return (
+    (code >= 0x4e00 && code <= 0x9fff) ||
+    (code >= 0xac00 && code <= 0xd7a3) ||
+    (code >= 0x3041 && code <= 0x3096) ||
+    (code >= 0x30a1 && code <= 0x30fa) ||
+    (code >= 0x0400 && code <= 0x0482) ||
+    (code >= 0x00c0 && code <= 0x0131)
+  );
+}
+
+/** Line breaks for any reader: Python's `str.splitlines` knows more of them than JavaScript. A regular expression's source. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: separators of files, groups and records are line breaks to Python
+const BREAK = /[\n\r\u000b\u000c\u001c-\u001e\u0085\u2028\u2029]/.source;
+
+/** What a reader does not see at the start of a line, or in a number: white space, control and default-ignorable characters. */
+const UNSEEN = String.raw`(?:(?!${BREAK})[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}])`;
+
+/*
+ * A block's line begins with its number and a space. Where a further line of a text begins so, in digits of any script, a backslash is
+ * inserted before the number; existing ones do not affect whether a line matches, so the inverse removes one.
+ */
+const NUMBER = String.raw`(\\*\p{N}(?:\p{N}|${UNSEEN})*(?=\s))`;
+const NUMBERED = `(${BREAK}${UNSEEN}*)${NUMBER}`;
+const NUMBERED_LINES = new RegExp(NUMBERED, "gu");
+const ESCAPED_LINES = new RegExp(String.raw`(${BREAK}${UNSEEN}*)\\${NUMBER}`, "gu");
+
+/** Escapes the numbers at the start of further lines. Linear time. */
+function escapeNumberedLines(text: string): string {
+  return text.replace(NUMBERED_LINES, "$1\\$2");
+}
+
+/** The inverse of {@link escapeNumberedLines}. */
+function unescapeNumberedLines(text: string): string {
+  return text.replace(ESCAPED_LINES, "$1$2");
+}
+
+/*
+ * Which places of a text could be taken for structure: by an engine whose tokenizer parses special tokens anywhere in a text, or by a model
+ * that reads a section's labels and tags. No list of tokens is complete, so markers are recognised by the shapes of the tokens of public
+ * chat templates (test/core/escaping/template-tokens.ts). `docs/escaping.md` lists the shapes and the exceptions.
+ */
+
+/** Every character that can start a shape, full-width and small forms included. */
+const OPENERS = "<＜﹤\\[［﹇\\]］﹈>＞﹥/／";
+const OPENER = new RegExp(`[${OPENERS}]`);
+
+/** Maximum characters read from an opener on; special tokens are shorter. */
+const LONGEST = 96;
+/** Maximum digits read of one number; further digits make no difference. */
+const LONGEST_NUMBER = 8;
+
+/** Letters, marks and digits of any script, as in names; DeepSeek and Seed-Coder write a space as U+2581. */
+const WORD = String.raw`[\p{L}\p{M}\p{N}_▁]`;
+const NAME = `${WORD}+(?:[:=@+-]${WORD}+)*`;
+const anyOf = (shapes: readonly string[], flags = "") => new RegExp(`^(?:${shapes.join("|")})`, `u${flags}`);
+
+/** The shapes after each opener, case-sensitive and case-insensitive. Plain names in angle brackets: see {@link isMarkerName}. */
+const SHAPES: Readonly<Record<string, readonly RegExp[]>> = {
+  "<": [
+    anyOf([
+      String.raw`<\/?\|`,
+      String.raw`<\/?${WORD}+\|>`,
+      String.raw`<\[\p{L}[^<>[\]]*\]>`,
+      String.raw`<<\/?${WORD}{2,}>>`,
+      String.raw`< ?\/? ?[Mm][Ee][Mm][Oo][Rr][Ii][Ee][Ss]`,
+    ]),
+  ],
+  "[": [
+    anyOf([
+      String.raw`\[ ?\p{N}+ ?\]`,
+      String.raw`\[\|`,
+      String.raw`\[@?\/?[a-z]?(?=[^\]]*[A-Z][^\]]*[A-Z])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*@?\]`,
+      String.raw`\[\/?[A-Za-z]\w*_[0-9]+\]`,
+    ]),
+    anyOf(
+      [
+        String.raw`\[\/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID)\]`,
+        String.raw`\[(?:[gs]MASK|unused\d+|multimodal|toxicity=\d+)\]`,
+        String.raw`\[[a-z]{1,8}~\[`,
+      ],
+      "i",
+    ),
+  ],
+  "]": [anyOf([String.raw`\]~!?[a-z]{1,8}[[\]]`, String.raw`\]![a-z]{1,8}~\[`, String.raw`\]<\]`], "i")],
+  ">": [anyOf([">>[A-Z][A-Z0-9_]+<<"])],
+  "/": [anyOf([String.raw`\/(?:(?:no[_-]?)?think|system_override)`], "i")],
+};
+const IN_NAMES = /^[\p{L}\p{N}_]+$/u;
+const DIGIT = /^\p{N}/u;
+const NAMED = anyOf([String.raw`<\/?(${NAME})>`]);
+/** Whether no further character can turn what was read into another shape, by the last character read. */
+const IS_ALL: Readonly<Record<string, (read: string, last: string) => boolean>> = {
+  "<": (read, last) => {
+    if (last === ">") return read.charAt(1) !== "<" || read.endsWith(">>");
+    if (last === "<" || last === "[") return read.length > 2;
+    return last === " " ? read.length > 4 : last === "|" && read.length === 2;
+  },
+  "[": (read, last) => last === "[" || last === "]" || (last === "|" && read.length === 2),
+  "]": (read, last) => read.length > 2 && (last === "[" || last === "]"),
+  ">": (read, last) => (last === ">" ? read.length > 2 : read.endsWith("<<")),
+  "/": (_read, last) => " /<>[]".includes(last),
+};
+/** Words in angle brackets that are common and no template's tokens: HTML elements and types of programming languages. */
+const SPARED = new Set(
+  [
+    "abbr acronym address applet area article aside base bdi bdo big blink blockquote body br button canvas caption center cite code col",
+    "colgroup data datalist dd del details dfn dialog dir div dl dt em embed fieldset figcaption figure font footer form frame frameset",
+    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe input ins kbd label legend li link main map mark marquee menu meta meter nav nobr",
+    "noframes noscript ol optgroup option output param picture pre progress rp rt ruby samp script section select slot small source",
+    "span strike strong style sub summary sup svg table tbody td template textarea tfoot th thead time title tr track tt ul var wbr",
+    "any array bool boolean byte char double f32 f64 float i8 i16 i32 i64 int integer isize long never null number short str string u8 u16",
+    "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff_t",
+    "u32 u64 uint undefined unknown usize vector void",
+  ].flatMap((line) => line.split(" ")),
+);
+/** Tokens that are escaped in any letter case. */
+const KNOWN = new Set(["s", "bos", "eos", "sop", "eop", "think", "tools", "dblock"]);
+
+/**
+ * Whether a name in angle brackets has the shape of a special token. All have, except numbers, single letters, words of {@link SPARED}, and
+ * names in the style of types and components (`MyButton`).
+ */
+function isMarkerName(name: string): boolean {
+  const small = name.toLowerCase();
+  if (KNOWN.has(small)) return true;
+  if (/^(?:\p{N}+|\p{L})$/u.test(name) || SPARED.has(name)) return false;
+  return !/^(?=\w*[a-z])(?=\w*[A-Z])[A-Za-z][A-Za-z0-9]*$/.test(name);
+}
+
+/** Anything but printable ASCII: it may be invisible, white space or a full-width character. */
+const OTHER = "[^!-~]";
+/**
+ * Characters of {@link OPENER_CLASS} that can start a marker judged by the next characters, which excludes most. A superset of what
+ * {@link isMarkerAt} accepts.
+ */
+const CANDIDATES = new RegExp(
+  [
+    String.raw`<(?=\\*(?:${OTHER}|[\w|/[]|<\\*(?:${OTHER}|[\w/])))`,
+    String.raw`\[(?=\\*(?:${OTHER}|[\w|/@]))`,
+    String.raw`\](?=\\*(?:${OTHER}|[~!]|<\\*(?:${OTHER}|\])))`,
+    String.raw`>(?=\\*(?:${OTHER}|>\\*(?:${OTHER}|[A-Z])))`,
+    String.raw`\/(?=\\*(?:${OTHER}|[NTSnts]))`,
+    "[＜﹤［﹇］﹈＞﹥／]",
+  ].join("|"),
+  "g",
+);
+/** Characters that can start a marker, as a regular expression class. */
+const OPENER_CLASS = `[${OPENERS}]`;
+
+/** Whether a marker starts at an offset with a character of {@link OPENER_CLASS}. Backslashes after such characters make no difference. */
+function isMarkerAt(text: string, at: number): boolean {
+  const read = skeletonAt(text, at);
+  const shapes = SHAPES[read.charAt(0)];
+  if (read.length < 2 || shapes === undefined || isNested(read)) return false;
+  if (shapes.some((one) => one.test(read))) return true;
+  const named = NAMED.exec(read);
+  return named !== null && isMarkerName(named[1] ?? "");
+}
+
+/** Whether another opener follows before anything is closed, too early for a section's tag; true for most openers in texts full of them. */
+function isNested(read: string): boolean {
+  const last = read.charAt(read.length - 1);
+  if (read.length > "<memories".length || (last !== "<" && last !== "[")) return false;
+  const opener = read.charAt(0);
+  return opener === "<" || (opener === "[" && read.charAt(read.length - 2) !== "~");
+}
+
+/**
+ * The text from an opener on, up to the maximum length of a shape, normalised: each character as {@link seenAs} gives it, runs of white
+ * space as one space, without backslashes after openers. So an escaped text reads like the original. Each character is read a bounded
+ * number of times, because most shapes end at a second bracket.
+ */
+function skeletonAt(text: string, at: number): string {
+  const opener = seenAs(text.charAt(at));
+  const isAll = IS_ALL[opener] ?? (() => true);
+  let read = opener;
+  let digits = 0;
+  for (let i = behindBackslashes(text, at + 1); i < text.length && read.length < LONGEST; ) {
+    const own = characterAt(text, i);
+    const seen = seenAs(own);
+    i += own.length;
+    if (seen === "") continue;
+    digits = DIGIT.test(seen) ? digits + 1 : 0;
+    if (digits > LONGEST_NUMBER) continue;
+    if (IN_NAMES.test(seen)) read += seen;
+    else {
+      const one = /^\s/.test(seen) ? " " : seen;
+      if (one === " " && read.endsWith(" ")) continue;
+      read += one;
+      if (isAll(read, one)) break;
+      if (OPENER.test(own)) i = behindBackslashes(text, i);
+    }
+  }
+  return read;
+}
+
+function behindBackslashes(text: string, from: number): number {
+  let at = from;
+  while (text.charCodeAt(at) === 0x5c) at++;
+  return at;
+}
 
 /*
  * Escaped is everything with the shape of a marker, and the number of a further line that begins as a block's does. A backslash is inserted after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. Existing backslashes do not

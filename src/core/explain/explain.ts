@@ -6,23 +6,26 @@
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
+import { IN_FLIGHT_MS, reachOf } from "../context-index/cache-report.js";
 import type { ResidencyConfig } from "../context-index/residency.js";
 import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js";
 import type { ConversationId, RequestId } from "../text/ids.js";
+import { isPlainMessage } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
 import type {
   Difference,
+  EngineVerdict,
   Explanation,
   IndexVerdict,
   NearestPrompt,
   PlaceInPrompt,
   PromptPrice,
   Waste,
+  WhyLeft,
+  WhyLess,
 } from "./explanation.js";
 import { type MissCause, missCause } from "./miss-cause.js";
-import { engineVerdict, indexVerdict, reportedHere, trackedTokens } from "./miss-verdicts.js";
 import { mostSegments, type Outline, PromptOutlines, type Segment, segmentTokens } from "./prompt-outline.js";
-import { type SharedPrefix, sharedPrefix, sharedTextTokens } from "./shared-prefix.js";
 
 /** A composed request and the prompts it is compared with. */
 export interface ExplainInput {
@@ -72,7 +75,7 @@ export function explain(input: ExplainInput, compared: ComparedPrompt = compareP
   const { outline, sizes, nearest } = compared;
   const total = ownTurn(prompt).promptTokens;
   const expected = prompt.plan?.expectedCachedTokens ?? 0;
-  const report = engineVerdict({ prompt, expected, total, nearest: nearest?.prompt ?? null, engine });
+  const report = engineVerdict(input, nearest?.prompt ?? null, expected);
   const base = {
     requestId: input.requestId,
     compared: input.earlier.length,
@@ -101,8 +104,7 @@ export function explain(input: ExplainInput, compared: ComparedPrompt = compareP
     reason === null || differs.kind === "other_instructions" ? differs : { kind: "new_epoch", reason };
   const behind = sharedAfter(outline, nearest.outline, segments, sizes, partly);
   const tracked = trackedTokens(outline, nearest.outline, segments, sizes);
-  const hasErased = nearest.outline.segments.some(({ kind }) => kind === "erased");
-  const index = indexVerdict({ ...input, nearest: nearest.prompt, hasErased, shared, tracked, expected });
+  const index = indexVerdict(input, nearest, { shared, tracked, expected });
   return {
     ...base,
     nearest: describe(nearest.prompt, prompt),
@@ -236,4 +238,140 @@ function waste(engine: EngineModel, tokens: number, amount: number): Waste {
 /** Tokens of the first segments. */
 function sum(sizes: readonly number[], segments: number): number {
   return sizes.slice(0, segments).reduce((total, size) => total + size, 0);
+}
+
+/**
+ * The shared tokens that the context index can track. It identifies prompts by the digest before each turn's blocks, then by blocks, then
+ * as a whole. It does not track other shared text, such as one of two instruction messages or the start of a question.
+ *
+ * @param shared number of leading segments that are the same
+ * @param sizes tokens of this prompt's segments
+ */
+function trackedTokens(here: Outline, there: Outline, shared: number, sizes: readonly number[]): number {
+  let tracked = 0;
+  for (const [end, isServed] of there.ends) {
+    const isEarlierTurn = here.ends.get(end) === true && end < here.segments.length;
+    if (isServed && end <= shared && isEarlierTurn) tracked = end;
+  }
+  for (const [anchor, isServed] of there.anchors) {
+    if (!isServed || anchor > shared || !here.anchors.has(anchor)) continue;
+    let end = anchor;
+    if (
+      here.segments[anchor]?.kind === "opening" &&
+      here.segments[anchor + 1]?.kind === "block" &&
+      anchor + 2 <= shared
+    ) {
+      end = anchor + 1;
+      while (end < shared && here.segments[end]?.kind === "block") end++;
+    }
+    tracked = Math.max(tracked, end);
+  }
+  return sizes.slice(0, tracked).reduce((sum, size) => sum + size, 0);
+}
+
+/**
+ * Whether the shared prefix was still expected, and if not, why, as far as known.
+ *
+ * @param tracked tokens of the prefix that the index once held; `expected`: those that it held when the request was planned
+ */
+function indexVerdict(
+  { prompt, earlier, limits }: ExplainInput,
+  { prompt: nearest, outline }: Candidate,
+  { shared, tracked, expected }: { readonly shared: number; readonly tracked: number; readonly expected: number },
+): IndexVerdict {
+  if (shared === 0) return { kind: "nothing_shared" };
+  if (expected >= tracked) return { kind: "expected" };
+  const left = (because: WhyLeft): IndexVerdict => ({ kind: "left", tokens: tracked - expected, because });
+  if (nearest.evicted) return left({ kind: "evicted" });
+  if (outline.segments.some(({ kind }) => kind === "erased")) return left({ kind: "forgotten" });
+  const age = prompt.at - nearest.at;
+  if ((limits.kind === "ttl" || limits.kind === "ttl-and-capacity") && age >= limits.ttlMs)
+    return left({ kind: "ttl", ttlMs: limits.ttlMs });
+  const after = ownTurn(nearest).id;
+  const short = earlier.find((request) => ownTurn(request).id > after && isShort(request));
+  if (short !== undefined && short.requestId !== null) return left({ kind: "reported", requestId: short.requestId });
+  if (limits.kind === "capacity" || limits.kind === "ttl-and-capacity")
+    return left({ kind: "capacity", tokens: limits.tokens });
+  return left(limits.kind === "slots" ? limits : { kind: "unknown" });
+}
+
+/** Whether the engine reported less than expected, by more than its steps can hide. */
+function isShort({ plan, report }: StoredPrompt): boolean {
+  return plan !== null && report !== null && reachOf({ plan }, report) < plan.expectedCachedTokens;
+}
+
+/** The cached tokens of the engine's report, in memstem's count of the prompt; null if not reported. */
+export function reportedHere({ report }: StoredPrompt, total: number): number | null {
+  if (report === null) return null;
+  const { cachedTokens, promptTokens } = report;
+  const scale = promptTokens !== null && promptTokens > 0 ? total / promptTokens : 1;
+  return Math.min(total, Math.round(cachedTokens * scale));
+}
+
+/** Whether the engine had what was expected, and if not, the likeliest reason. */
+function engineVerdict(
+  { prompt, engine }: ExplainInput,
+  nearest: StoredPrompt | null,
+  expected: number,
+): EngineVerdict {
+  const reported = reportedHere(prompt, ownTurn(prompt).promptTokens);
+  if (reported === null) return { kind: "not_reported" };
+  if (reported >= expected)
+    return reported > expected ? { kind: "more", tokens: reported - expected } : { kind: "as_expected" };
+  const tokens = expected - reported;
+  const less = (because: WhyLess): EngineVerdict => ({ kind: "less", tokens, because });
+  const { minimumPrefixTokens: minimumTokens, blockTokens } = engine;
+  if (reported === 0 && expected < minimumTokens) return less({ kind: "below_minimum", minimumTokens });
+  if (tokens < blockTokens) return less({ kind: "block_rounding", blockTokens });
+  if (!isShort(prompt)) return { kind: "as_expected" };
+  if (nearest?.evicted === true) return less({ kind: "evicted" });
+  if (nearest !== null && prompt.at - nearest.at < IN_FLIGHT_MS) return less({ kind: "in_flight" });
+  const billsWrites = engine.cost.kind === "money" && engine.cost.written !== engine.cost.uncached;
+  return less({ kind: reported === 0 && billsWrites ? "no_breakpoint" : "unknown" });
+}
+
+/** How much of two prompts is the same, from the start. */
+export interface SharedPrefix {
+  /** Whole segments. */
+  readonly segments: number;
+  /** Characters of the first two differing segments, if both are plain messages with known text. */
+  readonly characters: number;
+}
+
+/** Lower bound of the bytes that two outlined prompts share. */
+function sharedPrefix(a: Outline, b: Outline): SharedPrefix {
+  const most = Math.min(a.segments.length, b.segments.length);
+  let segments = 0;
+  while (segments < most && a.segments[segments]?.key === b.segments[segments]?.key) segments++;
+  return { segments, characters: sharedText(a.segments[segments], b.segments[segments])?.length ?? 0 };
+}
+
+/** Tokens that two differing messages share; without the last one, which may be tokenized differently across the difference. */
+function sharedTextTokens(a: Segment | undefined, b: Segment | undefined, countTokens: TokenCounter): number {
+  const text = sharedText(a, b) ?? "";
+  return text === "" ? 0 : Math.max(0, countTokens(text) - 1);
+}
+
+function sharedText(a: Segment | undefined, b: Segment | undefined): string | null {
+  const [one, other] = [textIn(a), textIn(b)];
+  if (one === null || other === null || one.role !== other.role) return null;
+  return one.text.slice(0, sharedCharacters(one.text, other.text));
+}
+
+/** The text of a message without other fields, which could come before the text. */
+function textIn(segment: Segment | undefined): { readonly role: string; readonly text: string } | null {
+  if (segment?.kind !== "instructions" && segment?.kind !== "message") return null;
+  const { plain } = segment;
+  return plain !== null && isPlainMessage(plain) ? { role: plain.role, text: plain.content } : null;
+}
+
+/** Binary search: comparing slices is much faster than comparing characters, and messages can be long. */
+function sharedCharacters(a: string, b: string): number {
+  let [same, differing] = [0, Math.min(a.length, b.length) + 1];
+  while (differing - same > 1) {
+    const middle = (same + differing) >>> 1;
+    if (a.slice(same, middle) === b.slice(same, middle)) same = middle;
+    else differing = middle;
+  }
+  return same;
 }

@@ -3,7 +3,7 @@ import type { Label } from "../text/ids.js";
 import type { Difference, EngineVerdict, Explanation, IndexVerdict, PlaceInPrompt, Waste } from "./explanation.js";
 import type { MissCause } from "./miss-cause.js";
 
-/** Why an epoch began, behind "because". */
+/** Why an epoch began, after "because". */
 const EPOCH_BEGAN: Readonly<Record<EpochReason, string>> = {
   ratio: "the epoch's prompts would have passed the history ratio on average",
   cost: "another prompt of the epoch would have cost more than its prompts did on average",

@@ -43,7 +43,7 @@ export interface Difference {
 export type WhyLeft =
   /** The engine reported the earlier prompt's eviction. */
   | { readonly kind: "evicted" }
-  /** A memory of the earlier prompt was forgotten, and everything behind it left the index. */
+  /** A memory of the earlier prompt was forgotten, and everything after it left the index. */
   | { readonly kind: "forgotten" }
   /** It was unused for longer than the configured TTL. */
   | { readonly kind: "ttl"; readonly ttlMs: number }

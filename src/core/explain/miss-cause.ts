@@ -1,8 +1,7 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
 import type { EpochReason } from "../conversation/epoch.js";
-import type { FixedRetention } from "../conversation/retention.js";
-import type { Turn } from "../conversation/turn.js";
+import type { FixedRetention, Turn } from "../conversation/turn.js";
 import type { InjectedBlock } from "../prompt/injection.js";
 import type { Label } from "../text/ids.js";
 import type { Outline, Segment } from "./prompt-outline.js";

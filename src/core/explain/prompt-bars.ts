@@ -4,8 +4,7 @@ import { renderAnnotation } from "../prompt/rendering.js";
 import type { Label } from "../text/ids.js";
 import { messageText } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
-import type { ComparedPrompt } from "./explain.js";
-import { reportedHere } from "./miss-verdicts.js";
+import { type ComparedPrompt, reportedHere } from "./explain.js";
 import { type Outline, type Segment, segmentTokens } from "./prompt-outline.js";
 
 /**

@@ -1,12 +1,16 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type SpokenTurn, type StoredPrompt } from "../compose/stored-prompt.js";
 import { closingTokens } from "../conversation/injecting.js";
-import { standingInjections } from "../conversation/retention.js";
-import type { Turn } from "../conversation/turn.js";
-import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "../prompt/injection.js";
+import { standingInjections, type Turn } from "../conversation/turn.js";
+import {
+  type Annotation,
+  type InjectedBlock,
+  type Injection,
+  isEmptyInjection,
+  isOwnMessage,
+} from "../prompt/injection.js";
 import { anchorAfter, digestAfter, digestAfterTurn, tokensBeforeSection } from "../prompt/prompt.js";
 import { renderAnnotation, renderSection, SECTION_OPENING, type TextOf } from "../prompt/rendering.js";
-import { isOwnMessage } from "../prompt/section-placement.js";
 import type { Digest, TurnId } from "../text/ids.js";
 import { type ChatMessage, messageDigest } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
@@ -16,7 +20,7 @@ interface InTurn {
   readonly turn: TurnId | null;
   /** The message's index among those that the turn adds. */
   readonly offset: number;
-  /** Two segments with equal keys behind equal prefixes are the same bytes. */
+  /** Two segments with equal keys after equal prefixes are the same bytes. */
   readonly key: string;
 }
 
@@ -225,12 +229,12 @@ function withSection(
   });
   if (isOwnMessage(placement)) return [...plain, ...section({ turn: id, offset: plain.length })];
   if (placement === "in-tool-result") {
-    const behind = section({ turn: id, offset: plain.length - 1 });
-    const isOpen = (at: number) => behind.length > 0 && at === plain.length - 1;
+    const after = section({ turn: id, offset: plain.length - 1 });
+    const isOpen = (at: number) => after.length > 0 && at === plain.length - 1;
     const own = plain.map((segment, at) =>
       isOpen(at) ? { ...segment, isOpen: true, key: `${segment.key}+` } : segment,
     );
-    return [...own, ...behind];
+    return [...own, ...after];
   }
   return [...plain.slice(0, -1), ...section({ turn: id, offset: plain.length - 1 }), ...plain.slice(-1)];
 }

@@ -16,7 +16,7 @@ const PRICE_OF_ALL_BANKED = 0.8;
  * `docs/internals/ordering-trials.md`.
  */
 const PRICE_OF_CROWDED_PATH = 0.2;
-/** Weight of the relevance rank in ordering the rest. Lower than behind an exact prefix, because every similar request counts here. */
+/** Weight of the relevance rank in ordering the rest. Lower than after an exact prefix, because every similar request counts here. */
 const RANK_WEIGHT = 0.1;
 /** No price while all known blocks fit; rising to the full price once the prompt is short by this share of the retrieved tokens. */
 const SCARCE_BY = 0.1;
@@ -27,7 +27,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 
 /**
  * Carry-over under a budget, memstem's own (docs/internals/algorithms.md, "Carry-over under a budget"). A strict prefix ends at the first
- * cached block that this request did not retrieve. Within the request's budget such blocks are carried, so that the retrieved blocks behind
+ * cached block that this request did not retrieve. Within the request's budget such blocks are carried, so that the retrieved blocks after
  * them still hit.
  *
  * Chooses the path with the highest value: what the engine is spared (computed tokens attend over carried ones, or carried ones are
@@ -155,4 +155,59 @@ class BlockWeights {
     this.#weights[label] = weight;
     return weight;
   }
+}
+
+/** Maximum ratio of a request. */
+export const MAX_MEMORY_BUDGET_RATIO = 100;
+/** Maximum of one prompt, as a multiple of its own share. Figures: `docs/internals/ordering-trials.md`. */
+const MAX_PER_PROMPT = 1.5;
+/** Maximum of the bank, as a multiple of the own share of the prompt that pays in. Figures: `docs/internals/ordering-trials.md`. */
+const MAX_BANKED = 20;
+
+/** What a memory budget ratio allows one prompt for carried blocks, in tokens of their lines. */
+export interface BankedAllowance {
+  /** Maximum that this prompt may carry. */
+  readonly tokens: number;
+  /** The bank's balance plus this prompt's own share, which it shares with later prompts. */
+  readonly banked: number;
+}
+
+/**
+ * The memory budget that all prompts of a scope share: prompts with a ratio never send more memory tokens in total than the sum of ratio ×
+ * retrieved, at any time. What a prompt leaves of its own share is banked for later ones. One prompt carries at most {@link MAX_PER_PROMPT}
+ * times its own share, so that savings are not spent on one huge prompt. Whole tokens, so that sums are exact. A turn counts the tokens
+ * that it adds to its prompt; blocks that it holds back count as sent.
+ */
+export class MemoryBank {
+  #tokens: number;
+
+  /** @param tokens the stored balance; 0 in a scope without prompts with a ratio */
+  constructor(tokens: number) {
+    this.#tokens = tokens;
+  }
+
+  /** The balance: tokens that earlier prompts left unused; 0 or more. */
+  get tokens(): number {
+    return this.#tokens;
+  }
+
+  /** What a prompt with so many retrieved tokens may carry. Read-only. */
+  allowanceFor(ratio: number, retrievedTokens: number): BankedAllowance {
+    const banked = ownShare(ratio, retrievedTokens) + this.#tokens;
+    const most = ownShare(MAX_PER_PROMPT * ratio, retrievedTokens);
+    return { tokens: Math.min(banked, most), banked };
+  }
+
+  /** Books a composed prompt: withdraws what it carried, deposits what it left of its own share. */
+  settle(ratio: number, retrievedTokens: number, carriedTokens: number): void {
+    const own = ownShare(ratio, retrievedTokens);
+    const left = this.#tokens + own - carriedTokens;
+    // The bound of a small prompt must not reduce what larger ones deposited.
+    this.#tokens = left <= this.#tokens ? left : Math.max(this.#tokens, Math.min(left, MAX_BANKED * own));
+  }
+}
+
+/** A prompt's own share: tokens beside the retrieved ones that its ratio allows. */
+function ownShare(ratio: number, retrievedTokens: number): number {
+  return Math.floor(ratio * retrievedTokens) - retrievedTokens;
 }

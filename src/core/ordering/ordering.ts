@@ -34,7 +34,7 @@ export interface CarryAllowance {
 
 /** The blocks of one request that are not in its prompt yet. */
 export interface OrderingRequest {
-  /** Digest of the prompt before the blocks; only sequences served behind the same bytes can be reused. */
+  /** Digest of the prompt before the blocks; only sequences served after the same bytes can be reused. */
   readonly anchor: Digest;
   /** Distinct blocks in relevance order, best first. */
   readonly retrieved: readonly RetrievedBlock[];
@@ -46,7 +46,7 @@ export interface OrderingRequest {
 export interface Ordering {
   /** Every retrieved block exactly once, and the carried blocks. */
   readonly labels: readonly Label[];
-  /** The carried blocks: not retrieved, kept in their cached place so that the blocks behind them hit. */
+  /** The carried blocks: not retrieved, kept in their cached place so that the blocks after them hit. */
   readonly carried: ReadonlySet<Label>;
   /** The node that the policy matched, as child positions; empty for none. */
   readonly searchPath: readonly number[];
@@ -76,4 +76,79 @@ export interface OrderingPolicy<in K extends ScopeKnowledge = ScopeKnowledge> {
   orderBehind?(front: readonly Label[], request: OrderingRequest, known: K): readonly Label[];
   /** Records an order after it was served; absent: the policy has no state of its own. */
   learn?(request: OrderingRequest, ordering: Ordering, known: K, turn: TurnId): void;
+}
+
+/** Relevance order, as the memory search returns it: the baseline of every comparison. */
+export const retrieval: OrderingPolicy = {
+  name: "retrieval",
+  order({ retrieved }) {
+    return { labels: retrieved.map(({ label }) => label), carried: NOTHING_CARRIED, searchPath: [] };
+  },
+};
+
+/** By label, oldest block first: the same blocks always have the same order. */
+export const sorted: OrderingPolicy = {
+  name: "sorted",
+  order({ retrieved }) {
+    const labels = retrieved.map(({ label }) => label).sort((a, b) => a - b);
+    return { labels, carried: NOTHING_CARRIED, searchPath: [] };
+  },
+};
+
+/**
+ * Orders a prompt that extends an earlier one: the earlier blocks keep their places, the request's other blocks follow. A carried block
+ * that the request retrieved counts as retrieved. Orders from scratch if the request may no longer carry what the earlier prompt did,
+ * because another process drew on the memory bank meanwhile.
+ */
+export function orderAfter<K extends ScopeKnowledge>(
+  before: Ordering,
+  policy: OrderingPolicy<K>,
+  request: OrderingRequest,
+  known: K,
+): Ordering {
+  const wanted = new Set(request.retrieved.map(({ label }) => label));
+  const carried = [...before.carried].filter((label) => !wanted.has(label));
+  if (!isAllowed(carried, request)) return policy.order(request, known);
+  // Labels can change if the scope was reloaded meanwhile.
+  const front = before.labels.filter((label) => wanted.has(label) || before.carried.has(label));
+  const placed = new Set(front);
+  const rest = request.retrieved.filter(({ label }) => !placed.has(label));
+  const following = (): Ordering["labels"] => {
+    if (rest.length === 0) return [];
+    if (policy.orderBehind !== undefined) return policy.orderBehind(front, request, known);
+    return policy.order({ ...request, retrieved: rest, carrying: null }, known).labels;
+  };
+  return {
+    labels: [...front, ...following()],
+    carried: new Set(carried),
+    searchPath: before.searchPath,
+  };
+}
+
+function isAllowed(carried: readonly Label[], { carrying }: OrderingRequest): boolean {
+  let left = carrying?.tokens ?? 0;
+  for (const label of carried) left -= carrying?.tokensOf(label) ?? Number.POSITIVE_INFINITY;
+  return left >= 0;
+}
+
+/**
+ * Aligns a context with a node's prefix (Alg. 2): the context's blocks that the prefix has, in the prefix's order, then the rest in the
+ * context's order.
+ */
+export function alignTo(prefix: readonly Label[], context: readonly Label[]): Label[] {
+  if (prefix.length === 0) return [...context];
+  const wanted = new Set(context);
+  const front = new Set(prefix.filter((label) => wanted.has(label)));
+  return [...front, ...context.filter((label) => !front.has(label))];
+}
+
+/** The blocks of `a` that are also in `b`, in the order of `a`. */
+export function intersectionOf(a: readonly Label[], b: readonly Label[]): Label[] {
+  const others = new Set(b);
+  return a.filter((label) => others.has(label));
+}
+
+/** A key of a set of blocks: equal for contexts with the same blocks in any order, because the index decides the order. */
+export function blocksKey(context: readonly number[]): string {
+  return Uint32Array.from(context).sort().join();
 }

@@ -1,5 +1,5 @@
 import { RECENT_REQUESTS, type RecentRetrievals, type RequestMask } from "../blocks/seen-retrievals.js";
-import type { Label } from "../text/ids.js";
+import type { Digest, Label } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import {
   NOTHING_CARRIED,
@@ -37,7 +37,7 @@ const TOKENS_POWER = 0.15;
 const WORD = 32;
 
 /**
- * Orders the blocks behind a cached prefix so that later requests find a long prefix in turn. Later requests are predicted from recent
+ * Orders the blocks after a cached prefix so that later requests find a long prefix in turn. Later requests are predicted from recent
  * ones, weighted by how many blocks each shares with this request. Greedy: the next block is the one wanted by most weight among the recent
  * requests that want every block before it. Where few do, the relevance rank decides, because the blocks most relevant to a question return
  * with similar questions. If no recent request wants any of the blocks, they stay in relevance order. Alternatives that were measured:
@@ -159,4 +159,38 @@ export function orderBehind(
   }
   const asked = retrieved.map(({ label }) => label);
   return [...sequence.slice(front.length), ...orderForReuse(sequence, left, asked, recent)];
+}
+
+/**
+ * The blocks that a batch plan places first in a request's prompt, as digests of their texts: labels are assigned only when the request is
+ * composed. All other blocks follow as `prefix-exact` orders them after those.
+ */
+export function plannedOrder(
+  planned: readonly Digest[],
+  textDigestOf: (label: Label) => Digest | undefined,
+): OrderingPolicy {
+  const ranks = new Map(planned.map((digest, rank) => [digest, rank]));
+  const rankOf = (label: Label): number | undefined => {
+    const digest = textDigestOf(label);
+    return digest === undefined ? undefined : ranks.get(digest);
+  };
+  return {
+    name: "batch",
+    order: (request, known) => {
+      const front = request.retrieved
+        .flatMap(({ label }) => {
+          const rank = rankOf(label);
+          return rank === undefined ? [] : [{ label, rank }];
+        })
+        .sort((a, b) => a.rank - b.rank)
+        .map(({ label }) => label);
+      if (front.length === 0) return prefixExact.order(request, known);
+      return {
+        labels: [...front, ...orderBehind(front, request, known)],
+        carried: NOTHING_CARRIED,
+        searchPath: [],
+      };
+    },
+    orderBehind,
+  };
 }

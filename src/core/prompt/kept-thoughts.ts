@@ -1,10 +1,10 @@
 /*
- * Chat templates of models that think. Some keep what an assistant thought only behind the newest user's message: to them a user's message
- * behind a tool's result is the next question, which takes the thoughts of the turn under way out of the prompt, and the cached prefix ends
+ * Chat templates of models that think. Some keep what an assistant thought only after the newest user's message: to them a user's message
+ * after a tool's result is the next question, which takes the thoughts of the turn under way out of the prompt, and the cached prefix ends
  * at that turn's first step. Memories have to stand in the result there. No imports: adapters of frameworks run this in browsers.
  */
 
-/** What stands behind a version: no further digit, and no unit of billions. */
+/** What stands after a version: no further digit, and no unit of billions. */
 const NO_SIZE = "(?!\\d|[\\d.]*b\\b)";
 
 /**
@@ -27,7 +27,7 @@ const MODEL = new RegExp(
   "i",
 );
 
-/** Whether a model's name is that of one whose template keeps thoughts only behind the newest user's message. */
+/** Whether a model's name is that of one whose template keeps thoughts only after the newest user's message. */
 export function keepsThoughtsByName(model: unknown): boolean {
   return typeof model === "string" && MODEL.test(model.slice(0, 200));
 }
@@ -40,7 +40,7 @@ const SETS_PLACE = /^set\s+([\w.]+)\s*=(?!=).*(?:loop\.|index|\bidx\b|\bi\b)/s;
 const THOUGHTS = /think|reasoning/i;
 
 /**
- * Whether a Jinja chat template keeps thoughts only behind the newest user's message: it stores the place of a user's message, and compares
+ * Whether a Jinja chat template keeps thoughts only after the newest user's message: it stores the place of a user's message, and compares
  * others with it. False where it cannot be told. O(length).
  */
 export function keepsThoughtsBehindUser(template: string): boolean {

@@ -8,8 +8,8 @@ import { type Digest, digestOf } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import { type ChatMessage, countedText } from "../text/message.js";
 import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
+import { isOwnMessage, type SectionPlacement } from "./injection.js";
 import { appendTo, injectInto, sectionMessage } from "./rendering.js";
-import { isOwnMessage, type SectionPlacement } from "./section-placement.js";
 
 /** Digest of a prompt without messages. */
 const EMPTY_PROMPT = digestOf("");
@@ -54,7 +54,7 @@ export class Prompt {
     this.#digest = digestAfterTurn(this.#digest, digests, placement, section);
   }
 
-  /** Appends a turn again that was appended before behind the same digest; `after` is the digest that resulted then. */
+  /** Appends a turn again that was appended before after the same digest; `after` is the digest that resulted then. */
   pushAgain(messages: readonly ChatMessage[], placement: SectionPlacement, section: string, after: Digest): void {
     append(this.messages, turnMessages(messages, placement, section));
     this.#digest = after;

@@ -1,8 +1,13 @@
 import { escapeText, unescapeText } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
-import { type Annotation, type InjectedBlock, type Injection, isEmptyInjection } from "./injection.js";
-import type { SectionPlacement } from "./section-placement.js";
+import {
+  type Annotation,
+  type InjectedBlock,
+  type Injection,
+  isEmptyInjection,
+  type SectionPlacement,
+} from "./injection.js";
 import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
 
 /*
@@ -105,16 +110,27 @@ export function stripSection(message: ChatMessage, isOurs: (section: string) => 
     if (rest === null) return message;
     return rest === "" ? null : { ...message, content: withoutGlue(rest) };
   }
-  if (Array.isArray(content)) {
-    const [first, ...others] = content;
-    const rest = first?.type === "text" && typeof first.text === "string" ? afterSection(first.text, isOurs) : null;
-    if (rest === null) return stripSplitSection(message, content, isOurs);
-    // Before parts, a section is a part of its own. So this was a plain text that a client or a cache mark turned into one part.
-    if (rest !== "" && others.length === 0) return { ...message, content: withoutGlue(rest) };
-    const parts = rest === "" ? others : [{ ...first, text: withoutGlue(rest) }, ...others];
-    return parts.length === 0 ? null : { ...message, content: parts };
+  if (!Array.isArray(content)) return message;
+  for (const count of SECTION_PARTS) {
+    const text = joinedText(content.slice(0, count), count);
+    const rest = text === null ? null : afterSection(text, isOurs);
+    if (rest === null) continue;
+    const others = content.slice(count);
+    // Before parts, a section is a part of its own. So this was a plain text that a client or a cache mark turned into parts.
+    if (others.length === 0) return rest === "" ? null : { ...message, content: withoutGlue(rest) };
+    const last: ContentPart = { ...content[count - 1], type: "text", text: withoutGlue(rest) };
+    return { ...message, content: rest === "" ? others : [last, ...others] };
   }
   return message;
+}
+
+/** How many parts a section may have become: cache marks split it after its blocks. */
+const SECTION_PARTS = [1, 2];
+
+/** The text of so many parts; null where they are not as many text parts. */
+function joinedText(parts: readonly ContentPart[], count: number): string | null {
+  const texts = parts.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : null));
+  return texts.length < count || texts.includes(null) ? null : texts.join("");
 }
 
 /** A tool's result without the section at its end, which a client or a cache mark may have split into one or two parts. */
@@ -125,10 +141,10 @@ function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => 
     return rest === null ? message : { ...message, content: rest };
   }
   if (!Array.isArray(content)) return message;
-  for (const count of [1, 2]) {
+  for (const count of SECTION_PARTS) {
     const others = content.slice(0, -count);
-    const texts = content.slice(-count).map((part) => (part.type === "text" ? part["text"] : undefined));
-    const rest = texts.every((text) => typeof text === "string") ? beforeSection(texts.join(""), isOurs) : null;
+    const text = joinedText(content.slice(-count), count);
+    const rest = text === null ? null : beforeSection(text, isOurs);
     if (rest === null) continue;
     // There is no other part, so the text before the section was the whole content, which a client turned into one part.
     if (others.length === 0) return { ...message, content: rest };
@@ -145,24 +161,6 @@ function beforeSection(text: string, isOurs: (section: string) => boolean): stri
   const section = text.slice(at);
   if (sectionAtStart(section) !== section || !isOurs(section)) return null;
   return at === 0 ? "" : text.startsWith(GLUE, at - GLUE.length) ? text.slice(0, at - GLUE.length) : null;
-}
-
-/** Removes a section that was split after its blocks, as for engines with cache marks at the ends of parts. */
-function stripSplitSection(
-  message: ChatMessage,
-  [first, second, ...others]: readonly ContentPart[],
-  isOurs: (section: string) => boolean,
-): ChatMessage | null {
-  const start = first?.type === "text" ? first["text"] : undefined;
-  const end = second?.type === "text" ? second["text"] : undefined;
-  const rest = typeof start === "string" && typeof end === "string" ? afterSection(start + end, isOurs) : null;
-  if (rest === null) return message;
-  // There is no other part, so the text after the section was one text with it.
-  if (others.length === 0) return rest === "" ? null : { ...message, content: withoutGlue(rest) };
-  return {
-    ...message,
-    content: rest === "" ? others : [{ ...second, type: "text", text: withoutGlue(rest) }, ...others],
-  };
 }
 
 /** The text after a section of memstem's at the front of a text; null if there is none. */

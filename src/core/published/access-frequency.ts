@@ -1,5 +1,4 @@
 import type { Label, TurnId } from "../text/ids.js";
-import { append } from "../text/lists.js";
 
 /** Requests in CRAFT's sliding window. */
 export const WINDOW_REQUESTS = 1_000;
@@ -21,22 +20,14 @@ export interface AccessChanges {
   readonly removed: readonly TurnId[];
 }
 
-interface PromotedNode {
-  readonly children: Map<Label, PromotedNode>;
-  /** Requests of the window that promoted this node. */
-  requests: number;
-}
-
 /**
- * CRAFT's state: the access count of each block over the last {@link WINDOW_REQUESTS} requests (the CA-Table), and a tree of the prefixes
- * of frequently accessed blocks (the CP-Tree). Both derive from the window's rows, so a request that leaves the window takes its counts and
- * its prefix with it. The tree has at most as many nodes as the rows have blocks.
+ * CRAFT's state: the access count of each block over the last {@link WINDOW_REQUESTS} requests (the CA-Table), and the prefixes of frequently
+ * accessed blocks (the CP-Tree), as rows of the window. So a request that leaves the window takes its counts and its prefix with it.
  */
 export class AccessWindow {
   /** By turn, ascending. */
   readonly #rows: Access[];
   readonly #counts = new Map<Label, number>();
-  readonly #prefixes: PromotedNode = { children: new Map(), requests: 0 };
   readonly #dirty = new Map<TurnId, Access>();
   readonly #removed = new Set<TurnId>();
 
@@ -61,18 +52,19 @@ export class AccessWindow {
     return [...labels].sort((a, b) => this.countOf(b) - this.countOf(a));
   }
 
-  /** The same, but first along the prefix tree: at each node to the child with the highest count. */
+  /** The same, but first along the promoted prefixes: at each step to the next block with the highest count. */
   alongPrefixes(labels: readonly Label[]): Label[] {
     const hottest = this.byFrequency(labels);
-    const rank = new Map(hottest.map((label, at) => [label, at]));
-    const front = new Set<Label>();
-    for (let node: PromotedNode | undefined = this.#prefixes; node !== undefined; ) {
-      const next = hottestChild(node, hottest, rank);
-      if (next === undefined) break;
-      front.add(next);
-      node = node.children.get(next);
+    const front: Label[] = [];
+    for (let along: readonly Access[] = this.#rows; ; ) {
+      const at = front.length;
+      along = along.filter(({ promoted }) => promoted > at);
+      const nexts = new Set(along.map((row) => row.labels[at]));
+      const next = hottest.find((label) => nexts.has(label));
+      if (next === undefined) return [...front, ...hottest.filter((label) => !front.includes(label))];
+      front.push(next);
+      along = along.filter((row) => row.labels[at] === next);
     }
-    return [...front, ...hottest.filter((label) => !front.has(label))];
   }
 
   /**
@@ -100,22 +92,6 @@ export class AccessWindow {
       this.#remove(row.turn);
       if (left.length > 0) this.#put({ turn: row.turn, labels: left, promoted: Math.min(row.promoted, cut) });
     }
-  }
-
-  /** The promoted prefixes that end at a leaf, older blocks (smaller labels) first, at most `limit`. */
-  prefixes(limit: number): Label[][] {
-    const found: Label[][] = [];
-    const pending: { node: PromotedNode; labels: Label[] }[] = [{ node: this.#prefixes, labels: [] }];
-    for (let step = pending.pop(); step !== undefined && found.length < limit; step = pending.pop()) {
-      const { node, labels } = step;
-      if (node.children.size === 0 && labels.length > 0) found.push(labels);
-      const children = [...node.children].sort(([a], [b]) => b - a);
-      append(
-        pending,
-        children.map(([label, child]) => ({ node: child, labels: [...labels, label] })),
-      );
-    }
-    return found;
   }
 
   /** Returns and resets what changed since the last call. */
@@ -148,16 +124,12 @@ export class AccessWindow {
     this.#removed.add(turn);
   }
 
-  /** Adds a row to the counts and the prefix tree, or subtracts it (`by` -1). */
-  #account({ labels, promoted }: Access, by: 1 | -1): void {
-    for (const label of labels) addTo(this.#counts, label, by);
-    let node = this.#prefixes;
-    for (const label of labels.slice(0, promoted)) {
-      const child = node.children.get(label) ?? { children: new Map<Label, PromotedNode>(), requests: 0 };
-      child.requests += by;
-      if (child.requests === 0) node.children.delete(label);
-      else node.children.set(label, child);
-      node = child;
+  /** Adds a row to the counts, or subtracts it (`by` -1). */
+  #account({ labels }: Access, by: 1 | -1): void {
+    for (const label of labels) {
+      const count = this.countOf(label) + by;
+      if (count === 0) this.#counts.delete(label);
+      else this.#counts.set(label, count);
     }
   }
 
@@ -165,25 +137,4 @@ export class AccessWindow {
   #rankOf(turn: TurnId): number {
     return this.#rows.findLastIndex((row) => row.turn < turn) + 1;
   }
-}
-
-function addTo(counts: Map<Label, number>, label: Label, by: number): void {
-  const count = (counts.get(label) ?? 0) + by;
-  if (count === 0) counts.delete(label);
-  else counts.set(label, count);
-}
-
-/** Iterates the node's children or the labels, whichever are fewer. */
-function hottestChild(
-  { children }: PromotedNode,
-  hottest: readonly Label[],
-  rank: ReadonlyMap<Label, number>,
-): Label | undefined {
-  if (children.size > hottest.length) return hottest.find((label) => children.has(label));
-  let best: Label | undefined;
-  for (const label of children.keys()) {
-    const at = rank.get(label);
-    if (at !== undefined && (best === undefined || at < (rank.get(best) ?? 0))) best = label;
-  }
-  return best;
 }

@@ -1,10 +1,82 @@
-import { alignTo, blocksKey, intersectionOf } from "../ordering/alignment.js";
+import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
-import { append } from "../text/lists.js";
-import type { ClusterPlace } from "./cluster-children.js";
-import type { ClusterChanges, ClusterEntry, ClusterMatch, ClusterNode } from "./cluster-node.js";
-import { ClusterPlaces } from "./cluster-places.js";
-import { positionsOf } from "./context-distance.js";
+
+/**
+ * A node of the cluster tree, as stored. The root has no blocks. A leaf is one served context; an inner node has the blocks that its
+ * contexts had in common when it was created. Node ids are unique within a scope's cluster tree.
+ */
+export interface ClusterNode {
+  readonly id: NodeId;
+  /** Null on the root only. */
+  readonly parent: NodeId | null;
+  /** Distinct blocks in prompt order; empty on the root only. */
+  readonly blocks: readonly Label[];
+  /** Child position under the parent, never reused; search paths consist of these. */
+  readonly position: number;
+  /** Position of the next new child. */
+  readonly nextPosition: number;
+  /** Context distance (eq. 1) of the two nodes merged into this one; 0 on leaves and on the root. */
+  readonly distance: number;
+  /** Requests with exactly these blocks; 0 on inner nodes, whose uses are the sum over their leaves. */
+  readonly uses: number;
+  /** Logical time of the last of them; 0 if there is none. */
+  readonly lastUsed: number;
+  /** The newest requests with exactly these blocks that are not evicted, oldest first; empty on inner nodes. */
+  readonly tickets: readonly TurnId[];
+}
+
+/** The node that matches a context (Alg. 1). */
+export interface ClusterMatch {
+  /** The node's blocks; empty for no match. */
+  readonly blocks: readonly Label[];
+  /** Child positions from the root to the node. */
+  readonly searchPath: readonly number[];
+  /** Context distance between context and node; 1 for no match. */
+  readonly distance: number;
+  /** Number of computed distances: the cost of the search. */
+  readonly examined: number;
+}
+
+/** What changed since the last drain, to be stored in one transaction. */
+export interface ClusterChanges {
+  readonly upserted: readonly ClusterNode[];
+  readonly removed: readonly NodeId[];
+}
+
+/** Weight of the position term of eq. 1; the paper's range is 0.001 to 0.01. */
+export const DEFAULT_ALPHA = 0.001;
+
+/** Position of each block in a context, from 0; its size is the context's length. */
+export type Positions = ReadonlyMap<Label, number>;
+
+/** Throws if a context lists a block twice, which makes positions and distances meaningless. */
+export function positionsOf(context: readonly Label[]): Positions {
+  const positions = new Map<Label, number>();
+  for (const [position, label] of context.entries()) positions.set(label, position);
+  if (positions.size !== context.length) throw new Error("a context lists a block twice");
+  return positions;
+}
+
+/**
+ * Context distance (ContextPilot eq. 1): the share of the longer context's blocks that are not shared, plus `alpha` times the mean shift of
+ * the shared ones. 1 if no block is shared; large shifts can exceed 1. O(|a| + |b|).
+ */
+export function contextDistance(a: readonly Label[], b: readonly Label[], alpha = DEFAULT_ALPHA): number {
+  return distanceWhereShared(positionsOf(a), b, alpha) ?? 1;
+}
+
+/** {@link contextDistance} from a context whose positions are known; null if no block is shared. O(|b|). */
+export function distanceWhereShared(a: Positions, b: readonly Label[], alpha = DEFAULT_ALPHA): number | null {
+  let shared = 0;
+  let shift = 0;
+  for (let position = 0; position < b.length; position++) {
+    const other = a.get(b[position] as Label);
+    if (other === undefined) continue;
+    shared++;
+    shift += Math.abs(other - position);
+  }
+  return shared === 0 ? null : 1 - shared / Math.max(a.size, b.length) + (alpha * shift) / shared;
+}
 
 /** Maximum tickets of one leaf; the newest are kept. */
 export const MAX_TICKETS = 64;
@@ -25,7 +97,10 @@ interface Found {
  * `maxNodes` nodes (3 or more): beyond that it evicts least recently used leaves, a tenth of the nodes at a time.
  */
 export class ClusterTree {
-  readonly #places: ClusterPlaces;
+  readonly #places = new Map<NodeId, ClusterPlace>();
+  readonly #dirty = new Set<NodeId>();
+  readonly #removed = new Set<NodeId>();
+  #nextId: number;
   readonly #leafOfTicket = new Map<TurnId, ClusterPlace>();
   /** By {@link blocksKey}: identical contexts share one leaf, whichever node a search would match. */
   readonly #leafOfBlocks = new Map<string, ClusterPlace>();
@@ -37,8 +112,9 @@ export class ClusterTree {
     nextId: number,
     private readonly maxNodes: number,
   ) {
-    this.#places = new ClusterPlaces(nodes, nextId);
-    for (const place of this.#places) this.#link(place);
+    this.#nextId = nextId;
+    for (const node of nodes) this.#places.set(node.id, { row: { ...node }, children: new ClusterChildren() });
+    for (const place of this.#places.values()) this.#link(place);
   }
 
   /** Nodes, including the root. */
@@ -48,7 +124,7 @@ export class ClusterTree {
 
   /** The id of the next new node; stored, so that ids are never reused. */
   get nextId(): number {
-    return this.#places.nextId;
+    return this.#nextId;
   }
 
   /**
@@ -74,7 +150,7 @@ export class ClusterTree {
     for (const oldest of tickets.splice(0, tickets.length - MAX_TICKETS)) this.#leafOfTicket.delete(oldest);
     this.#leafOfTicket.set(ticket, leaf);
     Object.assign(leaf.row, { tickets, uses: leaf.row.uses + 1, lastUsed: now });
-    this.#places.changed(leaf);
+    this.#dirty.add(leaf.row.id);
     this.#trim(leaf);
     return leaf.row.id;
   }
@@ -82,7 +158,7 @@ export class ClusterTree {
   /** The search path of the leaf with this ticket, for scheduling (Alg. 5); null for none. */
   pathOf(ticket: TurnId): readonly number[] | null {
     const leaf = this.#leafOfTicket.get(ticket);
-    return leaf === undefined ? null : this.#places.searchPathOf(leaf);
+    return leaf === undefined ? null : this.#searchPathOf(leaf);
   }
 
   /** The engine evicted this request. A leaf is removed with its last ticket; O(height). False: unknown or already gone. */
@@ -93,80 +169,48 @@ export class ClusterTree {
     else {
       this.#leafOfTicket.delete(ticket);
       leaf.row.tickets = leaf.row.tickets.filter((other) => other !== ticket);
-      this.#places.changed(leaf);
+      this.#dirty.add(leaf.row.id);
     }
     return true;
   }
 
-  /**
-   * For engines that report no request ids (RAGBoost): evicts least recently used leaves until the rest fits `capacity`, in tokens; each
-   * node counts the blocks that its parent lacks. Returns the evicted tickets. O(nodes × blocks).
-   */
-  evictToCapacity(tokensOf: (label: Label) => number, capacity: number): TurnId[] {
-    const ownTokens = (place: ClusterPlace): number => {
-      const shared = new Set(this.#places.parentOf(place)?.row.blocks);
-      return place.row.blocks.reduce((sum, label) => (shared.has(label) ? sum : sum + tokensOf(label)), 0);
-    };
-    const evicted: TurnId[] = [];
-    let tokens = 0;
-    for (const place of this.#places) tokens += ownTokens(place);
-    for (const leaf of this.#leastRecentlyUsed()) {
-      if (tokens <= capacity) break;
-      const parent = this.#places.parentOf(leaf) as ClusterPlace;
-      // A sibling that remains alone replaces its parent, so it has to count the parent's blocks too.
-      const changed = parent === this.#root || parent.children.size > 2 ? [leaf] : [parent, ...parent.children];
-      for (const place of changed) tokens -= ownTokens(place);
-      append(evicted, leaf.row.tickets);
-      this.#removeLeaf(leaf);
-      for (const place of changed) if (this.#places.has(place)) tokens += ownTokens(place);
-    }
-    return evicted;
-  }
-
   /** Removes blocks whose text was forgotten: leaves that contain any of them, and their mention in inner nodes. O(nodes × blocks). */
   forget(labels: ReadonlySet<Label>): void {
-    const naming = [...this.#places].filter(({ row }) => row.blocks.some((label) => labels.has(label)));
+    const naming = [...this.#places.values()].filter(({ row }) => row.blocks.some((label) => labels.has(label)));
     for (const place of naming) if (place.row.tickets.length > 0) this.#removeLeaf(place);
     // A leaf shares a block with every ancestor, so an inner node that keeps a leaf keeps a block.
     for (const place of naming) {
-      if (!this.#places.has(place)) continue;
-      const siblings = (this.#places.parentOf(place) as ClusterPlace).children;
+      if (!this.#places.has(place.row.id)) continue;
+      const siblings = (this.#parentOf(place) as ClusterPlace).children;
       siblings.remove(place);
       place.row.blocks = place.row.blocks.filter((label) => !labels.has(label));
       siblings.add(place);
-      this.#places.changed(place);
+      this.#dirty.add(place.row.id);
     }
-  }
-
-  /** Every node below the root with its search path, parents before children, at most `limit`. */
-  entries(limit: number): ClusterEntry[] {
-    const entries: ClusterEntry[] = [];
-    const totals = this.#totals();
-    const pending = [...(this.#root?.children ?? [])].reverse();
-    for (let place = pending.pop(); place !== undefined && entries.length < limit; place = pending.pop()) {
-      const { id, blocks, distance } = place.row;
-      const { uses, live, lastUsed } = totals.get(place) ?? { uses: 0, live: 0, lastUsed: 0 };
-      entries.push({ id, searchPath: this.#places.searchPathOf(place), blocks, distance, uses, live, lastUsed });
-      for (const child of [...place.children].reverse()) pending.push(child);
-    }
-    return entries;
   }
 
   /** Returns and resets what changed since the last call. */
   drain(): ClusterChanges {
-    return this.#places.drain();
+    const upserted = [...this.#dirty].flatMap((id) => {
+      const place = this.#places.get(id);
+      return place === undefined ? [] : [{ ...place.row }];
+    });
+    const removed = [...this.#removed];
+    this.#dirty.clear();
+    this.#removed.clear();
+    return { upserted, removed };
   }
 
   /** All nodes, as stored, by id; later changes do not reach them. */
   stored(): ClusterNode[] {
-    return this.#places.stored();
+    return Array.from(this.#places.values(), ({ row }) => ({ ...row })).sort((a, b) => a.id - b.id);
   }
 
   /** Throws if an invariant is broken; for tests, and for checking stored rows. */
   check(): void {
     let tickets = 0;
     let leaves = 0;
-    for (const place of this.#places) {
+    for (const place of this.#places.values()) {
       const { row, children } = place;
       const { id } = row;
       const isRoot = place === this.#root;
@@ -180,9 +224,9 @@ export class ClusterTree {
       if (!isRoot && children.size === 1) throw new Error(`node ${id}: unary chain`);
       if (isLeaf && this.#leafOfBlocks.get(blocksKey(row.blocks)) !== place)
         throw new Error(`node ${id}: a second leaf`);
-      for (let above = this.#places.parentOf(place); isLeaf && above !== this.#root && above !== undefined; ) {
+      for (let above = this.#parentOf(place); isLeaf && above !== this.#root && above !== undefined; ) {
         if (intersectionOf(above.row.blocks, row.blocks).length === 0) throw new Error(`node ${id}: a stranger here`);
-        above = this.#places.parentOf(above);
+        above = this.#parentOf(above);
       }
       for (const ticket of row.tickets) {
         if (this.#leafOfTicket.get(ticket) !== place) throw new Error(`request ${ticket}: linked wrongly`);
@@ -220,25 +264,25 @@ export class ClusterTree {
   /** A new leaf for a context that no leaf has. */
   #attach(context: readonly Label[]): ClusterPlace {
     const match = this.#find(context);
-    this.#root ??= this.#places.add(null, { blocks: [], position: 0, distance: 0 });
+    this.#root ??= this.#add(null, { blocks: [], position: 0, distance: 0 });
     const place = match.place ?? this.#root;
     const blocks = alignTo(place.row.blocks, context);
     const isLeaf = place !== this.#root && place.children.size === 0;
     const parent = isLeaf ? this.#split(place, blocks, match.distance) : place;
-    const leaf = this.#places.add(parent, { blocks, position: parent.row.nextPosition++, distance: 0 });
+    const leaf = this.#add(parent, { blocks, position: parent.row.nextPosition++, distance: 0 });
     this.#leafOfBlocks.set(blocksKey(blocks), leaf);
-    this.#places.changed(parent);
+    this.#dirty.add(parent.row.id);
     return leaf;
   }
 
   /** Replaces a leaf by its intersection with a context, and makes the leaf, unmodified, its child. */
   #split(leaf: ClusterPlace, context: readonly Label[], distance: number): ClusterPlace {
-    const parent = this.#places.parentOf(leaf) as ClusterPlace;
+    const parent = this.#parentOf(leaf) as ClusterPlace;
     parent.children.remove(leaf);
     const blocks = intersectionOf(leaf.row.blocks, context);
-    const upper = this.#places.add(parent, { blocks, position: leaf.row.position, distance });
+    const upper = this.#add(parent, { blocks, position: leaf.row.position, distance });
     upper.row.nextPosition = 1;
-    this.#places.hang(leaf, upper, 0);
+    this.#hang(leaf, upper, 0);
     return upper;
   }
 
@@ -248,26 +292,26 @@ export class ClusterTree {
       this.#root = place;
       return;
     }
-    this.#places.parentOf(place)?.children.add(place);
+    this.#parentOf(place)?.children.add(place);
     for (const ticket of row.tickets) this.#leafOfTicket.set(ticket, place);
     if (row.tickets.length > 0) this.#leafOfBlocks.set(blocksKey(row.blocks), place);
   }
 
   /** Removes a leaf. An only remaining sibling replaces their parent; the root is removed with its last child. */
   #removeLeaf(leaf: ClusterPlace): void {
-    const parent = this.#places.parentOf(leaf) as ClusterPlace;
+    const parent = this.#parentOf(leaf) as ClusterPlace;
     for (const ticket of leaf.row.tickets) this.#leafOfTicket.delete(ticket);
     this.#leafOfBlocks.delete(blocksKey(leaf.row.blocks));
-    this.#places.drop(leaf);
+    this.#drop(leaf);
     const [sibling] = parent.children;
     if (parent === this.#root) {
       if (sibling !== undefined) return;
       this.#root = null;
-      this.#places.drop(parent);
+      this.#drop(parent);
     } else if (sibling !== undefined && parent.children.size === 1) {
-      const above = this.#places.parentOf(parent) as ClusterPlace;
-      this.#places.drop(parent);
-      this.#places.hang(sibling, above, parent.row.position);
+      const above = this.#parentOf(parent) as ClusterPlace;
+      this.#drop(parent);
+      this.#hang(sibling, above, parent.row.position);
     }
   }
 
@@ -285,20 +329,236 @@ export class ClusterTree {
     return [...this.#leafOfBlocks.values()].sort((a, b) => a.row.lastUsed - b.row.lastUsed || a.row.id - b.row.id);
   }
 
-  /** Sums over the leaves of each node's subtree. */
-  #totals(): ReadonlyMap<ClusterPlace, { readonly uses: number; readonly live: number; readonly lastUsed: number }> {
-    const totals = new Map<ClusterPlace, { uses: number; live: number; lastUsed: number }>();
-    for (const leaf of this.#leafOfBlocks.values()) {
-      const { uses, tickets, lastUsed } = leaf.row;
-      for (let place: ClusterPlace | undefined = leaf; place !== undefined; place = this.#places.parentOf(place)) {
-        const sum = totals.get(place) ?? { uses: 0, live: 0, lastUsed: 0 };
-        totals.set(place, {
-          uses: sum.uses + uses,
-          live: sum.live + tickets.length,
-          lastUsed: Math.max(sum.lastUsed, lastUsed),
-        });
+  /** Undefined for the root. Throws if the parent is missing. */
+  #parentOf({ row }: ClusterPlace): ClusterPlace | undefined {
+    if (row.parent === null) return undefined;
+    const parent = this.#places.get(row.parent);
+    if (parent === undefined) throw new Error(`cluster tree: node ${row.id} has no parent`);
+    return parent;
+  }
+
+  /** Child positions from the root to the node. */
+  #searchPathOf(place: ClusterPlace): number[] {
+    const path: number[] = [];
+    let step = place;
+    for (let parent = this.#parentOf(step); parent !== undefined; parent = this.#parentOf(step)) {
+      path.push(step.row.position);
+      step = parent;
+    }
+    return path.reverse();
+  }
+
+  /** Adds a new node as a child of `parent`, or as the root. */
+  #add(parent: ClusterPlace | null, node: Pick<ClusterNode, "blocks" | "position" | "distance">): ClusterPlace {
+    const id = this.#nextId++ as NodeId;
+    const { blocks, position, distance } = node;
+    const at = { id, parent: parent?.row.id ?? null, blocks, position, nextPosition: 0, distance };
+    const row: ClusterNode = { ...at, uses: 0, lastUsed: 0, tickets: [] };
+    const place: ClusterPlace = { row, children: new ClusterChildren() };
+    this.#places.set(id, place);
+    parent?.children.add(place);
+    this.#dirty.add(id);
+    return place;
+  }
+
+  /** Makes a detached node a child of `parent`. */
+  #hang(place: ClusterPlace, parent: ClusterPlace, position: number): void {
+    Object.assign(place.row, { parent: parent.row.id, position });
+    parent.children.add(place);
+    this.#dirty.add(place.row.id);
+  }
+
+  /** Removes a node, from its parent too. */
+  #drop(place: ClusterPlace): void {
+    this.#parentOf(place)?.children.remove(place);
+    this.#places.delete(place.row.id);
+    this.#dirty.delete(place.row.id);
+    this.#removed.add(place.row.id);
+  }
+}
+
+/** A node in its tree. Its blocks and position are constant while it has a parent. */
+export interface ClusterPlace {
+  readonly row: { -readonly [K in keyof ClusterNode]: ClusterNode[K] };
+  readonly children: ClusterChildren;
+}
+
+/** Maximum distances computed per node; a node with no more overlapping children is searched exactly. */
+export const MAX_CANDIDATES = 64;
+/** Nodes with more children keep an inverted index; others are scanned. */
+const FEW_CHILDREN = 8;
+
+/** Result of searching a node's children. */
+export interface NearestChild {
+  /** Null if no child shares a block with the context. */
+  readonly place: ClusterPlace | null;
+  readonly distance: number;
+  /** There are several children, all share a block at the same distance, and all are leaves or none is. */
+  readonly indistinct: boolean;
+  readonly examined: number;
+}
+
+/**
+ * The children of one node. With many children they are inverted, block → children, so that a search visits only children that share a
+ * block with the context, and stops once no other can be nearer.
+ */
+export class ClusterChildren {
+  /** By position, ascending. */
+  readonly #all: ClusterPlace[] = [];
+  /** The children that contain each block, by position, ascending. */
+  #byBlock: Map<Label, ClusterPlace[]> | null = null;
+
+  get size(): number {
+    return this.#all.length;
+  }
+
+  /** The children by position. */
+  [Symbol.iterator](): Iterator<ClusterPlace> {
+    return this.#all.values();
+  }
+
+  add(child: ClusterPlace): void {
+    insertByPosition(this.#all, child);
+    if (this.#byBlock !== null) invert(this.#byBlock, child);
+    else if (this.size > FEW_CHILDREN) {
+      this.#byBlock = new Map();
+      for (const each of this.#all) invert(this.#byBlock, each);
+    }
+  }
+
+  remove(child: ClusterPlace): void {
+    removeByPosition(this.#all, child);
+    // Hysteresis: a node near the limit must not rebuild its inverted index again and again.
+    if (this.size <= FEW_CHILDREN / 2) this.#byBlock = null;
+    for (const label of this.#byBlock === null ? [] : child.row.blocks) {
+      const having = this.#byBlock?.get(label);
+      if (having === undefined) continue;
+      removeByPosition(having, child);
+      if (having.length === 0) this.#byBlock?.delete(label);
+    }
+  }
+
+  /**
+   * The nearest child that shares a block with the context. Ties go to a child that stands for several contexts, then to the older one.
+   * Exact for up to {@link MAX_CANDIDATES} overlapping children; beyond that only the children with the rarest blocks are compared, newest
+   * first.
+   */
+  nearest(context: Positions): NearestChild {
+    const survey = new Survey(context);
+    if (this.#byBlock === null) for (const child of this.#all) survey.examine(child);
+    else this.#examineSharing(this.#byBlock, survey, context);
+    const seenAll = survey.examined === Math.min(this.size, MAX_CANDIDATES);
+    return {
+      place: survey.best,
+      distance: survey.distance,
+      indistinct: this.size > 1 && seenAll && survey.alike,
+      examined: survey.examined,
+    };
+  }
+
+  /** Throws if the children are not in order or do not match the inverted index; for tests. */
+  check(): void {
+    for (const [at, child] of this.#all.entries()) {
+      const before = this.#all[at - 1];
+      if (before !== undefined && before.row.position >= child.row.position) throw new Error("a position given twice");
+    }
+    if (this.#byBlock === null) return;
+    const expected = new Map<Label, ClusterPlace[]>();
+    for (const child of this.#all) invert(expected, child);
+    for (const [label, having] of this.#byBlock) {
+      const same = expected.get(label);
+      if (having.length !== same?.length || having.some((child, at) => child !== same[at])) {
+        throw new Error(`block ${label}: inverted wrongly`);
       }
     }
-    return totals;
+    if (expected.size !== this.#byBlock.size) throw new Error("a block is not inverted");
   }
+
+  /**
+   * A child first met at the n-th rarest block shares none of the rarer ones: that bounds its distance by eq. 1, and that of all later
+   * children.
+   */
+  #examineSharing(byBlock: ReadonlyMap<Label, readonly ClusterPlace[]>, survey: Survey, context: Positions): void {
+    const rarestFirst: (readonly ClusterPlace[])[] = [];
+    for (const label of context.keys()) {
+      const having = byBlock.get(label);
+      if (having !== undefined) rarestFirst.push(having);
+    }
+    rarestFirst.sort((a, b) => a.length - b.length);
+    const met = new Set<ClusterPlace>();
+    for (const [n, having] of rarestFirst.entries()) {
+      if (1 - (rarestFirst.length - n) / context.size > survey.distance) return;
+      for (let at = having.length - 1; at >= 0; at--) {
+        const child = having[at] as ClusterPlace;
+        if (met.has(child)) continue;
+        met.add(child);
+        survey.examine(child);
+        if (met.size === MAX_CANDIDATES || met.size === this.size) return;
+      }
+    }
+  }
+}
+
+/** Compares children in any order. */
+class Survey {
+  best: ClusterPlace | null = null;
+  distance = Number.POSITIVE_INFINITY;
+  /** Whether all examined children are indistinguishable so far. */
+  alike = true;
+  examined = 0;
+
+  constructor(private readonly context: Positions) {}
+
+  examine(child: ClusterPlace): void {
+    this.examined++;
+    const distance = distanceWhereShared(this.context, child.row.blocks);
+    if (distance === null) {
+      this.alike = false;
+      return;
+    }
+    const { best } = this;
+    if (best !== null && (distance !== this.distance || isLeaf(child) !== isLeaf(best))) this.alike = false;
+    if (best === null || distance < this.distance || (distance === this.distance && isPreferred(child, best))) {
+      this.best = child;
+      this.distance = distance;
+    }
+  }
+}
+
+function isLeaf(place: ClusterPlace): boolean {
+  return place.children.size === 0;
+}
+
+function isPreferred(a: ClusterPlace, b: ClusterPlace): boolean {
+  return isLeaf(a) === isLeaf(b) ? a.row.position < b.row.position : isLeaf(b);
+}
+
+function invert(byBlock: Map<Label, ClusterPlace[]>, child: ClusterPlace): void {
+  for (const label of child.row.blocks) {
+    const having = byBlock.get(label);
+    if (having === undefined) byBlock.set(label, [child]);
+    else insertByPosition(having, child);
+  }
+}
+
+function insertByPosition(sorted: ClusterPlace[], place: ClusterPlace): void {
+  const at = rankOf(sorted, place.row.position);
+  if (at === sorted.length) sorted.push(place);
+  else sorted.splice(at, 0, place);
+}
+
+function removeByPosition(sorted: ClusterPlace[], place: ClusterPlace): void {
+  sorted.splice(rankOf(sorted, place.row.position), 1);
+}
+
+/** Number of places before this position. */
+function rankOf(sorted: readonly ClusterPlace[], position: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as ClusterPlace).row.position < position) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

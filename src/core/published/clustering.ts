@@ -1,11 +1,9 @@
-import { contextComponents } from "../batch/context-components.js";
-import { contextParts } from "../batch/context-parts.js";
-import { alignTo, blocksKey, intersectionOf } from "../ordering/alignment.js";
+import type { BatchOrder, NumberedBatch } from "../batch/batch-plan.js";
+import { contextComponents, contextParts } from "../batch/connected-contexts.js";
+import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { groupBy } from "../text/lists.js";
-import { averageLinkage } from "./average-linkage.js";
-import type { ClusterNode } from "./cluster-node.js";
-import { MAX_TICKETS } from "./cluster-tree.js";
+import { type ClusterNode, DEFAULT_ALPHA, MAX_TICKETS } from "./cluster-tree.js";
 
 /** One request's context: distinct blocks in relevance order. */
 export interface TicketedContext {
@@ -120,4 +118,260 @@ function rowsOf(root: Cluster, nextId: number, now: number): ClusteredRows {
     for (const [at, child] of cluster.children.entries()) pending.push({ cluster: child, parent: row, position: at });
   }
   return { nodes, nextId: nextId + nodes.length };
+}
+
+/** Two clusters merge into one. A cluster is named by the index of its oldest context, so the merged one keeps the older name, `first`. */
+export interface Merge {
+  readonly first: number;
+  readonly second: number;
+  /** Mean context distance (eq. 1) between the contexts of the two clusters. */
+  readonly distance: number;
+}
+
+/** Whether `sum / weight` is less than `otherSum / otherWeight`, for whole numbers below 2^53; exact, unlike rounded divisions. */
+function isSmaller(sum: number, weight: number, otherSum: number, otherWeight: number): boolean {
+  const [left, right] = [sum * otherWeight, otherSum * weight];
+  if (left <= Number.MAX_SAFE_INTEGER && right <= Number.MAX_SAFE_INTEGER) return left < right;
+  return BigInt(sum) * BigInt(otherWeight) < BigInt(otherSum) * BigInt(weight);
+}
+
+/**
+ * Average-linkage clustering of contexts by eq. 1 (Alg. 4) down to one cluster: the same tree as always merging the nearest pair. Of
+ * equally near pairs the one with the oldest context merges first, then the one whose other context is older.
+ *
+ * Uses a nearest-neighbour chain: average linkage is reducible, so two clusters that are each other's nearest merge eventually, whatever
+ * else merges, and may merge at once. Exact sums keep that true for ties. Merges are ordered children before parents, not nearest first.
+ * O(N²) time, 4·N² bytes (N² / 2 sums), which shrink as clusters merge.
+ */
+export function averageLinkage(contexts: readonly (readonly Label[])[]): Merge[] {
+  const steps = distanceSteps(
+    contexts.length,
+    contexts.reduce((longest, { length }) => Math.max(longest, length), 0),
+  );
+  const { distances, nearest } = pairDistances(contexts, steps);
+  return new NearestNeighbourChain(distances, nearest, steps).merges();
+}
+
+/** Rounded products within this relative distance are compared exactly. */
+const ROUNDING = 1 + 2 ** -50;
+
+/** The nearest of a series of clusters; the first of equally near ones. */
+class Nearest {
+  place = -1;
+  #sum = 0;
+  #weight = 1;
+  /** Upper bound of the minimum mean distance. */
+  limit = Number.POSITIVE_INFINITY;
+
+  /** `mean` is `sum / weight` up to rounding, and not above the limit. */
+  take(place: number, sum: number, weight: number, mean: number): void {
+    if (this.place >= 0 && !isSmaller(sum, weight, this.#sum, this.#weight)) return;
+    this.place = place;
+    this.#sum = sum;
+    this.#weight = weight;
+    this.limit = mean * ROUNDING;
+  }
+}
+
+class NearestNeighbourChain {
+  /** The remaining clusters, ascending, each by its name. A cluster's place in this array is its index in `sums`. */
+  #names: Int32Array;
+  /** Number of contexts, by place; 0 for a merged cluster. */
+  #weights: Float64Array;
+  /** 1 / weight, by place; NaN for a merged cluster, so that no comparison finds it near. */
+  #shares: Float64Array;
+  #nearest: Int32Array;
+  #left: number;
+  /** Places of the chain's clusters. */
+  readonly #chain: number[] = [];
+
+  constructor(
+    /** Sums of the distances between all contexts of two clusters, by pair of places, see {@link pairAt}. */
+    readonly sums: Float64Array,
+    /** The nearest cluster's place, by place; -1 if unknown. Merges elsewhere do not change it: the merged cluster is no nearer. */
+    nearest: Int32Array,
+    readonly steps: number,
+  ) {
+    const contexts = nearest.length;
+    this.#names = Int32Array.from(nearest.keys());
+    this.#weights = new Float64Array(contexts).fill(1);
+    this.#shares = new Float64Array(contexts).fill(1);
+    this.#nearest = nearest;
+    this.#left = contexts;
+  }
+
+  merges(): Merge[] {
+    const merges: Merge[] = [];
+    const chain = this.#chain;
+    while (this.#left > 1) {
+      if (chain.length === 0) chain.push(this.#weights.findIndex((weight) => weight > 0));
+      const last = chain.at(-1) as number;
+      if (this.#nearest[last] === -1) this.#nearest[last] = this.#findNearest(last);
+      const nearest = this.#nearest[last] as number;
+      if (nearest !== chain.at(-2)) {
+        chain.push(nearest);
+        continue;
+      }
+      chain.length -= 2;
+      merges.push(this.#merge(Math.min(last, nearest), Math.max(last, nearest)));
+      if (this.#left * 4 < this.#names.length * 3) this.#closeGaps();
+    }
+    return merges;
+  }
+
+  #findNearest(of: number): number {
+    const [sums, weights, shares] = [this.sums, this.#weights, this.#shares];
+    const nearest = new Nearest();
+    for (let other = 0; other < shares.length; other++) {
+      if (other === of) continue;
+      const sum = sums[pairAt(of, other)] as number;
+      const mean = sum * (shares[other] as number);
+      if (mean <= nearest.limit) nearest.take(other, sum, weights[other] as number, mean);
+    }
+    return nearest.place;
+  }
+
+  #merge(a: number, b: number): Merge {
+    const [sums, weights, shares] = [this.sums, this.#weights, this.#shares];
+    const [first, second] = [weights[a] as number, weights[b] as number];
+    const distance = (sums[pairAt(a, b)] as number) / (first * second) / this.steps;
+    weights[b] = 0;
+    shares[b] = Number.NaN;
+    for (let other = 0; other < shares.length; other++) {
+      if (other !== a && other !== b) (sums[pairAt(a, other)] as number) += sums[pairAt(b, other)] as number;
+      if (this.#nearest[other] === a || this.#nearest[other] === b) this.#nearest[other] = -1;
+    }
+    this.#nearest[a] = this.#findNearest(a);
+    weights[a] = first + second;
+    shares[a] = 1 / (first + second);
+    this.#left--;
+    return { first: this.#names[a] as number, second: this.#names[b] as number, distance };
+  }
+
+  /** Compacts the remaining clusters, so that passes are dense. */
+  #closeGaps(): void {
+    const kept = Int32Array.from(this.#weights.keys()).filter((place) => this.#weights[place] !== 0);
+    const newPlace = new Map(Array.from(kept, (place, at) => [place, at]));
+    // Ascending: every pair moves to the front, so none is overwritten before it has moved.
+    let to = 0;
+    for (let i = 1; i < kept.length; i++)
+      for (let j = 0; j < i; j++) this.sums[to++] = this.sums[pairAt(kept[i] as number, kept[j] as number)] as number;
+    this.#names = kept.map((place) => this.#names[place] as number);
+    this.#nearest = kept.map((place) => newPlace.get(this.#nearest[place] as number) ?? -1);
+    this.#weights = Float64Array.from(kept, (place) => this.#weights[place] as number);
+    this.#shares = this.#weights.map((weight) => 1 / weight);
+    for (const [at, place] of this.#chain.entries()) this.#chain[at] = newPlace.get(place) as number;
+  }
+}
+
+/**
+ * Steps per unit of distance. Distances are whole steps, so that sums are exact and independent of the merge order: about 2^32 steps for
+ * 2,000 contexts, 2^27 for 12,000. Distances that differ by less than a step are equal.
+ */
+export function distanceSteps(contexts: number, longest: number): number {
+  const pairs = Math.max(1, (contexts * contexts) / 4);
+  const farthest = 1 + DEFAULT_ALPHA * longest;
+  return 2 ** Math.min(40, Math.floor(53 - Math.log2(pairs * farthest)));
+}
+
+/** The index of a pair of different contexts in a table of all pairs: below the diagonal, row by row. */
+function pairAt(a: number, b: number): number {
+  return a > b ? (a * (a - 1)) / 2 + b : (b * (b - 1)) / 2 + a;
+}
+
+interface PairDistances {
+  /** By pair, see {@link pairAt}. */
+  readonly distances: Float64Array;
+  /** Each context's nearest other, the oldest of several; -1 if none is nearer than a context that shares nothing. */
+  readonly nearest: Int32Array;
+}
+
+/** Eq. 1 for all pairs, in steps. Visits only pairs that share a block, through the block's contexts. */
+function pairDistances(contexts: readonly (readonly Label[])[], steps: number): PairDistances {
+  const n = contexts.length;
+  const distances = new Float64Array((n * (n - 1)) / 2).fill(steps);
+  const nearest = new Int32Array(n).fill(-1);
+  // Half a step below the distance of contexts that share nothing, so that those are never the nearest.
+  const least = new Float64Array(n).fill(steps - 0.5);
+  /** By block: the contexts so far that contain it, each followed by its position there. */
+  const holders = new Map<Label, number[]>();
+  const shared = new Int32Array(n);
+  const shift = new Int32Array(n);
+  for (const [i, context] of contexts.entries()) {
+    const touched: number[] = [];
+    for (const [position, label] of context.entries()) {
+      const held = holders.get(label) ?? [];
+      holders.set(label, held);
+      for (let at = 0; at < held.length; at += 2) {
+        const j = held[at] as number;
+        if (shared[j] === 0) touched.push(j);
+        (shared[j] as number)++;
+        (shift[j] as number) += Math.abs((held[at + 1] as number) - position);
+      }
+      held.push(i, position);
+    }
+    for (const j of touched) {
+      const [both, moved] = [shared[j] as number, shift[j] as number];
+      const longer = Math.max(context.length, contexts[j]?.length ?? 0);
+      const distance = Math.round((1 - both / longer + (DEFAULT_ALPHA * moved) / both) * steps);
+      distances[pairAt(i, j)] = distance;
+      shared[j] = 0;
+      shift[j] = 0;
+      if (distance < (least[i] as number) || (distance === least[i] && j < (nearest[i] as number))) {
+        least[i] = distance;
+        nearest[i] = j;
+      }
+      // Older contexts come first, so of equally near ones the first stays.
+      if (distance < (least[j] as number)) {
+        least[j] = distance;
+        nearest[j] = i;
+      }
+    }
+  }
+  return { distances, nearest };
+}
+
+/**
+ * ContextPilot's batch planning: the tree of Alg. 4 over all contexts, each request's blocks in its leaf's order, executed by Alg. 5. As
+ * published, it plans from an empty cache. Time and memory are those of {@link clusterContexts}.
+ */
+export function clusteredBatch({ sets, labels }: NumberedBatch): BatchOrder {
+  // Requests with the same blocks share a leaf, which keeps only some of their tickets.
+  const alike = [...groupBy(sets.keys(), (request) => blocksKey(sets[request] ?? [])).values()];
+  const contexts = alike.map(([request = 0], at) => ({
+    ticket: at as TurnId,
+    blocks: (sets[request] ?? []) as readonly Label[],
+  }));
+  const orders: (readonly Label[])[] = sets.map(() => []);
+  const searchPaths: (readonly number[])[] = sets.map(() => []);
+  const pathOf = new Map<NodeId | null, readonly number[]>();
+  // Parents come before their children.
+  for (const node of clusterContexts(contexts, 0, 0).nodes) {
+    pathOf.set(node.id, pathBehind(pathOf, node));
+    for (const ticket of node.tickets) {
+      const order = node.blocks.map((block) => labels[block] as Label);
+      for (const request of alike[ticket] ?? []) {
+        orders[request] = order;
+        searchPaths[request] = pathOf.get(node.id) ?? [];
+      }
+    }
+  }
+  return { orders, shared: orders.map(({ length }) => length), searchPaths, sequence: schedule(searchPaths) };
+}
+
+function pathBehind(pathOf: ReadonlyMap<NodeId | null, readonly number[]>, node: ClusterNode): readonly number[] {
+  return node.parent === null ? [] : [...(pathOf.get(node.parent) ?? []), node.position];
+}
+
+/**
+ * An execution order in which requests that share a prefix run back to back (Alg. 5): grouped by the first step of their search paths,
+ * larger groups first; within a group longer paths first, else input order. A request without a path is a group of its own. Takes one path
+ * per request; returns input indices in execution order.
+ */
+export function schedule(searchPaths: readonly (readonly number[])[]): number[] {
+  const requests = searchPaths.map((path, input) => ({ path, input }));
+  const groups = [...groupBy(requests, ({ path, input }) => path[0] ?? `alone ${input}`).values()];
+  return groups
+    .sort((a, b) => b.length - a.length)
+    .flatMap((group) => group.sort((a, b) => b.path.length - a.path.length).map(({ input }) => input));
 }

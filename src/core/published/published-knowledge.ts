@@ -5,20 +5,27 @@
  * scopes read, size and write nothing of it.
  */
 
-import type { OrderingPolicy, ScopeKnowledge } from "../ordering/ordering.js";
+import {
+  alignTo,
+  NOTHING_CARRIED,
+  type Ordering,
+  type OrderingPolicy,
+  type OrderingRequest,
+  type RetrievedBlock,
+  type ScopeKnowledge,
+} from "../ordering/ordering.js";
 import type { Label, TurnId } from "../text/ids.js";
 import { largest } from "../text/lists.js";
 import { type Access, type AccessChanges, AccessWindow } from "./access-frequency.js";
-import type { ClusterChanges, ClusterNode } from "./cluster-node.js";
-import { ClusterTree } from "./cluster-tree.js";
+import { type ClusterChanges, type ClusterNode, ClusterTree } from "./cluster-tree.js";
 
-/** Reads a scope's stored rows of the published policies; each is called at most once. */
+/** A scope's stored rows of the published policies. */
 export interface PublishedRows {
-  clusters(): readonly ClusterNode[];
-  accesses(): readonly Access[];
+  readonly clusters: readonly ClusterNode[];
+  readonly accesses: readonly Access[];
 }
 
-export const NO_PUBLISHED_ROWS: PublishedRows = { clusters: () => [], accesses: () => [] };
+export const NO_PUBLISHED_ROWS: PublishedRows = { clusters: [], accesses: [] };
 
 /** What changed since the last drain, to be stored in one transaction. */
 export interface PublishedChanges {
@@ -34,46 +41,48 @@ export interface WithPublished extends ScopeKnowledge {
 /** A policy of a scope, whatever knowledge it reads. */
 export type ScopePolicy = OrderingPolicy<WithPublished>;
 
-/** The published policies' state of one scope; each part is read from its rows on first use. */
+/** The published policies' state of one scope; each part is built on first use. */
 export class PublishedKnowledge {
   #clusters: ClusterTree | null = null;
   #accesses: AccessWindow | null = null;
 
   /** @param maxNodes maximum nodes of the cluster tree; LRU leaves are evicted */
   constructor(
-    private rows: PublishedRows,
+    private readonly rows: PublishedRows,
     private readonly maxNodes: number,
   ) {}
 
   /** Grows with requests of the policy `context-pilot` only. */
   get clusters(): ClusterTree {
-    this.#clusters ??= this.#treeOf(this.rows.clusters());
+    if (this.#clusters !== null) return this.#clusters;
+    const { clusters } = this.rows;
+    const ids = clusters.map(({ id }) => id);
+    this.#clusters = new ClusterTree(clusters, largest(ids, 0) + 1, this.maxNodes);
     return this.#clusters;
   }
 
   /** Grows with requests of CRAFT's policies only. */
   get accesses(): AccessWindow {
-    this.#accesses ??= new AccessWindow(this.rows.accesses());
+    this.#accesses ??= new AccessWindow(this.rows.accesses);
     return this.#accesses;
   }
 
   /** The engine evicted a request's prefix. */
   evict(turn: TurnId): void {
-    this.#openStored();
-    this.#clusters?.evict(turn);
+    this.#grown().clusters?.evict(turn);
   }
 
   /** Removes blocks whose text was forgotten. */
   forget(gone: ReadonlySet<Label>): void {
-    this.#openStored();
-    this.#clusters?.forget(gone);
-    this.#accesses?.forget(gone);
+    const { clusters, accesses } = this.#grown();
+    clusters?.forget(gone);
+    accesses?.forget(gone);
   }
 
   /** Throws if stored rows are not a tree. */
   check(): void {
-    this.#openStored();
-    this.#clusters?.check();
+    const { clusters } = this.#grown();
+    clusters?.check();
   }
 
   /** Estimated bytes of memory. */
@@ -90,37 +99,79 @@ export class PublishedKnowledge {
     };
   }
 
-  /** Everything it holds, as stored; parts that were not used stay unread in memory, and are read here. */
+  /** Everything it holds, as stored. */
   stored(): PublishedRows {
-    const clusters = this.#clusters?.stored() ?? this.rows.clusters();
-    const accesses = this.#accesses?.stored() ?? this.rows.accesses();
-    const rows = { clusters: () => clusters, accesses: () => accesses };
-    // Rows are read once.
-    if (this.rows !== NO_PUBLISHED_ROWS) this.rows = rows;
-    return rows;
+    return {
+      clusters: this.#clusters?.stored() ?? this.rows.clusters,
+      accesses: this.#accesses?.stored() ?? this.rows.accesses,
+    };
   }
 
-  /** Loads parts that have stored rows. Rows are read once: later ones can only be written by loaded parts. */
-  #openStored(): void {
+  /** The parts that were used or have stored rows. */
+  #grown(): { readonly clusters: ClusterTree | null; readonly accesses: AccessWindow | null } {
     const { rows } = this;
-    this.rows = NO_PUBLISHED_ROWS;
-    if (this.#clusters === null) {
-      const stored = rows.clusters();
-      if (stored.length > 0) this.#clusters = this.#treeOf(stored);
-    }
-    if (this.#accesses === null) {
-      const stored = rows.accesses();
-      if (stored.length > 0) this.#accesses = new AccessWindow(stored);
-    }
-  }
-
-  #treeOf(stored: readonly ClusterNode[]): ClusterTree {
-    const last = largest(
-      stored.map(({ id }) => id),
-      0,
-    );
-    return new ClusterTree(stored, last + 1, this.maxNodes);
+    return {
+      clusters: rows.clusters.length > 0 ? this.clusters : this.#clusters,
+      accesses: rows.accesses.length > 0 ? this.accesses : this.#accesses,
+    };
   }
 }
 
 const NOTHING_CHANGED = { upserted: [], removed: [] };
+
+/**
+ * ContextPilot as published (Alg. 1 and 2): first the blocks of the best matching cluster node, then the rest in relevance order; relevance
+ * order if nothing matches. It matches sets of blocks, not the prefix in the engine's cache.
+ */
+export const contextPilot: OrderingPolicy<WithPublished> = {
+  name: "context-pilot",
+  order({ retrieved }, { published: { clusters } }) {
+    const context = retrieved.map(({ label }) => label);
+    const { blocks, searchPath } = clusters.search(context);
+    return { labels: alignTo(blocks, context), carried: NOTHING_CARRIED, searchPath };
+  },
+  learn({ retrieved }, _ordering, { published: { clusters } }, turn) {
+    const context = retrieved.map(({ label }) => label);
+    // Turn ids ascend in compose order: a logical clock.
+    clusters.insert(context, turn, turn);
+  },
+};
+
+/**
+ * RAGCache++'s knowledge tree: a greedy walk over the served sequences that takes the first matching child at each node, then the rest in
+ * relevance order. Cheaper than the exact search of `prefix-exact`, but can miss a longer prefix.
+ */
+export const knowledgeTree: OrderingPolicy = {
+  name: "knowledge-tree",
+  order({ anchor, retrieved }, { index }) {
+    const context = retrieved.map(({ label }) => label);
+    const { labels, searchPath } = index.walk(anchor, new Set(context));
+    return { labels: alignTo(labels, context), carried: NOTHING_CARRIED, searchPath };
+  },
+};
+
+/** CRAFT's permutation by its CA-Table: blocks by access count over the last requests, descending; ties in relevance order. */
+export const accessFrequency: OrderingPolicy<WithPublished> = {
+  name: "access-frequency",
+  order({ retrieved }, { published: { accesses } }) {
+    return { labels: accesses.byFrequency(labelsOf(retrieved)), carried: NOTHING_CARRIED, searchPath: [] };
+  },
+  learn: takeIn,
+};
+
+/** CRAFT's CP-Tree: first along the prefixes of frequently accessed blocks, then the rest by access count. */
+export const cpTree: OrderingPolicy<WithPublished> = {
+  name: "cp-tree",
+  order({ retrieved }, { published: { accesses } }) {
+    return { labels: accesses.alongPrefixes(labelsOf(retrieved)), carried: NOTHING_CARRIED, searchPath: [] };
+  },
+  learn: takeIn,
+};
+
+function labelsOf(retrieved: readonly RetrievedBlock[]): Label[] {
+  return retrieved.map(({ label }) => label);
+}
+
+function takeIn(_: OrderingRequest, { labels }: Ordering, { published }: WithPublished, turn: TurnId): void {
+  published.accesses.take(labels, turn);
+}

@@ -10,11 +10,11 @@ const FULL_STOPPED = new Set(
 /** What may end a sentence, or have a closing form: no other character is looked at. */
 const NOTED = /["([{“„«‹「『（［)\]}”»›」』）］.!?…。！？]/g;
 const BULLET = /^[-–—*•·]\s+/;
-/** What may stand behind a sentence's words; white space is one blank here. */
-const BEHIND = " .!…。！";
+/** What may stand after a sentence's words; white space is one blank here. */
+const AFTER_SENTENCE = " .!…。！";
 /** The same where nothing is asked. */
-const BEHIND_STATED = `${BEHIND},;:`;
-const ASKS = "?？";
+const AFTER_STATEMENT = `${AFTER_SENTENCE},;:`;
+const QUESTION_MARKS = "?？";
 /** What a sentence has at least one of. */
 const SAID = /[\p{L}\p{N}\p{S}]/u;
 /** The same characters, as far as they are ASCII. */
@@ -24,7 +24,7 @@ const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
 /**
  * A text's sentences in a form in which letter case, Unicode's normal forms, white space, a bullet in front and punctuation at the end make
- * no difference; a question keeps its mark. Where a boundary is in doubt there is none: behind abbreviations and numbers, inside of
+ * no difference; a question keeps its mark. Where a boundary is in doubt there is none: after abbreviations and numbers, inside of
  * quotation marks and brackets, before a small letter. All words of the text are in the sentences, in their order. Linear time.
  */
 export function sentencesOf(text: string): readonly string[] {
@@ -76,11 +76,11 @@ function withoutEnd(said: string): string {
   let at = said.length;
   for (; at > 0; at--) {
     const character = said.charAt(at - 1);
-    if (ASKS.includes(character)) asked = at - 1;
-    else if (!BEHIND.includes(character)) break;
+    if (QUESTION_MARKS.includes(character)) asked = at - 1;
+    else if (!AFTER_SENTENCE.includes(character)) break;
   }
   if (asked >= 0) return `${said.slice(0, asked)}?`;
-  while (at > 0 && BEHIND_STATED.includes(said.charAt(at - 1))) at--;
+  while (at > 0 && AFTER_STATEMENT.includes(said.charAt(at - 1))) at--;
   return said.slice(0, at);
 }
 

@@ -8,7 +8,7 @@
  * Why tokens that were sent before are computed again:
  * - `rewritten_history`: the client edited, regenerated or cut messages of the conversation;
  * - `changed_instructions`: the instructions at the prompt's head differ from the prompt's before;
- * - `changed_order`: memories that earlier prompts had stand behind others now;
+ * - `changed_order`: memories that earlier prompts had stand after others now;
  * - `new_memories`: a memory that no earlier prompt had stands in front of others that they had;
  * - `new_epoch`: a new epoch of a history that was cut began;
  * - `retention`: memories or annotations of an earlier turn were dropped;

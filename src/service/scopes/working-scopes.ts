@@ -7,11 +7,11 @@
 import {
   Conversation,
   type ConversationId,
+  LruMap,
   type Scope,
   type ScopeBounds,
   ScopeState,
   type TokenCounter,
-  UseOrderMap,
   type UserId,
 } from "../../core/index.js";
 import { type CommitBase, StaleScopeError, type Store, StoreUnavailableError } from "../../store/api/store.js";
@@ -30,7 +30,7 @@ export const MAX_ATTEMPTS = 5;
  * it has bounds of its own. A scope in memory is used without asking the store: the next commit finds out whether it is current.
  */
 export class WorkingScopes {
-  readonly #entries = new UseOrderMap<string, Entry>();
+  readonly #entries = new LruMap<string, Entry>();
   #weight = 0;
 
   constructor(
@@ -133,7 +133,7 @@ export class WorkingScopes {
 
   /** Counts as a use. */
   #inMemory(key: string): WorkingScope | undefined {
-    return this.#entries.use(key)?.working;
+    return this.#entries.get(key)?.working;
   }
 
   async #load(scope: Scope, key: string, conversationId: ConversationId | null): Promise<WorkingScope> {
@@ -153,7 +153,7 @@ export class WorkingScopes {
   }
 
   #settle(key: string, working: WorkingScope): void {
-    const entry = this.#entries.get(key);
+    const entry = this.#entries.peek(key);
     // It may have been dropped meanwhile.
     if (entry?.working !== working) return;
     const { weight } = working.state;
@@ -168,7 +168,7 @@ export class WorkingScopes {
   }
 
   #remove(key: string): void {
-    const entry = this.#entries.get(key);
+    const entry = this.#entries.peek(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
     this.#weight -= entry.weight;

@@ -96,7 +96,7 @@ export class ScopeCodec {
       packNodes(nodes, this.digests),
       recent.map(packRecent),
       workers.map(packWorker),
-      [published.clusters().map(packCluster), published.accesses().map(packAccess)],
+      [published.clusters.map(packCluster), published.accesses.map(packAccess)],
     ];
     return JSON.stringify(packed);
   }
@@ -107,8 +107,6 @@ export class ScopeCodec {
 
   #unpackState([, counters, bankedTokens, register, nodes, recent, workers, published]: PackedState): StoredScope {
     const [blocks, versions, forgotten] = register;
-    const clusters = published[0].map(unpackCluster);
-    const accesses = published[1].map(unpackAccess);
     return {
       counters: unpackCounters(counters),
       bankedTokens,
@@ -120,7 +118,7 @@ export class ScopeCodec {
       nodes: unpackNodes(nodes, this.digests),
       recent: recent.map(unpackRecent),
       workers: workers.map(unpackWorker),
-      published: { clusters: () => clusters, accesses: () => accesses },
+      published: { clusters: published[0].map(unpackCluster), accesses: published[1].map(unpackAccess) },
     };
   }
 

@@ -84,8 +84,8 @@ function stateTables({ register, nodes, recent, workers, published }: LoadedScop
       snakeCased({ id, parent, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens }),
     ),
     ordering_rows: [
-      ...published.accesses().map(({ turn, ...row }) => ordering("access", turn, row)),
-      ...published.clusters().map(({ id, ...row }) => ordering("cluster", id, row)),
+      ...published.accesses.map(({ turn, ...row }) => ordering("access", turn, row)),
+      ...published.clusters.map(({ id, ...row }) => ordering("cluster", id, row)),
       ...recent.map(({ turn, labels }) => ordering("recent", turn, [...labels])),
       ...workers.map(({ id, ...row }) => ordering("worker", id, row)),
     ],

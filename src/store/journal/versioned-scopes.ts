@@ -1,4 +1,4 @@
-import { type Scope, UseOrderMap } from "../../core/index.js";
+import { LruMap, type Scope } from "../../core/index.js";
 import { isSameVersion, type StoredVersion } from "../api/store.js";
 
 /**
@@ -6,7 +6,7 @@ import { isSameVersion, type StoredVersion } from "../api/store.js";
  * bounded: the scope that was used longest ago goes first.
  */
 export class VersionedScopes<T> {
-  readonly #scopes = new UseOrderMap<string, { version: StoredVersion; readonly value: T; readonly size: number }>();
+  readonly #scopes = new LruMap<string, { version: StoredVersion; readonly value: T; readonly size: number }>();
   #size = 0;
 
   /** @param most scopes, and the sum of their sizes */
@@ -15,9 +15,9 @@ export class VersionedScopes<T> {
   /** Counts as a use. */
   at(scope: Scope, version: StoredVersion | null): T | undefined {
     const name = scopeName(scope);
-    const known = this.#scopes.get(name);
+    const known = this.#scopes.peek(name);
     if (known === undefined || version === null || !isSameVersion(known.version, version)) return undefined;
-    this.#scopes.use(name);
+    this.#scopes.get(name);
     return known.value;
   }
 
@@ -33,7 +33,7 @@ export class VersionedScopes<T> {
   /** After a commit that changed nothing of what is known. */
   advance(scope: Scope, before: StoredVersion | null, next: StoredVersion): void {
     const name = scopeName(scope);
-    const known = this.at(scope, before) === undefined ? undefined : this.#scopes.get(name);
+    const known = this.at(scope, before) === undefined ? undefined : this.#scopes.peek(name);
     if (known === undefined) this.#drop(name);
     else known.version = next;
   }
@@ -43,7 +43,7 @@ export class VersionedScopes<T> {
   }
 
   #drop(name: string): void {
-    this.#size -= this.#scopes.get(name)?.size ?? 0;
+    this.#size -= this.#scopes.peek(name)?.size ?? 0;
     this.#scopes.delete(name);
   }
 }

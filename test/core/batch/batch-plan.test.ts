@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { BatchRequest, PlannedRequest } from "../../../src/core/batch/batch-request.js";
+import type { BatchRequest, PlannedRequest } from "../../../src/core/batch/batch-plan.js";
 import { BATCH_PLANNERS, planBatch } from "../../../src/core/compose/policies.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label } from "../context-index/served-sequences.js";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Urgency, underUrgency } from "../../../src/core/batch/batch-schedule.js";
+import { type Urgency, underUrgency } from "../../../src/core/batch/batch-plan.js";
 import { anyBatch } from "./batches.js";
 
 const sequenced = anyBatch.chain((batch) =>

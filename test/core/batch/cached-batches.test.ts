@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { BatchRequest, KeyKnowledge } from "../../../src/core/batch/batch-request.js";
+import type { BatchRequest, KeyKnowledge } from "../../../src/core/batch/batch-plan.js";
 import { DEFAULT_BATCH_PLANNER, planBatch } from "../../../src/core/compose/policies.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
 import { orderBehind, prefixExact } from "../../../src/core/ordering/prefix-exact.js";

@@ -2,14 +2,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   inBoth,
+  joinAll,
   nodesOf,
   type PrefixNode,
+  refined,
   requestNode,
   savedTokens,
   tokensIn,
 } from "../../../src/core/batch/prefix-tree.js";
-import { joinAll } from "../../../src/core/batch/prefix-tree-building.js";
-import { refined } from "../../../src/core/batch/prefix-tree-refining.js";
 
 const TOKENS = Float64Array.from({ length: 16 }, (_, block) => 5 + ((block * 11) % 17));
 

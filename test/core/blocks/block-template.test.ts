@@ -5,9 +5,9 @@ import {
   blockTemplateProblem,
   readBlockTemplate,
   renderMemory,
+  timeZoneProblem,
 } from "../../../src/core/blocks/block-template.js";
 import { canonicalText, type MemoryFields, ownWords } from "../../../src/core/blocks/context-block.js";
-import { timeZoneProblem } from "../../../src/core/blocks/field-times.js";
 import { parseSection, renderSection } from "../../../src/core/prompt/rendering.js";
 import type { Label, MemoryId } from "../../../src/core/text/ids.js";
 import { CUT_MARK } from "../../../src/core/text/storable-text.js";

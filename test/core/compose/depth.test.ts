@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_DEPTH, type Depth, probeDepths } from "../../../src/core/compose/depth.js";
 import type { Draft } from "../../../src/core/compose/epoch-draft.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
-import { RETENTION_NAMES } from "../../../src/core/conversation/retention.js";
+import { RETENTION_NAMES } from "../../../src/core/conversation/turn.js";
 import { blockBounds } from "../../../src/core/index.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
 import { messageText } from "../../../src/core/text/message.js";

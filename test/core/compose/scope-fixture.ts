@@ -14,13 +14,11 @@ import {
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/residency.js";
 import { Conversation } from "../../../src/core/conversation/conversation.js";
-import type { RetentionName } from "../../../src/core/conversation/retention.js";
-import type { Turn } from "../../../src/core/conversation/turn.js";
+import type { RetentionName, Turn } from "../../../src/core/conversation/turn.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/prompt/annotations.js";
-import { labelsIn, withoutLabels } from "../../../src/core/prompt/injection.js";
-import type { ToolMemories } from "../../../src/core/prompt/section-placement.js";
+import { labelsIn, type ToolMemories, withoutLabels } from "../../../src/core/prompt/injection.js";
 import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";

@@ -108,8 +108,8 @@ function foldedInTwo(changes: readonly ScopeChanges[], split: number): StoredSco
 /** A state that shares nothing with another. */
 function plain(scope: StoredScope): StoredScope {
   const { published, ...rows } = scope;
-  const { clusters, accesses } = structuredClone({ clusters: published.clusters(), accesses: published.accesses() });
-  return { ...structuredClone(rows), published: { clusters: () => clusters, accesses: () => accesses } };
+  const { clusters, accesses } = structuredClone({ clusters: published.clusters, accesses: published.accesses });
+  return { ...structuredClone(rows), published: { clusters, accesses } };
 }
 
 /** All rows of a state, in an order that does not depend on what happened; nodes as they are once loaded. */
@@ -121,8 +121,8 @@ function rowsOf(scope: StoredScope) {
     blocks: register.blocks,
     versions: register.versions.map((version) => JSON.stringify(version)).sort(),
     forgotten: [...register.forgotten].sort(),
-    clusters: published.clusters(),
-    accesses: published.accesses(),
+    clusters: published.clusters,
+    accesses: published.accesses,
   };
 }
 
@@ -181,10 +181,10 @@ describe("a scope's changes, folded", () => {
     const scope = new UserScope();
     scope.compose([user("Hello?")], [memory("a"), memory("b")], { policy });
     const loaded = new ScopeState(folded(scope.stored), countTokens);
-    expect(loaded.stored().published.clusters()).toHaveLength(2);
+    expect(loaded.stored().published.clusters).toHaveLength(2);
     expect(loaded.drain().published).toBeNull();
-    expect(loaded.stored().published.clusters()).toEqual(scope.state.stored().published.clusters());
+    expect(loaded.stored().published.clusters).toEqual(scope.state.stored().published.clusters);
     loaded.published.evict(1 as TurnId);
-    expect(loaded.stored().published.clusters()).toEqual([]);
+    expect(loaded.stored().published.clusters).toEqual([]);
   });
 });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type BlockPlace, type SelectionInput, selectBlocks } from "../../../src/core/compose/selection.js";
-import type { OrderingRequest } from "../../../src/core/ordering/ordering.js";
-import { sorted } from "../../../src/core/ordering/sorted.js";
+import { type OrderingRequest, sorted } from "../../../src/core/ordering/ordering.js";
 import { memories, UserScope } from "./scope-fixture.js";
 
 function requestedWith(room: (tokens: readonly number[]) => number | null): OrderingRequest {

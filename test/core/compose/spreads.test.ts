@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { EMPTY_SCOPE, ScopeState } from "../../../src/core/compose/scope-state.js";
-import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
+import type { ClusterNode } from "../../../src/core/published/cluster-tree.js";
 import { NO_PUBLISHED_ROWS } from "../../../src/core/published/published-knowledge.js";
-import type { WorkerRow } from "../../../src/core/routing/worker-blocks.js";
+import type { WorkerRow } from "../../../src/core/routing/worker-routing.js";
 
 const MANY = 200_000;
 
@@ -28,7 +28,7 @@ describe("what has no bound", () => {
     })) as WorkerRow[];
     const bounds = { maxIndexNodes: 2 * MANY, maxLoadedConversations: 1 };
     const state = new ScopeState(
-      { ...EMPTY_SCOPE, published: { ...NO_PUBLISHED_ROWS, clusters: () => clusters }, workers },
+      { ...EMPTY_SCOPE, published: { ...NO_PUBLISHED_ROWS, clusters }, workers },
       () => 0,
       bounds,
     );

@@ -8,8 +8,8 @@ import {
 } from "../../../src/core/compose/scope-state.js";
 import type { IndexNode } from "../../../src/core/context-index/prefix-forest.js";
 import type { Access } from "../../../src/core/published/access-frequency.js";
-import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
-import type { WorkerRow } from "../../../src/core/routing/worker-blocks.js";
+import type { ClusterNode } from "../../../src/core/published/cluster-tree.js";
+import type { WorkerRow } from "../../../src/core/routing/worker-routing.js";
 import type { Label, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
 
 /** What a store keeps of one scope: drained changes applied to rows, which come back ordered by their primary keys. */
@@ -66,8 +66,8 @@ export class StoredRows {
     return {
       ...rows,
       published: {
-        clusters: () => structuredClone([...this.#clusters.values()].sort((a, b) => a.id - b.id)),
-        accesses: () => structuredClone([...this.#accesses.values()]),
+        clusters: structuredClone([...this.#clusters.values()].sort((a, b) => a.id - b.id)),
+        accesses: structuredClone([...this.#accesses.values()]),
       },
     };
   }

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { carryOver } from "../../../src/core/ordering/carry-over.js";
-import { MemoryBank } from "../../../src/core/ordering/memory-bank.js";
+import { carryOver, MemoryBank } from "../../../src/core/ordering/carry-over.js";
 import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import { Chat, memories, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";

@@ -107,7 +107,7 @@ export function describeOrderingPolicy(policy: ScopePolicy, skips: OrderingSkips
 
 function contents({ index, recent, published }: WithPublished): unknown {
   const { clusters, accesses } = published;
-  return [index.entries(1_000), [...recent.sets()], clusters.entries(1_000), accesses.prefixes(1_000), accesses.size];
+  return [index.entries(1_000), [...recent.sets()], clusters.stored(), accesses.stored()];
 }
 
 /** What changed in each part since the last call. */

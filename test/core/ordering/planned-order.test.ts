@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { plannedOrder } from "../../../src/core/ordering/planned-order.js";
-import { orderBehind, prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import { orderBehind, plannedOrder, prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import type { Digest, Label } from "../../../src/core/text/ids.js";
 import { anyLife, anyRequest, anySequence, ServedSequences } from "../context-index/served-sequences.js";
 

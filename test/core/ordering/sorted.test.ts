@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { sorted } from "../../../src/core/ordering/sorted.js";
+import { sorted } from "../../../src/core/ordering/ordering.js";
 import { anyLife, anyRequest, ServedSequences } from "../context-index/served-sequences.js";
 
 describe("the sorted order", () => {

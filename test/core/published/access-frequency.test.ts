@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type Access, AccessWindow, WINDOW_REQUESTS } from "../../../src/core/published/access-frequency.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
-import { anyContext, ticket } from "./clustered-contexts.js";
+import { anyContext, prefixesOf, ticket } from "./clustered-contexts.js";
 
 type Step =
   | { readonly kind: "take"; readonly context: readonly Label[] }
@@ -57,13 +57,13 @@ describe("access window (CRAFT)", () => {
   });
 
   it("promotes from the front, up to the first block that was accessed once only", () => {
-    expect(windowAfter([1, 2, 3], [1, 3, 4, 2]).prefixes(10)).toEqual([[1, 3]]);
-    expect(windowAfter([1, 2], [9, 1, 2]).prefixes(10)).toEqual([]);
+    expect(prefixesOf(windowAfter([1, 2, 3], [1, 3, 4, 2]))).toEqual([[1, 3]]);
+    expect(prefixesOf(windowAfter([1, 2], [9, 1, 2]))).toEqual([]);
   });
 
   it("orders along the promoted prefixes, by counts at each node, then the rest by counts, ties in relevance order", () => {
     const window = windowAfter([1, 2], [1, 2], [3, 4], [3, 4], [3, 4], [7], [7], [7], [7], [8]);
-    expect(window.prefixes(10)).toEqual([[1, 2], [3, 4], [7]]);
+    expect(prefixesOf(window)).toEqual([[1, 2], [3, 4], [7]]);
     expect(window.alongPrefixes(labels(6, 5, 8, 2, 1))).toEqual([1, 2, 8, 6, 5]);
     expect(window.alongPrefixes(labels(1, 2, 4, 3))).toEqual([3, 4, 1, 2]);
     // Accessed most often, but no promoted prefix extends it.
@@ -95,12 +95,12 @@ describe("access window (CRAFT)", () => {
     window.take(labels(1, 2), ticket(1));
     window.take(labels(1, 2), ticket(2));
     for (let n = 3; n <= WINDOW_REQUESTS + 2; n++) {
-      expect(window.prefixes(10)[0]).toEqual([1, 2]);
+      expect(prefixesOf(window)[0]).toEqual([1, 2]);
       window.take(labels(n + 100), ticket(n));
     }
     expect(window.size).toBe(WINDOW_REQUESTS);
     expect(window.countOf(label(1))).toBe(0);
-    expect(window.prefixes(10)).toEqual([]);
+    expect(prefixesOf(window)).toEqual([]);
     const { upserted, removed } = window.drain();
     expect(upserted).toHaveLength(WINDOW_REQUESTS);
     expect(removed).toEqual([1, 2]);
@@ -110,7 +110,7 @@ describe("access window (CRAFT)", () => {
     const window = windowAfter([1, 2, 3], [1, 2, 3], [2]);
     window.forget(new Set(labels(2)));
     expect([1, 2, 3].map((n) => window.countOf(label(n)))).toEqual([2, 0, 2]);
-    expect(window.prefixes(10)).toEqual([[1]]);
+    expect(prefixesOf(window)).toEqual([[1]]);
     expect(window.size).toBe(2);
   });
 
@@ -133,7 +133,7 @@ describe("access window (CRAFT)", () => {
       const compare = () => {
         expect(reloaded.rows).toEqual(kept.rows);
         expect(reloaded.rows.size).toBe(reloaded.window.size);
-        expect(reloaded.window.prefixes(100)).toEqual(kept.window.prefixes(100));
+        expect(prefixesOf(reloaded.window)).toEqual(prefixesOf(kept.window));
         expect(reloaded.window.alongPrefixes(context)).toEqual(kept.window.alongPrefixes(context));
       };
       compare();

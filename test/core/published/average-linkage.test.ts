@@ -1,11 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { contextComponents } from "../../../src/core/batch/context-components.js";
-import { contextParts } from "../../../src/core/batch/context-parts.js";
-import { averageLinkage, type Merge } from "../../../src/core/published/average-linkage.js";
-import { clusterContexts } from "../../../src/core/published/clustering.js";
-import { contextDistance } from "../../../src/core/published/context-distance.js";
-import { distanceSteps } from "../../../src/core/published/pair-distances.js";
+import { contextComponents, contextParts } from "../../../src/core/batch/connected-contexts.js";
+import { contextDistance } from "../../../src/core/published/cluster-tree.js";
+import { averageLinkage, clusterContexts, distanceSteps, type Merge } from "../../../src/core/published/clustering.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
 import { anyContext, ticket } from "./clustered-contexts.js";

@@ -1,11 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MAX_CANDIDATES } from "../../../src/core/published/cluster-children.js";
-import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
-import { ClusterTree, MAX_HEIGHT } from "../../../src/core/published/cluster-tree.js";
+import { type ClusterNode, ClusterTree, MAX_CANDIDATES, MAX_HEIGHT } from "../../../src/core/published/cluster-tree.js";
 import type { NodeId } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
-import { anyContext, anyTreeEvents, anyWideRows, plainSearch, StoredTree, ticket } from "./clustered-contexts.js";
+import {
+  anyContext,
+  anyTreeEvents,
+  anyWideRows,
+  entriesOf,
+  plainSearch,
+  StoredTree,
+  ticket,
+} from "./clustered-contexts.js";
 
 /** A tree with a leaf per context, all under the root. */
 function flatTree(contexts: readonly (readonly number[])[]): ClusterTree {
@@ -72,9 +78,9 @@ describe("cluster tree, search", () => {
   it("leaves the tree as it is", () => {
     const unchanged = fc.property(anyTreeEvents, anyContext, (events, context) => {
       const { tree } = StoredTree.after(events);
-      const before = tree.entries(100);
+      const before = entriesOf(tree);
       expect(tree.search(context)).toEqual(tree.search(context));
-      expect(tree.entries(100)).toEqual(before);
+      expect(entriesOf(tree)).toEqual(before);
       expect(tree.drain()).toEqual({ upserted: [], removed: [] });
     });
     fc.assert(unchanged);
@@ -132,7 +138,7 @@ describe("cluster tree, search", () => {
       tree.insert(labels(...blocks.slice(0, 1 + n), ...[n + 2_000]), ticket(n + 1_000), n);
     }
     tree.check();
-    const deepest = tree.entries(1_000).reduce((most, { searchPath }) => Math.max(most, searchPath.length), 0);
+    const deepest = entriesOf(tree).reduce((most, { searchPath }) => Math.max(most, searchPath.length), 0);
     expect(deepest).toBe(MAX_HEIGHT);
   });
 });

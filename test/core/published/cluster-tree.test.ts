@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { alignTo } from "../../../src/core/ordering/alignment.js";
+import { alignTo } from "../../../src/core/ordering/ordering.js";
 import { ClusterTree, MAX_TICKETS } from "../../../src/core/published/cluster-tree.js";
-import type { Label, TurnId } from "../../../src/core/text/ids.js";
+import type { Label } from "../../../src/core/text/ids.js";
 import { labels } from "../context-index/served-sequences.js";
-import { anyContext, anyTreeEvents, plainDistance, StoredTree, ticket } from "./clustered-contexts.js";
+import { anyContext, anyTreeEvents, entriesOf, plainDistance, StoredTree, ticket } from "./clustered-contexts.js";
 
 /** A tree that took in these contexts, with tickets and times from 1. */
 function grown(...contexts: readonly (readonly number[])[]): ClusterTree {
@@ -16,7 +16,7 @@ function grown(...contexts: readonly (readonly number[])[]): ClusterTree {
 
 /** What a tree holds, as search paths with blocks. */
 function shapeOf(tree: ClusterTree): [string, readonly Label[]][] {
-  return tree.entries(1_000).map(({ searchPath, blocks }) => [searchPath.join("."), blocks]);
+  return entriesOf(tree).map(({ searchPath, blocks }) => [searchPath.join("."), blocks]);
 }
 
 const ascending = (blocks: readonly Label[]) => [...blocks].sort((a, b) => a - b);
@@ -56,7 +56,7 @@ describe("cluster tree, inserting", () => {
 
   it("keeps the distance at which an inner node was made, and sums up what is below it", () => {
     const tree = grown([1, 2, 3], [1, 2, 4], [1, 2, 4], [7]);
-    const [inner, first, second, other] = tree.entries(10);
+    const [inner, first, second, other] = entriesOf(tree);
     expect(inner).toMatchObject({ blocks: [1, 2], uses: 3, live: 3, lastUsed: 3 });
     expect(inner?.distance).toBe(plainDistance(labels(1, 2, 3), labels(1, 2, 4)));
     expect(first).toMatchObject({ uses: 1, live: 1, lastUsed: 1, distance: 0 });
@@ -73,7 +73,7 @@ describe("cluster tree, inserting", () => {
     tree.check();
     expect(new Set(leaves).size).toBe(1);
     expect(tree.size).toBe(size);
-    expect(tree.entries(10).find(({ id }) => id === leaves[0])).toMatchObject({ uses: 301, live: MAX_TICKETS });
+    expect(entriesOf(tree).find(({ id }) => id === leaves[0])).toMatchObject({ uses: 301, live: MAX_TICKETS });
   });
 
   it('"reset, then use again; empty first context; a context equal to the intersection of others: all work"', () => {
@@ -94,7 +94,7 @@ describe("cluster tree, inserting", () => {
     ]);
     for (let n = 2; n <= 5; n++) expect(tree.evict(ticket(n))).toBe(true);
     expect(tree.size).toBe(0);
-    expect(tree.entries(10)).toEqual([]);
+    expect(entriesOf(tree)).toEqual([]);
     tree.insert(labels(4, 5), ticket(9), 9);
     tree.check();
     expect(shapeOf(tree)).toEqual([["0", [4, 5]]]);
@@ -103,10 +103,10 @@ describe("cluster tree, inserting", () => {
   it("holds every request's blocks in one leaf, in the order that a search before it would have given", () => {
     const life = fc.property(anyTreeEvents, anyContext, (events, context) => {
       const { tree } = StoredTree.after(events);
-      const known = tree.entries(1_000).filter(({ blocks }) => ascending(blocks).join() === ascending(context).join());
+      const known = entriesOf(tree).filter(({ blocks }) => ascending(blocks).join() === ascending(context).join());
       const expected = alignTo(tree.search(context).blocks, context);
       const leaf = tree.insert(context, ticket(1_000), 1_000);
-      const entry = tree.entries(1_000).find(({ id }) => id === leaf);
+      const entry = entriesOf(tree).find(({ id }) => id === leaf);
       expect(ascending(entry?.blocks ?? [])).toEqual(ascending(context));
       expect(tree.pathOf(ticket(1_000))).toEqual(entry?.searchPath);
       if (known.length === 0) expect(entry?.blocks).toEqual(expected);
@@ -140,12 +140,11 @@ describe("cluster tree, letting go", () => {
         stored.tree.check();
         if (event.kind === "insert") held.set(++requests, ascending(event.context));
         if (event.kind === "evict") expect(held.delete(event.nth)).toBe(outcome);
-        if (event.kind === "shrink") for (const gone of outcome as number[]) expect(held.delete(gone)).toBe(true);
         if (event.kind === "forget") {
           for (const [n, context] of held) if (context.some((block) => event.labels.includes(block))) held.delete(n);
         }
         const leaves = new Set([...held.values()].map((context) => context.join()));
-        const entries = stored.tree.entries(1_000);
+        const entries = entriesOf(stored.tree);
         const paths = new Set([...held.keys()].map((n) => stored.tree.pathOf(ticket(n))?.join(".")));
         expect(paths.size).toBe(leaves.size);
         for (const [n, context] of held) {
@@ -208,44 +207,13 @@ describe("cluster tree, letting go", () => {
       const grew = StoredTree.after(events).tree;
       grew.forget(new Set(labels(...gone)));
       grew.check();
-      for (const { blocks } of grew.entries(1_000)) expect(blocks.filter((block) => gone.includes(block))).toEqual([]);
+      for (const { blocks } of entriesOf(grew)) expect(blocks.filter((block) => gone.includes(block))).toEqual([]);
     });
     fc.assert(never, { numRuns: 300 });
   });
 });
 
 describe("cluster tree, bounds", () => {
-  /** Tokens that the prefixes come to, each node counted for what its parent lacks. */
-  function tokensIn(tree: ClusterTree): number {
-    const entries = tree.entries(10_000);
-    const blocksAt = new Map(entries.map(({ searchPath, blocks }) => [searchPath.join("."), blocks]));
-    return entries.reduce((sum, { searchPath, blocks }) => {
-      const shared = blocksAt.get(searchPath.slice(0, -1).join(".")) ?? [];
-      return sum + blocks.filter((block) => !shared.includes(block)).reduce((tokens, block) => tokens + block, 0);
-    }, 0);
-  }
-
-  it("gives up the least recently used leaves until the rest fits a token capacity, and no more than it must", () => {
-    const fits = fc.property(anyTreeEvents, fc.nat({ max: 120 }), (events, capacity) => {
-      const { tree } = StoredTree.after(events);
-      const twin = StoredTree.after(events).tree;
-      const evicted = tree.evictToCapacity((block) => block, capacity);
-      tree.check();
-      expect(tokensIn(tree)).toBeLessThanOrEqual(capacity);
-      // One leaf at a time, on a twin: the same leaves, and before the last of them it did not fit.
-      while (evicted.length > 0) {
-        expect(tokensIn(twin)).toBeGreaterThan(capacity);
-        const path = twin.pathOf(evicted[0] as TurnId);
-        const leaf = twin.entries(1_000).find(({ searchPath }) => searchPath.join() === path?.join());
-        const others = twin.entries(1_000).map(({ lastUsed }) => lastUsed);
-        expect(leaf?.lastUsed).toBe(Math.min(...others));
-        for (const gone of evicted.splice(0, leaf?.live ?? 1)) expect(twin.evict(gone)).toBe(true);
-      }
-      expect(twin.entries(1_000)).toEqual(tree.entries(1_000));
-    });
-    fc.assert(fits, { numRuns: 300 });
-  });
-
   it('"unbounded maps": never holds more nodes than its bound, and evicts the least recently used', () => {
     const tree = new ClusterTree([], 1, 100);
     for (let n = 1; n <= 1_000; n++) {
@@ -253,7 +221,7 @@ describe("cluster tree, bounds", () => {
       tree.check();
     }
     expect(tree.size).toBeGreaterThan(80);
-    expect(Math.min(...tree.entries(1_000).map(({ lastUsed }) => lastUsed))).toBeGreaterThan(900);
+    expect(Math.min(...entriesOf(tree).map(({ lastUsed }) => lastUsed))).toBeGreaterThan(900);
   });
 
   it("never gives up the context that is being served for the bound", () => {
@@ -274,7 +242,7 @@ describe("cluster tree, bounds", () => {
       tree.insert(labels(7, 8), ticket(2 * n + 1), 2 * n + 1);
     }
     expect(tree.search(labels(7, 8)).distance).toBe(0);
-    expect(tree.entries(100).find(({ blocks }) => blocks[0] === 7)).toMatchObject({ uses: 300, live: MAX_TICKETS });
+    expect(entriesOf(tree).find(({ blocks }) => blocks[0] === 7)).toMatchObject({ uses: 300, live: MAX_TICKETS });
   });
 
   it("keeps the newest tickets of a leaf, and removes the leaf with them", () => {
@@ -284,11 +252,5 @@ describe("cluster tree, bounds", () => {
     expect(tree.evict(ticket(5))).toBe(false);
     for (let n = 6; n <= MAX_TICKETS + 5; n++) expect(tree.evict(ticket(n))).toBe(true);
     expect(tree.size).toBe(0);
-  });
-
-  it("lists at most as many entries as asked for, parents before children", () => {
-    const tree = grown([1, 2], [1, 3]);
-    expect(tree.entries(1).map(({ blocks }) => blocks)).toEqual([[1]]);
-    expect(tree.entries(0)).toEqual([]);
   });
 });

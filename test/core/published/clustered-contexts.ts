@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
-import { ClusterTree } from "../../../src/core/published/cluster-tree.js";
+import type { AccessWindow } from "../../../src/core/published/access-frequency.js";
+import { type ClusterNode, ClusterTree } from "../../../src/core/published/cluster-tree.js";
 import type { Label, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import { label } from "../context-index/served-sequences.js";
 
@@ -16,8 +16,7 @@ export type TreeEvent =
   | { readonly kind: "insert"; readonly context: readonly Label[] }
   /** Evicts the nth of the requests that were ever inserted; for most trees some of them are gone already. */
   | { readonly kind: "evict"; readonly nth: number }
-  | { readonly kind: "forget"; readonly labels: readonly Label[] }
-  | { readonly kind: "shrink"; readonly tokens: number };
+  | { readonly kind: "forget"; readonly labels: readonly Label[] };
 
 /** A life of a cluster tree: mostly inserting. */
 export const anyTreeEvents: fc.Arbitrary<TreeEvent[]> = fc.array(
@@ -31,7 +30,6 @@ export const anyTreeEvents: fc.Arbitrary<TreeEvent[]> = fc.array(
         labels: fc.uniqueArray(fc.integer({ min: 1, max: 9 }).map(label), { minLength: 1, maxLength: 2 }),
       }),
     },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant("shrink" as const), tokens: fc.nat({ max: 60 }) }) },
   ),
   { maxLength: 30, size: "max" },
 );
@@ -69,9 +67,32 @@ export class StoredTree {
   #apply(event: TreeEvent): unknown {
     if (event.kind === "forget") return this.tree.forget(new Set(event.labels));
     if (event.kind === "evict") return this.tree.evict(ticket(event.nth));
-    if (event.kind === "shrink") return this.tree.evictToCapacity((held) => held, event.tokens);
     return this.tree.insert(event.context, ticket(++this.#requests), this.#requests);
   }
+}
+
+/** Every node below the root with its search path, parents before children; uses, requests and the last use are those of its leaves. */
+export function entriesOf(tree: ClusterTree) {
+  const rows = tree.stored().sort((a, b) => a.position - b.position);
+  const root = rows.find(({ parent }) => parent === null);
+  const below = (row: ClusterNode, above: readonly number[]): readonly Entry[] => {
+    const searchPath = [...above, row.position];
+    const inner = rows.filter(({ parent }) => parent === row.id).flatMap((child) => below(child, searchPath));
+    const leaves = inner.filter(({ isLeaf }) => isLeaf);
+    const { id, blocks, distance, tickets } = row;
+    const own = { uses: row.uses, live: tickets.length, lastUsed: row.lastUsed, isLeaf: leaves.length === 0 };
+    const uses = leaves.reduce((sum, leaf) => sum + leaf.uses, own.uses);
+    const live = leaves.reduce((sum, leaf) => sum + leaf.live, own.live);
+    const lastUsed = Math.max(own.lastUsed, ...leaves.map((leaf) => leaf.lastUsed));
+    return [{ ...own, id, searchPath, blocks, distance, uses, live, lastUsed }, ...inner];
+  };
+  return rows.filter(({ parent }) => parent === root?.id && root !== undefined).flatMap((child) => below(child, []));
+}
+
+interface Entry extends Pick<ClusterNode, "id" | "blocks" | "distance" | "uses" | "lastUsed"> {
+  readonly searchPath: readonly number[];
+  readonly live: number;
+  readonly isLeaf: boolean;
 }
 
 /** Eq. 1 word for word; null where no block is shared. */
@@ -137,3 +158,17 @@ export const anyWideRows: fc.Arbitrary<ClusterNode[]> = fc
     }
     return rows;
   });
+
+/** The promoted prefixes that no other one continues, by labels. */
+export function prefixesOf(window: AccessWindow): Label[][] {
+  const promoted = window.stored().map(({ labels, promoted: count }) => labels.slice(0, count));
+  const all = [...new Map(promoted.map((prefix) => [prefix.join(), prefix])).values()];
+  const isContinued = (prefix: readonly Label[]) =>
+    all.some((other) => other.length > prefix.length && prefix.every((one, at) => other[at] === one));
+  return all
+    .filter((prefix) => prefix.length > 0 && !isContinued(prefix))
+    .sort((a, b) => {
+      const at = a.findIndex((one, place) => one !== b[place]);
+      return (a[at] ?? 0) - (b[at] ?? 0);
+    });
+}

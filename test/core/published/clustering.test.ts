@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { alignTo } from "../../../src/core/ordering/alignment.js";
-import type { ClusterNode } from "../../../src/core/published/cluster-node.js";
-import { ClusterTree, MAX_TICKETS } from "../../../src/core/published/cluster-tree.js";
+import { alignTo } from "../../../src/core/ordering/ordering.js";
+import { type ClusterNode, ClusterTree, MAX_TICKETS } from "../../../src/core/published/cluster-tree.js";
 import { clusterContexts } from "../../../src/core/published/clustering.js";
 import type { Label, NodeId } from "../../../src/core/text/ids.js";
 import { labels } from "../context-index/served-sequences.js";
-import { anyContext, plainDistance, ticket } from "./clustered-contexts.js";
+import { anyContext, entriesOf, plainDistance, ticket } from "./clustered-contexts.js";
 
 function clustered(contexts: readonly (readonly Label[])[]): readonly ClusterNode[] {
   return clusterContexts(
@@ -38,7 +37,7 @@ describe("clustering (Alg. 4)", () => {
       tree.check();
       for (const [at, context] of contexts.entries()) {
         const path = tree.pathOf(ticket(at + 1))?.join();
-        const leaf = tree.entries(1_000).find(({ searchPath }) => searchPath.join() === path);
+        const leaf = entriesOf(tree).find(({ searchPath }) => searchPath.join() === path);
         expect(ascending(leaf?.blocks ?? [])).toBe(ascending(context));
         expect(leaf?.uses).toBe(contexts.filter((other) => ascending(other) === ascending(context)).length);
       }

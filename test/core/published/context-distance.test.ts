@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { contextDistance, distanceWhereShared, positionsOf } from "../../../src/core/published/context-distance.js";
+import { contextDistance, distanceWhereShared, positionsOf } from "../../../src/core/published/cluster-tree.js";
 import { labels } from "../context-index/served-sequences.js";
 import { anyContext, plainDistance } from "./clustered-contexts.js";
 

@@ -1,16 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { alignTo } from "../../../src/core/ordering/alignment.js";
+import { alignTo } from "../../../src/core/ordering/ordering.js";
 import { DEFAULT_ANNOTATIONS, rankingAnnotations } from "../../../src/core/prompt/annotations.js";
 import { AccessWindow } from "../../../src/core/published/access-frequency.js";
-import { ClusterTree } from "../../../src/core/published/cluster-tree.js";
-import { clusterContexts } from "../../../src/core/published/clustering.js";
-import { contextDistance } from "../../../src/core/published/context-distance.js";
-import { schedule } from "../../../src/core/published/schedule.js";
+import { ClusterTree, contextDistance } from "../../../src/core/published/cluster-tree.js";
+import { clusterContexts, schedule } from "../../../src/core/published/clustering.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
 import { Chat, memories, UserScope } from "../compose/scope-fixture.js";
 import { conformanceCases, SKIPPED } from "../conformance-cases.js";
 import { labels } from "../context-index/served-sequences.js";
-import { ticket } from "./clustered-contexts.js";
+import { entriesOf, prefixesOf, ticket } from "./clustered-contexts.js";
 
 type Blocks = readonly number[];
 
@@ -83,7 +81,7 @@ describe.skipIf(known === null)(`the papers' worked examples${known === null ? S
   }
 
   function blocksAt(tree: ClusterTree, path: Blocks): readonly Label[] {
-    return tree.entries(100).find(({ searchPath }) => searchPath.join() === path.join())?.blocks ?? [];
+    return entriesOf(tree).find(({ searchPath }) => searchPath.join() === path.join())?.blocks ?? [];
   }
 
   /** The printed path of a node: where its leaves' paths agree. */
@@ -120,7 +118,7 @@ describe.skipIf(known === null)(`the papers' worked examples${known === null ? S
     for (const [name, blocks] of Object.entries(reordered)) {
       expect(blocksAt(tree, tree.pathOf(ticketOf(name)) ?? []), name).toEqual(blocks);
     }
-    const merges = tree.entries(100).filter(({ distance }) => distance > 0);
+    const merges = entriesOf(tree).filter(({ distance }) => distance > 0);
     const [nearest] = merges.sort((a, b) => a.distance - b.distance);
     const firstPaths = firstMerge.map((name) => tree.pathOf(ticketOf(name))?.slice(0, -1));
     expect(firstPaths).toEqual(firstMerge.map(() => nearest?.searchPath));
@@ -199,10 +197,10 @@ describe.skipIf(known === null)(`the papers' worked examples${known === null ? S
 
   it("promotes what was accessed twice (CRAFT)", () => {
     const window = new AccessWindow([{ turn: ticket(1), labels: labels(1, 2), promoted: 0 }]);
-    expect(window.prefixes(10)).toEqual([]);
+    expect(prefixesOf(window)).toEqual([]);
     for (const [at, { context, prefixTreeAfter }] of examples.accessFrequency.requests.entries()) {
       window.take(window.alongPrefixes(labels(...context)), ticket(at + 2));
-      expect(window.prefixes(10), JSON.stringify(context)).toEqual(prefixTreeAfter);
+      expect(prefixesOf(window), JSON.stringify(context)).toEqual(prefixTreeAfter);
     }
   });
 

@@ -2,13 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RecentRetrievals } from "../../../src/core/blocks/seen-retrievals.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
-import type { OrderingRequest } from "../../../src/core/ordering/ordering.js";
-import { retrieval } from "../../../src/core/ordering/retrieval.js";
-import { sorted } from "../../../src/core/ordering/sorted.js";
-import { accessFrequency, cpTree } from "../../../src/core/published/access-frequency-policy.js";
-import { contextPilot } from "../../../src/core/published/context-pilot.js";
-import { knowledgeTree } from "../../../src/core/published/knowledge-tree.js";
+import { type OrderingRequest, retrieval, sorted } from "../../../src/core/ordering/ordering.js";
 import {
+  accessFrequency,
+  contextPilot,
+  cpTree,
+  knowledgeTree,
   NO_PUBLISHED_ROWS,
   PublishedKnowledge,
   type ScopePolicy,

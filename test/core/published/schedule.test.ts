@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { schedule } from "../../../src/core/published/schedule.js";
+import { schedule } from "../../../src/core/published/clustering.js";
 
 describe("schedule (Alg. 5)", () => {
   it("runs what shares the first step of its path back to back, larger groups first, longer paths first in a group", () => {

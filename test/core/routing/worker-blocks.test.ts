@@ -5,7 +5,7 @@ import {
   MAX_WORKERS,
   WorkerBlocks,
   type WorkerRow,
-} from "../../../src/core/routing/worker-blocks.js";
+} from "../../../src/core/routing/worker-routing.js";
 import type { Label } from "../../../src/core/text/ids.js";
 
 const labels = (...numbers: readonly number[]) => numbers as unknown as Label[];

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { WorkerBlocks } from "../../../src/core/routing/worker-blocks.js";
-import { type RoutedPrompt, routePrompt, WorkerLoads } from "../../../src/core/routing/worker-choice.js";
+import { type RoutedPrompt, routePrompt, WorkerBlocks, WorkerLoads } from "../../../src/core/routing/worker-routing.js";
 import { label, labels } from "../context-index/served-sequences.js";
 
 const NAMES = ["north", "south", "west", "east"];

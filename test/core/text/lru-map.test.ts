@@ -1,41 +1,59 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LruMap } from "../../../src/core/text/lru-map.js";
 
-const use = fc.oneof(
-  fc.record({ kind: fc.constant("set" as const), key: fc.nat({ max: 12 }), value: fc.nat() }),
-  fc.record({ kind: fc.constant("get" as const), key: fc.nat({ max: 12 }) }),
-  fc.record({ kind: fc.constant("delete" as const), key: fc.nat({ max: 12 }) }),
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("clear" as const) }) },
+const key = fc.nat({ max: 12 });
+const step = fc.oneof(
+  fc.record({ kind: fc.constant("set" as const), key, value: fc.nat() }),
+  fc.record({ kind: fc.constantFrom("get" as const, "peek" as const, "delete" as const), key }),
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("clear" as const), key }) },
 );
 
 describe("a map of the most recently used", () => {
-  it("keeps those, whatever was used in between", () => {
-    const property = fc.property(fc.integer({ min: 1, max: 8 }), fc.array(use, { maxLength: 200 }), (max, uses) => {
+  it("is that of a list to whose end goes what is used, and whose beginning goes beyond the bound", () => {
+    const bound = fc.option(fc.integer({ min: 1, max: 8 }), { nil: undefined });
+    const property = fc.property(bound, fc.array(step, { maxLength: 200 }), (max, steps) => {
       const map = new LruMap<number, number>(max);
       /** Least recently used first. */
-      let kept: (readonly [key: number, value: number])[] = [];
-      for (const one of uses) {
+      let list: (readonly [key: number, value: number])[] = [];
+      for (const one of steps) {
+        const before = list.find(([known]) => known === one.key);
+        const others = list.filter((entry) => entry !== before);
         if (one.kind === "clear") {
           map.clear();
-          kept = [];
-          continue;
-        }
-        if (one.kind === "delete") {
+          list = [];
+        } else if (one.kind === "set") {
+          map.set(one.key, one.value);
+          list = [...others, [one.key, one.value] as const].slice(-(max ?? Number.POSITIVE_INFINITY));
+        } else if (one.kind === "delete") {
           map.delete(one.key);
-          kept = kept.filter(([key]) => key !== one.key);
-          continue;
+          list = others;
+        } else {
+          expect(map[one.kind](one.key)).toBe(before?.[1]);
+          if (one.kind === "get" && before !== undefined) list = [...others, before];
         }
-        const before = kept.find(([key]) => key === one.key);
-        const value = one.kind === "set" ? one.value : before?.[1];
-        if (one.kind === "set") map.set(one.key, one.value);
-        else expect(map.get(one.key)).toBe(value);
-        if (value !== undefined)
-          kept = [...kept.filter((entry) => entry !== before), [one.key, value] as const].slice(-max);
-        expect([...map.values()]).toEqual(kept.map(([, kept]) => kept));
-        expect(map.size).toBe(kept.length);
+        expect([...map.values()]).toEqual(list.map(([, value]) => value));
+        const isKnown = list.some(([known]) => known === one.key);
+        expect([map.size, map.oldest, map.has(one.key)]).toEqual([list.length, list[0]?.[0], isKnown]);
       }
     });
     fc.assert(property, { numRuns: 500 });
+  });
+
+  it("takes no more memory for being used", () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const map = new LruMap<number, number>();
+    for (let at = 0; at < 1_000; at++) map.set(at, at);
+    const used = () => {
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = used();
+    for (let at = 0; at < 2_000_000; at++) map.get(at % 1_000);
+    expect(used() - before).toBeLessThan(2_000_000);
+    expect(map.size).toBe(1_000);
   });
 });

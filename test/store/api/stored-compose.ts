@@ -29,7 +29,7 @@ export const id = (name: string) => name as RequestId;
 export async function allOf(store: Store, scope: Scope) {
   const { scope: stored, version } = await store.loadScope(scope);
   const { published, ...eager } = stored;
-  return { version, scope: { ...eager, clusters: published.clusters(), accesses: published.accesses() } };
+  return { version, scope: { ...eager, clusters: published.clusters, accesses: published.accesses } };
 }
 
 /** What a compose is made of, short. */

@@ -103,7 +103,7 @@ export const anyStoredScope: fc.Arbitrary<StoredScope> = fc
   })
   .map(({ clusters, accesses, ...rows }) => ({
     ...rows,
-    published: { clusters: () => clusters, accesses: () => accesses },
+    published: { clusters, accesses },
   }));
 
 function changed<Row, Key>(row: fc.Arbitrary<Row>, key: fc.Arbitrary<Key>) {
@@ -129,5 +129,5 @@ export const anyScopeChanges: fc.Arbitrary<ScopeChanges> = fc.record({
 
 /** A state with its published rows read. */
 export function readRows({ published, ...rows }: StoredScope) {
-  return { ...rows, clusters: published.clusters(), accesses: published.accesses() };
+  return { ...rows, clusters: published.clusters, accesses: published.accesses };
 }

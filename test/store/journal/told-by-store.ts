@@ -67,7 +67,7 @@ async function toldOf(
       nodes: [...nodes].sort((a, b) => a.id - b.id),
       recent: sorted(recent),
       workers: sorted(workers),
-      published: [sorted(published.clusters()), sorted(published.accesses())],
+      published: [sorted(published.clusters), sorted(published.accesses)],
     },
     served,
     answered: await Promise.all(ids.map((id) => store.findRequest(scope, id))),

@@ -20,8 +20,8 @@ export function exportScope(kept: KeptScope): ExportedScope {
       }),
       index_nodes: nodes.map(({ anchor: _anchor, ...node }) => rowOf(node)),
       ordering_rows: [
-        ...published.accesses().map(({ turn, ...row }) => ordering("access", turn, row)),
-        ...published.clusters().map(({ id, ...row }) => ordering("cluster", id, row)),
+        ...published.accesses.map(({ turn, ...row }) => ordering("access", turn, row)),
+        ...published.clusters.map(({ id, ...row }) => ordering("cluster", id, row)),
         ...recent.map(({ turn, labels }) => ordering("recent", turn, labels)),
         ...workers.map(({ id, ...row }) => ordering("worker", id, row)),
       ],

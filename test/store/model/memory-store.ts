@@ -375,6 +375,6 @@ function versionOf(kept: KeptScope | null): StoredVersion | null {
 
 /** A state that its giver may go on changing. */
 function copyOf({ published, ...state }: StoredScope): StoredScope {
-  const [clusters, accesses] = structuredClone([published.clusters(), published.accesses()] as const);
-  return { ...structuredClone(state), published: { clusters: () => clusters, accesses: () => accesses } };
+  const [clusters, accesses] = structuredClone([published.clusters, published.accesses] as const);
+  return { ...structuredClone(state), published: { clusters, accesses } };
 }

@@ -1,0 +1,244 @@
+/**
+ * Compares two builds byte for byte: `npm run compare-builds -- OLD_DIST NEW_DIST [--requests 1400] [--seed 1] [--shown 2]
+ * [--service openai]`. Each serves the
+ * same requests through every door, from an empty data directory and again after a restart, in front of the same stub engine and Mem0;
+ * times, generated ids and durations are masked. Prints the differences by door and field; exits with 1 where there are any.
+ */
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { Agent, type IncomingMessage, request as send } from "node:http";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { setTimeout as after } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { launch, listening } from "../cli/launch.js";
+import { WEBHOOK_TOKEN } from "../http/contracts/fuzzed-requests.js";
+import { type ComparedRequest, comparedRequests, requestsOfTheEnd } from "./compared-requests.js";
+import { stubServers } from "./stub-servers.js";
+
+/** Settings of each service, and its share of the requests. */
+const SERVICES: Readonly<Record<string, readonly [share: number, settings: Readonly<Record<string, string>>]>> = {
+  openai: [
+    0.4,
+    {
+      MEMSTEM_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
+      MEMSTEM_DASHBOARD_TEXT: "on",
+      MEMSTEM_IDENTITY: "user=header:x-user,conversation=body:metadata.session_id,side_call=prompt:open-webui",
+    },
+  ],
+  vllm: [
+    0.25,
+    {
+      ...{
+        MEMSTEM_ENGINE_FAMILY: "vllm",
+        MEMSTEM_COST: "gpu",
+        MEMSTEM_CACHE_TOKENS: "20000",
+        MEMSTEM_HISTORY: "extended",
+      },
+      ...{ MEMSTEM_WRITE_BACK: "on", MEMSTEM_WARM_UP: "on", MEMSTEM_ADAPTIVE_DEPTH: "on", MEMSTEM_DEDUPE: "exact" },
+      ...{
+        MEMSTEM_BLOCK_TEMPLATE: "[{date}: ]{memory}",
+        MEMSTEM_TIME_ZONE: "Europe/Rome",
+        MEMSTEM_ROUTER: "vllm-router",
+      },
+    },
+  ],
+  anthropic: [0.2, { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_ENGINE_FAMILY: "anthropic" }],
+  "no engine": [
+    0.15,
+    {
+      ...{
+        MEMSTEM_SOURCE: "none",
+        MEMSTEM_POLICY: "carry-over",
+        MEMSTEM_ENGINE_FAMILY: "llamacpp",
+        MEMSTEM_CACHE_SLOTS: "2",
+      },
+      ...{
+        MEMSTEM_MAX_INDEX_NODES: "100",
+        MEMSTEM_MAX_WORKING_MB: "1",
+        MEMSTEM_RETENTION: "ephemeral",
+        MEMSTEM_TOP_K: "5",
+      },
+    },
+  ],
+};
+/** Headers that are not of an answer's content. */
+const UNCOMPARED = new Set(["date", "connection", "keep-alive", "transfer-encoding", "content-length"]);
+const CLOCK = new URL("request-clock.mjs", import.meta.url).href;
+/** For what goes on after an answer, such as what the engine reported; and until the usage of all answers is counted. */
+const SETTLED_MS = { chat: 30, other: 3 };
+const COUNTED_MS = 300;
+
+/** One answer with everything that reached the servers behind the service, masked: `status`, each header, `body`, `sent`. */
+interface Outcome {
+  readonly door: string;
+  readonly request: string;
+  readonly parts: Readonly<Record<string, string>>;
+}
+
+/** Masks what no two runs have in common; generated ids are numbered as they come. */
+function masking(): (text: string) => string {
+  const ids = new Map<string, string>();
+  return (text) =>
+    text
+      .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}|[\da-f]{32}|(?<="x-session-id":")[^"]+/g, (id) => {
+        if (!ids.has(id)) ids.set(id, `<id ${ids.size}>`);
+        return ids.get(id) ?? id;
+      })
+      .replace(/("(?:[a-z_]+_)?(?:ms|seconds)(?:_p\d+|_[a-z]+)?":\s*)(?:\{[^{}]*\}|-?[\d.e+-]+)/g, "$1<time>")
+      .replace(/127\.0\.0\.1:\d+/g, "<host>")
+      .replace(/^(?:# \w+ )?(?:nodejs_|process_|memstem_engine_law).*\n/gm, "")
+      .replace(/^(memstem_\S*(?:seconds|bytes|lag)\S*) .*$/gm, "$1 <value>");
+}
+
+/** Serves all requests with one build. */
+async function outcomesOf(dist: string): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const [name, [share, settings]] of Object.entries(SERVICES)) {
+    if (values.service !== undefined && values.service !== name) continue;
+    const count = Math.ceil(Number(values.requests) * share);
+    const requests = comparedRequests(Number(values.seed), count, process.env["LOCOMO_DATA"] ?? null);
+    const stubs = await stubServers();
+    const root = mkdtempSync(join(tmpdir(), "memstem-builds-"));
+    const source = { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: stubs.mem0Url };
+    const engine = name === "no engine" ? {} : { ...source, MEMSTEM_UPSTREAM_URL: stubs.engineUrl };
+    const own = { MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "error", MEMSTEM_DATA_DIR: join(root, "data") };
+    const environment = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, ...own, ...engine, ...settings };
+    const mask = masking();
+    for (const [at, all] of [requests, requestsOfTheEnd(requests)].entries()) {
+      const clock = { NODE_OPTIONS: `--import=${CLOCK}`, CLOCK_STARTS_AT: String(Date.UTC(2026, at)) };
+      const service = launch(["serve"], { ...environment, ...clock }, { main: join(dist, "cli/main.js") });
+      const base = new URL(await listening(service));
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      const written: string[] = [];
+      const keep = (door: string, request: string, parts: Readonly<Record<string, string>>) => {
+        const masked = Object.entries(parts).map(([part, text]) => [part, mask(text)]);
+        outcomes.push({ door: `${name}: ${door}`, request, parts: Object.fromEntries(masked) as Outcome["parts"] });
+      };
+      for (const request of all) {
+        const { door, method, path, headers, body, turn, found } = request;
+        Object.assign(stubs, { turn, found });
+        if (path.startsWith("/usage/")) await after(COUNTED_MS);
+        const parts = await answerTo(base, request, agent);
+        await after(path.includes("/v1/") ? SETTLED_MS.chat : SETTLED_MS.other);
+        const shown = `${method} ${path} ${JSON.stringify(headers)} ${String(body).slice(0, 2_000)}`;
+        const [sent = [], writtenNow = []] = partition(stubs.received.splice(0));
+        written.push(...writtenNow);
+        keep(door, shown, { ...parts, sent: sent.sort().join("\n") });
+      }
+      agent.destroy();
+      service.child.kill("SIGTERM");
+      const { code, stderr } = await service.ended;
+      // Answers are written back after they were sent: beside which request, is chance.
+      written.push(...stubs.received.splice(0));
+      keep("process", "SIGTERM", { code: String(code), stderr, written: written.sort().join("\n") });
+    }
+    stubs.close();
+    rmSync(root, { recursive: true });
+  }
+  return outcomes;
+}
+
+async function answerTo({ hostname, port }: URL, { method, path, headers, body }: ComparedRequest, agent: Agent) {
+  const entity = body === null ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+  const request = send({ hostname, port, method, path, agent, headers: { ...entity, ...headers } });
+  request.end(body ?? undefined);
+  try {
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    const text = Buffer.concat(await response.toArray()).toString("utf8");
+    const compared = Object.entries(response.headers).filter(([header]) => !UNCOMPARED.has(header));
+    const named = Object.fromEntries(compared.map(([header, value]) => [`header ${header}`, String(value)]));
+    // Rows of an export are in the order of digests that are sealed with a secret of the data directory.
+    const isExport = path.includes("/export") && response.statusCode === 200;
+    return {
+      ...named,
+      status: String(response.statusCode),
+      body: isExport ? JSON.stringify(sorted(JSON.parse(text))) : text,
+    };
+  } catch (error) {
+    return { status: `none: ${(error as Error).message}` };
+  }
+}
+
+/** What reached the servers with a request, and what may have come of an earlier one. */
+function partition(received: readonly string[]): string[][] {
+  const isWritten = (line: string) => line.startsWith("mem0 POST /memories ");
+  return [received.filter((line) => !isWritten(line)), received.filter(isWritten)];
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted).sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, sorted(field)]));
+}
+
+/** Where two texts differ: paths into their JSON with the two values, else the first place. */
+function differences(old: string, now: string): readonly (readonly [field: string, old: string, now: string])[] {
+  const [was, is] = [parsed(old), parsed(now)];
+  const found = was === undefined || is === undefined ? [] : jsonDifferences(was, is, "");
+  if (found.length > 0) return found;
+  let at = 0;
+  while (old[at] === now[at]) at++;
+  const around = (text: string) => text.slice(Math.max(0, at - 80), at + 80);
+  return [[" text", around(old), around(now)]];
+}
+
+function jsonDifferences(old: unknown, now: unknown, path: string): (readonly [string, string, string])[] {
+  const [was = "absent", is = "absent"] = [JSON.stringify(old), JSON.stringify(now)];
+  if (was === is) return [];
+  const areHolders = [old, now].every((value) => typeof value === "object" && value !== null);
+  if (!areHolders || Array.isArray(old) !== Array.isArray(now)) return [[path, was.slice(0, 200), is.slice(0, 200)]];
+  return [...new Set([...Object.keys(old as object), ...Object.keys(now as object)])].flatMap((name) => {
+    const [one, other] = [old, now].map((value) => (value as Readonly<Record<string, unknown>>)[name]);
+    return jsonDifferences(one, other, `${path}${Array.isArray(old) ? "[]" : `.${name}`}`);
+  });
+}
+
+/** JSON, or lines and events of it; undefined for another text. */
+function parsed(text: string): unknown {
+  const json = (part: string): unknown => JSON.parse(part.replace(/(?<!")<time>(?!")/g, '"$&"'));
+  try {
+    return json(text);
+  } catch {
+    try {
+      const lines = text.split("\n").filter((line) => line !== "");
+      return lines.map((line) => (/^(?:data: )?[{[]/.test(line) ? json(line.replace(/^data: /, "")) : line));
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    requests: { type: "string", default: "1400" },
+    seed: { type: "string", default: "1" },
+    shown: { type: "string", default: "2" },
+    service: { type: "string" },
+  },
+});
+const [oldDist, newDist] = positionals;
+if (oldDist === undefined || newDist === undefined) {
+  console.error("Usage: npm run compare-builds -- OLD_DIST NEW_DIST [--requests 1400] [--seed 1] [--shown 2]");
+  process.exit(2);
+}
+const [old, now] = [await outcomesOf(resolve(oldDist)), await outcomesOf(resolve(newDist))];
+const groups = new Map<string, string[]>();
+let first = "";
+for (const [at, { door, request, parts }] of old.entries()) {
+  const others = now[at]?.parts ?? {};
+  for (const part of new Set([...Object.keys(parts), ...Object.keys(others)])) {
+    const [was = "(absent)", is = "(absent)"] = [parts[part], others[part]];
+    for (const [field, from, to] of was === is ? [] : differences(was, is)) {
+      first ||= `The first, of request ${at}, is of ${door} | ${part}${field}. Others may follow from it.\n`;
+      const group = groups.get(`${door} | ${part}${field}`) ?? [];
+      groups.set(`${door} | ${part}${field}`, group);
+      group.push(`  ${request.slice(0, 300)}\n    - ${from}\n    + ${to}`);
+    }
+  }
+}
+for (const [name, all] of [...groups].sort(([, a], [, b]) => b.length - a.length))
+  console.log(`${all.length} × ${name}\n${all.slice(0, Number(values.shown)).join("\n")}`);
+console.log(`${first}${old.length} answers compared, differences in ${groups.size} fields.`);
+process.exitCode = groups.size === 0 ? 0 : 1;
