@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { StoreUnavailableError } from "../api/store.js";
 import { ask, Connections, type NamedStatement } from "../postgres/connections.js";
-import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
+import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
 import { typeOf } from "./usage-tables.js";
 
 /** Connections of one process. */
@@ -28,11 +28,11 @@ export class PostgresUsageDatabase implements UsageDatabase {
     this.#connections = new Connections(url, USAGE_CONNECTIONS);
   }
 
-  read<T>(questions: (query: Query) => Promise<T>): Promise<T> {
+  read<T>(questions: (query: RunQuery) => Promise<T>): Promise<T> {
     return this.#connections.readTogether((client) => questions((...sent) => ask(client, ...sent)));
   }
 
-  async write<T>(work: (query: Query) => Promise<T>): Promise<T> {
+  async write<T>(work: (query: RunQuery) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#connections.write((client) => transaction(client, work));
@@ -55,7 +55,7 @@ export class PostgresUsageDatabase implements UsageDatabase {
 }
 
 /** What `work` does not wait for is in one round trip with the commit. */
-async function transaction<T>(client: pg.ClientBase, work: (query: Query) => Promise<T>): Promise<T> {
+async function transaction<T>(client: pg.ClientBase, work: (query: RunQuery) => Promise<T>): Promise<T> {
   const sent: Promise<unknown>[] = [];
   const send = <R>(outcome: Promise<R>): Promise<R> => {
     sent.push(outcome);

@@ -4,7 +4,7 @@ import { StoreUnavailableError } from "../api/store.js";
 import { DatabaseOpenError } from "../database/database-open-error.js";
 import { makeDirectory } from "../database/make-directory.js";
 import { faultOf } from "../database/sqlite-faults.js";
-import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
+import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
 import { typeOf, USAGE_TABLES, type UsageTable } from "./usage-tables.js";
 
 /** Milliseconds that a statement waits for another process's lock. */
@@ -47,11 +47,11 @@ export class SqliteUsageDatabase implements UsageDatabase {
     }
   }
 
-  read<T>(questions: (query: Query) => Promise<T>): Promise<T> {
+  read<T>(questions: (query: RunQuery) => Promise<T>): Promise<T> {
     return this.#inTurn("begin", questions);
   }
 
-  write<T>(work: (query: Query) => Promise<T>): Promise<T> {
+  write<T>(work: (query: RunQuery) => Promise<T>): Promise<T> {
     return this.#inTurn("begin immediate", work);
   }
 
@@ -65,13 +65,13 @@ export class SqliteUsageDatabase implements UsageDatabase {
     this.#sqlite.close();
   }
 
-  #inTurn<T>(begin: string, work: (query: Query) => Promise<T>): Promise<T> {
+  #inTurn<T>(begin: string, work: (query: RunQuery) => Promise<T>): Promise<T> {
     const turn = this.#turn.then(() => this.#transaction(begin, work));
     this.#turn = turn.catch(() => {});
     return turn;
   }
 
-  async #transaction<T>(begin: string, work: (query: Query) => Promise<T>): Promise<T> {
+  async #transaction<T>(begin: string, work: (query: RunQuery) => Promise<T>): Promise<T> {
     const sent: Promise<unknown>[] = [];
     try {
       this.#sqlite.exec(begin);
