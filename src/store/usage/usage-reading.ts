@@ -48,9 +48,9 @@ const SHARE = `case when o.shared_reported_prompt_tokens >= 10000
   when o.shared_reported_prompt_tokens = 0 and o.shared_prompt_tokens >= 10000
     then cast(o.shared_expected_tokens as double precision) / o.shared_prompt_tokens end`;
 const ORDERS: Readonly<Record<ReuseOrder, string>> = {
-  missed_tokens: "order by o.missed_tokens desc",
-  cached_share: `and ${SHARE} is not null order by ${SHARE}`,
-  last_at: "order by o.last_at desc",
+  missed_tokens: "order by o.missed_tokens desc, o.last_at desc, o.name, o.conversation",
+  cached_share: `and ${SHARE} is not null order by ${SHARE}, o.last_at desc, o.name, o.conversation`,
+  last_at: "order by o.last_at desc, o.name, o.conversation",
 };
 
 /** Where a page looks for prompts: one index serves each filter. */
