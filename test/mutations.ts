@@ -14,7 +14,7 @@ import { MUTATIONS, type Mutation } from "./mutation-list.js";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** Not copied: linked, or of no test's interest. */
 const LINKED = new Set(["node_modules", "dist"]);
-const LEFT_OUT = new Set([...LINKED, ".git"]);
+const LEFT_OUT = new Set([...LINKED, ".git", ".tmp"]);
 /** Milliseconds until a broken copy counts as one that hangs, which is noticed as well. */
 const LONGEST_MS = 600_000;
 

@@ -5,6 +5,7 @@ import { readTrace } from "../../src/eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace, recordedData, SKIPPED } from "../eval/locomo/recorded-searches.js";
+import { someOf } from "../run-length.js";
 
 const data = recordedData();
 const reason = data === null ? SKIPPED : "";
@@ -37,7 +38,7 @@ describe("batches one after the other", () => {
 describe.skipIf(reason !== "")(`live batches of recorded Mem0 searches of two LoCoMo conversations${reason}`, () => {
   const traces = data === null ? [] : RECORDED_CONVERSATIONS.slice(0, 2).map((name) => readRecordedTrace(data, name));
 
-  it.each([20, 100])("hit what single requests do, and the more the larger they are, at k = %i", (k) => {
+  it.each(someOf([20, 100], 1))("hit what single requests do, and the more the larger they are, at k = %i", (k) => {
     const batch = new RecordedBatch(traces, k, encodeO200k);
     const ratioOf = (size: number | null) => batch.hitRatio(executedLive(batch.requests, size), new BlockHashCache());
     const alone = ratioOf(null);

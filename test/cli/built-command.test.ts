@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { VERSION } from "../../src/cli/version.js";
@@ -21,8 +21,26 @@ it("`npx memstem` runs in a clone that was built: its file may be executed", asy
   expect(stdout).toBe(`${VERSION}\n`);
 });
 
-/** Run in front of a command: at its end it leaves the paths of what `require` loaded, as it does the tokenizer. */
-const NOTE = `process.on("exit", () => require("node:fs").writeFileSync(process.env.LOADED, Object.keys(require.cache).join("\\n")));`;
+/**
+ * Runs the commands on standard input one after the other in one process, and writes what each ended with, and whether the tokenizer is
+ * loaded by then.
+ */
+const ONE_AFTER_THE_OTHER = `
+import { createRequire } from "node:module";
+import { PassThrough, Readable } from "node:stream";
+import { json, text } from "node:stream/consumers";
+const { run } = await import(process.argv[1]);
+const ended = [];
+for (const { args, environment, input = "" } of await json(process.stdin)) {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const io = { stdin: Readable.from([input]), stdout, stderr, signals: process, exit: process.exit };
+  const code = await run(args, { ...process.env, ...environment }, io);
+  for (const stream of [stdout, stderr]) stream.end();
+  const hasTokenizer = Object.keys(createRequire("/").cache).some((path) => path.includes("/gpt-tokenizer/"));
+  ended.push({ code, stdout: await text(stdout), stderr: await text(stderr), hasTokenizer });
+}
+console.log(JSON.stringify(ended));
+`;
 const REQUEST = { user_id: "ada", request_id: "r-1", query: "Tea?", memories: [{ id: "m", memory: "Ada drinks tea" }] };
 const LOCOMO = ["--data", SAMPLE, "--k", "1", "--limit", "1", "--policies", "readme"];
 
@@ -36,48 +54,46 @@ interface Case {
   readonly stderr?: RegExp;
 }
 
-describe("each built command, in a process and one after the other, ends with its code and prints what it says:", () => {
+const MISTAKES: readonly Case[] = [
+  { args: ["serve"], environment: { MEMSTEM_PORT: "x" }, stderr: /^memstem: MEMSTEM_PORT: / },
+  { args: ["compose"], environment: { MEMSTEM_TOP_K: "x" }, stderr: /^memstem: MEMSTEM_TOP_K: / },
+  { args: ["compose"], stderr: /^memstem: standard input: is not JSON/ },
+  { args: ["explain", "r-1", "--user", "ada"], stderr: /^memstem: cannot open the database/ },
+  { args: ["replay", "--trace", "none.json"], stderr: /^memstem: cannot read none.json/ },
+  { args: ["eval", "locomo", "--data", "none.json", "--out", "out"], stderr: /^memstem: cannot read none.json/ },
+  {
+    args: ["eval", "locomo", "--data", SAMPLE, "--out", "out", "--cost", "x"],
+    stderr: /^memstem: --cost: must be one of/,
+  },
+];
+
+describe("built commands, one after the other:", () => {
   const root = mkdtempSync(join(tmpdir(), "memstem-built-"));
   afterAll(() => rmSync(root, { recursive: true }));
   const at = (name: string) => join(root, name);
-  const [note, loaded] = [at("note.cjs"), at("loaded.txt")];
-  writeFileSync(note, NOTE);
   writeFileSync(at("requests.jsonl"), `${JSON.stringify({ ...REQUEST, request_id: "r-2" })}\n{`);
+  const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMSTEM_SOURCE: "none" };
 
-  async function ended({ args, environment = {}, input = "" }: Case) {
-    const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMSTEM_DATA_DIR: at("data") };
-    const noted = { ...own, NODE_OPTIONS: `--require=${note}`, LOADED: loaded, MEMSTEM_SOURCE: "none", ...environment };
-    const { child, ended } = launch(args, noted);
-    child.stdin.on("error", () => {});
-    child.stdin.end(input);
-    const { code, stdout, stderr } = await ended;
-    return { code, stdout, stderr, hasTokenizer: readFileSync(loaded, "utf8").includes("/gpt-tokenizer/") };
-  }
-
-  it.each<Case>([
-    { args: ["serve"], environment: { MEMSTEM_PORT: "x" }, stderr: /^memstem: MEMSTEM_PORT: / },
-    { args: ["compose"], environment: { MEMSTEM_TOP_K: "x" }, stderr: /^memstem: MEMSTEM_TOP_K: / },
-    { args: ["compose"], stderr: /^memstem: standard input: is not JSON/ },
-    { args: ["explain", "r-1", "--user", "ada"], stderr: /^memstem: cannot open the database/ },
-    { args: ["replay", "--trace", "none.json"], stderr: /^memstem: cannot read none.json/ },
-    { args: ["eval", "locomo", "--data", "none.json", "--out", "out"], stderr: /^memstem: cannot read none.json/ },
-    {
-      args: ["eval", "locomo", "--data", SAMPLE, "--out", "out", "--cost", "x"],
-      stderr: /^memstem: --cost: must be one of/,
-    },
-  ])("$args tells the mistake, before it loads the tokenizer", async (mistake) => {
-    const { code, stdout, stderr, hasTokenizer } = await ended(mistake);
-    expect(stderr).toMatch(mistake.stderr ?? /./);
-    expect({ code, stdout, hasTokenizer }).toEqual({ code: 1, stdout: "", hasTokenizer: false });
-  });
-
-  it("compose, where a prompt is composed, loads it, and is seen to", async () => {
-    const { code, stdout, hasTokenizer } = await ended({ args: ["compose"], input: JSON.stringify(REQUEST) });
-    expect({ code, hasTokenizer }).toEqual({ code: 0, hasTokenizer: true });
-    expect(JSON.parse(stdout)).toMatchObject({ request_id: "r-1" });
+  it("each tells a mistake before it loads the tokenizer; compose, where a prompt is composed, loads it", async () => {
+    const env = { ...own, MEMSTEM_DATA_DIR: at("in-one") };
+    const program = ["--input-type=module", "--eval", ONE_AFTER_THE_OTHER, join(dirname(MAIN), "command-line.js")];
+    const running = promisify(execFile)(process.execPath, program, { env });
+    running.child.stdin?.end(JSON.stringify([...MISTAKES, { args: ["compose"], input: JSON.stringify(REQUEST) }]));
+    const ended = JSON.parse((await running).stdout) as readonly object[];
+    const mistakes = MISTAKES.map(({ stderr }) => ({
+      ...{ code: 1, stdout: "", stderr: expect.stringMatching(stderr ?? ""), hasTokenizer: false },
+    }));
+    const composed = {
+      code: 0,
+      stdout: expect.stringContaining('"request_id": "r-1"'),
+      stderr: "",
+      hasTokenizer: true,
+    };
+    expect(ended).toEqual([...mistakes, composed]);
   });
 
   it.each<Case>([
+    { args: ["compose"], input: JSON.stringify(REQUEST), stdout: /"request_id": "r-1"/ },
     {
       args: ["batch", at("requests.jsonl")],
       code: 1,
@@ -98,11 +114,14 @@ describe("each built command, in a process and one after the other, ends with it
     { args: ["replay", "--trace", at("out/traces/sample-1-k1.json"), "--k", "1"], stdout: /^\| policy / },
     { args: ["engine", "random-model", "--out", at("m.gguf")], stdout: /its text is noise\n$/ },
     { args: ["engine", "serve", "--model", at("none.gguf")], code: 1, stderr: /cannot be loaded as a model: ENOENT/ },
-  ])("$args", async (of) => {
-    const { code, stdout, stderr } = await ended(of);
-    expect(stderr).toMatch(of.stderr ?? /^$/);
-    expect(stdout).toMatch(of.stdout ?? /^$/);
-    expect(code).toBe(of.code ?? 0);
+  ])("$args, in a process of its own", async ({ args, code = 0, input = "", stdout = /^$/, stderr = /^$/ }) => {
+    const { child, ended } = launch(args, { ...own, MEMSTEM_DATA_DIR: at("data") });
+    child.stdin.on("error", () => {});
+    child.stdin.end(input);
+    const outcome = await ended;
+    expect(outcome.stderr).toMatch(stderr);
+    expect(outcome.stdout).toMatch(stdout);
+    expect(outcome.code).toBe(code);
   });
 });
 

@@ -49,11 +49,16 @@ const findings = z.object({
   ),
 });
 
-/** What axe finds in a page that keeps people from using it: its findings of impact serious and critical. */
-export async function seriousFindings(page: Page): Promise<readonly string[]> {
+/**
+ * What axe finds in a page that keeps people from using it: its findings of impact serious and critical.
+ *
+ * @param rule the one that is tried, where the page was tried by all of them before
+ */
+export async function seriousFindings(page: Page, rule?: "color-contrast"): Promise<readonly string[]> {
   // Evaluated by the debugger, which the page's policy does not concern.
-  await page.evaluate(axe.source);
-  const { violations } = findings.parse(await page.evaluate("axe.run(document, { resultTypes: ['violations'] })"));
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe.source);
+  const options = JSON.stringify({ resultTypes: ["violations"], ...(rule === undefined ? {} : { runOnly: [rule] }) });
+  const { violations } = findings.parse(await page.evaluate(`axe.run(document, ${options})`));
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) =>

@@ -59,10 +59,10 @@ describeInChromium("the page", () => {
       await settled(opened);
       expect(await page.evaluate("document.documentElement.scrollWidth"), view).toBeLessThanOrEqual(360);
       await page.setViewportSize({ width: 1280, height: 900 });
-      for (const colorScheme of ["light", "dark"] as const) {
-        await page.emulateMedia({ colorScheme });
-        expect(await seriousFindings(page), `${view}, ${colorScheme}`).toEqual([]);
-      }
+      await page.emulateMedia({ colorScheme: "light" });
+      expect(await seriousFindings(page), view).toEqual([]);
+      await page.emulateMedia({ colorScheme: "dark" });
+      expect(await seriousFindings(page, "color-contrast"), `${view}, dark`).toEqual([]);
       await page.close();
     }
   });

@@ -13,6 +13,7 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { answersResponses } from "../http/routes/responses-engine.js";
 import { servedApp } from "../http/server/served-app.js";
+import { IS_WHOLE } from "../run-length.js";
 
 type Messages = readonly ChatMessage[];
 
@@ -230,9 +231,12 @@ describe("a client that changed what it said", () => {
   it.each(Object.entries(DOORS))("has what it sends now: %s", async (door, send) => {
     if (door === "responses") engine.behave(answersResponses());
     const isChat = door === "chat completions" || door.startsWith("/compose");
+    const changes = Object.entries(isChat ? { ...CHANGES, ...CHANGES_OF_CHATS } : CHANGES);
+    // Where not all is run, the doors behind the first take turns with the changes.
+    const turn = Object.keys(DOORS).indexOf(door);
+    const tried = changes.filter((_, at) => IS_WHOLE || turn === 0 || at % 2 === turn % 2);
     const faults = [];
-    for (const [what, change] of Object.entries(isChat ? { ...CHANGES, ...CHANGES_OF_CHATS } : CHANGES))
-      faults.push(...(await faultsOf(what, change, send)));
+    for (const [what, change] of tried) faults.push(...(await faultsOf(what, change, send)));
     expect(faults).toEqual([]);
   });
 });

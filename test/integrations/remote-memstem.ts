@@ -1,11 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { createMemstemClient } from "../../src/client/index.js";
 import type { Composing } from "../../src/integrations/composing.js";
-import { endingWithUs } from "../ending-children.js";
-
-const PROGRAM = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+import { launch, listening } from "../cli/launch.js";
+import { SERVES } from "../cli/own-directories.js";
 
 /** A service in a process of its own, as adapters call it over HTTP. */
 export interface RemoteMemstem {
@@ -13,27 +9,14 @@ export interface RemoteMemstem {
   close(): Promise<void>;
 }
 
-/** Starts a service that searches nowhere, and keeps its files in this folder. */
+/** Starts a built service that searches nowhere, and keeps its files in this folder. */
 export async function remoteMemstem(dataDir: string): Promise<RemoteMemstem> {
-  const settings = {
-    MEMSTEM_PORT: "0",
-    MEMSTEM_LOG_LEVEL: "silent",
-    MEMSTEM_SOURCE: "none",
-    MEMSTEM_DATA_DIR: dataDir,
-  };
-  const service = endingWithUs(
-    spawn(process.execPath, ["--import", import.meta.resolve("tsx"), PROGRAM, "serve"], {
-      env: { PATH: process.env["PATH"] ?? "", ...settings },
-      stdio: ["ignore", "pipe", "inherit"],
-    }),
-  );
-  const [line] = await once(service.stdout ?? service, "data");
-  const port = /:(\d+)\s*$/.exec(String(line))?.[1] ?? "";
+  const service = launch(["serve"], { PATH: process.env["PATH"] ?? "", ...SERVES, MEMSTEM_DATA_DIR: dataDir });
   return {
-    memstem: createMemstemClient({ url: `http://127.0.0.1:${port}` }),
+    memstem: createMemstemClient({ url: await listening(service) }),
     async close() {
-      service.kill();
-      if (service.exitCode === null) await once(service, "exit");
+      service.child.kill();
+      await service.ended;
     },
   };
 }

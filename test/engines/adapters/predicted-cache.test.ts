@@ -4,12 +4,15 @@ import { type EmbeddedEngine, openEmbeddedEngine } from "../../../src/engines/em
 import type { GenerationUsage } from "../../../src/engines/embedded/generation.js";
 import { chatTokenizer } from "../../../src/engines/embedded/llama-chat.js";
 import { loadLlama } from "../../../src/engines/embedded/load-llama.js";
+import { IS_WHOLE } from "../../run-length.js";
 import { ana, composeWith, openService } from "../../service/compose/service-fixture.js";
 import { SlotCache } from "../../simulator/slot-cache.js";
 import { llamaMissing, tinyModel } from "../random-model/tiny-model.js";
 
 const missing = await llamaMissing();
 const SLOTS = 3;
+/** Asked of each kind, and of the simulated slots. */
+const [QUESTIONS, PROMPTS] = IS_WHOLE ? [24, 30] : [12, 15];
 /** The cache block of most engines. */
 const BLOCK_TOKENS = 16;
 const NAMES = ["Ada", "Bo", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jo", "Kim", "Leo"];
@@ -79,13 +82,13 @@ describe.skipIf(missing !== null)(
     ])("is what is cached, to a block, of every one of %s", async (_, conversationId) => {
       const asking = await underPrediction(conversationId);
       let cached = 0;
-      for (let n = 0; n < 24; n++) {
+      for (let n = 0; n < QUESTIONS; n++) {
         const { off, cachedTokens, promptTokens, totalTokens } = await asking.ask();
         expect(off, `question ${n}`).toBeLessThanOrEqual(BLOCK_TOKENS);
         expect(Math.abs(promptTokens - totalTokens), `question ${n}`).toBeLessThanOrEqual(BLOCK_TOKENS);
         cached += cachedTokens;
       }
-      expect(cached).toBeGreaterThan(24 * 50);
+      expect(cached).toBeGreaterThan(QUESTIONS * 50);
       await asking.close();
     });
 
@@ -108,7 +111,7 @@ describe.skipIf(missing !== null)(
       const model = await llama.loadModel({ modelPath: file.path });
       const tokensOf = chatTokenizer(module, model);
       const simulated = new SlotCache(SLOTS);
-      for (let n = 0; n < 30; n++) {
+      for (let n = 0; n < PROMPTS; n++) {
         // Beginnings of all lengths, in an order without a pattern.
         const content = MEMORIES.slice((n * n) % 4, 1 + ((n * 7) % MEMORIES.length))
           .map(({ memory }) => memory)

@@ -3,6 +3,7 @@ import type { EvalArm, QuestionRecord } from "../../../src/eval/base/run-record.
 import { seeded } from "../../../src/eval/base/seeded.js";
 import { type QualityChange, qualityChange, verdictOf } from "../../../src/eval/measures/quality-change.js";
 import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+import { IS_WHOLE } from "../../run-length.js";
 import { answeredBy } from "../run/run-fixture.js";
 
 const ARMS = armsOf({
@@ -20,7 +21,7 @@ const ARMS = armsOf({
 const PLANTED = { sorted: -0.12, system: -0.1, order: 0.15 } as const;
 const JUDGED = { judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" }, otherJudges: [] };
 const QUESTIONS = 200;
-const SEEDS = 200;
+const SEEDS = IS_WHOLE ? 200 : 50;
 
 /** Probability that an arm answers a question right which another answers right with probability `easy`. */
 function rightness({ policy, place, annotations }: EvalArm, easy: number): number {
@@ -71,11 +72,12 @@ function found(run: QualityChange | null, option: string, to: string) {
   return change.found;
 }
 
-/** Most and least seeds of 200 that an interval of 95 % may miss or cover by chance, at three standard deviations; bootstrap is a little short. */
-const LEAST_COVERED = 0.89 * SEEDS;
-const MOST_FALSE = 0.11 * SEEDS;
+/** Seeds that an interval of 95 % may miss, or cover beyond its share, by chance: three standard deviations, and as bootstrap is a little short. */
+const CHANCE = 3 * Math.sqrt(0.95 * 0.05 * SEEDS) + 0.01 * SEEDS;
+const LEAST_COVERED = 0.95 * SEEDS - CHANCE;
+const MOST_FALSE = 0.05 * SEEDS + CHANCE;
 
-describe("planted differences, over 200 seeds", () => {
+describe(`planted differences, over ${SEEDS} seeds`, () => {
   const runs = Array.from({ length: SEEDS }, (_, seed) =>
     qualityChange({ ...JUDGED, arms: ARMS, seed }, madeUpRun(seed + 1)),
   );
