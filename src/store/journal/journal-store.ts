@@ -2,9 +2,7 @@ import type {
   ChatMessage,
   ConversationId,
   Digest,
-  FirstTokenTime,
   MemoryId,
-  NodeId,
   RequestId,
   Scope,
   TurnId,
@@ -50,25 +48,25 @@ export class JournalStore implements Store {
     this.#known = new KnownScopes(this.#parts);
   }
 
-  idle() {
-    return this.database.idle();
-  }
-
-  versionOf(scope: Scope) {
-    return this.database.versionOf(scope);
-  }
-
-  deletionsOf(tenant: string, userId: UserId) {
-    return this.database.deletionsOf(tenant, userId);
-  }
+  idle: Store["idle"] = (...of) => this.database.idle(...of);
+  versionOf: Store["versionOf"] = (...of) => this.database.versionOf(...of);
+  deletionsOf: Store["deletionsOf"] = (...of) => this.database.deletionsOf(...of);
+  countFirstTokenTimes: Store["countFirstTokenTimes"] = (...of) => this.database.countFirstTokenTimes(...of);
+  firstTokenTimes: Store["firstTokenTimes"] = (...of) => this.database.firstTokenTimes(...of);
+  keepFirstTokenTime: Store["keepFirstTokenTime"] = (...of) => this.database.keepFirstTokenTime(...of);
+  pendingInSource: Store["pendingInSource"] = (...of) => this.database.pendingInSource(...of);
+  deletedFromSource: Store["deletedFromSource"] = (...of) => this.database.deletedFromSource(...of);
+  emptyLog: Store["emptyLog"] = (...of) => this.database.emptyLog(...of);
+  erased: Store["erased"] = (...of) => this.database.erased(...of);
+  ping: Store["ping"] = (...of) => this.database.ping(...of);
+  close: Store["close"] = (...of) => this.database.close(...of);
 
   loadScope(scope: Scope, conversationId: ConversationId | null = null) {
     return loadScope(this.#parts, scope, conversationId, this.#known.loaded);
   }
 
-  loadConversation(scope: Scope, id: ConversationId) {
-    return this.#within(scope, [], (scopeId) => readConversation(new TurnReading(this.#parts, scopeId), id));
-  }
+  loadConversation: Store["loadConversation"] = (scope, id) =>
+    this.#within(scope, [], (scopeId) => readConversation(new TurnReading(this.#parts, scopeId), id));
 
   async knownHistory(scope: Scope, id: ConversationId, version: StoredVersion) {
     const known = this.#known.histories.at(scope, version, id);
@@ -122,18 +120,6 @@ export class JournalStore implements Store {
     return this.#known.ended(scope, commitEnd(this.#parts, scope, base));
   }
 
-  countFirstTokenTimes(engine: string) {
-    return this.database.countFirstTokenTimes(engine);
-  }
-
-  firstTokenTimes(engine: string, count: number, most: number) {
-    return this.database.firstTokenTimes(engine, count, most);
-  }
-
-  keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number) {
-    return this.database.keepFirstTokenTime(engine, time, most);
-  }
-
   findQuotes(
     tenant: string,
     userId: UserId,
@@ -166,13 +152,8 @@ export class JournalStore implements Store {
     return this.#within(scope, none, (scopeId) => new OldTurns(this.#parts, scopeId, before).among(among));
   }
 
-  emptyLog() {
-    return this.database.emptyLog();
-  }
-
-  findRequest(scope: Scope, id: RequestId, said: readonly ChatMessage[] = []) {
-    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).answered(id, said));
-  }
+  findRequest: Store["findRequest"] = (scope, id, said = []) =>
+    this.#within(scope, null, (scopeId) => this.#requests(scopeId).answered(id, said));
 
   findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null> {
     return this.#within(scope, null, async (scopeId) => {
@@ -213,43 +194,33 @@ export class JournalStore implements Store {
     return findLiveRequests(this.database, tenant, ids);
   }
 
-  countServedSince(scope: Scope, leaf: NodeId, turn: TurnId, most: number) {
-    return this.#within(scope, 0, (scopeId) => this.#requests(scopeId).servedSince(leaf, turn, most));
-  }
+  countServedSince: Store["countServedSince"] = (scope, leaf, turn, most) =>
+    this.#within(scope, 0, (scopeId) => this.#requests(scopeId).servedSince(leaf, turn, most));
 
-  findServed(scope: Scope, id: RequestId) {
-    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).served(id));
-  }
+  findServed: Store["findServed"] = (scope, id) =>
+    this.#within(scope, null, (scopeId) => this.#requests(scopeId).served(id));
 
-  findWorker(scope: Scope, turn: TurnId) {
-    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).workerOf(turn));
-  }
+  findWorker: Store["findWorker"] = (scope, turn) =>
+    this.#within(scope, null, (scopeId) => this.#requests(scopeId).workerOf(turn));
 
-  findReportedBefore(scope: Scope, turn: TurnId) {
-    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).reportedBefore(turn));
-  }
+  findReportedBefore: Store["findReportedBefore"] = (scope, turn) =>
+    this.#within(scope, null, (scopeId) => this.#requests(scopeId).reportedBefore(turn));
 
-  underWaySince(scope: Scope, since: number) {
-    return this.#within(scope, null, (scopeId) => this.#requests(scopeId).underWaySince(since));
-  }
+  underWaySince: Store["underWaySince"] = (scope, since) =>
+    this.#within(scope, null, (scopeId) => this.#requests(scopeId).underWaySince(since));
 
-  findPromptHistory(scope: Scope, id: RequestId) {
-    return this.#within(scope, null, (scopeId) =>
+  findPromptHistory: Store["findPromptHistory"] = (scope, id) =>
+    this.#within(scope, null, (scopeId) =>
       new PromptReading(this.#parts, new TurnReading(this.#parts, scopeId)).historyOf(id),
     );
-  }
 
-  knownSections(scope: Scope, sections: readonly Digest[]) {
-    return this.#within(scope, [], (_scopeId, version) => this.#known.sections.find(scope, version, sections));
-  }
+  knownSections: Store["knownSections"] = (scope, sections) =>
+    this.#within(scope, [], (_scopeId, version) => this.#known.sections.find(scope, version, sections));
 
-  counts(scope: Scope) {
-    return this.#within(scope, NO_COUNTS, (scopeId) => this.database.counts(scopeId));
-  }
+  counts: Store["counts"] = (scope) => this.#within(scope, NO_COUNTS, (scopeId) => this.database.counts(scopeId));
 
-  liveRequests(scope: Scope, limit: number) {
-    return this.#within(scope, [], (scopeId) => this.#requests(scopeId).newestLive(limit));
-  }
+  liveRequests: Store["liveRequests"] = (scope, limit) =>
+    this.#within(scope, [], (scopeId) => this.#requests(scopeId).newestLive(limit));
 
   async scopesOf(tenant: string, userId: UserId) {
     return (await this.database.scopesOf(tenant, userId)).map(({ scope }) => scope);
@@ -259,32 +230,12 @@ export class JournalStore implements Store {
     return this.database.deleteUser(tenant, userId, { memoryId: null, isInSource }, []);
   }
 
-  pendingInSource(tenant: string, userId: UserId) {
-    return this.database.pendingInSource(tenant, userId);
-  }
-
-  deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null) {
-    return this.database.deletedFromSource(tenant, userId, memoryId);
-  }
-
   async usersPendingInSource() {
     return [...(await this.database.usersPendingInSource())];
   }
 
   exportUser(tenant: string, userId: UserId, pause: () => Promise<void>) {
     return exportUser(this.#parts, tenant, userId, pause);
-  }
-
-  erased() {
-    return this.database.erased();
-  }
-
-  ping() {
-    return this.database.ping();
-  }
-
-  close() {
-    return this.database.close();
   }
 
   async #readHistory(scope: Scope, version: StoredVersion, id: ConversationId, reading: TurnReading) {

@@ -1,14 +1,4 @@
-import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
-import type { DeletionCounts } from "../api/store.js";
-import type { SealedDigest } from "../database/digest-seal.js";
-import type {
-  CountedDeletion,
-  JournalDatabase,
-  JournalUnit,
-  RecordFilter,
-  ResponseRow,
-  WrittenUnit,
-} from "../journal/journal-database.js";
+import type { JournalDatabase, JournalUnit, WrittenUnit } from "../journal/journal-database.js";
 import type { JournalReads } from "./journal-reads.js";
 import type { JournalWrites } from "./journal-writes.js";
 
@@ -53,43 +43,33 @@ export abstract class JournalCalls implements JournalDatabase {
     return written as WrittenUnit;
   }
 
-  writeTogether = (units: readonly JournalUnit[]) => this.tell("writeTogether", units);
-  deleteUser = (tenant: string, userId: UserId, deletion: CountedDeletion, erased: readonly string[]) =>
-    this.tell("deleteUser", tenant, userId, deletion, erased);
-  deletedFromSource = (tenant: string, userId: UserId, memoryId: MemoryId | null) =>
-    this.tell("deletedFromSource", tenant, userId, memoryId);
-  keepResponse = (
-    scope: Scope,
-    deletions: DeletionCounts,
-    row: ResponseRow,
-    continued: SealedDigest | null,
-    most: number,
-  ) => this.tell("keepResponse", scope, deletions, row, continued, most);
-  keepFirstTokenTime = (engine: string, time: FirstTokenTime, most: number) =>
-    this.tell("keepFirstTokenTime", engine, time, most);
-  emptyLog = () => this.tell("emptyLog");
+  writeTogether: JournalDatabase["writeTogether"] = (...of) => this.tell("writeTogether", ...of);
+  deleteUser: JournalDatabase["deleteUser"] = (...of) => this.tell("deleteUser", ...of);
+  deletedFromSource: JournalDatabase["deletedFromSource"] = (...of) => this.tell("deletedFromSource", ...of);
+  keepResponse: JournalDatabase["keepResponse"] = (...of) => this.tell("keepResponse", ...of);
+  keepFirstTokenTime: JournalDatabase["keepFirstTokenTime"] = (...of) => this.tell("keepFirstTokenTime", ...of);
+  emptyLog: JournalDatabase["emptyLog"] = (...of) => this.tell("emptyLog", ...of);
 
-  load = (scope: Scope, conversation?: number) => this.ask("load", scope, conversation);
-  versionOf = (scope: Scope) => this.ask("versionOf", scope);
-  deletionsOf = (tenant: string, userId: UserId) => this.ask("deletionsOf", tenant, userId);
-  scopesOf = (tenant: string, userId: UserId) => this.ask("scopesOf", tenant, userId);
-  forgottenOf = (tenant: string, userId: UserId) => this.ask("forgottenOf", tenant, userId);
-  list = (scopeId: number, filter: RecordFilter) => this.ask("list", scopeId, filter);
-  read = (seqs: readonly number[]) => this.ask("read", seqs);
-  withTurns = (scopeId: number, turns: readonly number[]) => this.ask("withTurns", scopeId, turns);
-  withRequests = (of: { readonly tenant: string } | { readonly scopeId: number }, ids: readonly string[]) =>
-    this.ask("withRequests", of, ids);
-  scopesById = (ids: readonly number[]) => this.ask("scopesById", ids);
-  counts = (scopeId: number) => this.ask("counts", scopeId);
-  shared = (scopeId: number, digests: readonly SealedDigest[]) => this.ask("shared", scopeId, digests);
-  sharedDigests = (scopeId: number) => this.ask("sharedDigests", scopeId);
-  withMemory = (tenant: string, hash: number, after: number) => this.ask("withMemory", tenant, hash, after);
-  writtenBefore = (before: number, after: number) => this.ask("writtenBefore", before, after);
-  pendingInSource = (tenant: string, userId: UserId) => this.ask("pendingInSource", tenant, userId);
-  usersPendingInSource = () => this.ask("usersPendingInSource");
-  findResponse = (scopeId: number, id: SealedDigest) => this.ask("findResponse", scopeId, id);
-  responsesOf = (scopeId: number) => this.ask("responsesOf", scopeId);
-  countFirstTokenTimes = (engine: string) => this.ask("countFirstTokenTimes", engine);
-  firstTokenTimes = (engine: string, count: number, most: number) => this.ask("firstTokenTimes", engine, count, most);
-  ping = () => this.ask("ping");
+  load: JournalDatabase["load"] = (...of) => this.ask("load", ...of);
+  versionOf: JournalDatabase["versionOf"] = (...of) => this.ask("versionOf", ...of);
+  deletionsOf: JournalDatabase["deletionsOf"] = (...of) => this.ask("deletionsOf", ...of);
+  scopesOf: JournalDatabase["scopesOf"] = (...of) => this.ask("scopesOf", ...of);
+  forgottenOf: JournalDatabase["forgottenOf"] = (...of) => this.ask("forgottenOf", ...of);
+  list: JournalDatabase["list"] = (...of) => this.ask("list", ...of);
+  read: JournalDatabase["read"] = (...of) => this.ask("read", ...of);
+  withTurns: JournalDatabase["withTurns"] = (...of) => this.ask("withTurns", ...of);
+  withRequests: JournalDatabase["withRequests"] = (...of) => this.ask("withRequests", ...of);
+  scopesById: JournalDatabase["scopesById"] = (...of) => this.ask("scopesById", ...of);
+  counts: JournalDatabase["counts"] = (...of) => this.ask("counts", ...of);
+  shared: JournalDatabase["shared"] = (...of) => this.ask("shared", ...of);
+  sharedDigests: JournalDatabase["sharedDigests"] = (...of) => this.ask("sharedDigests", ...of);
+  withMemory: JournalDatabase["withMemory"] = (...of) => this.ask("withMemory", ...of);
+  writtenBefore: JournalDatabase["writtenBefore"] = (...of) => this.ask("writtenBefore", ...of);
+  pendingInSource: JournalDatabase["pendingInSource"] = (...of) => this.ask("pendingInSource", ...of);
+  usersPendingInSource: JournalDatabase["usersPendingInSource"] = (...of) => this.ask("usersPendingInSource", ...of);
+  findResponse: JournalDatabase["findResponse"] = (...of) => this.ask("findResponse", ...of);
+  responsesOf: JournalDatabase["responsesOf"] = (...of) => this.ask("responsesOf", ...of);
+  countFirstTokenTimes: JournalDatabase["countFirstTokenTimes"] = (...of) => this.ask("countFirstTokenTimes", ...of);
+  firstTokenTimes: JournalDatabase["firstTokenTimes"] = (...of) => this.ask("firstTokenTimes", ...of);
+  ping: JournalDatabase["ping"] = (...of) => this.ask("ping", ...of);
 }
