@@ -135,27 +135,27 @@ export interface Place {
 }
 
 /** Of a node that has none, as most: tables of their own would be half of an index's memory. Never written. */
-export const NO_CHILDREN: ReadonlyMap<Label, Place> = new Map();
-export const NO_CONTINUATIONS: ReadonlySet<Place> = new Set();
+const NO_CHILDREN: ReadonlyMap<Label, Place> = new Map();
+const NO_CONTINUATIONS: ReadonlySet<Place> = new Set();
 
-export function addChild(parent: Place, child: Place): void {
+function addChild(parent: Place, child: Place): void {
   const { children } = parent;
   const first = child.row.run[0] as Label;
   if (children !== NO_CHILDREN && children instanceof Map) children.set(first, child);
   else parent.children = new Map([[first, child]]);
 }
 
-export function removeChild({ children }: Place, child: Place): void {
+function removeChild({ children }: Place, child: Place): void {
   if (children !== NO_CHILDREN && children instanceof Map) children.delete(child.row.run[0]);
 }
 
-export function addContinuation(end: Place, root: Place): void {
+function addContinuation(end: Place, root: Place): void {
   const { continuations } = end;
   if (continuations !== NO_CONTINUATIONS && continuations instanceof Set) continuations.add(root);
   else end.continuations = new Set([root]);
 }
 
-export function removeContinuation({ continuations }: Place, root: Place): void {
+function removeContinuation({ continuations }: Place, root: Place): void {
   if (continuations !== NO_CONTINUATIONS && continuations instanceof Set) continuations.delete(root);
 }
 
@@ -171,7 +171,7 @@ export function* placesBehind({ children, continuations }: Place): Generator<Pla
 }
 
 /** A node and all its descendants, breadth first: each after its ancestor. */
-export function branchOf(top: Place): Place[] {
+function branchOf(top: Place): Place[] {
   const branch = [top];
   for (let at = 0; at < branch.length; at++) append(branch, placesBehind(branch[at] as Place));
   return branch;
@@ -180,7 +180,7 @@ export function branchOf(top: Place): Place[] {
 /**
  * Propagates last use from descendants to ancestors, after loading. Returns all nodes in LRU order; nodes of one request descendants first.
  */
-export function inOrderOfUse(tops: Iterable<Place>): Place[] {
+function inOrderOfUse(tops: Iterable<Place>): Place[] {
   const places = [...tops];
   for (let at = 0; at < places.length; at++) append(places, placesBehind(places[at] as Place));
   places.reverse();
@@ -209,7 +209,7 @@ export function depthOf(place: Place): number {
  * prefix less the prompt's blocks that it extends. For another node: its blocks, plus the text after them if no prompt extends it. The text
  * after the blocks counts only for the last request that ended here.
  */
-export function ownTokens(place: Place): number {
+function ownTokens(place: Place): number {
   const { row, above, runTokens, continuations } = place;
   if (row.anchor === null) return runTokens + (continuations.size === 0 ? row.tokens : 0);
   return above === null ? row.tokens : Math.max(0, row.tokens - depthOf(above));
@@ -228,7 +228,7 @@ export function pathTo(place: Place, taken: number): Omit<PrefixMatch, "tokens">
 }
 
 /** Moves a node right behind a more recently used one. O(1), because it runs for every node that a request uses. */
-export function placeBehind(node: Place, fresher: Place): void {
+function placeBehind(node: Place, fresher: Place): void {
   if (fresher.staler === node) return;
   takeOut(node);
   node.fresher = fresher;
@@ -237,7 +237,7 @@ export function placeBehind(node: Place, fresher: Place): void {
   fresher.staler = node;
 }
 
-export function takeOut(node: Place): void {
+function takeOut(node: Place): void {
   if (node.fresher !== null) node.fresher.staler = node.staler;
   if (node.staler !== null) node.staler.fresher = node.fresher;
   node.fresher = null;
@@ -245,13 +245,13 @@ export function takeOut(node: Place): void {
 }
 
 /** After loading: lists all nodes below a root, which heads the list. */
-export function listByUse(root: Place): void {
+function listByUse(root: Place): void {
   const listed = fromTheTop(root).sort((a, b) => b.row.lastUsed - a.row.lastUsed);
   for (const [at, node] of listed.entries()) if (at > 0) placeBehind(node, listed[at - 1] as Place);
 }
 
 /** Throws if the list misses a node of the tree or breaks the order; for tests. */
-export function checkListByUse(root: Place): void {
+function checkListByUse(root: Place): void {
   const listed = new Set<Place>();
   for (let node: Place | null = root; node !== null; node = node.staler) {
     const { row, parent, staler }: Place = node;

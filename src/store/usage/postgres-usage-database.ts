@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { StoreUnavailableError } from "../api/store.js";
 import { ask, Connections, type NamedStatement } from "../postgres/connections.js";
-import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
+import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
 import { typeOf } from "./usage-tables.js";
 
 /** Connections of one process. */

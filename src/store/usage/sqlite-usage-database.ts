@@ -4,7 +4,7 @@ import { StoreUnavailableError } from "../api/store.js";
 import { DatabaseOpenError } from "../database/database-open-error.js";
 import { makeDirectory } from "../database/make-directory.js";
 import { faultOf } from "../database/sqlite-faults.js";
-import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
+import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
 import { typeOf, USAGE_TABLES, type UsageTable } from "./usage-tables.js";
 
 /** Milliseconds that a statement waits for another process's lock. */

@@ -2,7 +2,7 @@ import type { NamedStatement } from "../postgres/connections.js";
 import type { Columns } from "./usage-tables.js";
 
 /** Sends a statement after those sent before, and gives its rows. Its parameters are `$1`, `$2`, … */
-export type Query = <R extends object>(statement: NamedStatement, values?: readonly unknown[]) => Promise<R[]>;
+export type RunQuery = <R extends object>(statement: NamedStatement, values?: readonly unknown[]) => Promise<R[]>;
 
 /** How a database says what others say otherwise. */
 export interface Dialect {

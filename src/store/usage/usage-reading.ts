@@ -19,7 +19,7 @@ import type {
 import type { NamedStatement } from "../postgres/connections.js";
 import type { GroupRow } from "./accounting.js";
 import { agentOf, keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
-import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
+import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
 import { type MeasuredSum, REUSE_COLUMNS, spanOf, windowMisses, windowSums } from "./usage-figures.js";
 import type { RowOf } from "./usage-tables.js";
 
@@ -188,7 +188,7 @@ export class UsageReading {
     return { ...spanOf(view), causes: windowMisses(sums) };
   }
 
-  #sums(query: Query, view: UsageView): Promise<MeasuredSum[]> {
+  #sums(query: RunQuery, view: UsageView): Promise<MeasuredSum[]> {
     const { from, to, stepMs } = spanOf(view);
     return query<MeasuredSum>(this.#statements.sums, [view.tenant, ...groupValues(view), stepMs, from, to]);
   }
@@ -283,7 +283,7 @@ export class UsageReading {
     });
   }
 
-  async #changesOf(query: Query, { filter, limit }: FollowedUsage, since: number | null): Promise<UsageChanges> {
+  async #changesOf(query: RunQuery, { filter, limit }: FollowedUsage, since: number | null): Promise<UsageChanges> {
     if (since === null) return { rows: [], leftOut: 0, notes: [] };
     const { tenant, userId, agentId, conversationId, cause } = filter;
     const ofUser = [userId ?? null, agentValue(agentId), conversationId ?? null];

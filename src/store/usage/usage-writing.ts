@@ -11,7 +11,7 @@ import {
   promptRow,
   valuedPrompt,
 } from "./prompt-rows.js";
-import type { Dialect, Query, UsageDatabase } from "./usage-database.js";
+import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
 import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS, REUSE_NAMES } from "./usage-figures.js";
 import { type Columns, type RowOf, type TableName, USAGE_TABLES } from "./usage-tables.js";
 
@@ -191,7 +191,7 @@ export class UsageWriting {
     });
   }
 
-  async #record(query: Query, id: string, batch: readonly UsageEntry[], now: number): Promise<void> {
+  async #record(query: RunQuery, id: string, batch: readonly UsageEntry[], now: number): Promise<void> {
     const [begun, known] = await Promise.all([query(this.#statements.begin, [id, now]), this.#known(query, batch)]);
     // It was recorded before.
     if (begun.length === 0) return;
@@ -201,7 +201,7 @@ export class UsageWriting {
     await this.#drop(query, accounting, now);
   }
 
-  async #known(query: Query, batch: readonly UsageEntry[]): Promise<KnownUsage> {
+  async #known(query: RunQuery, batch: readonly UsageEntry[]): Promise<KnownUsage> {
     const named = batch.map((entry) => ({ tenant: entry.tenant, name: entry.userId, agent: entry.agentId ?? "" }));
     const requests = batch.map(({ requestId }, at) => ({ ...named[at], request: requestId }));
     const conversations = batch.map((entry, at) => {
@@ -231,7 +231,7 @@ export class UsageWriting {
   }
 
   /** Sends what writes a batch: a few statements, however long it is. */
-  #write(query: Query, { removed, tenants, groups, owners, written, minutes, lastId }: Accounting): void {
+  #write(query: RunQuery, { removed, tenants, groups, owners, written, minutes, lastId }: Accounting): void {
     const send = (statement: NamedStatement, rows: readonly object[]) => {
       if (rows.length > 0) void query(statement, [JSON.stringify(rows)]);
     };
@@ -263,7 +263,7 @@ export class UsageWriting {
   }
 
   /** Drops what is past the bounds, and writes what is kept of owners then. */
-  async #drop(query: Query, accounting: Accounting, now: number): Promise<void> {
+  async #drop(query: RunQuery, accounting: Accounting, now: number): Promise<void> {
     const { dropOldest, dropAged, changeOwners, dropOwners, advance } = this.#statements;
     const before = now - this.bounds.days * DAY_MS;
     const isSweepDue = Math.abs(now - this.#sweptAt) >= SWEEP_MS;
@@ -291,7 +291,7 @@ export class UsageWriting {
   }
 
   /** Sends what adds up sums of some time ago to longer steps, and removes what is too old. */
-  #sweep(query: Query, now: number, before: number): void {
+  #sweep(query: RunQuery, now: number, before: number): void {
     const { fold, dropFolded, dropSums, dropNotes, dropBatches, dropDeleted } = this.#statements;
     for (const { stepMs, afterMs } of FOLDS) {
       void query(fold, [stepMs, now - afterMs]);
