@@ -14,6 +14,7 @@ export const CAUSES: Readonly<Record<MissCauseName, string>> = {
   retention: "retention",
   expired: "expired",
   evicted: "evicted",
+  displaced: "displaced by others",
   below_minimum: "below minimum",
   engine_restart: "engine restart",
   in_flight: "in flight",

@@ -72,7 +72,7 @@ function contents(
   query: URLSearchParams,
   signal: AbortSignal,
 ): readonly Child[] {
-  const { total, has_prices: hasPrices } = summary;
+  const { total } = summary;
   const filters = ["model", "engine", "layout"].flatMap((name) => {
     const value = query.get(name);
     if (value === null) return [];
@@ -84,7 +84,7 @@ function contents(
     ...failing(health),
     ...firing(alerts),
     total.prompts === 0 ? nothingYet() : null,
-    tiles(total, hasPrices),
+    tiles(summary),
     h("div.charts", charts(summary, signal)),
     happened(summary.notes),
     breakdown(summary, query),
@@ -138,7 +138,7 @@ function firing({ rules }: WireAlerts): readonly HTMLElement[] {
     });
 }
 
-function tiles(total: WireSums, hasPrices: boolean): HTMLElement {
+function tiles({ total, has_prices: hasPrices, cache_capacity_tokens: capacity }: WireSummary): HTMLElement {
   const tile = (title: string, value: string, ...sub: readonly Child[]) =>
     h("div.tile", h("dt", title), h("dd", h("span.value", value), h("span.sub", sub)));
   const apart = total.below_minimum.prompts + total.expired.prompts;
@@ -158,6 +158,7 @@ function tiles(total: WireSums, hasPrices: boolean): HTMLElement {
     hasPrices
       ? tile("Saved", money(total.saved_money), "net of cache writes, by your prices")
       : tile("Prompts", whole(total.prompts), `${whole(total.reported_prompts)} reported by the engine`),
+    capacity === null ? null : tile("Engine's cache", short(capacity), "tokens of all users, as far as is known"),
     apart === 0
       ? null
       : tile(

@@ -13,7 +13,8 @@
  * - `new_epoch`: a new epoch of a history that was cut began;
  * - `retention`: memories or annotations of an earlier turn were dropped;
  * - `expired`: the prefix was unused for longer than the cache's configured lifetime;
- * - `evicted`: the engine named it as evicted, or the engine's capacity or slots held it no longer;
+ * - `evicted`: the engine named it as evicted, or its slots held it no longer;
+ * - `displaced`: other prompts, of whoever, took its place in the engine's cache;
  * - `below_minimum`: it is shorter than what the provider caches;
  * - `engine_restart`: the engine held nothing any more of several users' prompts;
  * - `in_flight`: the prompt before was sent so shortly before that it was not written yet;
@@ -28,6 +29,7 @@ export const USAGE_CAUSES = [
   "retention",
   "expired",
   "evicted",
+  "displaced",
   "below_minimum",
   "engine_restart",
   "in_flight",

@@ -29,8 +29,8 @@ export interface ReuseFacts {
 export interface AssumedLimits {
   readonly minimumPrefixTokens: number;
   readonly ttlMs: number | null;
-  /** Whether its capacity is known, or its slots. */
-  readonly isBounded: boolean;
+  /** What bounds it: tokens, of all prompts together, or slots; null: nothing that is known. */
+  readonly bound: "tokens" | "slots" | null;
 }
 
 /** A prompt's tokens, and what became of them. All but the reported ones are estimates. */
@@ -68,7 +68,7 @@ export function composedUsage(
 
 const PLAN_TOLERANCE = 0.02;
 
-function plannedCause(facts: ReuseFacts, { ttlMs, isBounded }: Omit<AssumedLimits, "minimumPrefixTokens">): UsageCause {
+function plannedCause(facts: ReuseFacts, { ttlMs, bound }: Omit<AssumedLimits, "minimumPrefixTokens">): UsageCause {
   const { before } = facts;
   if (facts.hasOtherInstructions) return "changed_instructions";
   if (facts.beganEpoch) return "new_epoch";
@@ -77,7 +77,8 @@ function plannedCause(facts: ReuseFacts, { ttlMs, isBounded }: Omit<AssumedLimit
   if (before?.isEvicted === true) return "evicted";
   if (ttlMs !== null && before?.ageMs != null && before.ageMs >= ttlMs) return "expired";
   if (facts.movedTokens > 0) return facts.hasNewInFront ? "new_memories" : "changed_order";
-  return isBounded ? "evicted" : "unknown";
+  if (bound === null) return "unknown";
+  return bound === "tokens" ? "displaced" : "evicted";
 }
 
 /** What is known of a report beside its numbers. */

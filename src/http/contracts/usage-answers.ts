@@ -69,6 +69,7 @@ export function usageSummary(
   window: Answer<typeof wire.usageSummaryResult>["window"],
   { from, to, stepMs, total, points, groups, notes }: WindowSums,
   priced: Priced,
+  cacheCapacityTokens: number | null,
 ): Answer<typeof wire.usageSummaryResult> {
   const steps = Array.from({ length: Math.round((to - from) / stepMs) }, (_, step) => from + step * stepMs);
   const by = <K extends "model" | "engine" | "layout">(key: K) =>
@@ -82,6 +83,7 @@ export function usageSummary(
     to,
     stepMs,
     hasPrices: priced.hasPrices,
+    cacheCapacityTokens,
     total: shownSums(total, priced),
     points: steps.map((at) => ({ at, ...shownSums(points.get(at) ?? null, priced) })),
     byModel: by("model") as never,

@@ -97,6 +97,10 @@ export const usageSummaryResult = z
     to: at,
     step_ms: z.int().describe("Between two points: 1 minute, 15 minutes or 6 hours."),
     has_prices: z.boolean().describe("Whether `MEMSTEM_COST` has prices, so that money is not null."),
+    cache_capacity_tokens: z
+      .int()
+      .nullable()
+      .describe("Tokens of all users that the engine's prefix cache is taken to hold now; null: not known."),
     total: usageSums,
     points: z
       .array(z.object({ at: at.describe("Where the step begins."), ...sums }))

@@ -86,7 +86,7 @@ export class UsageRecorder implements MemstemObserver {
     const tokens = { promptTokens: plan.totalTokens, expectedTokens: plan.expectedCachedTokens, carriedTokens };
     const before = reusableTokens === null ? null : { reusableTokens, ageMs, isEvicted };
     const ttlMs = limits !== undefined && "ttlMs" in limits ? limits.ttlMs : null;
-    const isBounded = limits !== undefined && ("tokens" in limits || "slots" in limits);
+    const bound = limits === undefined ? null : "tokens" in limits ? "tokens" : "slots" in limits ? "slots" : null;
     const { tenant, userId, agentId } = scope;
     const { hasOtherInstructions, beganEpoch, isRewritten, isDropped, movedTokens, hasNewInFront } = reuse;
     const facts = { before, hasOtherInstructions, beganEpoch, isRewritten, isDropped, movedTokens, hasNewInFront };
@@ -104,7 +104,7 @@ export class UsageRecorder implements MemstemObserver {
       policy: plan.policy,
       retention: plan.retention,
       epoch: plan.epoch === undefined ? null : { began: plan.epoch.began, prompts: plan.epoch.prompts },
-      usage: composedUsage(tokens, facts, { minimumPrefixTokens: costs.minimumPrefixTokens, ttlMs, isBounded }),
+      usage: composedUsage(tokens, facts, { minimumPrefixTokens: costs.minimumPrefixTokens, ttlMs, bound }),
       costs,
     });
   }

@@ -12,7 +12,7 @@ const facts = {
   hasNewInFront: false,
 };
 const usageWith = (minimumPrefixTokens: number) =>
-  composedUsage(tokens, facts, { minimumPrefixTokens, ttlMs: null, isBounded: false });
+  composedUsage(tokens, facts, { minimumPrefixTokens, ttlMs: null, bound: null });
 
 describe("what a composed prompt missed", () => {
   it("is what the prompt before had and it does not, by what differs", () => {
@@ -25,5 +25,12 @@ describe("what a composed prompt missed", () => {
     const usage = usageWith(401);
     expect(causesOf(usage)).toEqual([{ cause: "below_minimum", tokens: 200 }]);
     expect(setApart(usage, 401)).toBe("below_minimum");
+  });
+
+  it("was displaced by others' prompts or evicted from its slot, where that bounds the cache and nothing differs", () => {
+    const same = { ...facts, hasOtherInstructions: false };
+    const cause = (bound: "tokens" | "slots" | null) =>
+      causesOf(composedUsage(tokens, same, { minimumPrefixTokens: 0, ttlMs: null, bound }))[0]?.cause;
+    expect([cause("tokens"), cause("slots"), cause(null)]).toEqual(["displaced", "evicted", "unknown"]);
   });
 });

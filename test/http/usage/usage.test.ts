@@ -79,7 +79,10 @@ describe("GET /usage/…", () => {
     });
     const saved = plan.total_tokens - 0.1 * plan.expected_cached_tokens - 1.25 * plan.uncached_tokens;
     expect(requests[0]?.saved_money).toBeCloseTo(saved, 6);
-    const { total, points, by_model, by_engine, by_layout, has_prices } = await usageOf(app, "summary");
+    const { total, points, by_model, by_engine, by_layout, has_prices, cache_capacity_tokens } = await usageOf(
+      app,
+      "summary",
+    );
     expect(total).toMatchObject({
       prompts: 2,
       reported_prompts: 1,
@@ -88,6 +91,7 @@ describe("GET /usage/…", () => {
       first_token_ms: { prompts: 1, mean: 40, p50: expect.closeTo(40, -1) },
     });
     expect(has_prices).toBe(true);
+    expect(cache_capacity_tokens).toBeNull();
     expect(points).toHaveLength(60);
     expect(points.reduce((sum, { prompts }) => sum + prompts, 0)).toBe(2);
     expect([by_model[0]?.model, by_engine[0]?.engine, by_layout[0]?.layout]).toEqual([
@@ -109,7 +113,7 @@ describe("GET /usage/…", () => {
     const { causes, missed_tokens } = await usageOf(app, "misses", { window: "day" });
     expect(causes[0]).toMatchObject({ cause, prompts: 1, tokens: missed_tokens, share: 1, is_apart: false });
     expect(causes[0]?.advice).not.toBe("");
-    expect(causes).toHaveLength(12);
+    expect(causes).toHaveLength(13);
     expect((await usageOf(app, "requests", { cause: "evicted" })).requests).toEqual([]);
   });
 

@@ -76,7 +76,7 @@ export function composed(said: SaidUsage): NewUsage {
     usage: composedUsage(
       tokens,
       { ...NO_FACTS, before, ...facts },
-      { minimumPrefixTokens: 0, ttlMs: null, isBounded: false },
+      { minimumPrefixTokens: 0, ttlMs: null, bound: null },
     ),
     costs: COSTS,
   };
