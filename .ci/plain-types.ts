@@ -38,7 +38,7 @@ export async function writePlainTypes(declarations: string, source: string): Pro
   const body = plain.replace(IMPORT, "");
   writeFileSync(
     declarations,
-    plain.replace(IMPORT, (line, all: string | undefined, names = "") => {
+    plain.replace(IMPORT, (line, all: string | undefined, names: string = "") => {
       const used = all === undefined ? names.split(",").map((name) => `\\b${name.trim()}\\b`) : [`\\b${all}\\.\\w`];
       return used.some((name) => new RegExp(name).test(body)) ? line : "";
     }),

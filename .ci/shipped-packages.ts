@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { SOURCE_PACKAGES } from "../src/cli/optional-packages.js";
+import { OPTIONAL_PACKAGES } from "../src/cli/optional-packages.js";
 
 /*
  * Which of the locked packages memstem runs with: what `npm install memstem` brings, and the optional parts that memstem loads itself. npm's
@@ -67,7 +67,7 @@ export function shippedPackages(): ReadonlyMap<string, ShippedPackage> {
   };
   for (const name of Object.keys(ROOT_PACKAGE.dependencies)) add("", name, false);
   for (const name of IN_PAGE) add("", name, false);
-  for (const name of SOURCE_PACKAGES.embedded) add("", name, true);
+  for (const name of Object.values(OPTIONAL_PACKAGES).flat()) add("", name, true);
   return found;
 }
 
