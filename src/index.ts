@@ -39,8 +39,7 @@ export {
   StoreUnavailableError,
 } from "./service/base/errors.js";
 export type { MessageLike } from "./service/base/message-format.js";
-export type { ComposeAnswer, EngineHints } from "./service/compose/compose-answer.js";
-export type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
+export type { ComposeAnswer, ComposedPrompt, EngineHints, QueryMessage } from "./service/compose/composed-prompt.js";
 export type { ComposeOptions } from "./service/fields/call-options.js";
 export { DatabaseOpenError } from "./store/database/database-open-error.js";
 

@@ -1,4 +1,4 @@
-import type { EngineHints } from "../service/compose/compose-answer.js";
+import type { EngineHints } from "../service/compose/composed-prompt.js";
 import { type AiSdkCall, BYPASS, headerIn } from "./ai-sdk-call-options.js";
 
 /** OpenAI's own body fields, as its provider's options name them. */

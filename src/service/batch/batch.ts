@@ -7,8 +7,8 @@
 import { setImmediate } from "node:timers/promises";
 import type { TokenCounter } from "../../core/index.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
+import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
 import { BatchBlocks } from "./batch-blocks.js";

@@ -5,7 +5,7 @@ import { type MessagesBody, withComposedMessages } from "../../engines/anthropic
 import { chatHeaders } from "../../engines/anthropic/messages-upstream.js";
 import { record } from "../../engines/upstream/json-values.js";
 import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { AnswerReader } from "./answer-reader.js";
 import { ObservedAnswer } from "./observed-answer.js";
 import { ObservedMessage } from "./observed-message.js";

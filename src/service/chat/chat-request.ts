@@ -3,8 +3,8 @@ import type { EngineAdapter, EngineName, EngineUsage } from "../../engines/adapt
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
 import type { ChatDialect } from "../../engines/anthropic/chat-request.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
+import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { EngineReports } from "../learning/engine-reports.js";
 import type { KvExpectations } from "../learning/kv-expectations.js";

@@ -15,7 +15,7 @@ import {
 } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { inClientSpan } from "../base/spans.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
 import type { ExactExpectation } from "../learning/kv-expectations.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";

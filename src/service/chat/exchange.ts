@@ -4,7 +4,7 @@ import { eventsOf } from "../../engines/upstream/event-stream.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import { NotFoundError } from "../base/errors.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import { observationOf } from "../fields/companion-options.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { AnswerReader } from "./answer-reader.js";

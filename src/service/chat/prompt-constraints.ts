@@ -1,8 +1,8 @@
 import { type ChatMessage, LruMap, sectionAtStart, type ToolMemories } from "../../core/index.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { PromptRefusal } from "../../engines/upstream/prompt-refusal.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
+import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import { modelName } from "../learning/refused-models.js";
 
 /** Constraints that an engine puts on a prompt. */

@@ -7,7 +7,6 @@ import {
   LruMap,
   messageText,
   NOTHING_INJECTED,
-  type PlacedMemory,
   type Plan,
   type RequestId,
   renderAnnotation,
@@ -16,42 +15,13 @@ import {
   standingInjections,
   type TextOf,
   turnMessages,
-  type Warning,
 } from "../../core/index.js";
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/routing-headers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
-import type { Instructions } from "../base/message-format.js";
 import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";
-
-/** What to add to the request to the engine. */
-export interface EngineHints {
-  /** Fields of the engine's request body. */
-  readonly fields: Readonly<Record<string, unknown>>;
-  /** Headers; the request id makes the engine's eviction events name this request. */
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/** A composed prompt as callers receive it. */
-export interface ComposeAnswer {
-  readonly requestId: RequestId;
-  /** With the engine's cache marks, if it has any; in the format of the request's messages. */
-  readonly messages: readonly ChatMessage[];
-  /** The request's instructions, where its messages are Anthropic's: their API takes them beside the messages. */
-  readonly system?: Instructions;
-  /** The prompt as one text, if requested: for completion endpoints without a chat template. */
-  readonly prompt?: string;
-  /** Every distinct memory of the request: this turn's in prompt order, then those of earlier turns. */
-  readonly blocks: readonly PlacedMemory[];
-  /** This turn's annotation lines, as printed in the prompt. */
-  readonly annotations: readonly string[];
-  readonly plan: Plan;
-  readonly engine: EngineHints;
-  /** The worker to send it to; absent where none were named. Its affinity headers are among the engine's. */
-  readonly worker?: string;
-  readonly warnings: readonly Warning[];
-}
+import type { ComposeAnswer } from "./composed-prompt.js";
 
 /** What a request itself has of messages, without those that memstem remembers and put in front of them. */
 function saidNow({ messages, sentNow }: Pick<ComposeRequest, "messages" | "sentNow">): readonly ChatMessage[] {

@@ -41,8 +41,9 @@ import { DeletionWatch } from "../scopes/deletion-watch.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
 import { MAX_ATTEMPTS, type WorkingScopes } from "../scopes/working-scopes.js";
-import { type ComposeAnswer, plainPrompt, sessionKeyOf } from "./compose-answer.js";
+import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
+import type { ComposeAnswer } from "./composed-prompt.js";
 import { PromptLimits } from "./prompt-limits.js";
 import {
   type ChosenDepth,

@@ -36,13 +36,13 @@ import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 import {
   type AnswerForm,
   answerAgain,
-  type ComposeAnswer,
   type ComposedPromptParts,
   composeAnswer,
   enginePrompt,
   type ReusePlan,
 } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
+import type { ComposeAnswer } from "./composed-prompt.js";
 import { plannedReuse } from "./planned-reuse.js";
 import type { PromptLimits } from "./prompt-limits.js";
 import type { PromptRouting } from "./prompt-routing.js";

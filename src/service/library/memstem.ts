@@ -34,8 +34,8 @@ import type { MemstemParts, PlanBatch, TenantParts } from "../base/memstem-parts
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
+import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import { PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
 import { EngineLaw } from "../learning/engine-law.js";

@@ -7,7 +7,7 @@ import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
 import type { AnswerReader } from "../chat/answer-reader.js";
 import { type ChatFormat, forShortAnswer, type ProbeRequest, type ProxiedBody } from "../chat/chat-format.js";
 import type { ChatComposer } from "../chat/chat-request.js";
-import type { ComposeAnswer } from "../compose/compose-answer.js";
+import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { KnownResponse, RememberedResponse, RememberedResponses, ResponseKey } from "./remembered-responses.js";
 import { ResponsesAnswer } from "./responses-answer.js";

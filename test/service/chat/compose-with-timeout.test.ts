@@ -7,7 +7,7 @@ import {
   StoreUnavailableError,
 } from "../../../src/service/base/errors.js";
 import { composeWithTimeout } from "../../../src/service/chat/compose-with-timeout.js";
-import type { ComposeAnswer } from "../../../src/service/compose/compose-answer.js";
+import type { ComposeAnswer } from "../../../src/service/compose/composed-prompt.js";
 import { composeWith, openService } from "../compose/service-fixture.js";
 
 const nobodyLeaves = new AbortController().signal;
