@@ -25,7 +25,7 @@ const manifest = z.looseObject({
 const manifestOf = (folder: string) => manifest.parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")));
 
 const USES = `
-import { type ComposeOptions, createMemstemClient, InvalidRequestError, MemstemHttpError, type RemoteMemstem } from "memstem-client";
+import { type ComposeOptions, createMemstemClient, InvalidRequestError, MemstemHttpError, type RemoteMemstem, type UsageSummary } from "memstem-client";
 import { digestOf, type Label } from "memstem-client/core";
 
 const memstem: RemoteMemstem = createMemstemClient({ url: "http://127.0.0.1:4600", retries: 0 });
@@ -36,7 +36,13 @@ const label: Label | undefined = blocks[0]?.label;
 await memstem.compose({ userId: "ada", query: "Where?", policy: "none" });
 // @ts-expect-error a message has a role
 await memstem.compose({ userId: "ada", messages: [{ content: "Where?" }] });
-export default [messages, label, digestOf("x"), InvalidRequestError, MemstemHttpError];
+const summary: UsageSummary = await memstem.usageSummary({ window: "day", model: null });
+const share: number | null = summary.total.cachedShare;
+// @ts-expect-error there is no such window
+await memstem.usageSummary({ window: "year" });
+// @ts-expect-error a summary has no such figure
+summary.total.nothing;
+export default [messages, label, share, digestOf("x"), InvalidRequestError, MemstemHttpError];
 `;
 
 describe("the package of the client alone", () => {
