@@ -39,7 +39,7 @@ export { type Past, possibleSections, recallPast, standingMemories } from "./com
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type PromptHead, promptHead } from "./compose/prompt-head.js";
-export { foldChanges, ScopeFolding } from "./compose/scope-folding.js";
+export { ScopeFolding } from "./compose/scope-folding.js";
 export * from "./compose/scope-state.js";
 export type { Selection } from "./compose/selection.js";
 export * from "./compose/stored-prompt.js";
@@ -89,10 +89,10 @@ export { type EntropyBounds, entropyBounds, VOCABULARY_TOKENS } from "./cost/fir
 export * from "./cost/time-law-fit.js";
 export { escapeText, unescapeText } from "./escaping/escaping.js";
 export { comparableText, QuoteSearch } from "./escaping/quote-search.js";
+export * from "./explain/causes.js";
 export { comparePrompt, type ExplainInput, explain } from "./explain/explain.js";
 export type * from "./explain/explanation.js";
 export { explanationText } from "./explain/explanation-text.js";
-export type { MissCause } from "./explain/miss-cause.js";
 export { type PromptBar, type PromptBars, promptBars } from "./explain/prompt-bars.js";
 export { carryOver, MAX_MEMORY_BUDGET_RATIO } from "./ordering/carry-over.js";
 export {
@@ -152,5 +152,4 @@ export {
 } from "./text/storable-text.js";
 export * from "./text/token-counter.js";
 export * from "./usage/time-histogram.js";
-export * from "./usage/usage-cause.js";
 export * from "./usage/usage-record.js";

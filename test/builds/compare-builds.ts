@@ -87,6 +87,7 @@ function masking(): (text: string) => string {
       })
       .replace(/("(?:[a-z_]+_)?(?:ms|seconds)(?:_p\d+|_[a-z]+)?":\s*)(?:\{[^{}]*\}|-?[\d.e+-]+)/g, "$1<time>")
       .replace(/127\.0\.0\.1:\d+/g, "<host>")
+      .replace(/"stack":"(?:[^"\\]|\\.)*"/g, '"stack":"<stack>"')
       .replace(/^(?:# \w+ )?(?:nodejs_|process_|memstem_engine_law).*\n/gm, "")
       .replace(/^(memstem_\S*(?:seconds|bytes|lag)\S*) .*$/gm, "$1 <value>");
 }

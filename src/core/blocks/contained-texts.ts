@@ -82,9 +82,16 @@ function replaced(
     contained.push(memory.memoryId);
     return [{ ...memory, label: instead }];
   });
+  return { ...withMemories(register, resolution, memories), contained, said };
+}
+
+function withMemories(
+  register: BlockRegister,
+  resolution: Resolution,
+  memories: readonly RequestedMemory[],
+): Resolution {
   const labels = new Set(memories.map(({ label }) => label));
-  const blocks = [...labels].map((label) => register.get(label) as StoredBlock);
-  return { ...resolution, memories, blocks, contained, said };
+  return { ...resolution, memories, blocks: [...labels].map((label) => register.get(label) as StoredBlock) };
 }
 
 /** Of the blocks that say each wanted text, the one that says most; of several the one with the lowest label. */
@@ -128,6 +135,5 @@ export function asGiven(register: BlockRegister, resolution: Resolution, { given
     return standing === undefined ? memory : { ...memory, label: standing };
   });
   if (memories.every((memory, at) => memory === resolution.memories[at])) return resolution;
-  const labels = new Set(memories.map(({ label }) => label));
-  return { ...resolution, memories, blocks: [...labels].map((label) => register.get(label) as StoredBlock) };
+  return withMemories(register, resolution, memories);
 }

@@ -130,10 +130,3 @@ export class ScopeFolding {
     };
   }
 }
-
-/** A scope's state after one more change. For many in a row, {@link ScopeFolding} reads the state once. */
-export function foldChanges(before: StoredScope, changes: ScopeChanges): StoredScope {
-  const folding = new ScopeFolding(before);
-  folding.take(changes);
-  return folding.stored();
-}

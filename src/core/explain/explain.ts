@@ -12,6 +12,7 @@ import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js
 import type { ConversationId, RequestId } from "../text/ids.js";
 import { isPlainMessage } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
+import type { MissCause, WhyLeft, WhyLess } from "./causes.js";
 import type {
   Difference,
   EngineVerdict,
@@ -21,10 +22,8 @@ import type {
   PlaceInPrompt,
   PromptPrice,
   Waste,
-  WhyLeft,
-  WhyLess,
 } from "./explanation.js";
-import { type MissCause, missCause } from "./miss-cause.js";
+import { missCause } from "./miss-cause.js";
 import { mostSegments, type Outline, PromptOutlines, type Segment, segmentTokens } from "./prompt-outline.js";
 
 /** A composed request and the prompts it is compared with. */
@@ -75,12 +74,12 @@ export function explain(input: ExplainInput, compared: ComparedPrompt = compareP
   const { outline, sizes, nearest } = compared;
   const total = ownTurn(prompt).promptTokens;
   const expected = prompt.plan?.expectedCachedTokens ?? 0;
-  const report = engineVerdict(input, nearest?.prompt ?? null, expected);
+  const tokens = { total, shared: 0, expected, reported: prompt.report?.cachedTokens ?? null };
   const base = {
     requestId: input.requestId,
     compared: input.earlier.length,
     comparedAll: input.isComplete,
-    engine: report,
+    engine: engineVerdict(input, nearest?.prompt ?? null, expected),
   };
   if (nearest === null) {
     return {
@@ -88,7 +87,7 @@ export function explain(input: ExplainInput, compared: ComparedPrompt = compareP
       nearest: null,
       difference: null,
       cause: { kind: "first_prompt" },
-      tokens: { total, shared: 0, expected, reported: prompt.report?.cachedTokens ?? null },
+      tokens,
       index: { kind: "nothing_shared" },
       lost: waste(engine, 0, 0),
       behind: waste(engine, 0, 0),
@@ -110,7 +109,7 @@ export function explain(input: ExplainInput, compared: ComparedPrompt = compareP
     nearest: describe(nearest.prompt, prompt),
     difference: differenceAt(outline, nearest, segments, shared),
     cause,
-    tokens: { total, shared, expected, reported: prompt.report?.cachedTokens ?? null },
+    tokens: { ...tokens, shared },
     index,
     lost: lostOf(prompt, index, engine, shared),
     behind: waste(engine, behind, promptCost(engine, total, shared) - promptCost(engine, total, shared + behind)),

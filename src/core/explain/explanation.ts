@@ -1,5 +1,5 @@
 import type { Digest, Label, RequestId } from "../text/ids.js";
-import type { MissCause } from "./miss-cause.js";
+import type { MissCause, WhyLeft, WhyLess } from "./causes.js";
 import type { Segment } from "./prompt-outline.js";
 
 /** The earlier prompt with the longest shared prefix. */
@@ -39,23 +39,6 @@ export interface Difference {
   readonly there: PlaceInPrompt | null;
 }
 
-/** Why something was no longer expected to be cached, as far as known. */
-export type WhyLeft =
-  /** The engine reported the earlier prompt's eviction. */
-  | { readonly kind: "evicted" }
-  /** A memory of the earlier prompt was forgotten, and everything after it left the index. */
-  | { readonly kind: "forgotten" }
-  /** It was unused for longer than the configured TTL. */
-  | { readonly kind: "ttl"; readonly ttlMs: number }
-  /** An engine's report of a request in between missed it. */
-  | { readonly kind: "reported"; readonly requestId: RequestId }
-  /** More tokens than the engine's cache holds were served since, to any user, or may have been. */
-  | { readonly kind: "capacity"; readonly tokens: number }
-  /** The engine keeps one prompt per slot, and later prompts replaced it. */
-  | { readonly kind: "slots"; readonly slots: number }
-  /** Not known from stored rows; it may have been evicted by the bound of the index. */
-  | { readonly kind: "unknown" };
-
 /** Whether the shared prefix was still expected to be cached. */
 export type IndexVerdict =
   /** No prefix is shared. */
@@ -63,20 +46,6 @@ export type IndexVerdict =
   | { readonly kind: "expected" }
   /** The index expected fewer tokens than it once held. */
   | { readonly kind: "left"; readonly tokens: number; readonly because: WhyLeft };
-
-/** The likeliest reason why the engine had less than expected. */
-export type WhyLess =
-  /** Shorter shared prefixes are not cached. */
-  | { readonly kind: "below_minimum"; readonly minimumTokens: number }
-  /** The cache stores whole blocks of so many tokens. */
-  | { readonly kind: "block_rounding"; readonly blockTokens: number }
-  /** The engine reported the earlier prompt's eviction. */
-  | { readonly kind: "evicted" }
-  /** The earlier prompt was just sent and perhaps not written yet. */
-  | { readonly kind: "in_flight" }
-  /** No hit at an engine that bills cache writes: it caches only at breakpoints. */
-  | { readonly kind: "no_breakpoint" }
-  | { readonly kind: "unknown" };
 
 /** Whether the engine had what was expected. */
 export type EngineVerdict =

@@ -1,54 +1,10 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
-import type { EpochReason } from "../conversation/epoch.js";
-import type { FixedRetention, Turn } from "../conversation/turn.js";
+import type { Turn } from "../conversation/turn.js";
 import type { InjectedBlock } from "../prompt/injection.js";
 import type { Label } from "../text/ids.js";
+import type { MissCause } from "./causes.js";
 import type { Outline, Segment } from "./prompt-outline.js";
-
-/** Why a prompt differs from the nearest earlier one. "Here" is the prompt, "there" the earlier one. */
-export type MissCause =
-  /** The scope has no earlier prompt to compare with. */
-  | { readonly kind: "first_prompt" }
-  /** It extends the whole earlier prompt: the best case. */
-  | { readonly kind: "appended" }
-  /** It is a prefix of the earlier prompt, or equal. */
-  | { readonly kind: "repeated" }
-  /** A new epoch of a window's prompts begins with it. */
-  | { readonly kind: "new_epoch"; readonly reason: EpochReason }
-  /** The instructions differ, in content or number of messages. */
-  | { readonly kind: "other_instructions" }
-  /** Only the question differs. */
-  | { readonly kind: "other_question" }
-  /** A plain message of the same conversation differs: it was edited, regenerated or truncated. */
-  | { readonly kind: "edited_history" }
-  /** A plain message differs; the nearest earlier prompt belongs to another conversation, or to none. */
-  | { readonly kind: "other_history" }
-  /** One of the prompts started afresh: it contains nothing of what earlier turns injected. */
-  | { readonly kind: "fresh_start"; readonly where: "here" | "there" }
-  /** The retention of an earlier turn dropped what it had injected. */
-  | {
-      readonly kind: "not_retained";
-      readonly retention: FixedRetention;
-      readonly what: "annotations" | "memories";
-    }
-  /** A memory in one of the prompts was forgotten since it was sent; its label is not stored. */
-  | { readonly kind: "forgotten_memory" }
-  /** A memory's text was updated: the new block is in the place of the old one. */
-  | { readonly kind: "updated_text"; readonly was: Label; readonly is: Label }
-  /** A block that the earlier prompt does not have here; there `instead` is in its place, which may come later here. */
-  | {
-      readonly kind: "new_memory";
-      readonly label: Label;
-      readonly instead: Label | null;
-      readonly insteadMoved: boolean;
-    }
-  /** A block of the earlier prompt was not retrieved this time; `instead` is in its place. */
-  | { readonly kind: "missing_memory"; readonly label: Label; readonly instead: Label | null }
-  /** Both prompts have both blocks, in another order. */
-  | { readonly kind: "other_order"; readonly here: Label; readonly there: Label }
-  /** The same blocks, but an annotation after them differs: the ranking, or the reference to earlier blocks. */
-  | { readonly kind: "other_annotations" };
 
 /** An outlined prompt. */
 export interface OutlinedPrompt {

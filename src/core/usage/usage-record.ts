@@ -1,6 +1,20 @@
+/*
+ * usage: what answered prompts cost and why they missed, as numbers.
+ * Enters: a prompt's plan, what was known of the prompt before it, the engine's report. Leaves: one record per prompt with its reuse and
+ * the causes of what missed, and sums of them. No text of memories or messages.
+ */
+
 import { type CacheReport, reachOf } from "../context-index/cache-report.js";
 import { cacheable, type EngineModel } from "../cost/engine-model.js";
-import type { CausedMiss, UsageCause } from "./usage-cause.js";
+import type { CausedMiss, UsageCause } from "../explain/causes.js";
+
+/** What happened at a time, beside prompts. */
+export const USAGE_NOTE_KINDS = ["engine_restart", "policy_change", "service_start", "deploy", "alert"] as const;
+export type UsageNoteKind = (typeof USAGE_NOTE_KINDS)[number];
+
+/** How far back a view of the usage goes: 60 minutes, 24 hours or 31 days. */
+export const USAGE_WINDOWS = ["hour", "day", "month"] as const;
+export type UsageWindow = (typeof USAGE_WINDOWS)[number];
 
 /** What a prompt should have continued, and what keeps it from that. */
 export interface ReuseFacts {
