@@ -11,13 +11,14 @@ import { PRICES } from "../eval/measures/prices.js";
 import { readRun } from "../eval/measures/read-run.js";
 import { type EngineRates, measuredRates, planRun } from "../eval/measures/run-plan.js";
 import { planText } from "../eval/report/plan-text.js";
-import { type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
+import type { RunParts } from "../eval/run/run-conversation.js";
 import { beginRun } from "../eval/run/run-file.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalPlanOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
 import { costModel, describeRun, judgesOf, ownPrices } from "./eval-settings.js";
 import { type Invocation, stopSignal } from "./invocation.js";
+import { askAll } from "./locomo-evaluation.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { withProgress } from "./progress-bar.js";
@@ -78,9 +79,6 @@ async function composeAll(
 ): Promise<readonly QuestionRecord[]> {
   const cost = costModel(options);
   const searches = new RecordedSearches(options.out);
-  const recorded = new Map(
-    asked.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
-  );
   const composed: QuestionRecord[] = [];
   try {
     const memories = await searchConversations({ options, conversations, searches, call }, signal, () => {});
@@ -96,16 +94,14 @@ async function composeAll(
       countTokens: countO200k,
       openMemstem: (now) => openMeasuredMemstem(cost, now),
     };
-    const left = conversations.reduce((sum, { asked }) => sum + asked.length, 0) * run.arms.length - recorded.size;
+    const left = conversations.reduce((sum, { asked }) => sum + asked.length, 0) * run.arms.length - asked.length;
     await withProgress(call.stderr, "composing", left, async (step) => {
-      for (const conversation of conversations) {
-        const onRecord = (record: QuestionRecord) => {
-          composed.push(record);
-          step();
-        };
-        const given = { conversation, memories: memories.get(conversation.id) ?? [], searches };
-        await runConversation(parts, { ...given, warmUpQuestions: 0, recorded, onRecord }, signal);
-      }
+      const onRecord = (record: QuestionRecord) => {
+        composed.push(record);
+        step();
+      };
+      const given = { conversations, memories, searches, recorded: asked };
+      await askAll(parts, { ...given, warmUpQuestions: 0, onRecord }, signal);
     });
   } finally {
     searches.close();

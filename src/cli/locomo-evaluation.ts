@@ -8,7 +8,7 @@ import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import type { Price } from "../eval/measures/prices.js";
 import { renderReports } from "../eval/report/report.js";
 import type { NamedJudge } from "../eval/run/arm-run.js";
-import { type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
+import { type ConversationRun, type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
 import { writeRun } from "../eval/run/run-file.js";
 import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
@@ -20,6 +20,29 @@ import { countO200k } from "./o200k.js";
 import { withProgress } from "./progress-bar.js";
 
 const ALL_FAILED = 3;
+
+/** What is asked, and what was recorded of it before. */
+export interface AskedRun extends Pick<ConversationRun, "searches" | "warmUpQuestions" | "onRecord"> {
+  readonly conversations: readonly EvaluatedConversation[];
+  /** By conversation. */
+  readonly memories: ReadonlyMap<string, KeptMemories>;
+  readonly recorded: readonly QuestionRecord[];
+}
+
+/** Asks what is left of all conversations, one after the other. Rejects with the signal's reason. */
+export async function askAll(parts: RunParts, run: AskedRun, signal: AbortSignal): Promise<void> {
+  const recorded = new Map(
+    run.recorded.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
+  );
+  for (const [place, conversation] of run.conversations.entries()) {
+    const { id, asked } = conversation;
+    if (asked.every(({ at }) => parts.arms.every((arm) => recorded.has(recordKey(arm.id, id, at))))) continue;
+    // What an engine needs once: every conversation begins cold, and that is measured.
+    const warmUpQuestions = place === 0 ? run.warmUpQuestions : 0;
+    const memories = run.memories.get(id) ?? [];
+    await runConversation(parts, { ...run, conversation, memories, warmUpQuestions, recorded }, signal);
+  }
+}
 
 /** One run, with the files that it writes. */
 export class LocomoEvaluation {
@@ -98,31 +121,15 @@ export class LocomoEvaluation {
       countTokens: countO200k,
       openMemstem: (now) => openMeasuredMemstem(cost, now),
     };
-    const recorded = new Map(
-      this.#records.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
-    );
+    const { conversations } = this;
     await withProgress(stderr, "asking", this.#left(), async (step) => {
-      for (const [place, conversation] of this.conversations.entries()) {
-        const { id, asked } = conversation;
-        if (asked.every(({ at }) => arms.every((arm) => recorded.has(recordKey(arm.id, id, at))))) continue;
-        await runConversation(
-          parts,
-          {
-            conversation,
-            memories: memories.get(id) ?? [],
-            searches: this.#searches,
-            // What an engine needs once: every conversation begins cold, and that is measured.
-            warmUpQuestions: place === 0 ? warmUpQuestions : 0,
-            recorded,
-            onRecord: (record) => {
-              this.#results.append(record);
-              this.#records.push(record);
-              step();
-            },
-          },
-          this.signal,
-        );
-      }
+      const onRecord = (record: QuestionRecord) => {
+        this.#results.append(record);
+        this.#records.push(record);
+        step();
+      };
+      const given = { conversations, memories, searches: this.#searches, recorded: [...this.#records] };
+      await askAll(parts, { ...given, warmUpQuestions, onRecord }, this.signal);
     });
   }
 

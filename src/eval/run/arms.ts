@@ -1,5 +1,5 @@
 import type { HistoryName } from "../../core/conversation/epoch.js";
-import { DEFAULT_RETENTION, type PolicyName, type RetentionName } from "../../core/index.js";
+import type { PolicyName, RetentionName } from "../../core/index.js";
 import {
   type ARM_POLICIES,
   type ArmAnnotations,
@@ -172,18 +172,3 @@ export function annotationsLabel(annotations: ArmAnnotations | null): readonly s
     ...(wording === "paper" ? ["paper's words"] : []),
   ];
 }
-
-/** The default comparison. */
-export const DEFAULT_ARMS: ArmChoices = {
-  layouts: ["single"],
-  ks: [20, 100],
-  policies: ["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"],
-  places: ["turn"],
-  annotations: [null],
-  retentions: [DEFAULT_RETENTION],
-  budgetRatios: [1.5],
-  budgetOf: "all",
-  windows: [null],
-  histories: ["exact"],
-  historyRatio: null,
-};

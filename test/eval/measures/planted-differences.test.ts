@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { EvalArm, QuestionRecord } from "../../../src/eval/base/run-record.js";
 import { seeded } from "../../../src/eval/base/seeded.js";
 import { type QualityChange, qualityChange, verdictOf } from "../../../src/eval/measures/quality-change.js";
-import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+import { armsOf } from "../../../src/eval/run/arms.js";
 import { IS_WHOLE } from "../../run-length.js";
+import { DEFAULT_ARMS } from "../run/default-arms.js";
 import { answeredBy } from "../run/run-fixture.js";
 
 const ARMS = armsOf({

@@ -3,7 +3,8 @@ import type { QuestionRecord } from "../../../src/eval/base/run-record.js";
 import { seeded } from "../../../src/eval/base/seeded.js";
 import { bootstrapMean } from "../../../src/eval/measures/bootstrap.js";
 import { mostChanged, qualityChange, questionsToSee, verdictOf } from "../../../src/eval/measures/quality-change.js";
-import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+import { armsOf } from "../../../src/eval/run/arms.js";
+import { DEFAULT_ARMS } from "../run/default-arms.js";
 import { answeredBy, EXACT_ARM, README_ARM, runOf } from "../run/run-fixture.js";
 
 const RUN = runOf({ judge: { url: "http://127.0.0.1:1/v1", model: "judge-1" } });

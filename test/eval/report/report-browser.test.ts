@@ -6,8 +6,9 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { seeded } from "../../../src/eval/base/seeded.js";
 import { renderReports } from "../../../src/eval/report/report.js";
-import { armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+import { armsOf } from "../../../src/eval/run/arms.js";
 import { describeInChromium, launchChromium } from "../../chromium.js";
+import { DEFAULT_ARMS } from "../run/default-arms.js";
 import { answeredBy, runOf } from "../run/run-fixture.js";
 
 /** Ways to build prompts with long names, more than a chart has colours for. */

@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
 import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ARM_POLICIES } from "../../../src/eval/base/run-record.js";
 import { annotationChoices } from "../../../src/eval/run/arm-annotations.js";
-import { ARM_PLACES, armsOf, DEFAULT_ARMS } from "../../../src/eval/run/arms.js";
+import { ARM_PLACES, armsOf } from "../../../src/eval/run/arms.js";
+import { DEFAULT_ARMS } from "./default-arms.js";
 
 const OWN = { places: ["turn"], annotations: [null] } as const;
 const WHOLE = { ...OWN, windows: [null], histories: HISTORY_NAMES, historyRatio: null } as const;
