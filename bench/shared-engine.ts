@@ -1,8 +1,8 @@
 /**
  * `npm run bench:shared-engine -- --data FOLDER`: conversations that take turns on a real engine at `ENGINE` (an address that ends with
- * `/v1`), with and without memstem's proxy: tokens in the prompt and computed, latency of the whole answer, what was expected cached and was;
- * means over the later half of the turns. Recorded real Mem0 searches; clients send their whole history. `N=4`, `TURNS=10`, `K=20`,
- * `ANSWER=8` tokens, `ARMS=README,hand,keep,auto`. Give the engine a small cache: vLLM's `--num-gpu-blocks-override`.
+ * `/v1`), with and without memstem's proxy: tokens in the prompt and computed, latency of the whole answer, what was expected cached and was,
+ * and how far the one is from the other; means over the later half of the turns. Recorded real Mem0 searches; clients send their whole history. `N=4`, `TURNS=10`, `K=20`,
+ * `ANSWER=8` tokens, `ARMS=README,hand,keep,auto`. `npm run engines -- vllm smol --port 8000 --blocks 70` serves one with a small cache.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -35,7 +35,7 @@ try {
   const address = await listening(service);
   console.log(`${conversations} conversations in turn, ${turns} turns, k=${k}, ${answer} tokens of answer`);
   console.log(
-    "| | tokens in the prompt | computed | latency, ms | expected cached | cached |\n| --- | --: | --: | --: | --: | --: |",
+    "| | tokens in the prompt | computed | latency, ms | expected cached | cached | off by |\n| --- | --: | --: | --: | --: | --: | --: |",
   );
   for (const arm of arms) console.log(`| ${arm} | ${(await run(arm, `${address}/v1`)).join(" | ")} |`);
 } finally {
@@ -70,10 +70,11 @@ async function run(arm: string, memstem: string): Promise<string[]> {
         ...(isOurs ? { user: `${arm} ${at}`, memstem: { conversation_id: "c", memories, retention: arm } } : {}),
       });
       history.push(question, { role: "assistant", content: sent.text });
-      if (turn >= turns / 2) rows.push([sent.prompt, sent.prompt - sent.cached, sent.ms, sent.expected, sent.cached]);
+      const { prompt, cached, ms, expected } = sent;
+      if (turn >= turns / 2) rows.push([prompt, prompt - cached, ms, expected, cached, Math.abs(expected - cached)]);
     }
   }
-  return [0, 1, 2, 3, 4].map((column) =>
+  return [0, 1, 2, 3, 4, 5].map((column) =>
     (rows.reduce((sum, row) => sum + (row[column] ?? 0), 0) / rows.length).toFixed(0),
   );
 }
