@@ -45,7 +45,7 @@ export class OpenedUsageLog {
       throw error;
     });
     const work = log[method] as (...args: readonly unknown[]) => Promise<unknown>;
-    return work.apply(log, [...args]);
+    return Reflect.apply(work, log, [...args]);
   }
 
   async #open(): Promise<UsageLog> {
