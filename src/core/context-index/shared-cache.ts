@@ -12,7 +12,7 @@ import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 const MOST_PERIODS = 1_024;
 /** Streams that are known; of the least recently used ones nothing is resident in any cache that is near its limit. */
 const MOST_STREAMS = 16_384;
-/** Streams whose newest prompt is known in the engine's tokens: a long one has some hundred blocks. */
+/** Prompts that are known in the engine's tokens: a long one has some hundred blocks. */
 const MOST_TOKENIZED = 1_024;
 /** Share of the cache that streams plan with, so that one that comes late or grows does not push out all others. */
 const MARGIN = 0.95;
@@ -58,6 +58,8 @@ export interface SharedPrompt {
 }
 
 interface Stream {
+  /** Of its newest prompt. */
+  requestId: string;
   at: number;
   total: number;
   /** Mean streams, itself included, that come from one of its turns to the next. */
@@ -278,7 +280,7 @@ export class SharedCache {
   readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
   readonly #sent = new LruMap<string, Sent>(MOST_STREAMS);
   readonly #evidence = new CapacityEvidence();
-  /** Newest prompts of streams, where the engine made tokens of them. */
+  /** Prompts that the engine made tokens of, by request. */
   readonly #tokenized = new LruMap<string, TokenizedPrompt>(MOST_TOKENIZED);
   /** The engine's tokens of one of memstem's. */
   #ratio = 1;
@@ -322,7 +324,7 @@ export class SharedCache {
     this.engine.computes(counted, true);
     const sent = { stream, at, before: at, distance: 0, known: 0, cached, head, total, counted };
     if (before === undefined) {
-      this.#streams.set(stream, { at, total, among: this.#newcomers });
+      this.#streams.set(stream, { requestId, at, total, among: this.#newcomers });
       this.#sent.set(requestId, sent);
     } else {
       const { tokens, tips } = this.engine.uses.above(before.at);
@@ -330,6 +332,7 @@ export class SharedCache {
       this.#sent.set(requestId, { ...sent, before: before.at, distance: tokens, known });
       this.engine.uses.take(before.at, Math.min(cached, before.total), 1);
       before.among += NEWEST * (tips + 1 - before.among);
+      before.requestId = requestId;
       before.at = at;
       before.total = total;
     }
@@ -366,9 +369,9 @@ export class SharedCache {
     this.engine.uses.put(at, moved, 1);
   }
 
-  /** Takes a stream's newest prompt as its engine sees it. */
-  tokenized(stream: string, prompt: TokenizedPrompt): void {
-    this.#tokenized.set(stream, prompt);
+  /** Takes a prompt as its engine sees it; before or after it is {@link served}. */
+  tokenized(requestId: string, prompt: TokenizedPrompt): void {
+    this.#tokenized.set(requestId, prompt);
   }
 
   /** What was last used before this time is gone, in milliseconds since the epoch; null: nothing is. */
@@ -384,7 +387,7 @@ export class SharedCache {
     const { capacity } = this;
     const known = this.#streams.get(stream);
     if (known === undefined) return Number.POSITIVE_INFINITY;
-    const tokenized = this.#tokenized.get(stream);
+    const tokenized = this.#tokenized.get(known.requestId);
     const exact = tokenized === undefined ? null : this.engine.residentTokens(tokenized.chains);
     if (tokenized !== undefined && exact !== null) return Math.floor((exact * known.total) / tokenized.tokens);
     const { tokens } = this.engine.uses.above(known.at);

@@ -278,11 +278,11 @@ class Completion {
   }
 
   /** What events say of a prompt that is about to be sent; the next one of its conversation is planned with it. */
-  #exactly(body: Readonly<Record<string, unknown>>): Sent["exact"] {
-    const { userId, agentId, compose } = this.request;
+  #exactly({ requestId }: ComposeAnswer, body: Readonly<Record<string, unknown>>): Sent["exact"] {
+    const { userId, agentId } = this.request;
     return (
       this.engine.parts.expectations?.of(body).then((exact) => {
-        if (exact !== null) this.memstem.composer.tokenized(userId, agentId, compose?.conversationId ?? null, exact);
+        if (exact !== null) this.memstem.composer.tokenized(userId, agentId, requestId, exact);
         return exact;
       }) ?? null
     );
@@ -304,7 +304,7 @@ class Completion {
       ...format.bodyOf(own, composed?.messages ?? null),
     };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
-    const exact = composed === null || !format.isChat ? null : this.#exactly(body);
+    const exact = composed === null || !format.isChat ? null : this.#exactly(composed, body);
     const isCurrent = maySend === null ? {} : { isCurrent: maySend };
     let isAgain = false;
     const send = (sent: object) =>

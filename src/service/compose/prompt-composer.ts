@@ -15,6 +15,7 @@ import {
   type Digest,
   KEEPS_ALL,
   type MemoryId,
+  type RequestId,
   type Scope,
   type TokenizedPrompt,
   type UserId,
@@ -35,7 +36,7 @@ import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
-import { streamOf } from "../learning/shared-prompts.js";
+import { sentAs } from "../learning/shared-prompts.js";
 import type { TokenRatios } from "../learning/token-ratios.js";
 import { DeletionWatch } from "../scopes/deletion-watch.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
@@ -220,14 +221,9 @@ export class PromptComposer {
   }
 
   /** Takes a prompt that was sent as its engine sees it. */
-  tokenized(
-    userId: UserId,
-    agentId: AgentId | null,
-    conversationId: ConversationId | null,
-    prompt: TokenizedPrompt,
-  ): void {
+  tokenized(userId: UserId, agentId: AgentId | null, id: RequestId, prompt: TokenizedPrompt): void {
     const { parts, jobs } = this.#on;
-    parts.sharedCache?.tokenized(streamOf(jobs.scopeOf(userId, agentId), conversationId), prompt);
+    parts.sharedCache?.tokenized(sentAs(jobs.scopeOf(userId, agentId), id), prompt);
   }
 
   /**

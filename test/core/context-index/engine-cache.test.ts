@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ResidentBlocks } from "../../../src/core/context-index/resident-blocks.js";
 import { EngineCache, SharedCache } from "../../../src/core/context-index/shared-cache.js";
 import { seeded } from "../../../src/eval/base/seeded.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
@@ -97,6 +98,26 @@ describe("what an engine says of its cache", () => {
     expect(engine.foreignTokens).toBeLessThanOrEqual(400);
     expect(cache.capacity).toBe(10_000);
     expect(cache.residentOf("a")).toBeGreaterThanOrEqual(9_200);
+  });
+
+  it("goes by events where there are any: of a stream's newest prompt, in memstem's tokens", () => {
+    const { engine, cache } = withPrompt();
+    const blocks = new ResidentBlocks();
+    engine.residents.push(blocks);
+    blocks.forget(true);
+    const tokens = Array.from({ length: 2_001 }, (_, n) => n);
+    const [hashes, apart] = [tokens.slice(0, 125).map(String), tokens.slice(0, 125).map(() => null)];
+    blocks.take([
+      { kind: "stored", hashes, parent: null, tokens: tokens.slice(0, 2_000), blockTokens: 16, apart, medium: "GPU" },
+    ]);
+    cache.tokenized("1", { tokens: 2_001, chains: blocks.chainsOf(tokens, null) });
+    // Of 1,000 tokens by memstem's counter, which are 2,001 of the engine's.
+    expect(cache.residentOf("a")).toBe(999);
+    blocks.take([{ kind: "removed", hashes: hashes.slice(50), medium: null }]);
+    expect(cache.residentOf("a")).toBe(399);
+    // Its next prompt is not known block by block yet.
+    cache.served({ stream: "a", requestId: "2", at: 2, total: 1_200, cached: 399, known: 1_000, head: 0 });
+    expect(cache.residentOf("a")).toBe(10_000);
   });
 
   it("makes what is expected right to the block, though other clients come and go and the engine starts again", () => {
