@@ -196,15 +196,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "bounded: a user's queue is full at some time",
     file: "src/service/scopes/user-queues.ts",
-    from: "if (waiting >= maxWaiting) throw",
-    to: "if (waiting < 0) throw",
+    from: "if (queues.waiting(queueKey({ tenant: this.tenant, userId })) >= maxWaiting) throw",
+    to: "if (maxWaiting < 0) throw",
     by: ["test/service/scopes/user-queues.test.ts"],
   },
   {
     promise: "streams: chunks keep their order",
     file: "src/engines/upstream/event-stream.ts",
-    from: "held.push(chunk.subarray(from, behind));",
-    to: "held.unshift(chunk.subarray(from, behind));",
+    from: "held.push(chunk.subarray(from, after));",
+    to: "held.unshift(chunk.subarray(from, after));",
     by: ["test/engines/upstream/event-stream.test.ts"],
   },
   {
@@ -308,8 +308,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "honest: expected_cached_tokens is what the index foresees",
     file: "src/core/compose/compose.ts",
-    from: "Math.min(served.cachedTokens, totalTokens)",
-    to: "totalTokens",
+    from: "Math.min(served.cachedTokens, totalTokens, ",
+    to: "Math.min(totalTokens, ",
     by: ["test/core/compose/compose.test.ts", "test/core/compose/plan.test.ts"],
   },
   {
@@ -357,8 +357,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "windows: a history cut by the client is found again",
     file: "src/core/conversation/window.ts",
-    from: 'if (inFront <= cut && isAlike(inFront)) return { kind: "cut", fresh };',
-    to: "",
+    from: 'return inFront > 0 || isMoved ? { kind: "summarised" }',
+    to: 'return inFront >= 0 || isMoved ? { kind: "summarised" }',
     by: ["test/core/conversation/window.test.ts"],
   },
 ];
