@@ -80,6 +80,8 @@ async function surviveWith(
       MEMSTEM_PORT: "0",
       MEMSTEM_SOURCE: "none",
       MEMSTEM_UPSTREAM_URL: engine.url,
+      // A service that forgot by its end what is cached may start a conversation afresh; what is kept is what is looked at.
+      MEMSTEM_RETENTION: "keep",
       MEMSTEM_LOG_LEVEL: "error",
       // A slow machine is no reason to turn anything away here.
       MEMSTEM_MAX_LAG_MS: "600000",
