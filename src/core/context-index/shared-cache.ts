@@ -35,6 +35,8 @@ const LONGEST_PAUSE_MS = 5 * 60_000;
 const INACCURACY = 0.02;
 /** Tokens of own prompts that an engine is yet to count, at most; more went to another one. */
 const MOST_AHEAD = 1_000_000;
+/** A prompt that was not reported for so long will not be. */
+const LONGEST_UNDER_WAY_MS = 2 * 60_000;
 /** Readings after which a counter that went back once is trusted as before. */
 const DOUBT = 20;
 /** Weight of the newest report in the mean ratio of tokens, and the bounds of what can be a tokenizer's. */
@@ -86,8 +88,7 @@ interface Sent {
   readonly known: number;
   readonly head: number;
   readonly total: number;
-  /** Tokens that the engine was taken to compute, in its own. */
-  readonly counted: number;
+  readonly underWay: UnderWay;
 }
 
 /**
@@ -185,14 +186,23 @@ export interface CacheReading {
   readonly computedTokens: number | null;
 }
 
+/** A prompt that is not reported yet, in the engine's tokens, as far as they are known. */
+interface UnderWay {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly computed: number;
+  readonly cached: number;
+}
+
 /** One engine's cache, for all tenants: how much it says that it holds, and when its tokens were used. */
 export class EngineCache {
   readonly uses = new CacheUses();
   /** What events say, of each worker that publishes them. */
   readonly residents: ResidentBlocks[] = [];
   #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
-  /** Tokens computed for memstem's prompts since the last reading, less those that the engine is yet to count. */
-  #computed = 0;
+  /** Tokens that the engine counted beyond those of memstem's prompts; below 0: those that it is yet to count. */
+  #unexplained = 0;
+  readonly #underWay = new Set<UnderWay>();
   #sent = 0;
   #foreign = 0;
   /** How often its counter went back of late: one that many engines share behind one address says nothing. */
@@ -229,10 +239,19 @@ export class EngineCache {
     return this.#foreign;
   }
 
-  /** Takes in that it computes so many tokens for a prompt of memstem's; corrected, by fewer than 0 too, when it reports. */
-  computes(tokens: number, isNew: boolean): void {
-    this.#computed += tokens;
-    if (isNew) this.#sent++;
+  /** Takes a prompt of memstem's in, of which so many of the engine's tokens are expected to be computed and to be cached. */
+  sends(prompt: UnderWay): void {
+    this.#unexplained -= prompt.computed;
+    this.#underWay.add(prompt);
+    const [oldest] = this.#underWay;
+    if (oldest !== undefined && this.#underWay.size > MOST_STREAMS) this.#underWay.delete(oldest);
+    this.#sent++;
+  }
+
+  /** Takes in how many tokens it computed of a prompt. */
+  computed(tokens: number, prompt: UnderWay): void {
+    this.#underWay.delete(prompt);
+    this.#unexplained -= tokens - prompt.computed;
   }
 
   /**
@@ -250,13 +269,23 @@ export class EngineCache {
     this.#doubt = isBack ? this.#doubt + DOUBT : Math.max(0, this.#doubt - 1);
     const isTrusted = this.#doubt <= 2 * DOUBT;
     if (isBack && isTrusted) this.uses.clear(at);
-    const foreign = now - before - this.#computed;
-    if (isTrusted && !isBack && foreign > 0) {
-      this.uses.put(at, foreign, 0);
-      this.#foreign += foreign;
+    if (isBack || !isTrusted) this.#unexplained = 0;
+    else this.#unexplained = Math.max(-MOST_AHEAD, this.#unexplained + now - before);
+    const foreign = this.#unexplained - this.#maybeComputed(at);
+    if (foreign <= 0) return;
+    this.uses.put(at, foreign, 0);
+    this.#unexplained -= foreign;
+    this.#foreign += foreign;
+  }
+
+  /** Tokens of prompts under way that were expected to be cached, and may not have been. */
+  #maybeComputed(at: number): number {
+    let tokens = 0;
+    for (const prompt of this.#underWay) {
+      if (at - prompt.at > LONGEST_UNDER_WAY_MS) this.#underWay.delete(prompt);
+      else tokens += prompt.cached;
     }
-    // Prompts that are not counted there yet, or went to another engine.
-    this.#computed = isBack ? 0 : Math.min(MOST_AHEAD, Math.max(0, -foreign));
+    return tokens;
   }
 }
 
@@ -320,9 +349,9 @@ export class SharedCache {
   /** Takes a prompt in. */
   served({ stream, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
     const before = this.#streams.get(stream);
-    const counted = this.#ratio * Math.max(0, total - cached);
-    this.engine.computes(counted, true);
-    const sent = { stream, at, before: at, distance: 0, known: 0, cached, head, total, counted };
+    const underWay = { at, computed: this.#ratio * Math.max(0, total - cached), cached: this.#ratio * cached };
+    this.engine.sends(underWay);
+    const sent = { stream, at, before: at, distance: 0, known: 0, cached, head, total, underWay };
     if (before === undefined) {
       this.#streams.set(stream, { requestId, at, total, among: this.#newcomers });
       this.#sent.set(requestId, sent);
@@ -354,11 +383,8 @@ export class SharedCache {
     if (promptTokens !== null && promptTokens > 0 && total > 0) {
       const ratio = Math.min(MOST_RATIO, Math.max(LEAST_RATIO, promptTokens / (total + beside)));
       this.#ratio += NEWEST_RATIO * (ratio - this.#ratio);
-      this.engine.computes(
-        ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)) - sent.counted,
-        false,
-      );
-    } else this.engine.computes((sent.cached - Math.min(cached, total)) * this.#ratio, false);
+      this.engine.computed(ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)), sent.underWay);
+    } else this.engine.computed((total - Math.min(cached, total)) * this.#ratio, sent.underWay);
     this.engine.uses.take(before, Math.min(cached, known) - sent.cached, 0);
     if (known > sent.head && sent.at - before <= LONGEST_PAUSE_MS && Number.isFinite(sent.distance))
       this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);

@@ -52,6 +52,25 @@ describe("what an engine says of its cache", () => {
     expect(engine.foreignTokens).toBe(1);
   });
 
+  it("is early: a prompt under way that was expected to be cached and is not, is nobody else's", () => {
+    const { engine, cache } = withPrompt();
+    cache.reported("1", { cachedTokens: 0, promptTokens: 1_000 }, 2);
+    engine.read(reading(1_000), 3);
+    cache.served({ stream: "a", requestId: "2", at: 4, total: 1_200, cached: 1_000, known: 1_000, head: 0 });
+    // Counted by the engine, which computes all of it, and reported later.
+    engine.read(reading(2_200), 5);
+    expect(engine.foreignTokens).toBe(0);
+    cache.reported("2", { cachedTokens: 0, promptTokens: 1_200 }, 6);
+    engine.read(reading(2_200), 7);
+    expect(engine.foreignTokens).toBe(0);
+    // One that is never reported hides nothing for ever.
+    cache.served({ stream: "a", requestId: "3", at: 8, total: 1_400, cached: 1_200, known: 1_200, head: 0 });
+    engine.read(reading(2_400 + 700), 9);
+    expect(engine.foreignTokens).toBe(0);
+    engine.read(reading(2_400 + 700), 10 * 60_000);
+    expect(engine.foreignTokens).toBe(700);
+  });
+
   it("is in its own tokens, of which reports tell how many one of memstem's is", () => {
     const { engine, cache } = withPrompt();
     cache.reported("1", { cachedTokens: 0, promptTokens: 2_000 }, 2);

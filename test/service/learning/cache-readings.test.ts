@@ -39,7 +39,7 @@ describe("readings of an engine's cache", () => {
     await vi.waitFor(() => expect(cache.capacityTokens).toBe(8_960));
     expect(cache.blockTokens).toBe(128);
     expect(asked).toEqual(["GET /metrics Bearer secret"]);
-    cache.computes(100, true);
+    cache.sends({ at: 0, computed: 100, cached: 0 });
     await vi.waitFor(() => expect(cache.capacityTokens).toBe(2 * 8_960));
     expect(asked).toHaveLength(2);
   });
@@ -58,7 +58,7 @@ describe("readings of an engine's cache", () => {
       response.end("404 page not found");
     });
     await vi.waitFor(() => expect(asked).toHaveLength(1));
-    cache.computes(100, true);
+    cache.sends({ at: 0, computed: 100, cached: 0 });
     await new Promise((later) => setTimeout(later, 50));
     expect(asked).toHaveLength(1);
     expect(cache.capacityTokens).toBeNull();
