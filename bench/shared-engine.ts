@@ -100,20 +100,27 @@ async function ask(base: string, body: object) {
   const response = await fetch(`${base}/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
+    body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
   });
   const text = await response.text();
   const ms = performance.now() - since;
   if (!response.ok) throw new Error(`${response.status}: ${text}`);
-  const { usage, choices } = JSON.parse(text) as {
-    usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens?: number } | null };
-    choices: { message: { content: string | null } }[];
-  };
+  const events = text.split("\n").filter((line) => line.startsWith("data: {"));
+  const chunks = events.map((line) => JSON.parse(line.slice("data: ".length)) as Chunk);
+  const usage = chunks.findLast((chunk) => chunk.usage)?.usage;
   return {
     ms,
-    text: choices[0]?.message.content ?? "",
-    prompt: usage.prompt_tokens,
-    cached: usage.prompt_tokens_details?.cached_tokens ?? 0,
+    text: chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join(""),
+    prompt: usage?.prompt_tokens ?? 0,
+    cached: usage?.prompt_tokens_details?.cached_tokens ?? 0,
     expected: Number(response.headers.get("x-memstem-expected-cached-tokens") ?? 0),
   };
+}
+
+interface Chunk {
+  readonly choices: readonly { readonly delta: { readonly content?: string | null } }[];
+  readonly usage?: {
+    readonly prompt_tokens: number;
+    readonly prompt_tokens_details: { readonly cached_tokens?: number } | null;
+  } | null;
 }
