@@ -191,6 +191,7 @@ export class Metrics implements MemstemObserver {
         this.set({ part: "fixed" }, law.fixedMs);
         this.set({ part: "per_token" }, law.perTokenMs);
         this.set({ part: "per_pair" }, law.perPairMs);
+        this.set({ part: "per_held_token" }, memstem.perHeldTokenMs);
       },
     });
   }

@@ -98,6 +98,7 @@ export type MemstemOfAll = Pick<
   | "degraded"
   | "load"
   | "timeLaw"
+  | "perHeldTokenMs"
   | "engineCache"
   | "cacheState"
   | "ping"
@@ -259,6 +260,11 @@ export class Memstem {
   get load(): Load {
     const { size: scopes, weight: bytes, nodes } = this.#scopes;
     return { scopes, bytes, nodes, busyUsers: this.#queues.busy, jobs: this.#queues.jobs };
+  }
+
+  /** Milliseconds that each token of a prompt adds to its answer, as measured; 0 until it is. */
+  get perHeldTokenMs(): number {
+    return this.#law.model.perHeldTokenMs ?? 0;
   }
 
   /** The engine's measured time law; null until enough times are reported, or if prompts cost money. */

@@ -97,6 +97,8 @@ describe("GET /metrics", () => {
       await app.send("POST", "/feedback", { user_id: "ada", request_id, ...tokens });
     }
     expect(await metric('memstem_engine_law{part="per_token"}')).toBeCloseTo(0.1, 3);
+    // No answer was streamed.
+    expect(await metric('memstem_engine_law{part="per_held_token"}')).toBe(0);
     const { text, contentType } = await app.send("GET", "/metrics", undefined, null);
     expect(contentType).toContain("text/plain");
     expect(text).not.toMatch(/ada|flower/i);
