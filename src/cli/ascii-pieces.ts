@@ -24,11 +24,17 @@ const APOSTROPHE = 0x27;
 const SMALL = 0x20;
 const [S, D, M, T, L, V, R, E] = Array.from("sdmtlvre", (letter) => letter.charCodeAt(0));
 
+/** The UTF-16 units of a text: the first `length` of `units`. */
+export interface TextUnits {
+  readonly units: Uint16Array;
+  readonly length: number;
+}
+
 /**
  * Where the piece that begins at `from` ends, in the split of o200k_base (`O200K_TOKEN_SPLIT_REGEX` of gpt-tokenizer); −1 where that depends
  * on a character that is not ASCII. Most of what is counted is ASCII, and the pattern takes ten times as long.
  */
-export function endOfAsciiPiece(text: string, from: number): number {
+export function endOfAsciiPiece(text: TextUnits, from: number): number {
   const first = kindAt(text, from);
   const second = kindAt(text, from + 1);
   if (first === NOT_ASCII || second === NOT_ASCII) return -1;
@@ -40,15 +46,15 @@ export function endOfAsciiPiece(text: string, from: number): number {
   return endOfWhite(text, from);
 }
 
-function kindAt(text: string, at: number): number {
-  if (at >= text.length) return 0;
-  const unit = text.charCodeAt(at);
+function kindAt({ units, length }: TextUnits, at: number): number {
+  if (at >= length) return 0;
+  const unit = units[at] as number;
   return unit < 128 ? (KINDS[unit] as number) : NOT_ASCII;
 }
 
 /** The unit there, a capital as its small letter; 0 behind the end. */
-function smallAt(text: string, at: number): number {
-  return at < text.length ? text.charCodeAt(at) | SMALL : 0;
+function smallAt({ units, length }: TextUnits, at: number): number {
+  return at < length ? (units[at] as number) | SMALL : 0;
 }
 
 function isLetter(kind: number): boolean {
@@ -56,12 +62,12 @@ function isLetter(kind: number): boolean {
 }
 
 /** Capitals, then small letters, and `'s`, `'ll` and the like. */
-function endOfWord(text: string, from: number): number {
+function endOfWord(text: TextUnits, from: number): number {
   let at = from;
   while (kindAt(text, at) === UPPER) at++;
   while (kindAt(text, at) === LOWER) at++;
   if (kindAt(text, at) === NOT_ASCII) return -1;
-  if (at >= text.length || text.charCodeAt(at) !== APOSTROPHE) return at;
+  if (at >= text.length || text.units[at] !== APOSTROPHE) return at;
   // "ſ" and the Kelvin sign are letters of their own: the pattern is not case-insensitive.
   const [first, second] = [smallAt(text, at + 1), smallAt(text, at + 2)];
   if (first === S || first === D || first === M || first === T) return at + 2;
@@ -69,23 +75,23 @@ function endOfWord(text: string, from: number): number {
 }
 
 /** Up to three digits. */
-function endOfNumber(text: string, from: number): number {
+function endOfNumber(text: TextUnits, from: number): number {
   let at = from + 1;
   while (at < from + 3 && kindAt(text, at) === DIGIT) at++;
   return at < from + 3 && kindAt(text, at) === NOT_ASCII ? -1 : at;
 }
 
 /** Punctuation, then line breaks and slashes. */
-function endOfMarks(text: string, from: number): number {
+function endOfMarks(text: TextUnits, from: number): number {
   let at = from;
   while (kindAt(text, at) === OTHER) at++;
   if (kindAt(text, at) === NOT_ASCII) return -1;
-  while (kindAt(text, at) === BREAK || text.charCodeAt(at) === SLASH) at++;
+  while (kindAt(text, at) === BREAK || (at < text.length && text.units[at] === SLASH)) at++;
   return at;
 }
 
 /** White space up to its last line break; else all of it, but for a character that the next piece begins with. */
-function endOfWhite(text: string, from: number): number {
+function endOfWhite(text: TextUnits, from: number): number {
   let at = from;
   let behindBreak = -1;
   for (let kind = kindAt(text, at); kind === SPACE || kind === BREAK || kind === WHITE; kind = kindAt(text, at)) {

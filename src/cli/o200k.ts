@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants";
 import type { TokenCounter } from "../core/index.js";
-import { endOfAsciiPiece } from "./ascii-pieces.js";
+import { MOST_UNITS, PieceCounts } from "./piece-counts.js";
 
 /** Text that looks like a special token is text: memories may hold any. */
 const AS_TEXT = { disallowedSpecial: new Set<string>() };
@@ -36,40 +36,9 @@ const LONG_RUNS = new RegExp(`\\S{${LONGEST_RUN + 1},}|\\s{${LONGEST_RUN + 1},}`
 const CUTS = new RegExp(`[^]{1,${LONGEST_RUN}}`, "gu");
 
 /** Characters of a text whose words may stay: they are slices of it, and each would keep all of a longer one in memory. */
-const LONGEST_KEPT = 1_024;
+const LONGEST_KEPT = MOST_UNITS;
 
-/** Longest piece whose count is kept, in characters: V8 copies so short a slice, and does not keep the text that it is of. Most words are shorter. */
-const LONGEST_PIECE = 12;
-/** Pieces that are kept; then all are counted anew. */
-const MOST_PIECES = 65_536;
-const counts = new Map<string, number>();
-
-/**
- * Tokens of a text by its pieces, the words into which the tokenizer splits it before it merges bytes: those of most texts were counted before,
- * and tokens never reach over the end of one.
- */
-function countPieces(text: string): number {
-  let tokens = 0;
-  let from = 0;
-  while (from < text.length) {
-    const end = endOfAsciiPiece(text, from);
-    if (end < 0) break;
-    tokens += countPiece(text.slice(from, end));
-    from = end;
-  }
-  if (from === text.length) return tokens;
-  for (const piece of text.slice(from).match(O200K_TOKEN_SPLIT_REGEX) ?? []) tokens += countPiece(piece);
-  return tokens;
-}
-
-function countPiece(piece: string): number {
-  const known = counts.get(piece);
-  if (known !== undefined) return known;
-  const tokens = loadO200k().countTokens(piece, AS_TEXT);
-  if (counts.size >= MOST_PIECES) counts.clear();
-  if (piece.length <= LONGEST_PIECE) counts.set(piece, tokens);
-  return tokens;
-}
+const pieces = new PieceCounts(O200K_TOKEN_SPLIT_REGEX, (piece) => loadO200k().countTokens(piece, AS_TEXT));
 
 /** Characters of the longest text that is counted as a whole: 50 ms where it is Chinese and nothing is said twice, while nobody is served. */
 const COUNTED_WHOLE = 16_384;
@@ -93,10 +62,10 @@ export const countO200k: TokenCounter = (text) => {
 
 function countWhole(text: string): number {
   // Most lines and messages: there is no run to look for.
-  if (text.length <= LONGEST_RUN) return countPieces(text);
+  if (text.length <= LONGEST_RUN) return pieces.of(text);
   let tokens = 0;
   if (text.length <= LONGEST_KEPT) {
-    for (const piece of piecesOf(text)) tokens += countPieces(piece);
+    for (const piece of piecesOf(text)) tokens += pieces.of(piece);
     return tokens;
   }
   const { countTokens, clearMergeCache } = loadO200k();

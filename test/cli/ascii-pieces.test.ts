@@ -7,8 +7,11 @@ import { endOfAsciiPiece } from "../../src/cli/ascii-pieces.js";
 function piecesOf(text: string): string[] {
   const pieces: string[] = [];
   let from = 0;
+  // Behind its end there is what was there before.
+  const units = new Uint16Array(text.length + 3).fill("s".charCodeAt(0));
+  for (let at = 0; at < text.length; at++) units[at] = text.charCodeAt(at);
   while (from < text.length) {
-    const end = endOfAsciiPiece(text, from);
+    const end = endOfAsciiPiece({ units, length: text.length }, from);
     if (end < 0) break;
     pieces.push(text.slice(from, end));
     from = end;
