@@ -104,7 +104,9 @@ async function tryUse(
 ): Promise<readonly string[]> {
   const dataDir = mkdtempSync(join(tmpdir(), "memstem-clients-"));
   const environment = { MEMSTEM_UPSTREAM_API: api === "anthropic" ? api : "openai", MEMSTEM_UPSTREAM_URL: engine.url };
-  const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", ...environment });
+  // Prompts as short as these are not cached where they are billed, and `auto` then drops what it need not keep.
+  const given = { MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_RETENTION: "keep" };
+  const settings = readSettings({ ...given, ...environment });
   const faults: unknown[] = [];
   const app = await startApp(settings, growingSource(), { log: [], faults });
   const from = { served: engine.served.length, refused: engine.refused.length };
