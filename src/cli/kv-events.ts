@@ -4,6 +4,7 @@ import { followKvEvents, type KvEventPackages, type KvEventSource } from "../eng
 import { wholeOf } from "../engines/upstream/converted-body.js";
 import { OptionalRoute } from "../engines/upstream/optional-route.js";
 import type { Upstream } from "../engines/upstream/upstream.js";
+import { OWN_NAME } from "../engines/upstream/upstream-headers.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { missingPackages } from "./optional-packages.js";
 import type { Settings } from "./setting-list.js";
@@ -80,7 +81,7 @@ async function discovered(
     method: "GET",
     path: "/kv_event_sources",
     query: "",
-    headers: [["user-agent", "memstem"]],
+    headers: [OWN_NAME],
     body: null,
     isBackground: true,
   } as const;

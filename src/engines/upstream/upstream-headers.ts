@@ -65,3 +65,6 @@ export function withAdded(own: readonly HeaderPair[], added: Readonly<Record<str
   const named = new Set(own.map(([name]) => name.toLowerCase()));
   return [...own, ...Object.entries(added).filter(([name]) => !named.has(name.toLowerCase()))];
 }
+
+/** For the logs of whoever runs the engine: no client of theirs makes this call. */
+export const OWN_NAME: HeaderPair = ["user-agent", "memstem"];

@@ -3,7 +3,7 @@ import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/
 import { record } from "../../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
-import { credentialsIn, type HeaderPair } from "../../engines/upstream/upstream-headers.js";
+import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream/upstream-headers.js";
 import type { Destination } from "../compose/compose-request.js";
 import { modelName } from "../learning/refused-models.js";
 import { bufferBody } from "./buffered-body.js";
@@ -161,9 +161,6 @@ function credentialsOf({ query, headers }: ClientRequest): { readonly key: strin
   const credentials = credentialsIn(headers);
   return { key: digestOf(JSON.stringify([query, credentials])), headers: [...credentials, OWN_NAME] };
 }
-
-/** For the logs of whoever runs the engine: no client of theirs makes this call. */
-const OWN_NAME: HeaderPair = ["user-agent", "memstem"];
 
 /** Tokens that a chat allows its answer; null where it does not say. */
 function answerTokens(body: Readonly<Record<string, unknown>>): number | null {

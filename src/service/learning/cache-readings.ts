@@ -1,7 +1,9 @@
 import type { EngineCache } from "../../core/index.js";
 import { readCacheMetrics } from "../../engines/upstream/cache-metrics.js";
+import { wholeOf } from "../../engines/upstream/converted-body.js";
 import { OptionalRoute } from "../../engines/upstream/optional-route.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
+import { OWN_NAME } from "../../engines/upstream/upstream-headers.js";
 
 /** Milliseconds between two readings, while prompts are composed. */
 const INTERVAL_MS = 2_000;
@@ -13,7 +15,7 @@ const METRICS = {
   method: "GET",
   path: "/metrics",
   query: "",
-  headers: [["user-agent", "memstem"]],
+  headers: [OWN_NAME],
   body: null,
 } as const;
 
@@ -51,12 +53,11 @@ export function startCacheReadings({
       const call = { ...METRICS, isBackground: true };
       const answer = await route.send(call, signal);
       if (answer?.status !== 200) return;
-      const exposition = await textOf(answer.body);
-      if (exposition === null) return;
-      cache.read(readCacheMetrics(exposition), now());
+      const exposition = await wholeOf(answer.body, upstream.name, MOST_BYTES);
+      cache.read(readCacheMetrics(exposition.toString("utf8")), now());
       promptsRead = prompts;
     } catch {
-      // An engine that cannot be reached is reported where a prompt is sent to it.
+      // Too long, or broken off. An engine that cannot be reached is reported where a prompt is sent to it.
     } finally {
       isReading = false;
     }
@@ -68,16 +69,4 @@ export function startCacheReadings({
     clearInterval(timer);
     ending.abort();
   };
-}
-
-/** Null where it is longer than {@link MOST_BYTES}. */
-async function textOf(body: AsyncIterable<Uint8Array>): Promise<string | null> {
-  const pieces: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const piece of body) {
-    bytes += piece.length;
-    if (bytes > MOST_BYTES) return null;
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString("utf8");
 }

@@ -4,6 +4,7 @@ import { apartBy } from "../../engines/kv-events/kv-event-batch.js";
 import { wholeOf } from "../../engines/upstream/converted-body.js";
 import { OptionalRoute } from "../../engines/upstream/optional-route.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
+import { OWN_NAME } from "../../engines/upstream/upstream-headers.js";
 
 /** Milliseconds that an engine may take to make tokens of a prompt; its own answer takes longer, mostly. */
 const TIMEOUT_MS = 1_000;
@@ -41,7 +42,7 @@ export class KvExpectations {
         method: "POST",
         path: "/tokenize",
         query: "",
-        headers: [["user-agent", "memstem"]],
+        headers: [OWN_NAME],
         body: JSON.stringify({ ...fields, add_generation_prompt: true }),
         isBackground: true,
       } as const;
