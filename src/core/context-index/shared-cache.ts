@@ -1,3 +1,4 @@
+import type { EngineModel } from "../cost/engine-model.js";
 import { LruMap } from "../text/lru-map.js";
 import { type CacheReport, stepOf } from "./cache-report.js";
 import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
@@ -330,6 +331,12 @@ export class SharedCache {
       streams: this.engine.uses.within(capacity).tips,
       foreignTokens: this.engine.foreignTokens,
     };
+  }
+
+  /** The model with the block size that the engine reports, by memstem's counter. */
+  inItsBlocks(model: EngineModel): EngineModel {
+    const { blockTokens } = this.engine;
+    return blockTokens === null ? model : { ...model, blockTokens: Math.max(1, Math.round(blockTokens / this.#ratio)) };
   }
 
   /** How many of so many leading tokens the engine can have cached: those of whole blocks, where it says how long these are. */

@@ -102,7 +102,7 @@ export function* composeTrace(
   );
   const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
   const standing = new PromptMemories();
-  const { budgetEach = null, shared } = options;
+  const { budgetEach = null, shared, engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
   const residency = options.residency ?? (shared === undefined ? KEEPS_ALL : sharedResidency(shared.cache));
   for (const [at, recorded] of trace.questions.slice(0, options.limit).entries()) {
     const { question, retrieved, evidence } = recorded;
@@ -125,7 +125,7 @@ export function* composeTrace(
       wholeBlocks: shared?.cache.wholeBlocks,
       now,
       retention: options.retention ?? DEFAULT_RETENTION,
-      engine: options.engine ?? ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
+      engine: shared?.cache.inItsBlocks(engine) ?? engine,
       countTokens,
       dedupe: options.dedupe,
       isOurs: () => false,

@@ -352,7 +352,7 @@ export class PromptPlanner {
       countTokens,
       residency,
       policy,
-      engine: this.law.model,
+      engine: sharedCache?.inItsBlocks(this.law.model) ?? this.law.model,
       depth: depth ?? undefined,
       retention: request.retention ?? defaults.retention,
       annotations: request.annotations,

@@ -231,6 +231,17 @@ describe("auto retention", () => {
     for (const { messages } of started) expect(textsIn(messages)).toHaveLength(10);
   });
 
+  it("gives memories in the newest message only, where the answer's tokens make what stands dear", () => {
+    const dearAnswers: EngineModel = {
+      cost: { kind: "time", fixedMs: 0, perTokenMs: 0.1, perPairMs: 0 },
+      blockTokens: 1,
+      minimumPrefixTokens: 1,
+      perHeldTokenMs: 10,
+    };
+    const composed = play(dearAnswers, 30);
+    for (const { messages } of composed) expect(textsIn(messages)).toHaveLength(10);
+  });
+
   it("never starts afresh, nor drops anything, at the first turn", () => {
     expect(play(DEAR_CACHE, 1)[0]?.plan).toMatchObject({ retention: "keep", freshStart: false });
   });

@@ -27,6 +27,13 @@ export const LAWS = {
   cpu: exact(ENGINE_MODELS.cpu),
   gpu: exact(ENGINE_MODELS.gpu),
   hosted: exact(ENGINE_MODELS.hosted),
+  /** Fitted by memstem itself to vLLM 0.32 with SmolLM2-135M on two cores, answers of 16 tokens (`bench:shared-engine`). */
+  "vllm on a CPU": {
+    cost: { kind: "time", fixedMs: 0, perTokenMs: 1.2, perPairMs: 9.3e-4 },
+    blockTokens: 1,
+    minimumPrefixTokens: 1,
+    perHeldTokenMs: 0.077,
+  } satisfies EngineModel,
 } as const;
 
 /** Conversations that are compared: how much each question retrieves, how many tokens each answer has, how many turns. */
