@@ -251,8 +251,8 @@ function enginesFor({ engine, router, cacheMarkTtl }: Settings): Readonly<Record
   return { ...ENGINES, anthropic, sglang };
 }
 
-/** The configured memory source, with its deadlines. */
-function openSource(settings: Settings): MemorySource | null {
+/** The configured memory source, with its deadlines. Null: none. */
+export function openSource(settings: Settings): MemorySource | null {
   const source = openBareSource(settings);
   return source && limited(source, settings);
 }

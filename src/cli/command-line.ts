@@ -16,6 +16,7 @@ import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
+import type { DoctorOptions } from "./doctor.js";
 import { addEngineCommands } from "./engine-commands.js";
 import { errorText, unbuilt } from "./error-text.js";
 import { addEvalCommands } from "./eval.js";
@@ -74,6 +75,19 @@ function commandLine(call: Invocation): Command {
       const install = leftOutSource(settings);
       if (install !== null) call.print(`It searches no memories of its own: for the embedded Mem0, ${install}`);
       await serveUntilStopped(call, service);
+    });
+
+  program
+    .command("doctor")
+    .description(
+      "check what the settings name (Mem0, the engine and its cache, the running service), and say what to change; ends with 1 where something is broken; sends the engine three prompts of some 1,500 tokens",
+    )
+    .option("--user <id>", "whose memories to search for", "memstem-doctor")
+    .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
+    .addHelpText("after", settingsHelp)
+    .action(async (options: DoctorOptions) => {
+      const { runDoctor } = await import("./doctor.js");
+      await runDoctor(options, call);
     });
 
   program

@@ -11,6 +11,7 @@ describe("memstem --help", () => {
     expect(help.code).toBe(0);
     for (const command of [
       "serve",
+      "doctor",
       "compose",
       "batch",
       "explain",

@@ -19,6 +19,7 @@ const agentOf = ({ base, headers }: Session, tools = {}) =>
     tools,
   });
 
+// Of `response.messages`, Mastra joins the calls of a turn's steps to its first; `uiMessages` keep the steps.
 const withTools: Conversing = async (session) => {
   const agent = agentOf(session, { weather });
   const messages: unknown[] = [];
@@ -26,7 +27,7 @@ const withTools: Conversing = async (session) => {
   for (const content of session.questions) {
     messages.push({ role: "user", content });
     const result = await agent.generate(messages as Parameters<typeof agent.generate>[0], { maxSteps: 5 });
-    messages.push(...result.response.messages);
+    messages.push(...(result.response.uiMessages ?? []));
     answers.push(result.text);
   }
   return answers;
@@ -48,7 +49,7 @@ runProgram({
         const result = await agent.stream(messages as Parameters<typeof agent.stream>[0]);
         let text = "";
         for await (const piece of result.textStream) text += piece;
-        messages.push(...(await result.response).messages);
+        messages.push(...((await result.response).uiMessages ?? []));
         answers.push(text);
       }
       return answers;
@@ -64,7 +65,7 @@ runProgram({
         const result = await agent.generate(messages as Parameters<typeof agent.generate>[0], {
           structuredOutput: { schema: trip },
         });
-        messages.push(...result.response.messages);
+        messages.push(...(result.response.uiMessages ?? []));
         answers.push(result.object);
       }
       return answers;

@@ -1,0 +1,254 @@
+import { existsSync } from "node:fs";
+import { createMemstemClient } from "../client/client.js";
+import { MemstemHttpError } from "../client/errors.js";
+import type { UserId } from "../core/index.js";
+import { MemorySourceError } from "../memory/memory-source.js";
+import { DEFAULT_TENANT } from "../service/base/tenant.js";
+import { openChatEngine, openSource } from "./assemble.js";
+import { type EngineFacts, plain, probeEngine } from "./engine-probe.js";
+import type { Invocation } from "./invocation.js";
+import {
+  engineFamilyOf,
+  leftOutSource,
+  readSettings,
+  residencyOf,
+  type Settings,
+  sharedCacheOf,
+  sourceOf,
+} from "./settings.js";
+
+/** What `memstem doctor` was asked for. */
+export interface DoctorOptions {
+  /** Whose memories are searched. */
+  readonly user: string;
+  readonly model?: string;
+}
+
+type Part = "memories" | "engine" | "cache" | "report" | "block" | "limit" | "clock" | "service" | "identity";
+
+/** One thing that was looked at. `change`: works, and a setting would gain something; `unknown`: cannot be seen now. */
+interface Finding {
+  readonly part: Part;
+  readonly state: "ok" | "change" | "broken" | "unknown";
+  readonly says: string;
+  /** What to do about it. */
+  readonly advice?: string;
+}
+
+/** Prompts of the running service that are looked at. */
+const LAST_PROMPTS = 100;
+/** A clock that is off by more decides wrongly which memories have expired. */
+const MOST_CLOCK_MS = 60_000;
+/** What to do first: where nothing works, then what costs whole prompts, then what costs knowledge. */
+const GAIN: readonly Part[] = [
+  ...(["engine", "service", "memories", "cache", "identity"] as const),
+  ...(["report", "limit", "clock", "block"] as const),
+];
+
+/**
+ * Looks at everything that the settings name, and prints what works, what does not, and what to change, what gains most first. Ends with 1
+ * where something is broken.
+ */
+export async function runDoctor({ user, model }: DoctorOptions, call: Invocation): Promise<void> {
+  const settings = readSettings(call.env);
+  const findings: readonly Finding[] = [
+    await memories(settings, user),
+    ...(await engine(settings, model ?? null)),
+    ...(await service(settings)),
+  ];
+  for (const { part, state, says } of findings) call.print(`${part.padEnd(9)} ${state.padEnd(8)} ${says}`);
+  const toDo = findings
+    .filter(({ advice }) => advice !== undefined)
+    .toSorted((a, b) => rank(a) - rank(b))
+    .map(({ advice }, at) => `${at + 1}. ${advice}`);
+  call.print(toDo.length === 0 ? "\nNothing to change." : `\nTo change, what gains most first:\n${toDo.join("\n")}`);
+  if (findings.some(({ state }) => state === "broken")) call.exitCode = 1;
+}
+
+const STATES: readonly Finding["state"][] = ["broken", "change", "unknown"];
+const rank = ({ part, state }: Finding) => STATES.indexOf(state) * GAIN.length + GAIN.indexOf(part);
+
+async function memories(settings: Settings, user: string): Promise<Finding> {
+  const part = "memories";
+  if (sourceOf(settings) === "embedded" && !existsSync(settings.dataDir))
+    return { part, state: "ok", says: "the embedded Mem0; its files are made when the service first starts" };
+  const source = openSource(settings);
+  if (source === null) {
+    const install = leftOutSource(settings);
+    const advice = install === null ? {} : { advice: `for memories that memstem searches itself: ${install}` };
+    return { part, state: "unknown", says: "no source is configured: requests bring their memories", ...advice };
+  }
+  try {
+    const scope = { tenant: DEFAULT_TENANT.name, userId: user as UserId, agentId: null };
+    const search = () => source.search({ scope, query: "What is known of me?", topK: settings.topK }, NO_STOP);
+    // The first one loads and connects.
+    await search();
+    const began = performance.now();
+    const found = await search();
+    const ms = Math.round(performance.now() - began);
+    const says = `${source.name} found ${found.length} for ${plain(user)} in ${ms} ms`;
+    if (ms <= settings.searchTimeoutMs / 2) return { part, state: "ok", says };
+    const advice = `a search takes ${ms} ms, and is given up after ${settings.searchTimeoutMs}: raise MEMSTEM_SEARCH_TIMEOUT_MS`;
+    return { part, state: "change", says, advice };
+  } catch (error) {
+    if (!(error instanceof MemorySourceError)) throw error;
+    const says = plain(error.message);
+    const { kind } = error.failure;
+    const advice =
+      kind === "refused"
+        ? "make Mem0 answer: MEMSTEM_MEM0_API_KEY, MEMSTEM_SOURCE and MEMSTEM_MEM0_URL say whom memstem calls, and how"
+        : "start Mem0, or correct MEMSTEM_MEM0_URL";
+    return { part, state: "broken", says, advice };
+  } finally {
+    await source.close();
+  }
+}
+
+const NO_STOP = new AbortController().signal;
+
+async function engine(settings: Settings, model: string | null): Promise<readonly Finding[]> {
+  const part = "engine";
+  if (settings.engine === "embedded") return [{ part, state: "ok", says: "llama.cpp, inside memstem's own process" }];
+  const opened = openChatEngine(settings);
+  if (opened === null) {
+    const advice = "for the proxy and its reports, name the engine: MEMSTEM_UPSTREAM_URL=http://127.0.0.1:8000/v1";
+    return [{ part, state: "unknown", says: "none is configured: only /compose is served", advice }];
+  }
+  const { upstream } = opened;
+  const facts = await probeEngine(upstream, engineFamilyOf(settings), model);
+  if (facts.kind === "fails") {
+    const says = facts.says.includes(upstream.name) ? facts.says : `${upstream.name}: ${facts.says}`;
+    return [{ part, state: "broken", says, advice: facts.needs }];
+  }
+  return [
+    answering(facts, upstream.name, settings),
+    ...cached(facts),
+    limited(facts, settings),
+    clock(facts, settings),
+  ];
+}
+
+/** Engines that say in their list of models who they are. */
+const FAMILIES: Readonly<Record<string, string>> = { vllm: "vllm", sglang: "sglang", llamacpp: "llamacpp" };
+
+function answering({ model, owner, probes }: EngineFacts, name: string, settings: Settings): Finding {
+  const says = `${name} answers as ${plain(model)} in ${Math.round(probes[0].ms)} ms`;
+  const family = FAMILIES[owner];
+  if (family === undefined || engineFamilyOf(settings) !== "generic") return { part: "engine", state: "ok", says };
+  const advice = `it is ${family}: MEMSTEM_ENGINE_FAMILY=${family} keeps tenants apart in its cache and names requests to it`;
+  return { part: "engine", state: "change", says, advice };
+}
+
+function cached({ probes, reading }: EngineFacts): readonly Finding[] {
+  const [fresh, again] = probes;
+  const [first, second, third] = probes.map(({ usage }) => usage.cachedTokens);
+  const of = again.usage.promptTokens;
+  const times = `${Math.round(fresh.ms)} ms, the same again ${Math.round(again.ms)} ms`;
+  if (second == null || third == null || of === null)
+    return [
+      { part: "cache", state: "unknown", says: `it does not say; a new prompt took ${times}` },
+      {
+        part: "report",
+        state: "change",
+        says: "its answers have no cached tokens",
+        advice:
+          "let the engine report cached tokens: vLLM --enable-prompt-tokens-details, SGLang --enable-cache-report (docs/engines.md)",
+      },
+    ];
+  const says = `${second} of ${of} tokens hit the second time, ${third} with another question; a new prompt took ${times}`;
+  const report: Finding = { part: "report", state: "ok", says: "its answers say how many tokens were cached" };
+  if (second === 0) {
+    const advice =
+      "turn the engine's prefix cache on: without it nothing that memstem does saves anything (vLLM --enable-prefix-caching; docs/engines.md)";
+    return [{ part: "cache", state: "broken", says, advice }, report];
+  }
+  const { blockTokens = null, capacityTokens = null } = reading ?? {};
+  const step = blockTokens ?? divisor(divisor(second, third), first ?? 0);
+  const size = capacityTokens === null ? "" : `; it holds ${capacityTokens} tokens`;
+  const block = blockTokens === null ? `cached tokens are multiples of ${step}` : `${step} tokens, as it says${size}`;
+  const advice = "a prompt hits only where all of it was cached: see docs/engines.md for this engine's cache";
+  return [
+    third === 0 ? { part: "cache", state: "change", says, advice } : { part: "cache", state: "ok", says },
+    report,
+    { part: "block", state: "ok", says: block },
+  ];
+}
+
+function divisor(a: number, b: number): number {
+  return b === 0 ? a : divisor(b, a % b);
+}
+
+function limited({ limit }: EngineFacts, { maxPromptTokens }: Settings): Finding {
+  const part = "limit";
+  if (maxPromptTokens !== undefined) return { part, state: "ok", says: `${maxPromptTokens} tokens, by the settings` };
+  if (limit?.promptTokens != null) return { part, state: "ok", says: `prompts of ${limit.promptTokens} tokens` };
+  if (limit?.contextTokens != null)
+    return { part, state: "ok", says: `${limit.contextTokens} tokens, the answer included` };
+  const advice =
+    "long conversations are refused once before they are shortened: MEMSTEM_MAX_PROMPT_TOKENS says the limit";
+  return { part, state: "change", says: "its list of models does not say how long a prompt may be", advice };
+}
+
+/** What the cache is taken to forget by, and whether the engine's clock is ours. */
+function clock({ clockAheadMs: ahead, reading }: EngineFacts, settings: Settings): Finding {
+  const part = "clock";
+  const residency = residencyOf(settings);
+  const shared = sharedCacheOf(settings);
+  const held = shared?.tokens ?? reading?.capacityTokens ?? null;
+  const by =
+    residency.kind === "ttl"
+      ? `prefixes are kept for ${residency.ttlMs / 1_000} s`
+      : residency.kind === "slots"
+        ? `the last prompt of each of ${residency.slots} slots is kept`
+        : shared === undefined
+          ? "prefixes are kept as long as the provider says"
+          : `prefixes are kept while ${held ?? "so many (learned from reports)"} newer tokens are computed`;
+  if (ahead === null || Math.abs(ahead) <= MOST_CLOCK_MS) return { part, state: "ok", says: by };
+  const says = `${by}; the engine's clock is ${Math.round(Math.abs(ahead) / 1_000)} s ${ahead > 0 ? "ahead of" : "behind"} ours`;
+  return { part, state: "change", says, advice: "set both machines' clocks: memories expire by ours" };
+}
+
+/** The service that the settings would start, where it runs. */
+async function service(settings: Settings): Promise<readonly Finding[]> {
+  const part = "service";
+  const { host, port, apiKey } = settings;
+  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const client = createMemstemClient({ url, apiKey, timeoutMs: 5_000, retries: 0 });
+  try {
+    const { status, version, degraded = [] } = await client.health();
+    const failing = degraded.map((one) => `${one.part}: ${one.reason}`).join("; ");
+    const state = status === "ok" ? "ok" : "broken";
+    const says = `${url}, memstem ${version}, is ${status}${failing === "" ? "" : `: ${plain(failing)}`}`;
+    const advice =
+      state === "ok" ? {} : { advice: "what the running service says of its parts comes first: see its log" };
+    return [{ part, state, says, ...advice }, await identity(client)];
+  } catch (error) {
+    if (error instanceof MemstemHttpError)
+      return [
+        { part, state: "broken", says: `${url} answers, and is not memstem`, advice: "choose another MEMSTEM_PORT" },
+      ];
+    return [{ part, state: "unknown", says: `none runs at ${url}: memstem serve starts it` }];
+  }
+}
+
+/** Whether requests say whose they are, and of which conversation. */
+async function identity(client: Pick<ReturnType<typeof createMemstemClient>, "usageRequests">): Promise<Finding> {
+  const part = "identity";
+  try {
+    const { requests } = await client.usageRequests({ limit: LAST_PROMPTS });
+    if (requests.length === 0)
+      return { part, state: "unknown", says: "no prompt came yet: send a chat with X-Memstem-User and look again" };
+    const named = requests.filter(({ conversationId }) => conversationId !== null).length;
+    const users = new Set(requests.map(({ userId }) => userId)).size;
+    const says = `of the last ${requests.length} prompts ${named} name a conversation; users: ${users}`;
+    if (named >= requests.length / 2) return { part, state: "ok", says };
+    const advice =
+      "name conversations (X-Memstem-Conversation, or MEMSTEM_IDENTITY for a header that clients send already): without one, every turn is a prompt of its own (docs/identity.md)";
+    return { part, state: "change", says, advice };
+  } catch (error) {
+    if (!(error instanceof MemstemHttpError)) throw error;
+    const says =
+      error.status === 401 ? "to see it, the service's key is needed: MEMSTEM_API_KEY" : "no usage is recorded";
+    return { part, state: "unknown", says };
+  }
+}
