@@ -27,7 +27,7 @@ import { namingFaults } from "../store/database/sqlite-faults.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
-import { journalIn } from "../store/sqlite/open-journal.js";
+import { journalIn } from "../store/sqlite/sqlite-journal.js";
 import { threadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { USAGE_DATABASE } from "./data-directory.js";
 import { countO200k, loadO200k } from "./o200k.js";

@@ -16,8 +16,7 @@ import type {
 import { sumOfRecord, sumOfSnapshot } from "../journal/record-sum.js";
 import { Deletions } from "./deletions.js";
 import { FirstTokenTimes } from "./first-token-times.js";
-import { numberOf, readRecord } from "./journal-rows.js";
-import { prepareWrites } from "./write-statements.js";
+import { numberOf, prepareWrites, readRecord } from "./journal-statements.js";
 
 /** How often a tenant's oldest responses are removed: once in so many uses. */
 const USES_BETWEEN_REMOVALS = 64;

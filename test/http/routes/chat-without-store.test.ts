@@ -24,7 +24,7 @@ import { openDatabase } from "../../../src/store/database/open-database.js";
 import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
-import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
 import { openAiEngine } from "./openai-engine.js";
 

@@ -16,7 +16,7 @@ import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { sumOfRecord } from "../../../src/store/journal/record-sum.js";
-import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
 import { ana, memories, NOON, openService } from "../compose/service-fixture.js";
 
