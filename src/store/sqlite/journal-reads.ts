@@ -1,10 +1,10 @@
 import type Database from "better-sqlite3";
 import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
 import type { DeletionCounts, PendingSourceDeletions, StoredVersion } from "../api/store.js";
-import type { DatabaseConnection } from "../database/connection.js";
 import type { SealedDigest } from "../database/digest-seal.js";
-import { keyOf } from "../database/scope-key.js";
-import type { Statement } from "../database/statements.js";
+import type { DatabaseConnection } from "../database/open-database.js";
+import { keyOf, type Statement } from "../database/statements.js";
+import { damagedRecord, sumOfSnapshot } from "../journal/damaged-record.js";
 import type {
   JournalRecord,
   JournalScope,
@@ -16,7 +16,6 @@ import type {
   SharedRow,
   Snapshot,
 } from "../journal/journal-database.js";
-import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
 import { Deletions } from "./deletions.js";
 import { FirstTokenTimes } from "./first-token-times.js";
 import {
@@ -37,7 +36,7 @@ const MEMORIES_AT_ONCE = 20_000;
 const RECORDS_AT_ONCE = 500;
 
 /** See `JournalDatabase.withMemory`. Without an index, because every compose would pay for one and this is rare. `after` is a record's `seq`. */
-export function readWithMemory(
+function readWithMemory(
   sqlite: Database.Database,
   scopeById: Statement<number, NamedScope>,
   tenant: string,
@@ -56,7 +55,7 @@ export function readWithMemory(
 }
 
 /** See `JournalDatabase.writtenBefore`. Records are in the order of time, so reading ends at the first younger one. `after` is a `seq`. */
-export function readWrittenBefore(
+function readWrittenBefore(
   sqlite: Database.Database,
   scopeById: Statement<number, NamedScope>,
   before: number,
@@ -75,7 +74,7 @@ export function readWrittenBefore(
 }
 
 /** The hashes of one row. */
-export function hashesIn(bytes: Buffer): number[] {
+function hashesIn(bytes: Buffer): number[] {
   const hashes: number[] = [];
   for (let at = 0; at + 4 <= bytes.length; at += 4) hashes.push(bytes.readUInt32BE(at));
   return hashes;
@@ -92,7 +91,7 @@ function namesOf(scopeById: Statement<number, NamedScope>, ids: Iterable<number>
  * The record that has a turn of a scope; null for none. `turn` never falls from one record to the next, so this halves the range of
  * numbers: some fifteen steps for a scope of 30,000 records, and no index of its own that every compose would write to.
  */
-export function keyWithTurn(
+function keyWithTurn(
   { bounds, from, keyOfNumber }: Pick<ReturnType<typeof prepareReads>, "bounds" | "from" | "keyOfNumber">,
   scopeId: number,
   turn: number,

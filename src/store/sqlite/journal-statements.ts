@@ -1,10 +1,16 @@
 import type Database from "better-sqlite3";
 import type { StoredVersion } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
-import type { instructions, journal, knownMemories, snapshots } from "../database/journal-schema.js";
-import type { forgottenMemories, responses } from "../database/schema.js";
-import { readScope, type ScopeKey } from "../database/scope-key.js";
-import { prepare, prepareValue, type SqliteRow } from "../database/statements.js";
+import type {
+  forgottenMemories,
+  instructions,
+  journal,
+  knownMemories,
+  responses,
+  snapshots,
+} from "../database/schema.js";
+import { prepare, prepareValue, readScope, type ScopeKey, type SqliteRow } from "../database/statements.js";
+import { damagedRecord, sumOfRecord } from "../journal/damaged-record.js";
 import {
   CONVERSATION_PAGE,
   type JournalRecord,
@@ -16,7 +22,6 @@ import {
   type Snapshot,
   WITH_TURNS,
 } from "../journal/journal-database.js";
-import { damagedRecord, sumOfRecord } from "../journal/record-sum.js";
 
 /** A row of `journal`. */
 export type JournalRow = SqliteRow<typeof journal>;
@@ -25,7 +30,7 @@ export type KeyRow = Omit<JournalRow, "sum" | "changes" | "said">;
 
 export const KEY_COLUMNS = `journal.seq, journal.scope_id as scopeId, journal.n, journal.kind, journal.turn, journal.turns,
   journal.conversation, journal.request_id as requestId, journal.leaf, journal.at`;
-export const ROW_COLUMNS = `${KEY_COLUMNS}, journal.sum, journal.changes, journal.said`;
+const ROW_COLUMNS = `${KEY_COLUMNS}, journal.sum, journal.changes, journal.said`;
 
 const NUMBERS = new Map<RecordKind, number>(RECORD_KINDS.map((kind, number) => [kind, number]));
 

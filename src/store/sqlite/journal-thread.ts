@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { connect } from "../database/connection.js";
+import { connect } from "../database/open-database.js";
 import {
   faultBehind,
   type Outcome,

@@ -1,6 +1,6 @@
 import type Database from "better-sqlite3";
 import { StaleScopeError } from "../api/store.js";
-import type { DatabaseConnection } from "../database/connection.js";
+import type { DatabaseConnection } from "../database/open-database.js";
 import { FileErasure } from "../erasure/file-erasure.js";
 import type { ForgottenPieces } from "../erasure/forgotten-pieces.js";
 import { faultBehind, type Outcome, outcomeOfError, type WritingCall } from "./journal-calls.js";

@@ -16,8 +16,8 @@ import {
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
-import { newApiKey } from "../../../src/service/base/api-key.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
+import { newApiKey } from "../../../src/service/base/tenant.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";

@@ -6,7 +6,7 @@ import type { ChatMessage, ConversationId, Turn } from "../../../src/core/index.
 import type { StoredVersion } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { KnownHistories } from "../../../src/store/journal/known-histories.js";
+import { KnownHistories } from "../../../src/store/journal/known-scopes.js";
 import type { ReadArguments, ReadName, ReadResult } from "../../../src/store/sqlite/journal-calls.js";
 import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";

@@ -4,7 +4,7 @@ import type { StoredVersion } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import type { JournalUnit } from "../../../src/store/journal/journal-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { KnownRows } from "../../../src/store/journal/known-rows.js";
+import { KnownRows } from "../../../src/store/journal/known-scopes.js";
 import type {
   ReadArguments,
   ReadName,
