@@ -4,8 +4,7 @@
  */
 import { createServer } from "node:http";
 import { Histogram, Registry } from "prom-client";
-import { sampleDelay } from "../src/http/server/event-loop-delay.js";
-import { DELAY_METRIC } from "../src/http/server/metrics.js";
+import { DELAY_METRIC, sampleDelay } from "../src/http/server/metrics.js";
 
 const SPIN_MS = Number(process.env["CONTROL_MS"] ?? 1);
 const registry = new Registry();

@@ -13,7 +13,7 @@ export interface Mutation {
 export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "isolated: agents of a user are apart in the store",
-    file: "src/store/database/scope-key.ts",
+    file: "src/store/database/statements.ts",
     from: 'agentId: scope.agentId ?? ""',
     to: 'agentId: ""',
     by: ["test/store/sqlite/journal.test.ts"],
@@ -76,7 +76,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "forgettable: messages that quote a memory are erased",
-    file: "src/store/journal/said-erasure.ts",
+    file: "src/store/journal/forgetting.ts",
     from: "message === null || isErased(message, one.turn.given[at] as Digest) ? null : message,",
     to: "message,",
     by: ["test/store/journal/said-erasure.test.ts"],
@@ -209,7 +209,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "streams: usage is asked for where the client did not",
-    file: "src/service/chat/stream-usage.ts",
+    file: "src/service/chat/exchange.ts",
     from: "include_usage: true",
     to: "include_usage: false",
     by: ["test/http/routes/chat.test.ts", "test/http/routes/chat-without-store.test.ts"],
@@ -251,7 +251,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "routes: OpenAI's unknown route is none of the engine's",
-    file: "src/engines/upstream/absent-route.ts",
+    file: "src/engines/upstream/optional-route.ts",
     from: "ABSENT.has(status) && !errors.some(isOfThing)",
     to: "ABSENT.has(status) && errors.length === 0",
     by: ["test/hostile/absent-routes.test.ts"],
@@ -279,14 +279,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "keys: a revoked key is refused",
-    file: "src/service/base/api-key.ts",
+    file: "src/service/base/tenant.ts",
     from: "|| kept.revokedAt !== null",
     to: "",
     by: ["test/http/guards/api-keys.test.ts"],
   },
   {
     promise: "keys: a key's secret is checked",
-    file: "src/service/base/api-key.ts",
+    file: "src/service/base/tenant.ts",
     from: "|| !isRight",
     to: "",
     by: ["test/http/guards/api-keys.test.ts"],

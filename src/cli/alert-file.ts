@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { readOptions } from "../service/fields/read-options.js";
-import { type AlertFile, alertFile } from "../service/usage/alert-rules.js";
+import { type AlertFile, alertFile } from "../service/usage/usage-alerts.js";
 import { type Settings, variableOf } from "./setting-list.js";
 
 const NO_ALERTS: AlertFile = { rules: [] };

@@ -4,7 +4,7 @@ import { Readable, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { z } from "zod";
 import { writeBatchEvent } from "../http/contracts/batch-contract.js";
-import { batchLines } from "../http/routes/batch-lines.js";
+import { batchLines } from "../http/routes/batch-route.js";
 import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/read-options.js";

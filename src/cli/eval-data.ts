@@ -8,7 +8,7 @@ import { type EvaluatedConversation, pickQuestions } from "../eval/locomo/evalua
 import { NOTHING_EXCLUDED, readExclusions } from "../eval/locomo/exclusions.js";
 import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo/locomo-data.js";
 import { readLongMemEval } from "../eval/locomo/longmemeval-data.js";
-import { makeDirectory } from "../store/database/make-directory.js";
+import { makeDirectory } from "../store/database/open-database.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 
 /** Where a data set's authors publish it, what the published file holds (a shorter one is not all of it), and how it is read. */

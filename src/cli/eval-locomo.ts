@@ -4,7 +4,7 @@ import { EvaluationError } from "../eval/base/evaluation-error.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
 import { beginRun } from "../eval/run/run-file.js";
 import { MemorySourceError } from "../memory/memory-source.js";
-import { makeDirectory } from "../store/database/make-directory.js";
+import { makeDirectory } from "../store/database/open-database.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { describeRun, openJudges, ownPrices } from "./eval-settings.js";

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import type { UserId } from "../core/index.js";
 import { sharedUserName } from "../memory/mem0-identity.js";
-import { newApiKey, newSecret } from "../service/base/api-key.js";
 import { NotFoundError } from "../service/base/errors.js";
-import { DEFAULT_TENANT } from "../service/base/tenant.js";
+import { DEFAULT_TENANT, newApiKey, newSecret } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/read-options.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";

@@ -4,7 +4,7 @@ import { ENGINES } from "../engines/adapters/engines.js";
 import { Memstem } from "../service/library/memstem.js";
 import { openDatabase } from "../store/database/open-database.js";
 import { JournalStore } from "../store/journal/journal-store.js";
-import { journalIn } from "../store/sqlite/open-journal.js";
+import { journalIn } from "../store/sqlite/sqlite-journal.js";
 import { countO200k } from "./o200k.js";
 
 /** A service that knows nobody, on a database in memory, without a memory source. */

@@ -4,13 +4,12 @@ import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
 import type { EngineCache } from "../core/index.js";
 import type { EmbeddedEngine } from "../engines/embedded/embedded-engine.js";
-import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
-import { embeddedUpstream } from "../engines/embedded/embedded-upstream.js";
+import { embeddedUpstream, openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import type { KvEventSource } from "../engines/kv-events/kv-event-stream.js";
 import type { Upstream } from "../engines/upstream/upstream.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp, type HttpSurface } from "../http/server/app.js";
-import { sampleDelay } from "../http/server/event-loop-delay.js";
+import { sampleDelay } from "../http/server/metrics.js";
 import { nodeServer } from "../http/server/node-server.js";
 import {
   InvalidRequestError,
@@ -19,9 +18,8 @@ import {
   UpstreamError,
 } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
-import { startCacheReadings } from "../service/learning/cache-readings.js";
-import { KvExpectations } from "../service/learning/kv-expectations.js";
-import { startSweeps } from "../service/records/sweeps.js";
+import { KvExpectations, startCacheReadings } from "../service/learning/engine-cache.js";
+import { startSweeps } from "../service/records/expiry.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
 import { readAlertFile } from "./alert-file.js";
 import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readAlertFile } from "../../src/cli/alert-file.js";
 import { AlertNotSentError, postAlert } from "../../src/cli/alert-webhook.js";
 import { InvalidRequestError } from "../../src/service/base/errors.js";
-import { alertFile } from "../../src/service/usage/alert-rules.js";
+import { alertFile } from "../../src/service/usage/usage-alerts.js";
 
 const RULE = { name: "sonnet-fell", measure: "cached_share", model: "sonnet", falls_by: 0.33 };
 

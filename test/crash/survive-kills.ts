@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { checkDatabase } from "../../src/store/check/check-database.js";
 import { openDatabase } from "../../src/store/database/open-database.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
-import { journalIn } from "../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../src/store/sqlite/sqlite-journal.js";
 import { launch, listening } from "../cli/launch.js";
 import { Choices, type Deeds, type Forgotten, isEachDone, marksIn } from "./actors.js";
 import { Answers, servicesAt } from "./answers.js";

@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { UpstreamAnswer } from "../../src/engines/upstream/upstream.js";
-import { StreamUsage } from "../../src/service/chat/stream-usage.js";
+import { StreamUsage } from "../../src/service/chat/exchange.js";
 import { callerOf } from "../http/guards/callers.js";
 import { openAiEngine, type Received, sendEvents, sendJson, streamedAnswer } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";

@@ -8,7 +8,7 @@ import type { Store } from "../../src/store/api/store.js";
 import { openDatabase } from "../../src/store/database/open-database.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
 import { openPostgres } from "../../src/store/postgres/open-postgres.js";
-import { journalIn } from "../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../src/store/sqlite/sqlite-journal.js";
 import { newDatabase, testServer } from "../postgres/test-server.js";
 import { openService } from "./compose/service-fixture.js";
 

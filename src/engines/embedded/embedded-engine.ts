@@ -2,17 +2,16 @@
  * embedded/: llama.cpp in this process, through the optional package `node-llama-cpp`.
  * In: a GGUF file; chats with a cache salt and a caller (`GenerationRequest`).
  * Out: text and measured usage, cached tokens and TTFT included: as events (here), as OpenAI's API (`embedded-openai.ts`), or as an
- * `Upstream` without a socket (`embedded-upstream.ts`).
+ * `Upstream` without a socket (`embeddedUpstream`).
  * A request passes: queue (round-robin over callers), slot (best shared prefix), prefill, drawn tokens, stop texts.
  */
 
 import { basename } from "node:path";
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
-import { AnswerText, StopText } from "./answer-text.js";
 import { ContextLengthError, EmbeddedEngineError } from "./embedded-engine-error.js";
 import { FairQueue } from "./fair-queue.js";
-import type { ChatModel, GenerationEvent, GenerationRequest } from "./generation.js";
+import { AnswerText, type ChatModel, type GenerationEvent, type GenerationRequest, StopText } from "./generation.js";
 import { type ChatTokens, chatTokenizer, modelTokenCounter } from "./llama-chat.js";
 import { drawTokens, TokenLog } from "./llama-logprobs.js";
 import { LlamaSlots, type TakenSlot } from "./llama-slots.js";

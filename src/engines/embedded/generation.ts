@@ -1,4 +1,118 @@
 import type { ChatMessage } from "../../core/index.js";
+import { largest, smallest } from "../../core/text/lists.js";
+
+/** Converts tokens into text; `before`: the tokens before them. */
+export type Detokenize<Token> = (tokens: readonly Token[], before: readonly Token[]) => string;
+
+const INCOMPLETE = "\ufffd";
+/** No character takes more tokens; a longer run is not valid UTF-8, and is emitted as it is. */
+const LONGEST_CHARACTER = 8;
+/** Tokens of context, which some tokenizers need for a leading space. */
+const BEFORE = 8;
+
+/** Detokenizes a stream: a character spread over several tokens is emitted whole. */
+export class AnswerText<Token> {
+  #before: readonly Token[] = [];
+  #pending: readonly Token[] = [];
+
+  constructor(readonly detokenize: Detokenize<Token>) {}
+
+  /** The text that a token completes; empty while a character is incomplete. */
+  push(token: Token): string {
+    this.#pending = [...this.#pending, token];
+    const text = this.detokenize(this.#pending, this.#before);
+    return text.endsWith(INCOMPLETE) && this.#pending.length < LONGEST_CHARACTER ? "" : this.#handOn(text);
+  }
+
+  /** What is left at the end, complete or not. */
+  rest(): string {
+    return this.#pending.length === 0 ? "" : this.#handOn(this.detokenize(this.#pending, this.#before));
+  }
+
+  #handOn(text: string): string {
+    this.#before = [...this.#before, ...this.#pending].slice(-BEFORE);
+    this.#pending = [];
+    return text;
+  }
+}
+
+/** Text that can be emitted, and whether a stop text was reached. */
+export interface Handed {
+  readonly text: string;
+  readonly stopped: boolean;
+}
+
+/**
+ * Truncates a growing text at the first stop text. A possible prefix of one is held back until it is decided. Reads each character once,
+ * whatever the stop texts are (Knuth, Morris, Pratt).
+ */
+export class StopText {
+  #held = "";
+  readonly #stops: readonly Searched[];
+
+  constructor(stops: readonly string[]) {
+    this.#stops = stops.filter((stop) => stop !== "").map((stop) => new Searched(stop));
+  }
+
+  /** Takes more text; returns what can be emitted. */
+  push(text: string): Handed {
+    const seen = this.#held + text;
+    const starts = this.#stops.map((stop) => stop.push(text)).filter((start) => start !== null);
+    if (starts.length > 0) {
+      this.#held = "";
+      return { text: seen.slice(0, this.#startIn(seen, text, smallest(starts))), stopped: true };
+    }
+    const held = largest(
+      this.#stops.map(({ matched }) => matched),
+      0,
+    );
+    this.#held = seen.slice(seen.length - held);
+    return { text: seen.slice(0, seen.length - held), stopped: false };
+  }
+
+  /** What was held back, at the end. */
+  rest(): string {
+    const rest = this.#held;
+    this.#held = "";
+    return rest;
+  }
+
+  /** An offset in the newest text (negative: before it) as one in `seen`. */
+  #startIn(seen: string, text: string, start: number): number {
+    return seen.length - text.length + start;
+  }
+}
+
+/** One stop text's search. */
+class Searched {
+  /** Length of the stop text's prefix that the text ends with. */
+  matched = 0;
+  /** The failure function: for each prefix of the stop text, its longest proper prefix that is also its suffix. */
+  readonly #shorter: Int32Array;
+
+  constructor(private readonly stop: string) {
+    this.#shorter = new Int32Array(stop.length);
+    for (let at = 1, length = 0; at < stop.length; at++) {
+      while (length > 0 && stop[at] !== stop[length]) length = this.#shorter[length - 1] ?? 0;
+      if (stop[at] === stop[length]) length++;
+      this.#shorter[at] = length;
+    }
+  }
+
+  /** Offset, from this text's start, of the first stop text that it completes; null for none. */
+  push(text: string): number | null {
+    let found: number | null = null;
+    for (let at = 0; at < text.length; at++) {
+      while (this.matched > 0 && text[at] !== this.stop[this.matched])
+        this.matched = this.#shorter[this.matched - 1] ?? 0;
+      if (text[at] === this.stop[this.matched]) this.matched++;
+      if (this.matched < this.stop.length) continue;
+      found ??= at + 1 - this.stop.length;
+      this.matched = this.#shorter[this.matched - 1] ?? 0;
+    }
+    return found;
+  }
+}
 
 /** What to generate. */
 export interface GenerationRequest {

@@ -1,6 +1,70 @@
-import { mayBeAbsent, saysAbsent } from "./absent-route.js";
 import { oneChunk, wholeOf } from "./converted-body.js";
+import { type EngineError, errorsIn, withoutPrefixes } from "./engine-errors.js";
 import type { Upstream, UpstreamAnswer, UpstreamCall } from "./upstream.js";
+
+/** Codes and types that say it of a route. Sources: OpenAI, Groq, GitHub Copilot, vLLM. */
+const ROUTE_CODES = new Set<unknown>([
+  ...["unknown_url", "method_not_supported", "unsupported_endpoint", "unsupported_api_for_model", "route_not_found"],
+  ...["NotImplementedError", "not_implemented"],
+]);
+/** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go; vLLM where the model's kind has no such route. */
+const ROUTE_WORDINGS =
+  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported) endpoint|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)|\bdoes not support (?:the )?(?:(?:responses|messages) api|tokenization)|\b(?:responses|messages) api is not (?:available|enabled|supported)/i;
+
+/** Codes and types that name what a route that is there was asked for. */
+const THING_CODES = /model|deployment|response|conversation|provider|organi[sz]ation|project|account|item/i;
+/** … and messages: of OpenAI, vLLM, Ollama, OpenRouter ("No endpoints found for …"), Moonshot and others. */
+const THING_WORDINGS =
+  /model|deployment|adapter|endpoints found|with id\b|\bproviders?\b|organi[sz]ation|\bproject\b|\baccount\b|\b(?:response|conversation|item)\b.*\b(?:not found|not exist|expired|unknown)/i;
+/** A path or an address in a message, of which `/v1/models` names no model. */
+const PATH = /^\W*\/|^\W*v\d+\/|\/v\d+\/|:\/\//;
+/** What LiteLLM says behind an engine's message. */
+const LITELLM_SUFFIX = /\s*(?:Received Model Group|Available Model Group Fallbacks)=.*$/s;
+/** Most characters of an error that is plain text; a longer one is a page. */
+const MAX_TEXT_CHARACTERS = 500;
+
+const METHOD_NOT_ALLOWED = 405;
+/** Statuses with which servers say that they have no route. */
+const ABSENT = new Set([404, METHOD_NOT_ALLOWED, 501]);
+/** With it older versions of vLLM say so in words. */
+const BAD_REQUEST = 400;
+
+/** Whether an answer with this status may say that the engine has no such route. */
+function mayBeAbsent(status: number): boolean {
+  return ABSENT.has(status) || status === BAD_REQUEST;
+}
+
+/**
+ * Whether an answer says that the engine has no such route. It is one of the route's own where its error is of something that the request
+ * names: a model, an earlier response, a field. Pages, empty bodies and errors of nothing in particular are no API's.
+ *
+ * @param text the answer's body
+ */
+function saysAbsent(status: number, text: string): boolean {
+  if (!mayBeAbsent(status)) return false;
+  if (status === METHOD_NOT_ALLOWED) return true;
+  const errors = [...errorsOf(text)];
+  if (errors.some(isOfRoute)) return true;
+  return ABSENT.has(status) && !errors.some(isOfThing);
+}
+
+function* errorsOf(text: string): Generator<EngineError> {
+  yield* errorsIn(text);
+  const isPage = text.length > MAX_TEXT_CHARACTERS || /^\s*[<{[]/.test(text);
+  if (!isPage) yield { message: text, names: [], fields: {} };
+}
+
+function isOfRoute({ message, names }: EngineError): boolean {
+  return names.some((name) => ROUTE_CODES.has(name)) || ROUTE_WORDINGS.test(withoutPrefixes(message).text);
+}
+
+function isOfThing({ message, names, fields }: EngineError): boolean {
+  const { param } = fields;
+  const isOfField = typeof param === "string" && !/^(?:none|null)?$/i.test(param);
+  if (isOfField || names.some((name) => THING_CODES.test(String(name)))) return true;
+  const words = withoutPrefixes(message).text.replace(LITELLM_SUFFIX, "").split(/\s+/);
+  return THING_WORDINGS.test(words.filter((word) => !PATH.test(word)).join(" "));
+}
 
 /** Milliseconds for which an engine counts as one without the route: it may be replaced. */
 const ABSENT_FOR_MS = 10 * 60 * 1_000;

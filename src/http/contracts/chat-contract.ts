@@ -1,13 +1,13 @@
 import { z } from "zod";
 import type { PlanDepth, UserId } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import type { RequestedDepth } from "../../service/chat/adaptive-depth.js";
 import { type ChatRequest, NOBODY } from "../../service/chat/chat.js";
+import type { RequestedDepth } from "../../service/chat/chat-request.js";
 import { composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import { composeOptions } from "../../service/fields/compose-options.js";
-import * as depth from "../../service/fields/depth-fields.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
+import * as depth from "../../service/fields/usage-fields.js";
 import { type GivenIdentity, type GivenName, NOTHING_GIVEN } from "../requests/identity.js";
 import { composeBody, message } from "./compose-contract.js";
 import { readerOf, snakeCased } from "./wire-form.js";

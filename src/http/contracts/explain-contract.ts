@@ -1,7 +1,6 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import { answerForm } from "./answer-form.js";
-import { label, writerOf } from "./wire-form.js";
+import { answerForm, label, writerOf } from "./wire-form.js";
 
 /*
  * `GET /requests/{request_id}/explain`. No field holds the text of a memory or of a message.

@@ -2,7 +2,7 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { HttpEnvironment } from "../requests/request.js";
 import { RESPONSES_ITEM } from "./compose-contract.js";
 import words from "./openapi.json" with { type: "json" };
-import { problemComponents } from "./openapi-problems.js";
+import { problemComponents } from "./operations.js";
 
 /*
  * `GET /openapi.json`: the parts that belong to no single route.

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { FromWire } from "../../client/wire-names.js";
-import type { ShownPrompt } from "../../service/usage/shown-prompt.js";
+import type { ShownPrompt } from "../../service/records/explain.js";
 import type { ConversationTurns } from "../../service/usage/tenant-usage.js";
 import type { AlertState } from "../../service/usage/usage-alerts.js";
 import type {

@@ -2,8 +2,7 @@ import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
 import * as usage from "../../service/fields/usage-fields.js";
 import { MAX_LIVE_PROMPTS } from "../../service/usage/usage-events.js";
-import { answerForm } from "./answer-form.js";
-import { bodyOf } from "./wire-form.js";
+import { answerForm, bodyOf } from "./wire-form.js";
 
 /*
  * `GET /usage/…`: what prompts cost over time, by cause, by user, one by one. Everything is of the caller's tenant. Numbers, ids and names

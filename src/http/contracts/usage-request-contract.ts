@@ -1,9 +1,8 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import { answerForm } from "./answer-form.js";
 import { explainResult } from "./explain-contract.js";
 import { usageNote, usageRow } from "./usage-contract.js";
-import { label } from "./wire-form.js";
+import { answerForm, label } from "./wire-form.js";
 
 /*
  * `GET /usage/request`: one prompt as bars, beside the prompt that it should have continued. And `GET /usage/events`: new ones as they come.

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { forgetUserOptions } from "../../service/fields/companion-options.js";
 import * as field from "../../service/fields/fields.js";
-import { answerForm } from "./answer-form.js";
-import { label, snakeCased } from "./wire-form.js";
+import { answerForm, label, snakeCased } from "./wire-form.js";
 
 /*
  * A user's state: the context index, and forgetting the user. The export has a file of its own.

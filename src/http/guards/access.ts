@@ -6,13 +6,17 @@
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { BlockList, isIP } from "node:net";
-import { type ApiKeys, type AuthenticatedKey, authenticate, CONFIGURED_KEY_ID } from "../../service/base/api-key.js";
 import { StoreUnavailableError } from "../../service/base/errors.js";
-import { DEFAULT_TENANT } from "../../service/base/tenant.js";
+import {
+  type ApiKeys,
+  type AuthenticatedKey,
+  authenticate,
+  CONFIGURED_KEY_ID,
+  DEFAULT_TENANT,
+} from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
-import { answerProblem } from "../problems/openai-problem.js";
 import { notFound, problem } from "../problems/problem.js";
-import type { OnRejected } from "../problems/rejection.js";
+import { answerProblem, type OnRejected } from "../problems/problem-shapes.js";
 import { type GuardedRequest, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 

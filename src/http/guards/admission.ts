@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { problem } from "../problems/problem.js";
-import { RETRY_SOON } from "../problems/rejection.js";
+import { RETRY_SOON } from "../problems/problem-shapes.js";
 import { ALWAYS_ANSWERED, cutTarget, isOpenAiPath } from "../requests/request.js";
 import { SECURITY_HEADERS } from "./security-headers.js";
 

@@ -2,7 +2,7 @@ import { isIPv6 } from "node:net";
 import type { MiddlewareHandler } from "hono";
 import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
 import { BodyShareError } from "../problems/problem.js";
-import { type OnRejected, rejectForNow } from "../problems/rejection.js";
+import { type OnRejected, rejectForNow } from "../problems/problem-shapes.js";
 import {
   ALWAYS_ANSWERED,
   type GuardedRequest,

@@ -1,6 +1,6 @@
 import { type FieldIssue, InvalidRequestError } from "../../service/base/errors.js";
-import { answerProblem } from "../problems/openai-problem.js";
 import { problem } from "../problems/problem.js";
+import { answerProblem } from "../problems/problem-shapes.js";
 import { cutTarget, isOpenAiPath } from "../requests/request.js";
 import { type Guard, PASSED } from "./guard.js";
 

@@ -1,17 +1,119 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { AbandonedRequestError } from "../../service/base/errors.js";
+import { AbandonedRequestError, InvalidRequestError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../../service/batch/batch.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import * as wire from "../contracts/batch-contract.js";
+import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { operation } from "../contracts/operations.js";
 import { type BodyRate, bodyChunks, readBody } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
-import { safeJson } from "../guards/safe-input.js";
+import { parseSafeJson, safeJson, utf8Text } from "../guards/safe-input.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
-import { batchLines } from "./batch-lines.js";
+
+/** Limits on a batch in lines. */
+export interface LineBounds {
+  /** Most bytes of one request. */
+  readonly maxBytes: number;
+  /** Most requests; the first one past it is an error, and reading stops. */
+  readonly maxRequests: number;
+}
+
+/** Reads a batch in NDJSON: one request per line. */
+export async function* batchLines(
+  stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { maxBytes, maxRequests }: LineBounds,
+): AsyncGenerator<BatchInput, void, undefined> {
+  let index = 0;
+  for await (const line of linesOf(stream, maxBytes)) {
+    if (index === maxRequests) {
+      yield { index, error: tooMany() };
+      return;
+    }
+    if ("tooLong" in line) yield { index, error: invalid(`must be at most ${maxBytes} bytes`) };
+    else if ("notText" in line) yield { index, error: notJsonError() };
+    else yield readLine(index, line.text);
+    index++;
+  }
+}
+
+function readLine(index: number, text: string): BatchInput {
+  try {
+    return readBatchInput(index, parse(text));
+  } catch (error) {
+    return { index, error };
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return parseSafeJson(text);
+  } catch (error) {
+    throw error instanceof SyntaxError ? notJsonError() : error;
+  }
+}
+
+function notJsonError(): InvalidRequestError {
+  return invalid("is not JSON");
+}
+
+function invalid(message: string): InvalidRequestError {
+  return new InvalidRequestError([{ field: "body", message }]);
+}
+
+/** One line: its text, or why there is none. A line that is too long is skipped to its end. */
+export type NdjsonLine = { readonly text: string } | { readonly tooLong: true } | { readonly notText: true };
+
+const NEWLINE = 0x0a;
+
+/**
+ * Splits a byte stream at line breaks and drops blank lines. Buffers one line, of at most `maxBytes`: a longer one gives `tooLong`, one that
+ * is not UTF-8 gives `notText`.
+ */
+async function* linesOf(
+  stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  maxBytes: number,
+): AsyncGenerator<NdjsonLine, void, undefined> {
+  let parts: Uint8Array[] = [];
+  let length = 0;
+  const take = (): NdjsonLine | null => {
+    const line = length > maxBytes ? ({ tooLong: true } as const) : lineOf(parts, length);
+    parts = [];
+    length = 0;
+    return "text" in line && line.text.trim() === "" ? null : line;
+  };
+  for await (const chunk of stream) {
+    let rest: Uint8Array = chunk;
+    for (let end = rest.indexOf(NEWLINE); end >= 0; end = rest.indexOf(NEWLINE)) {
+      length += end;
+      if (length <= maxBytes) parts.push(rest.subarray(0, end));
+      const line = take();
+      if (line !== null) yield line;
+      rest = rest.subarray(end + 1);
+    }
+    length += rest.length;
+    if (length <= maxBytes) parts.push(rest);
+    else parts = [];
+  }
+  const line = take();
+  if (line !== null) yield line;
+}
+
+function lineOf(parts: readonly Uint8Array[], length: number): NdjsonLine {
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  try {
+    return { text: utf8Text(bytes) };
+  } catch {
+    return { notText: true };
+  }
+}
 
 /** What the route needs. */
 export interface BatchParts {

@@ -29,12 +29,11 @@ import {
   readMessages,
   withoutSettings,
 } from "../contracts/messages-contract.js";
-import { CHAT_HEADERS, RATE_HEADERS } from "../contracts/openapi-headers.js";
-import { type OperationId, operation } from "../contracts/operations.js";
+import { CHAT_HEADERS, type OperationId, operation, RATE_HEADERS } from "../contracts/operations.js";
 import { RESPONSES_PATH, readResponses, responsesBody } from "../contracts/responses-contract.js";
 import { safeJson } from "../guards/safe-input.js";
-import { answerProblem, errorEventFor } from "../problems/openai-problem.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
+import { answerProblem, errorEventFor } from "../problems/problem-shapes.js";
 import { type GivenIdentity, identityIn } from "../requests/identity.js";
 import { cutTarget, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";

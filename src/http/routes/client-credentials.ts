@@ -1,4 +1,4 @@
-import { holdsApiKey } from "../../service/base/api-key.js";
+import { holdsApiKey } from "../../service/base/tenant.js";
 import { CREDENTIAL_HEADERS, type HeaderPair } from "../../service/chat/chat.js";
 
 /** Query parameters in which clients and gateways put a key; the headers are {@link CREDENTIAL_HEADERS}. */

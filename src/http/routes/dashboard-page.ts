@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import { answerProblem } from "../problems/openai-problem.js";
 import { problem } from "../problems/problem.js";
+import { answerProblem } from "../problems/problem-shapes.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /*

@@ -4,9 +4,8 @@ import type { z } from "zod";
 import { type FromWire, fromWire } from "../../client/wire-names.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { fieldIssues } from "../../service/fields/read-options.js";
-import { answerForm } from "../contracts/answer-form.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
-import { type WireBody, writerOf } from "../contracts/wire-form.js";
+import { answerForm, type WireBody, writerOf } from "../contracts/wire-form.js";
 import { readJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../requests/request.js";
 

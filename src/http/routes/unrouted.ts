@@ -1,9 +1,69 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { METHOD_NAME_ALL } from "hono/router";
-import { answerProblem } from "../problems/openai-problem.js";
+import { linkedSignal } from "../../service/base/linked-signal.js";
+import type { ChatEngine } from "../../service/chat/chat.js";
 import { notFound, problem } from "../problems/problem.js";
-import type { HttpEnvironment } from "../requests/request.js";
+import { answerProblem } from "../problems/problem-shapes.js";
+import { pathAfterBase } from "../requests/base-url.js";
+import { type HttpEnvironment, isOpenAiPath, OPENAI_PATHS } from "../requests/request.js";
+import { engineAnswer, headersToEngine, queryToEngine } from "./chat-route.js";
+
+const METHODS = ["GET", "POST", "DELETE"] as const;
+/** What an engine computes and keeps nothing of. The rest may be another tenant's: files, batches, stored responses. */
+const KEEPS_NOTHING = new RegExp(
+  `^(?:POST (?:embeddings|completions|moderations|rerank|score|classify|tokenize|detokenize|pooling|${[
+    "audio/(?:speech|transcriptions|translations)",
+    "images/(?:generations|edits|variations)",
+    "responses/input_tokens",
+  ].join("|")})|GET models/.+)$`,
+);
+
+/**
+ * Passes a request below `/v1` that is none of memstem's to the engine, and its answer back, both unmodified. While API keys are in use, only
+ * what the engine keeps nothing of: its credentials are the operator's then, and what it keeps is every tenant's. Null: not to be passed.
+ */
+export function passToEngine(
+  c: Context<HttpEnvironment>,
+  engine: ChatEngine | null,
+  onFault: (error: unknown) => void,
+): Promise<Response> | Response | null {
+  const pathname = pathAfterBase(new URL(c.req.url).pathname);
+  const path = pathname.slice(OPENAI_PATHS.length);
+  const method = METHODS.find((name) => name === c.req.method);
+  if (engine === null || method === undefined || !isOpenAiPath(pathname) || !staysBelow(path)) return null;
+  const isKept = !KEEPS_NOTHING.test(`${method} ${path}`);
+  if (isKept && c.get("keyId") != null) {
+    const detail = `${method} ${pathname} is not passed to the engine while API keys are in use: what it keeps is not apart by tenant`;
+    return answerProblem(c, problem(404, detail));
+  }
+  return send(c, engine, { method, path, isOnce: isKept }, onFault);
+}
+
+/** Whether no server resolves a path to another one: it has no empty or dot segments, decoded or not. */
+function staysBelow(path: string): boolean {
+  if (!/^[\w.~:@+%/-]+$/.test(path)) return false;
+  try {
+    const decoded = decodeURIComponent(path);
+    if (/[\\\p{Cc}]/u.test(decoded)) return false;
+    return decoded.split("/").every((segment) => segment !== "" && segment !== "." && segment !== "..");
+  } catch {
+    return false;
+  }
+}
+
+async function send(
+  c: Context<HttpEnvironment>,
+  { upstream }: ChatEngine,
+  call: { readonly method: (typeof METHODS)[number]; readonly path: string; readonly isOnce: boolean },
+  onFault: (error: unknown) => void,
+): Promise<Response> {
+  const bytes = call.method === "GET" ? null : new Uint8Array(await c.req.raw.arrayBuffer());
+  const body = bytes === null || bytes.length === 0 ? null : bytes;
+  const client = linkedSignal(c.req.raw.signal);
+  const sent = { ...call, query: queryToEngine(c), headers: headersToEngine(c), body };
+  return engineAnswer(c, await upstream.send(sent, client.signal), client, onFault);
+}
 
 /** Paths below `/v1`, as a client requests them whose base URL lacks it, or has it twice. */
 const WITHOUT_V1 =

@@ -1,17 +1,17 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { PlanDepth, PlanEpoch } from "../../core/index.js";
-import { PARTS } from "../../service/base/degraded-parts.js";
-import type {
-  EngineCall,
-  MemorySearch,
-  MemstemObserver,
-  ObservedCompose,
-  ObservedReport,
+import {
+  type EngineCall,
+  type MemorySearch,
+  type MemstemObserver,
+  type ObservedCompose,
+  type ObservedReport,
+  PARTS,
 } from "../../service/base/memstem-observer.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import type { Alert } from "../../service/usage/usage-alerts.js";
-import type { RejectionReason } from "../problems/rejection.js";
+import type { RejectionReason } from "../problems/problem-shapes.js";
 import type { RequestLog } from "../requests/request.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
@@ -290,4 +290,18 @@ export class Metrics implements MemstemObserver {
   #counter<T extends string>(name: string, help: string, labelNames: readonly T[]): Counter<T> {
     return new Counter({ name, help, labelNames, registers: [this.#registry] });
   }
+}
+
+/** Milliseconds between two samples. */
+const EVERY_MS = 20;
+
+/** Calls back with how late each sample of the event loop came, in milliseconds, until the function that it returns is called. */
+export function sampleDelay(onDelay: (ms: number) => void): () => void {
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    onDelay(Math.max(0, now - last - EVERY_MS));
+    last = now;
+  }, EVERY_MS).unref();
+  return () => clearInterval(timer);
 }

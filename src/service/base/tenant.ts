@@ -1,3 +1,5 @@
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+
 /** The owner of state: callers read and change their tenant's only. */
 export interface Tenant {
   readonly name: string;
@@ -7,3 +9,110 @@ export interface Tenant {
 
 /** The tenant of an installation without API keys. Its salts are no secret. */
 export const DEFAULT_TENANT: Tenant = { name: "default", cacheSecret: "default" };
+
+/*
+ * An API key is `mst_<id>_<secret>`: the id finds it, the secret proves it. The secret is 256 random bits, so one round of SHA-256 keeps
+ * it: slow hashes are for secrets that can be guessed.
+ */
+
+const ID_BYTES = 6;
+const SECRET_BYTES = 32;
+const FORM = /^mst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})$/;
+
+/** A key as it is stored. */
+export interface KeptApiKey {
+  readonly tenant: string;
+  /** SHA-256 of the secret, base64url. */
+  readonly secretDigest: string;
+  /** Milliseconds since the epoch; null while the key is valid. */
+  readonly revokedAt: number | null;
+  readonly cacheSecret: string;
+}
+
+/** Stored keys. In one process a change is seen at once. What is at hand is given at once: both run with every request. */
+export interface ApiKeys {
+  /** The key that the service was started with; absent for none. */
+  readonly configured?: ConfiguredApiKey | undefined;
+  /** Null for an unknown id. */
+  find(id: string): KeptApiKey | null | Promise<KeptApiKey | null>;
+  /** Whether any key was ever made. */
+  any(): boolean | Promise<boolean>;
+}
+
+/** A key of any form that is configured rather than kept: it holds for as long as the process that was given it. */
+export interface ConfiguredApiKey {
+  /** SHA-256 of the whole key. */
+  readonly digest: Buffer;
+  readonly tenant: Tenant;
+}
+
+/** What a configured key is called where others have their ids; none of those is this. */
+export const CONFIGURED_KEY_ID = "configured";
+
+/** These keys, and one that is configured. Its tenant gets in even while the others cannot be read. */
+export function withConfiguredKey(keys: ApiKeys, key: string, tenant: Tenant): ApiKeys {
+  return { configured: { digest: digest(key), tenant }, find: (id) => keys.find(id), any: () => true };
+}
+
+/** A new key. It is shown once: only its digest is stored. */
+export interface NewApiKey {
+  readonly id: string;
+  readonly key: string;
+  readonly secretDigest: string;
+}
+
+/** Makes a key. */
+export function newApiKey(): NewApiKey {
+  const id = randomBytes(ID_BYTES).toString("hex");
+  const secret = newSecret();
+  return { id, key: `mst_${id}_${secret}`, secretDigest: digest(secret).toString("base64url") };
+}
+
+/** 256 random bits, base64url. */
+export function newSecret(): string {
+  return randomBytes(SECRET_BYTES).toString("base64url");
+}
+
+/** A key's prefix, anywhere in a text. */
+const IN_A_TEXT = /mst_[0-9a-f]{12}_/;
+
+/** Whether a text contains anything of a key's form, valid or not. */
+export function holdsApiKey(text: string): boolean {
+  return IN_A_TEXT.test(text);
+}
+
+/** A caller with a valid key. */
+export interface AuthenticatedKey {
+  readonly keyId: string;
+  readonly tenant: Tenant;
+}
+
+/** Compared in place of an unknown key's digest, so that timing does not tell. */
+const NO_DIGEST = Buffer.alloc(32);
+
+/** The key's tenant; null for an unknown, wrong or revoked key. Compares in constant time. */
+export function authenticate(key: string, keys: ApiKeys): AuthenticatedKey | null | Promise<AuthenticatedKey | null> {
+  const { configured } = keys;
+  if (configured !== undefined && timingSafeEqual(digest(key), configured.digest))
+    return { keyId: CONFIGURED_KEY_ID, tenant: configured.tenant };
+  const [, id, secret] = FORM.exec(key) ?? [];
+  if (id === undefined || secret === undefined) return null;
+  const found = keys.find(id);
+  if (found instanceof Promise) return found.then((kept) => admitted({ id, secret }, kept));
+  return admitted({ id, secret }, found);
+}
+
+function admitted(
+  { id, secret }: { readonly id: string; readonly secret: string },
+  kept: KeptApiKey | null,
+): AuthenticatedKey | null {
+  const expected = kept === null ? NO_DIGEST : Buffer.from(kept.secretDigest, "base64url");
+  const given = digest(secret);
+  const isRight = expected.length === given.length && timingSafeEqual(given, expected);
+  if (kept === null || !isRight || kept.revokedAt !== null) return null;
+  return { keyId: id, tenant: { name: kept.tenant, cacheSecret: kept.cacheSecret } };
+}
+
+function digest(secret: string): Buffer {
+  return hash("sha256", secret, "buffer");
+}

@@ -1,11 +1,80 @@
 import { setImmediate } from "node:timers/promises";
-import { type BatchRequest, type Digest, groupBy, type KeyKnowledge, messageDigest } from "../../core/index.js";
+import {
+  type BatchRequest,
+  canonicalText,
+  type Digest,
+  digestOf,
+  groupBy,
+  type KeyKnowledge,
+  type Label,
+  messageDigest,
+  type RetrievedBlock,
+  routeToWorkers,
+  type TokenCounter,
+} from "../../core/index.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { KnownSequence, KnownTexts } from "../compose/prompt-planner.js";
+import type { PromptRouting } from "../compose/prompt-routing.js";
 import type { WaitingLookup } from "../compose/retrieval.js";
-import { type BatchBlocks, scopeName } from "./batch-blocks.js";
+
+/** A scope within a batch: its tenant is the caller's. */
+export type BatchScope = Pick<ComposeRequest, "userId" | "agentId">;
+
+function scopeName({ userId, agentId }: BatchScope): string {
+  return JSON.stringify([userId, agentId]);
+}
+
+/** The blocks of a batch, numbered for the planner. Scopes share no number, so they share no prefix. */
+export class BatchBlocks {
+  readonly #texts = new Map<string, { readonly digest: Digest; readonly tokens: number }>();
+  readonly #numbers = new Map<string, Label>();
+  /** By number. */
+  readonly #digests: Digest[] = [];
+  readonly #tokens: number[] = [];
+
+  constructor(private readonly countTokens: TokenCounter) {}
+
+  /** The block of a memory's text. */
+  take(scope: string, text: string): RetrievedBlock {
+    const canonical = canonicalText(text);
+    let known = this.#texts.get(canonical);
+    if (known === undefined) {
+      known = { digest: digestOf(canonical), tokens: this.countTokens(`0 ${canonical}\n`) };
+      this.#texts.set(canonical, known);
+    }
+    const name = nameOf(scope, known.digest);
+    let label = this.#numbers.get(name);
+    if (label === undefined) {
+      label = this.#digests.length as Label;
+      this.#numbers.set(name, label);
+      this.#digests.push(known.digest);
+      this.#tokens.push(known.tokens);
+    }
+    return { label, tokens: known.tokens };
+  }
+
+  /** A scope's block that was taken before. Throws for others. */
+  get(scope: string, text: Digest): RetrievedBlock {
+    const label = this.#numbers.get(nameOf(scope, text));
+    if (label === undefined) throw new Error("batch blocks: a block that was never taken");
+    return { label, tokens: this.#tokens[label] ?? 0 };
+  }
+
+  /** The number of a scope's block; undefined where the batch does not have it. */
+  find(scope: string, text: Digest): Label | undefined {
+    return this.#numbers.get(nameOf(scope, text));
+  }
+
+  textOf(label: Label): Digest {
+    return this.#digests[label] as Digest;
+  }
+}
+
+function nameOf(scope: string, text: Digest): string {
+  return `${text} ${scope}`;
+}
 
 /** A request of a batch with its memories. */
 export interface FoundRequest {
@@ -94,4 +163,60 @@ function plannable({ request, lookup, priority, deadline }: FoundRequest, blocks
     ...(deadline === null ? {} : { deadline }),
     ...(conversationId === null ? {} : { conversation: `${scope} ${JSON.stringify(conversationId)}` }),
   };
+}
+
+/** A request in execution order. */
+export interface RoutableRequest {
+  readonly found: { readonly request: BatchScope };
+  /** Its blocks, by the digests of their texts. */
+  readonly order: readonly Digest[];
+}
+
+/**
+ * Routes the requests of one batch to workers, window by window: each to the worker that processed most of its blocks, in this batch or
+ * before, balanced by the tokens that each got recently and those of the window (see `routeToWorkers` for the bound).
+ */
+export class BatchRouting {
+  /** @param names at least one, each different */
+  constructor(
+    private readonly names: readonly string[],
+    private readonly routing: PromptRouting,
+  ) {}
+
+  /** The worker of each request. */
+  async route(requests: readonly RoutableRequest[], blocks: BatchBlocks): Promise<readonly string[]> {
+    const scopes = new Map(requests.map(({ found }) => [scopeName(found.request), found.request]));
+    const loads = this.routing.loadsOf(this.names);
+    const histories = this.names.map((name, at) => ({
+      name,
+      tokens: loads[at] ?? 0,
+      processed: [] as { key: string; label: Label }[],
+    }));
+    for (const [key, scope] of scopes) {
+      const byWorker = await this.routing.processedBy(scope, this.names);
+      for (const [at, { processed }] of histories.entries()) {
+        for (const text of byWorker[at] ?? []) {
+          const label = blocks.find(key, text);
+          if (label !== undefined) processed.push({ key, label });
+        }
+      }
+    }
+    const routable = requests.map(({ found, order }) => {
+      const key = scopeName(found.request);
+      return { key, blocks: order.map((text) => blocks.get(key, text)) };
+    });
+    return routeToWorkers(routable, this.names, histories).workers;
+  }
+
+  /** Records the composed requests' workers, for later batches. */
+  async remember(composed: readonly (RoutableRequest & { readonly worker: string })[]): Promise<void> {
+    const given = new Map<string, { scope: BatchScope; worker: string; texts: Set<Digest> }>();
+    for (const { found, order, worker } of composed) {
+      const key = `${scopeName(found.request)} ${worker}`;
+      const known = given.get(key) ?? { scope: found.request, worker, texts: new Set() };
+      given.set(key, known);
+      for (const text of order) known.texts.add(text);
+    }
+    for (const { scope, worker, texts } of given.values()) await this.routing.remember(scope, worker, [...texts]);
+  }
 }

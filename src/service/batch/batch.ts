@@ -11,9 +11,7 @@ import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
-import { BatchBlocks } from "./batch-blocks.js";
-import { type FoundRequest, planFound } from "./batch-planning.js";
-import { BatchRouting, type RoutableRequest } from "./batch-routing.js";
+import { BatchBlocks, BatchRouting, type FoundRequest, planFound, type RoutableRequest } from "./batch-planning.js";
 
 /** Most requests of one batch. */
 export const MAX_BATCH = 10_000;

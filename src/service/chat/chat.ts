@@ -17,25 +17,39 @@ import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-head
 import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
-import type { ExactExpectation } from "../learning/kv-expectations.js";
-import type { DeletionWatch } from "../scopes/deletion-watch.js";
+import type { ExactExpectation } from "../learning/engine-cache.js";
+import type { DeletionWatch } from "../scopes/working-scope.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
-import { formatOf } from "./chat-format.js";
-import { type ChatComposer, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
-import { type ChatPrompt, composeWithTimeout, type NotComposedReason } from "./compose-with-timeout.js";
-import { EngineLimits } from "./engine-limits.js";
-import { Exchange } from "./exchange.js";
-import { constraintsAfter, KnownConstraints, type PromptConstraints } from "./prompt-constraints.js";
+import {
+  type ChatComposer,
+  type ChatParts,
+  type ChatRequest,
+  formatOf,
+  NOBODY,
+  type ProxiedAnswer,
+} from "./chat-request.js";
+import {
+  type ChatPrompt,
+  composeWithTimeout,
+  type NotComposedReason,
+  SpeculativeCall,
+} from "./compose-with-timeout.js";
+import { constraintsAfter, EngineLimits, KnownConstraints, type PromptConstraints } from "./engine-limits.js";
+import { Exchange, StreamUsage } from "./exchange.js";
 import { checkForRefusal, isEventStream } from "./refusal-check.js";
-import { SpeculativeCall } from "./speculative-call.js";
-import { StreamUsage } from "./stream-usage.js";
 import { WarmUp } from "./warm-up.js";
 
 export { chatOfMessages } from "../../engines/anthropic/messages-as-chat.js";
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
-export { MESSAGES } from "./chat-format.js";
-export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
+export {
+  type ChatEngine,
+  type ChatParts,
+  type ChatRequest,
+  MESSAGES,
+  NOBODY,
+  type ProxiedAnswer,
+} from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */

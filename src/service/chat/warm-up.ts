@@ -3,7 +3,7 @@ import type { Upstream } from "../../engines/upstream/upstream.js";
 import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream-headers.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import { RefusedModels } from "../learning/refused-models.js";
-import { type ClientRequest, formatOf } from "./chat-format.js";
+import { type ClientRequest, formatOf } from "./chat-request.js";
 
 /** Longest wait for a cancelled call, in milliseconds. The embedded engine stops between two batches of tokens, others at once. */
 const OVER_MS = 1_000;

@@ -17,7 +17,7 @@ import {
   turnMessages,
 } from "../../core/index.js";
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
-import { routingHeaders } from "../../engines/adapters/routing-headers.js";
+import { routingHeaders } from "../../engines/adapters/session-routers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
 import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";

@@ -30,9 +30,8 @@ import type { ObservedCompose } from "../base/memstem-observer.js";
 import type { TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
-import { sentAs, streamOf } from "../learning/shared-prompts.js";
-import type { DeletionWatch } from "../scopes/deletion-watch.js";
-import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
+import { sentAs, streamOf } from "../learning/engine-reports.js";
+import { type DeletionWatch, deltaOf, type WorkingScope } from "../scopes/working-scope.js";
 import {
   type AnswerForm,
   answerAgain,
@@ -41,12 +40,11 @@ import {
   enginePrompt,
   type ReusePlan,
 } from "./compose-answer.js";
-import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
+import { type ComposeRequest, DEFAULT_TOP_K, requestDigest } from "./compose-request.js";
 import type { ComposeAnswer } from "./composed-prompt.js";
 import { plannedReuse } from "./planned-reuse.js";
 import type { PromptLimits } from "./prompt-limits.js";
 import type { PromptRouting } from "./prompt-routing.js";
-import { requestDigest } from "./request-digest.js";
 import { type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
 import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
 

@@ -1,5 +1,6 @@
 import type { z } from "zod";
-import { type FieldIssue, InvalidRequestError } from "../base/errors.js";
+import { InvalidRequestError } from "../base/errors.js";
+import type { FieldIssue } from "../base/field-issue.js";
 
 /** What a caller may give where a schema checks it. */
 export type Given<S extends z.ZodType> = AsGiven<z.input<S>>;

@@ -26,10 +26,9 @@ import {
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
-import { DegradedParts } from "../base/degraded-parts.js";
 import { NotFoundError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
-import { type MemstemObserver, Observers } from "../base/memstem-observer.js";
+import { DegradedParts, type MemstemObserver, Observers } from "../base/memstem-observer.js";
 import type { MemstemParts, PlanBatch, TenantParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
@@ -41,19 +40,16 @@ import { PromptRouting } from "../compose/prompt-routing.js";
 import { EngineLaw } from "../learning/engine-law.js";
 import { EngineReports } from "../learning/engine-reports.js";
 import { TokenRatios } from "../learning/token-ratios.js";
-import { type ExplainedRequest, type ExplainParts, explainIn } from "../records/explain.js";
+import { type ExplainedRequest, type ExplainParts, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
-import type { MemoryEvent } from "../records/memory-events.js";
-import { finishingDeletions } from "../records/source-deletions.js";
+import type { MemoryEvent } from "../records/memory-forgetting.js";
 import { StoredResponses } from "../records/stored-responses.js";
 import { type UserExport, UserRecords, type UserUsage } from "../records/user-records.js";
-import { watchedSource } from "../records/watched-source.js";
+import { finishingDeletions, watchedSource } from "../records/wrapped-sources.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
 import { WorkingScopes } from "../scopes/working-scopes.js";
-import { type RecordedUsage, recordUsage, type UsageOptions } from "../usage/recorded-usage.js";
-import { type ShownPrompt, showIn } from "../usage/shown-prompt.js";
-import { TenantUsage } from "../usage/tenant-usage.js";
+import { type RecordedUsage, recordUsage, TenantUsage, type UsageOptions } from "../usage/tenant-usage.js";
 
 /** Maximum live requests in an index description; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;

@@ -1,9 +1,12 @@
 import {
+  comparePrompt,
   type EngineModel,
   type ExplainInput,
   type Explanation,
   explain,
   explanationText,
+  type PromptBars,
+  promptBars,
   type RequestId,
   type ResidencyModel,
   type SpokenTurn,
@@ -38,7 +41,7 @@ export async function explainIn(
 }
 
 /** Why a prompt has no memories that were searched for; none where the source answered, or was not asked. */
-export async function sourceWords(
+async function sourceWords(
   { scope }: Pick<WorkingScope, "scope">,
   store: Pick<Store, "findRequest">,
   requestId: RequestId,
@@ -49,7 +52,7 @@ export async function sourceWords(
 }
 
 /** A request's prompt with the earlier ones to compare it with. Rejects with {@link NotFoundError}. */
-export async function explainInput(
+async function explainInput(
   { scope, state: { register } }: WorkingScope,
   store: Store,
   requestId: RequestId,
@@ -65,4 +68,27 @@ export async function explainInput(
   }
   const { limits = { kind: "all" } } = residency;
   return { requestId, prompt, earlier, isComplete, register, engine, limits, countTokens };
+}
+
+/** A prompt as bars beside its nearest earlier one, with its explanation. */
+export interface ShownPrompt extends ExplainedRequest {
+  readonly bars: PromptBars;
+}
+
+/** Shows a request's prompt from stored data; changes nothing. Rejects with `NotFoundError`. `hasText`: whether bars contain their text. */
+export async function showIn(
+  working: WorkingScope,
+  store: Store,
+  requestId: RequestId,
+  parts: ExplainParts & { readonly hasText: boolean },
+): Promise<ShownPrompt> {
+  const input = await explainInput(working, store, requestId, parts);
+  const { prompt, register, countTokens } = input;
+  const compared = comparePrompt(input);
+  const memories = (await store.findRequest(working.scope, requestId))?.answer.memories ?? [];
+  const carried = new Set(memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : [])));
+  const explanation = explain(input, compared);
+  const bars = promptBars({ prompt, register, countTokens, carried, hasText: parts.hasText }, compared);
+  const words = [...explanationText(explanation), ...(await sourceWords(working, store, requestId))];
+  return { explanation, words, bars };
 }

@@ -2,8 +2,8 @@ import type { AgentId, RetrievedMemory, UserId } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, type NewMemory } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
 import { DeletedMeanwhileError } from "../base/errors.js";
-import { DeletionWatch } from "../scopes/deletion-watch.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
+import { DeletionWatch } from "../scopes/working-scope.js";
 
 /** Adds memories to the source from their user's queue, and none for a user that was deleted meanwhile. */
 export class MemoryAdditions {

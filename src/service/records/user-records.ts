@@ -14,8 +14,7 @@ import type { MemstemParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 import { ScopeExpiry } from "./expiry.js";
-import { type MemoryEvent, updateIn } from "./memory-events.js";
-import { MemoryForgetting } from "./memory-forgetting.js";
+import { type MemoryEvent, MemoryForgetting, updateIn } from "./memory-forgetting.js";
 
 /** Milliseconds between two transactions of expiry. */
 const PAUSE_BETWEEN_PIECES_MS = 2;

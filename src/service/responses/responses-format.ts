@@ -1,17 +1,30 @@
+import { z } from "zod";
 import { type ChatMessage, type ConversationId, type RequestId, withoutProviderMemories } from "../../core/index.js";
 import { withoutPastMarks } from "../../engines/adapters/callers-marks.js";
 import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
 import { NoChatFormError, toChatCompletion } from "../../engines/responses/chat-request.js";
 import { inputOf, isInstructions, messagesOf } from "../../engines/responses/responses-items.js";
+import { isRecord } from "../../engines/upstream/json-values.js";
 import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
-import type { AnswerReader } from "../chat/answer-reader.js";
-import { type ChatFormat, forShortAnswer, type ProbeRequest, type ProxiedBody } from "../chat/chat-format.js";
-import type { ChatComposer } from "../chat/chat-request.js";
+import { type AnswerReader, MAX_ANSWER_CHARACTERS } from "../chat/answer-readers.js";
+import {
+  type ChatComposer,
+  type ChatFormat,
+  forShortAnswer,
+  type ProbeRequest,
+  type ProxiedBody,
+} from "../chat/chat-request.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
-import type { DeletionWatch } from "../scopes/deletion-watch.js";
-import type { KnownResponse, RememberedResponse, RememberedResponses, ResponseKey } from "./remembered-responses.js";
-import { ResponsesAnswer } from "./responses-answer.js";
-import { continues, NOTHING_SENT, sentWith } from "./sent-prompt.js";
+import type { DeletionWatch } from "../scopes/working-scope.js";
+import {
+  continues,
+  type KnownResponse,
+  NOTHING_SENT,
+  type RememberedResponse,
+  type RememberedResponses,
+  type ResponseKey,
+  sentWith,
+} from "./remembered-responses.js";
 
 /** Least `max_output_tokens` that OpenAI's API takes. */
 const LEAST_OUTPUT = 16;
@@ -172,4 +185,79 @@ export function itemKey(id: string): string {
 /** Under which a conversation of the engine's is remembered: its newest response. */
 export function conversationKey(id: string): string {
   return `conversation ${id}`;
+}
+
+const parts = z.array(z.looseObject({ type: z.string() })).catch([]);
+const outputItem = z.looseObject({ type: z.string(), content: parts.optional() });
+const response = z.looseObject({
+  id: z.string().nullish().catch(null),
+  status: z.string().nullish().catch(null),
+  store: z.unknown().optional(),
+  conversation: z.unknown().optional(),
+  output: z.array(outputItem).catch([]),
+  usage: z.unknown().optional(),
+});
+const event = z.looseObject({ type: z.string(), delta: z.unknown().optional(), response: z.unknown().optional() });
+
+/** A finished answer of the Responses API, as far as it is read. */
+export type FinishedResponse = z.output<typeof response>;
+
+/** Events that end a stream, with the whole answer in them. */
+const ENDS = new Set(["response.completed", "response.incomplete", "response.failed"]);
+/** With other statuses the text is not the whole answer. */
+const TEXT_IS_WHOLE = new Set<unknown>(["completed", "incomplete"]);
+/** Calls that the client answers: the text beside them is not the answer. */
+const CALLS = new Set([
+  "function_call",
+  "custom_tool_call",
+  "computer_call",
+  "local_shell_call",
+  "mcp_approval_request",
+]);
+
+/**
+ * Reads an answer of the Responses API: the object, or its stream, whose last event has the object.
+ * Source: https://platform.openai.com/docs/api-reference/responses/object, …/responses-streaming
+ */
+export class ResponsesAnswer implements AnswerReader {
+  #finished: FinishedResponse | null = null;
+
+  isOver = false;
+  firstTokenAt: number | null = null;
+  reported: unknown = null;
+
+  take(given: unknown, at: number): void {
+    if (isRecord(given) && given["object"] === "response") {
+      this.#finish(given);
+      return;
+    }
+    const read = event.safeParse(given);
+    if (!read.success) return;
+    const { type, delta } = read.data;
+    if (type.endsWith(".delta") && delta !== "" && delta != null) this.firstTokenAt ??= at;
+    if (!ENDS.has(type)) return;
+    this.isOver = true;
+    this.#finish(read.data.response);
+  }
+
+  /** Null until the answer was read to its end. */
+  get finished(): FinishedResponse | null {
+    return this.#finished;
+  }
+
+  get text(): string | null {
+    const { status, output } = this.#finished ?? { status: null, output: [] };
+    if (!TEXT_IS_WHOLE.has(status) || output.some(({ type }) => CALLS.has(type))) return null;
+    const said = output.filter(({ type }) => type === "message").flatMap(({ content = [] }) => content);
+    if (said.some(({ type }) => type !== "output_text")) return null;
+    const text = said.map((part) => (typeof part["text"] === "string" ? part["text"] : "")).join("");
+    return text === "" || text.length > MAX_ANSWER_CHARACTERS ? null : text;
+  }
+
+  #finish(given: unknown): void {
+    const read = response.safeParse(given);
+    if (!read.success) return;
+    this.#finished = read.data;
+    if (isRecord(read.data.usage)) this.reported = given;
+  }
 }

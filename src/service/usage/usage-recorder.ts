@@ -24,8 +24,7 @@ import {
   type UsageReport,
 } from "../../store/api/usage-log.js";
 import type { MemstemObserver, ObservedCompose, ObservedReport } from "../base/memstem-observer.js";
-import { EarlierPrompts, isInFlight } from "./earlier-prompts.js";
-import { EngineRestarts } from "./engine-restarts.js";
+import { EarlierPrompts, EngineRestarts, isInFlight } from "./earlier-prompts.js";
 
 /** Milliseconds between two batches. */
 const BATCH_MS = 1_000;

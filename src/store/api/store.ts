@@ -26,7 +26,6 @@ import type {
   UserId,
   Warning,
 } from "../../core/index.js";
-import type { ScopeDelta } from "./scope-delta.js";
 import type {
   DeletionCounts,
   ExpiredTurns,
@@ -36,9 +35,9 @@ import type {
   FoundQuotes,
   PendingSourceDeletions,
   ScannedTurns,
+  ScopeDelta,
 } from "./user-data.js";
 
-export type * from "./scope-delta.js";
 export type * from "./user-data.js";
 
 /** The state of a scope that a process has loaded. `commits` grows with every commit; a deleted scope's `scopeId` is never given again. */

@@ -1,5 +1,21 @@
-import type { Digest, Label, MemoryId, NodeId, QuoteSearch, Turn, TurnId } from "../../core/index.js";
-import type { ScopeDelta } from "./scope-delta.js";
+import type {
+  Digest,
+  Label,
+  MemoryId,
+  NodeId,
+  QuoteSearch,
+  ScopeChanges,
+  StoredScope,
+  Turn,
+  TurnId,
+} from "../../core/index.js";
+
+/** What a commit changed in a scope, and the scope as it is now. */
+export interface ScopeDelta {
+  readonly changes: ScopeChanges;
+  /** The whole state, `changes` included, for a snapshot. Called at most once, before the commit returns its promise. */
+  readonly whole: () => StoredScope;
+}
 
 /** Where a memory is quoted, searched before it is forgotten. */
 export interface FoundQuotes {

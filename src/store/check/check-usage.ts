@@ -1,5 +1,5 @@
 import Database from "better-sqlite3";
-import { collect, MOST_FINDINGS, structureProblems } from "./check-structure.js";
+import { collect, MOST_FINDINGS, structureProblems } from "./check-database.js";
 
 /** Result of a check of the usage log. Names users. */
 export interface UsageCheck {

@@ -3,23 +3,26 @@ import {
   type Digest,
   digestOf,
   labelsIn,
+  type RenderedWords,
   renderSection,
+  type ScopeBounds,
   ScopeState,
   type StoredScope,
   type TurnId,
+  WITHDRAWN,
 } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
-import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
+import { conversationNumber, type DigestSeal, memoryHash, type SealedDigest } from "../database/digest-seal.js";
 import type { JournalRecord, JournalScope, RecordKey, SharedRow } from "../journal/journal-database.js";
 import { decodedOf } from "../journal/journal-parts.js";
-import { conversationNumber, memoryHash } from "../journal/keyed-numbers.js";
-import { requestsIn } from "../journal/named-requests.js";
-import { type ComposedRecord, SaidCodec, type SaidTurn } from "../journal/said-codec.js";
+import { requestsIn } from "../journal/request-reading.js";
+import { type ComposedRecord, SaidCodec } from "../journal/said-codec.js";
 import { ScopeCodec } from "../journal/scope-codec.js";
 import { stateOf } from "../journal/scope-loading.js";
-import { readShared, SharedMessage } from "../journal/shared-message.js";
-import { checkRows } from "./check-scope.js";
-import { NO_BOUNDS } from "./no-bounds.js";
+import { readShared, type SaidTurn, SharedMessage } from "../journal/shared-messages.js";
+
+/** Bounds are enforced by the service, not by a check. */
+const NO_BOUNDS: ScopeBounds = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
 
 /** Records that are read together. */
 export const RECORDS_AT_ONCE = 200;
@@ -213,4 +216,41 @@ export class ScopeRecords {
 function inPieces<T>(list: readonly T[]): readonly (readonly T[])[] {
   const count = Math.ceil(list.length / LOOKED_UP_AT_ONCE);
   return Array.from({ length: count }, (_, at) => list.slice(at * LOOKED_UP_AT_ONCE, (at + 1) * LOOKED_UP_AT_ONCE));
+}
+
+/** Checks blocks, versions and index nodes against each other: every reference resolves, nothing is there twice. */
+function* checkRows({ counters, bankedTokens, register, nodes }: StoredScope): Generator<string> {
+  if (bankedTokens < 0) yield "its memory bank is below zero";
+  const labels = new Set(register.blocks.map(({ label }) => label));
+  const lengths = new Map(register.blocks.map(({ label, text }) => [label, text.length]));
+  const digests = new Set<string>();
+  for (const { label, textDigest, supersededBy } of register.blocks) {
+    if (label >= counters.nextLabel) yield `block [${label}] has a label past the scope's counter`;
+    if (digests.has(textDigest)) yield `block [${label}] has the same text as another block`;
+    digests.add(textDigest);
+    if (supersededBy !== null && supersededBy !== WITHDRAWN && !labels.has(supersededBy))
+      yield `block [${label}] is superseded by a block that is missing`;
+  }
+  const current = new Map<string, number>();
+  const held = new Set<number>();
+  for (const { memoryId, label, current: isCurrent, rendered } of register.versions) {
+    if (label !== WITHDRAWN && !labels.has(label))
+      yield `a memory version refers to block [${label}], which is missing`;
+    else if (rendered !== undefined && !isWithin(rendered, lengths.get(label) ?? 0))
+      yield `block [${label}] is shorter than its memory's own words`;
+    held.add(label);
+    current.set(memoryId, (current.get(memoryId) ?? 0) + (isCurrent ? 1 : 0));
+    if (register.forgotten.includes(memoryId)) yield `block [${label}] belongs to a forgotten memory`;
+  }
+  if ([...current.values()].some((count) => count !== 1)) yield "a memory does not have exactly one current version";
+  for (const label of labels) if (!held.has(label)) yield `block [${label}] belongs to no memory`;
+  for (const { id, run } of nodes) {
+    if (id >= counters.nextNode) yield `index node ${id} has an id past the scope's counter`;
+    for (const label of run)
+      if (!labels.has(label)) yield `index node ${id} refers to block [${label}], which is missing`;
+  }
+}
+
+function isWithin({ start, length }: RenderedWords, textLength: number): boolean {
+  return start >= 0 && length > 0 && start + length <= textLength;
 }

@@ -4,19 +4,142 @@
  * Out: an open connection (`OpenDatabase`) whose schema is up to date, or a `DatabaseOpenError`.
  */
 
-import { existsSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
-import { COMMIT_WAIT_MS, eraseLog, SYNCHRONOUS } from "./connection.js";
-import { DatabaseOpenError } from "./database-open-error.js";
+import { migrate } from "drizzle-orm/better-sqlite3/migrator";
+import { readMigrationFiles } from "drizzle-orm/migrator";
+import { DatabaseOpenError, type SchemaProgress, schemaProgress } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
-import { makeDirectory } from "./make-directory.js";
-import { migrateToLatest, schemaOf } from "./migrations.js";
-import { nativeBuildProblem } from "./native-build.js";
 import * as schema from "./schema.js";
-import type { SchemaProgress } from "./schema-progress.js";
 import { faultOf } from "./sqlite-faults.js";
+
+/** A connection to a database file, and the key of its digests. */
+export interface DatabaseConnection {
+  readonly sqlite: Database.Database;
+  readonly digests: DigestSeal;
+}
+
+/** Milliseconds that a commit waits for a lock. It blocks the thread, so callers wait longer between their own retries. */
+const COMMIT_WAIT_MS = 20;
+
+/**
+ * Commits survive a kill of the process at any point; a power cut may lose the last ones, never the file's integrity. FULL, which survives
+ * that too, waits for the disk once for each group: 3 to 4 ms of every answer, and a sixth of the throughput, on a virtual machine's disk.
+ */
+const SYNCHRONOUS = "NORMAL";
+
+/** Opens one more connection to a file that this process has open, so its schema is up to date. Throws SQLite's errors. */
+export function connect(file: string): DatabaseConnection {
+  const sqlite = new Database(file, { fileMustExist: true, timeout: COMMIT_WAIT_MS });
+  sqlite.pragma(`synchronous = ${SYNCHRONOUS}`);
+  sqlite.pragma("foreign_keys = ON");
+  sqlite.pragma("secure_delete = ON");
+  return { sqlite, digests: DigestSeal.of(sqlite) };
+}
+
+/** Checkpoints and truncates the log; false where a reader still needs it, or the disk fails. */
+export function eraseLog(sqlite: Database.Database): boolean {
+  try {
+    const [outcome] = sqlite.pragma("wal_checkpoint(TRUNCATE)") as { readonly busy: number }[];
+    return outcome?.busy === 0;
+  } catch (error) {
+    if (faultOf(error) === null) throw error;
+    return false;
+  }
+}
+
+// Equally deep in `src` and `dist`.
+const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url));
+
+/** Processes that start together may all try to migrate: the later ones find it done when they retry. */
+const MIGRATION_ATTEMPTS = 3;
+
+/** Brings a file's schema up to date, all steps in one transaction. Throws as {@link schemaOf} does. */
+function migrateToLatest(sqlite: Database.Database, orm: BetterSQLite3Database<typeof schema>): void {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      migrate(orm, { migrationsFolder: MIGRATIONS });
+      return;
+    } catch (error) {
+      if (sqlite.inTransaction) sqlite.exec("rollback");
+      if (attempt === MIGRATION_ATTEMPTS || faultOf(error) !== null) throw error;
+    }
+  }
+}
+
+/** Throws where the file is another program's, a newer version's, or has a schema that no migration leads on from. */
+function schemaOf(sqlite: Database.Database): SchemaProgress {
+  const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all();
+  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis);
+  if (!tables.includes("__drizzle_migrations")) {
+    if (tables.length > 0) throw new Error("it is the database of another program");
+    return { applied: 0, known: known.length };
+  }
+  const times = sqlite.prepare<[], number>("select created_at from __drizzle_migrations order by created_at");
+  return schemaProgress(times.pluck().all(), known, "an empty data directory");
+}
+
+/** The install script runs also where npm is configured to run none. */
+const REBUILD =
+  "better-sqlite3 has no native build for this Node.js; make it with: npm rebuild better-sqlite3 --ignore-scripts=false";
+
+/**
+ * What to do about an error that `better-sqlite3` throws without a native build which this Node.js can load: it was installed without its
+ * script, or for another Node.js. Null for other errors.
+ */
+function nativeBuildProblem(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const isUnloadable = "code" in error && error.code === "ERR_DLOPEN_FAILED";
+  return isUnloadable || error.message.startsWith("Could not locate the bindings file") ? REBUILD : null;
+}
+
+/** Tries whether there is a native build; says what to do where there is none, else null. */
+export function missingNativeBuild(): string | null {
+  try {
+    new Database(":memory:").close();
+    return null;
+  } catch (error) {
+    return nativeBuildProblem(error);
+  }
+}
+
+/**
+ * Makes a directory and its missing parents. Throws what `mkdir` throws. Node's own `recursive` loops forever on a file system that answers
+ * `ENOENT` to every new directory, as /proc does: it takes the parent for missing, finds it, and retries.
+ */
+export function makeDirectory(path: string): void {
+  const missing = [resolve(path)];
+  for (let above = dirname(resolve(path)); !existsSync(above); above = dirname(above)) missing.push(above);
+  for (const directory of missing.reverse()) makeOne(directory);
+}
+
+function makeOne(directory: string): void {
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    // It exists, or another process made it first.
+    if (!existsSync(directory) || !statSync(directory).isDirectory()) throw error;
+  }
+}
+
+/** All pages in one step: between steps a write would make SQLite restart the copy. In WAL mode writers do not wait for it. */
+const ALL_PAGES = 0x7fff_ffff;
+
+/**
+ * Copies a consistent snapshot of a database file into a new file by SQLite's online backup, while other processes read and write.
+ * Durable when it resolves. Rejects with an error of SQLite or of the file system.
+ */
+export async function backupDatabase(from: string, to: string): Promise<void> {
+  const source = new Database(from, { readonly: true, fileMustExist: true, timeout: 5_000 });
+  try {
+    await source.backup(to, { progress: () => ALL_PAGES });
+  } finally {
+    source.close();
+  }
+}
 
 /** An open database. */
 export interface OpenDatabase {

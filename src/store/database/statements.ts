@@ -1,5 +1,6 @@
 import type Database from "better-sqlite3";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { AgentId, Scope, UserId } from "../../core/index.js";
 
 /*
  * Hot SQL is written by hand: drizzle's work per row costs as much as SQLite's. One idiom: a statement of better-sqlite3, prepared once,
@@ -32,4 +33,24 @@ export function prepare<Values, Row = never>(sqlite: Database.Database, sql: str
 /** Prepares a statement whose result is the one value of a row. */
 export function prepareValue<Values, Value>(sqlite: Database.Database, sql: string): Statement<Values, Value> {
   return sqlite.prepare<[Values], Value>(sql).pluck();
+}
+
+/** What names a scope in its table. */
+export type ScopeKey = {
+  readonly tenant: string;
+  readonly userId: string;
+  /** Empty: no agent. */
+  readonly agentId: string;
+};
+
+export function keyOf(scope: Scope): ScopeKey {
+  return { tenant: scope.tenant, userId: scope.userId, agentId: scope.agentId ?? "" };
+}
+
+export function readScope(row: ScopeKey): Scope {
+  return {
+    tenant: row.tenant,
+    userId: row.userId as UserId,
+    agentId: row.agentId === "" ? null : (row.agentId as AgentId),
+  };
 }

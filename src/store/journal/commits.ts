@@ -1,13 +1,153 @@
-import type { RequestId, Scope } from "../../core/index.js";
-import type { CommitBase, ComposeRecord, EngineReport, ScopeDelta, StoredVersion } from "../api/store.js";
-import { appending, type EncodedChange, encodeChange, plainRecord } from "./encoded-change.js";
+import { type MemoryId, type RequestId, type Scope, type ScopeChanges, WITHDRAWN } from "../../core/index.js";
+import type { CommitBase, ComposeRecord, EngineReport, StoredVersion } from "../api/store.js";
+import type { ScopeDelta } from "../api/user-data.js";
+import { conversationNumber, memoryHashes } from "../database/digest-seal.js";
 import type { JournalChange, JournalUnit, NewRecord } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
-import { JournalVersion, type ScopeBook } from "./journal-version.js";
-import { conversationNumber } from "./keyed-numbers.js";
-import type { KnownRows } from "./known-rows.js";
-import { writeShared } from "./shared-message.js";
-import { shareMessages } from "./sharing.js";
+import type { KnownRows } from "./known-scopes.js";
+import { shareMessages, writeShared } from "./shared-messages.js";
+
+/** What has come since a scope's last snapshot. */
+export interface BehindSnapshot {
+  /** Records, … */
+  readonly records: number;
+  /** … and the length of their changes. */
+  readonly length: number;
+  /** The length of the last snapshot; 0: there is none. */
+  readonly snapshotLength: number;
+}
+
+/** Records that are cheaper to read than a snapshot is to write. */
+const FEWEST_RECORDS = 32;
+
+/** Records whose number alone makes a load slow, as it reads them whole: what was said is much longer than what changed. */
+const MOST_RECORDS = 256;
+
+/**
+ * Whether the next commit writes a snapshot. A load reads at most about twice the state. Snapshots that the length of changes makes due are
+ * together at most twice as long as the changes, because a state is at most as long as its last snapshot and the changes since. Those that
+ * the number of records makes due add at most a 256th of the state to each commit.
+ */
+export function snapshotIsDue({ records, length, snapshotLength }: BehindSnapshot): boolean {
+  return records >= MOST_RECORDS || (records >= FEWEST_RECORDS && length >= snapshotLength);
+}
+
+/** What a process knows of a scope's records beyond its version: when a snapshot is due. */
+export interface ScopeBook {
+  readonly behind: BehindSnapshot;
+}
+
+const NOTHING_KNOWN: ScopeBook = { behind: { records: 0, length: 0, snapshotLength: 0 } };
+
+/** A version with its {@link ScopeBook}, which no comparison of versions sees. */
+export class JournalVersion implements StoredVersion {
+  readonly scopeId: number;
+  readonly commits: number;
+  readonly sum: number | undefined;
+  readonly #book: ScopeBook;
+
+  constructor({ scopeId, commits, sum }: StoredVersion, book: ScopeBook) {
+    this.scopeId = scopeId;
+    this.commits = commits;
+    this.sum = sum;
+    this.#book = book;
+  }
+
+  /** The book of a version; an empty one where it comes from elsewhere. */
+  static bookOf(version: StoredVersion | null): ScopeBook {
+    return version instanceof JournalVersion ? version.#book : NOTHING_KNOWN;
+  }
+}
+
+/** What a commit does to a scope's state, encoded: nothing that changes the state later can reach it. */
+export interface EncodedChange {
+  /** Null where the snapshot has it. */
+  readonly changes: string | null;
+  /** Null: none is due. */
+  readonly snapshot: string | null;
+  /** The scope's newest turn. */
+  readonly turn: number;
+  /** Hashes of the memories that the scope may not have had before. */
+  readonly memories: readonly number[];
+  readonly forgotten: readonly MemoryId[];
+  /** After the commit. */
+  readonly book: ScopeBook;
+}
+
+/** Encodes what changed since a version; with a snapshot where one is due. Synchronous. */
+export function encodeChange(
+  { states, digests }: JournalParts,
+  version: StoredVersion | null,
+  { changes, whole }: ScopeDelta,
+): EncodedChange {
+  const book = JournalVersion.bookOf(version);
+  const encoded = states.encodeChanges(changes);
+  const { records, length, snapshotLength } = book.behind;
+  const behind = { records: records + 1, length: length + encoded.length, snapshotLength };
+  const snapshot = snapshotIsDue(behind) ? states.encodeState(whole()) : null;
+  return {
+    changes: snapshot === null ? encoded : null,
+    snapshot,
+    turn: newestTurn(changes),
+    memories: memoryHashes(newMemories(changes), digests),
+    forgotten: changes.register.forgotten,
+    book: { ...book, behind: snapshot === null ? behind : behindSnapshot(snapshot) },
+  };
+}
+
+/** The same for a commit that rewrites or removes earlier records: a snapshot stands in for the changes of all of them. */
+export function encodeAnew({ states, digests }: JournalParts, { changes, whole }: ScopeDelta): EncodedChange {
+  const snapshot = states.encodeState(whole());
+  return {
+    changes: null,
+    snapshot,
+    turn: newestTurn(changes),
+    memories: memoryHashes(newMemories(changes), digests),
+    forgotten: changes.register.forgotten,
+    book: { behind: behindSnapshot(snapshot) },
+  };
+}
+
+/** A record that says nothing and belongs to no request. */
+export function plainRecord(
+  { turn, changes }: EncodedChange,
+  { kind, said = null, at = 0 }: Pick<NewRecord, "kind"> & Partial<Pick<NewRecord, "said" | "at">>,
+): NewRecord {
+  return { kind, at, turn, turns: 0, conversation: null, requestId: null, leaf: null, changes, said };
+}
+
+/** The changes of a unit that appends these records. */
+export function appending(encoded: EncodedChange, records: readonly NewRecord[]): JournalChange[] {
+  const { memories, snapshot, forgotten } = encoded;
+  return [
+    { kind: "append", records },
+    ...(memories.length === 0 ? [] : [{ kind: "memories", hashes: memories } as const]),
+    ...forgotten.map((memoryId) => ({ kind: "forget", memoryId }) as const),
+    ...(snapshot === null ? [] : [{ kind: "snapshot", data: snapshot } as const]),
+  ];
+}
+
+function behindSnapshot(snapshot: string): ScopeBook["behind"] {
+  return { records: 0, length: 0, snapshotLength: snapshot.length };
+}
+
+function newestTurn({ counters }: ScopeChanges): number {
+  return counters.nextTurn - 1;
+}
+
+/** Memories that may be new: of one that a further text came to, another version is listed, with a label from before. */
+function newMemories({ register: { blocks, versions } }: ScopeChanges): ReadonlySet<MemoryId> {
+  const all = new Set(versions.map(({ memoryId }) => memoryId));
+  // One version each, and so the first: of others all are listed.
+  if (all.size === versions.length) return all;
+  const newLabels = new Set(blocks.map(({ label }) => label));
+  const counts = new Map<MemoryId, number>();
+  for (const { memoryId } of versions) counts.set(memoryId, (counts.get(memoryId) ?? 0) + 1);
+  const known = new Set<MemoryId>();
+  for (const { memoryId, label } of versions)
+    if (counts.get(memoryId) !== 1 && label !== WITHDRAWN && !newLabels.has(label)) known.add(memoryId);
+  return new Set([...counts.keys()].filter((id) => !known.has(id)));
+}
 
 /** Writes a unit; gives the scope's version with its book. */
 export async function writeUnit(parts: JournalParts, unit: JournalUnit, book: ScopeBook): Promise<StoredVersion> {

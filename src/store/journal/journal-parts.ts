@@ -1,9 +1,11 @@
+import type { ChatMessage, Digest } from "../../core/index.js";
 import { StoreUnavailableError } from "../api/store.js";
 import { DigestSeal } from "../database/digest-seal.js";
 import { DamagedRecordError } from "./damaged-record.js";
 import type { JournalDatabase, JournalRecord } from "./journal-database.js";
-import { type ComposedRecord, SaidCodec, type SaidTurn } from "./said-codec.js";
+import { type ComposedRecord, SaidCodec } from "./said-codec.js";
 import { ScopeCodec } from "./scope-codec.js";
+import { type RecordedMessage, readShared, type SaidTurn, SharedMessage } from "./shared-messages.js";
 
 /** What the journal's questions and commits are made of. */
 export interface JournalParts {
@@ -47,4 +49,80 @@ export function decodedOf<T>({ scopeId, n }: Pick<JournalRecord, "scopeId" | "n"
 function bodyOf({ said }: JournalRecord): string {
   if (said === null) throw new DamagedRecordError("it says nothing");
   return said;
+}
+
+/** Rows that are read at once. */
+const ROWS_AT_ONCE = 64;
+
+/** Messages as records have them, null for each that was erased. */
+export type ReadMessages = readonly (ChatMessage | null)[];
+
+/** The texts of messages that a scope's turns share; each is read once. To be dropped with the question that it answers. */
+export class SharedTexts {
+  readonly #known = new Map<Digest, ChatMessage | null>();
+
+  constructor(
+    private readonly parts: JournalParts,
+    private readonly scopeId: number,
+  ) {}
+
+  /** Reads what some turns were given, all of it together. */
+  async read(said: readonly (readonly RecordedMessage[])[]): Promise<readonly ReadMessages[]> {
+    const missing = new Set<Digest>();
+    for (const messages of said)
+      for (const message of messages)
+        if (message instanceof SharedMessage && !this.#known.has(message.key)) missing.add(message.key);
+    if (missing.size > 0) await this.#load([...missing]);
+    return said.map((messages) => messages.map((message) => this.#textOf(message)));
+  }
+
+  async #load(keys: readonly Digest[]): Promise<void> {
+    const { scopeId } = this;
+    const read = new Map<Digest, ChatMessage>();
+    for await (const { key, json } of sharedRows(this.parts, scopeId, keys))
+      read.set(
+        key,
+        decodedRow(scopeId, () => readShared(key, json)),
+      );
+    for (const key of keys) this.#known.set(key, read.get(key) ?? null);
+  }
+
+  #textOf(message: RecordedMessage): ChatMessage | null {
+    return message instanceof SharedMessage ? (this.#known.get(message.key) ?? null) : message;
+  }
+}
+
+/** A shared row by its key. */
+export interface KeyedRow {
+  readonly key: Digest;
+  readonly json: string;
+}
+
+/** Rows by their keys, read in pieces; those that are gone are left out. */
+export async function* sharedRows(
+  { database, digests }: JournalParts,
+  scopeId: number,
+  keys: readonly Digest[],
+): AsyncGenerator<KeyedRow, void, undefined> {
+  for (let at = 0; at < keys.length; at += ROWS_AT_ONCE) {
+    const sealed = keys.slice(at, at + ROWS_AT_ONCE).map((key) => digests.seal(key));
+    for (const { digest, messages } of await database.shared(scopeId, sealed))
+      yield { key: digests.open(digest), json: messages };
+  }
+}
+
+/** Keys of all of a scope's shared rows. */
+export async function sharedKeys({ database, digests }: JournalParts, scopeId: number): Promise<readonly Digest[]> {
+  return (await database.sharedDigests(scopeId)).map((digest) => digests.open(digest));
+}
+
+/** Decodes a shared row; a damaged one is a fault of the store that names the scope. */
+export function decodedRow<T>(scopeId: number, decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof DamagedRecordError)) throw error;
+    const cause = new Error(`scope ${scopeId}: ${error.message}`, { cause: error });
+    throw new StoreUnavailableError("damaged", { cause });
+  }
 }

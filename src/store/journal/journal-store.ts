@@ -15,25 +15,23 @@ import type {
   ExpiryRecord,
   ForgetRecord,
   FoundQuotes,
-  ScopeDelta,
   Store,
   StoredResponse,
   StoredVersion,
 } from "../api/store.js";
+import type { ScopeDelta } from "../api/user-data.js";
 import { commitChanges, commitCompose, commitEnd, commitEviction, commitReport } from "./commits.js";
-import { historyOf, readConversation, readHistory } from "./conversation-reading.js";
 import { commitForgetting, eraseQuotes } from "./forgetting.js";
 import type { JournalDatabase } from "./journal-database.js";
 import { type JournalParts, journalParts } from "./journal-parts.js";
 import { KnownScopes } from "./known-scopes.js";
-import { findScopesWithMemory } from "./memory-holders.js";
 import { findScopesWithOldTurns, OldTurns } from "./old-turns.js";
 import { PromptReading } from "./prompt-reading.js";
 import { findQuotes } from "./quote-scan.js";
 import { commitExpiry, commitWithdrawal } from "./record-removal.js";
 import { findLiveRequests, RequestReading } from "./request-reading.js";
-import { loadScope } from "./scope-loading.js";
-import { TurnReading } from "./turn-reading.js";
+import { findScopesWithMemory, loadScope } from "./scope-loading.js";
+import { historyOf, readConversation, readHistory, TurnReading } from "./turn-reading.js";
 import { exportUser } from "./user-export.js";
 
 const NO_COUNTS = { conversations: 0, turns: 0, requests: 0 };

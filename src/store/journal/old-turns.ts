@@ -4,8 +4,8 @@ import type { ExpiredTurns, MessageId, NamingTurn, ScannedTurns, ScopesFound } f
 import { listInPages } from "./body-reading.js";
 import { type RecordKey, WITH_TURNS } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
-import { requestsNamed } from "./named-requests.js";
-import { SharedMessage } from "./shared-message.js";
+import { requestsNamed } from "./request-reading.js";
+import { SharedMessage } from "./shared-messages.js";
 import { TurnReading, type TurnRecord } from "./turn-reading.js";
 
 /** Records of a scan that are read at once. */

@@ -3,7 +3,7 @@ import type { PromptHistory, ServedRequest } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
 import { type RecordKey, WITH_TURNS } from "./journal-database.js";
 import { type JournalParts, reportIn } from "./journal-parts.js";
-import { type NamedRequest, requestsNamed } from "./named-requests.js";
+import { type NamedRequest, requestsNamed } from "./request-reading.js";
 import { type FoundTurn, type TurnReading, type TurnRecord, wholeOf } from "./turn-reading.js";
 
 /** Newest prompts of a scope that are compared … */

@@ -12,11 +12,10 @@ import {
 import type { FoundQuotes, ScopeQuotes } from "../api/store.js";
 import { readInPieces } from "./body-reading.js";
 import type { JournalRecord } from "./journal-database.js";
-import { composedIn, decodedOf, type JournalParts } from "./journal-parts.js";
+import { composedIn, decodedOf, decodedRow, type JournalParts, sharedKeys, sharedRows } from "./journal-parts.js";
 import type { ComposedRecord } from "./said-codec.js";
 import { loadScope } from "./scope-loading.js";
-import { messagesInRow, type RecordedMessage, SharedMessage } from "./shared-message.js";
-import { decodedRow, sharedKeys, sharedRows } from "./shared-texts.js";
+import { messagesInRow, type RecordedMessage, SharedMessage } from "./shared-messages.js";
 import { hasTurns } from "./turn-reading.js";
 
 /** Characters searched before other work runs: some ten milliseconds. */

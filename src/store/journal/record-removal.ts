@@ -1,15 +1,19 @@
 import type { Digest, Scope, TurnId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
-import type { CommitBase, ExpiryRecord, ScopeDelta, StoredVersion } from "../api/store.js";
-import { listInPages, readInPieces } from "./body-reading.js";
-import { writeUnit } from "./commits.js";
-import { appending, encodeAnew, encodeChange, plainRecord } from "./encoded-change.js";
-import { type JournalChange, type RecordKey, type RewrittenRecord, WITH_TURNS } from "./journal-database.js";
+import type { CommitBase, ExpiryRecord, StoredVersion } from "../api/store.js";
+import type { ScopeDelta } from "../api/user-data.js";
+import { listAll, listInPages, readInPieces } from "./body-reading.js";
+import { appending, encodeAnew, encodeChange, plainRecord, writeUnit } from "./commits.js";
+import {
+  type JournalChange,
+  type RecordKey,
+  type RecordKind,
+  type RewrittenRecord,
+  WITH_TURNS,
+} from "./journal-database.js";
 import { type JournalParts, turnsIn } from "./journal-parts.js";
-import { requestsIn } from "./named-requests.js";
-import type { SaidTurn } from "./said-codec.js";
-import { SharedMessage } from "./shared-message.js";
-import { withoutChanges } from "./superseded-changes.js";
+import { requestsIn } from "./request-reading.js";
+import { type SaidTurn, SharedMessage } from "./shared-messages.js";
 import { hasTurns, TurnReading, type TurnRecord } from "./turn-reading.js";
 
 /** What a record becomes that belongs to nothing any more, but whose changes are still folded. */
@@ -181,4 +185,41 @@ async function endRequests(parts: JournalParts, scopeId: number, gone: readonly 
     others: left.filter(({ kind }) => kind !== "composed"),
     before: left.filter(({ kind }) => kind === "composed"),
   };
+}
+
+/** Records that are looked at, and rewritten, at once. */
+const AT_ONCE = 200;
+/** Kinds of records that say nothing without their changes. */
+const PASSING: readonly RecordKind[] = ["changed", "expired"];
+const TELLING: readonly RecordKind[] = ["said", "composed", "reported", "evicted", "forgotten", "withdrawn"];
+/** An expiry leaves no changes in any record before its own. */
+const MARK = { kinds: ["expired"], newestFirst: true, most: 1 } as const;
+
+/**
+ * What takes the changes out of all of a scope's records, in a unit that ends with an `expired` record and a snapshot: they hold texts of
+ * blocks that expire. Records that say nothing without their changes are removed. Each record is read once in its life for this.
+ *
+ * What the stored snapshot has superseded already may be of any length, and is written here and now, in pieces; so the unit has the changes
+ * that a load reads, at most. `leaving`: records that go with the unit anyway.
+ */
+async function withoutChanges(
+  { database }: JournalParts,
+  scope: Scope,
+  { version, deletions }: CommitBase & { readonly version: StoredVersion },
+  leaving: ReadonlySet<number>,
+): Promise<readonly JournalChange[]> {
+  const { scopeId } = version;
+  const passing = await listAll(database, scopeId, { kinds: PASSING });
+  const inUnit: JournalChange[] = [{ kind: "remove", seqs: passing.map(({ seq }) => seq) }];
+  const [mark] = await database.list(scopeId, MARK);
+  const superseded = (await database.load(scope)).snapshot?.n ?? 0;
+  for await (const keys of listInPages(database, scopeId, { kinds: TELLING, after: mark?.n ?? 0 }, AT_ONCE)) {
+    const now: JournalChange[] = [];
+    const seqs = keys.map(({ seq }) => seq).filter((seq) => !leaving.has(seq));
+    await readInPieces(database, seqs, ({ seq, n, changes }) => {
+      if (changes !== null) (n <= superseded ? now : inUnit).push({ kind: "rewrite", seq, to: { changes: null } });
+    });
+    if (now.length > 0) await database.write({ scope, version, deletions, changes: now, at: 0 });
+  }
+  return inUnit;
 }

@@ -21,7 +21,7 @@ import {
 import type { EngineReport, StoredAnswer } from "../api/store.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
 import { FORMAT, unpackedBody } from "./damaged-record.js";
-import { type RecordedMessage, SharedMessage } from "./shared-message.js";
+import { type RecordedMessage, type SaidTurn, SharedMessage } from "./shared-messages.js";
 
 /** Names that bodies hold by number. Numbers are for good: a new name gets a new one. */
 class NumberedNames<Name extends string> {
@@ -42,13 +42,6 @@ class NumberedNames<Name extends string> {
     if (name === undefined) throw new RangeError(`no name has the number ${number}`);
     return name;
   }
-}
-
-/** A turn with the plain messages that it added. */
-export interface SaidTurn {
-  /** `given` and `meant` have the digests of all its messages, erased and shared ones included. */
-  readonly turn: Turn;
-  readonly given: readonly RecordedMessage[];
 }
 
 const PLACEMENTS = new NumberedNames<SectionPlacement>({

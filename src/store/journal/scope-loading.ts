@@ -1,19 +1,19 @@
 import {
   type ConversationId,
   EMPTY_SCOPE,
+  type MemoryId,
   type Scope,
   ScopeFolding,
   type StoredScope,
   type Turn,
 } from "../../core/index.js";
-import { isSameVersion, type LoadedScope } from "../api/store.js";
-import { readConversation } from "./conversation-reading.js";
+import { isSameVersion, type LoadedScope, type ScopesFound } from "../api/store.js";
+import { conversationNumber, memoryHash } from "../database/digest-seal.js";
+import { JournalVersion } from "./commits.js";
 import { CONVERSATION_PAGE, type JournalScope } from "./journal-database.js";
 import { decodedOf, type JournalParts } from "./journal-parts.js";
-import { JournalVersion } from "./journal-version.js";
-import { conversationNumber } from "./keyed-numbers.js";
-import type { LoadedConversations } from "./loaded-conversations.js";
-import { TurnReading } from "./turn-reading.js";
+import type { LoadedConversations } from "./known-scopes.js";
+import { readConversation, TurnReading } from "./turn-reading.js";
 
 /**
  * See `Store.loadScope`.
@@ -83,4 +83,21 @@ export function stateOf(
 /** A memory is forgotten with every agent, so that is not each scope's own to say. */
 function withForgotten(state: StoredScope, { forgotten }: JournalScope): StoredScope {
   return { ...state, register: { ...state.register, forgotten } };
+}
+
+/** See `Store.scopesWithMemory`. Of the scopes that may have it, those are loaded: another memory may have its hash. */
+export async function findScopesWithMemory(
+  parts: JournalParts,
+  tenant: string,
+  memoryId: MemoryId,
+  after: number,
+): Promise<ScopesFound> {
+  const hash = memoryHash(memoryId, parts.digests);
+  const { scopes: candidates, next } = await parts.database.withMemory(tenant, hash, after);
+  const scopes: ScopesFound["scopes"][number][] = [];
+  for (const { scope } of candidates) {
+    const { register } = (await loadScope(parts, scope)).scope;
+    if (register.versions.some((version) => version.memoryId === memoryId)) scopes.push(scope);
+  }
+  return { scopes, next };
 }

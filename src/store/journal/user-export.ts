@@ -3,11 +3,10 @@ import { append } from "../../core/text/lists.js";
 import type { ExportedRow, ExportedScope, ExportedUser, LoadedScope } from "../api/store.js";
 import { listInPages } from "./body-reading.js";
 import { type ScopeRow, WITH_TURNS } from "./journal-database.js";
-import { type JournalParts, reportIn } from "./journal-parts.js";
-import { requestsNamed } from "./named-requests.js";
+import { decodedRow, type JournalParts, reportIn, sharedKeys, sharedRows } from "./journal-parts.js";
+import { requestsNamed } from "./request-reading.js";
 import { loadScope } from "./scope-loading.js";
-import { isInstructions, messagesInRow } from "./shared-message.js";
-import { decodedRow, sharedKeys, sharedRows } from "./shared-texts.js";
+import { isInstructions, messagesInRow } from "./shared-messages.js";
 import { TurnReading, type TurnRecord } from "./turn-reading.js";
 
 /** Records of a page; other work runs in between. */

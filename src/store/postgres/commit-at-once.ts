@@ -1,9 +1,8 @@
 import type pg from "pg";
+import { sumOfSnapshot } from "../journal/damaged-record.js";
 import type { JournalChange, JournalUnit, WrittenUnit } from "../journal/journal-database.js";
-import { sumOfSnapshot } from "../journal/record-sum.js";
-import { BUCKET_LOCKS, sortedLocks } from "./advisory-locks.js";
 import { ask } from "./connections.js";
-import type { LockedUnit, UnitOutcome } from "./locked-unit.js";
+import { BUCKET_LOCKS, type LockedUnit, sortedLocks, type UnitOutcome } from "./locks.js";
 import { agentColumn, numberOf } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import type { ScopeNumbers } from "./scope-numbers.js";

@@ -1,10 +1,9 @@
 import type pg from "pg";
 import { type DeletionCounts, isSameVersion } from "../api/store.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
-import { lockBuckets, lockScopes } from "./advisory-locks.js";
 import { assumedCurrent, commitAtOnce } from "./commit-at-once.js";
 import { ask } from "./connections.js";
-import type { LockedUnit, UnitOutcome } from "./locked-unit.js";
+import { type LockedUnit, lockBuckets, lockScopes, type UnitOutcome } from "./locks.js";
 import { agentColumn, newestRecord, numberOf, ROW_COLUMNS, type StoredRecordRow } from "./rows.js";
 import { SCHEMA } from "./schema.js";
 import type { ScopeNumbers } from "./scope-numbers.js";

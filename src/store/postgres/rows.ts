@@ -1,4 +1,5 @@
 import type { AgentId, Scope, UserId } from "../../core/index.js";
+import { damagedRecord, sumOfRecord } from "../journal/damaged-record.js";
 import {
   type JournalRecord,
   RECORD_KINDS,
@@ -6,7 +7,6 @@ import {
   type RecordKind,
   type ScopeRow,
 } from "../journal/journal-database.js";
-import { damagedRecord, sumOfRecord } from "../journal/record-sum.js";
 import { SCHEMA } from "./schema.js";
 
 /** A row of `journal`, without its bodies. */

@@ -1,5 +1,6 @@
 import type { MemoryId, Scope } from "../../core/index.js";
 import type { DeletionCounts } from "../api/store.js";
+import { damagedRecord, sumOfSnapshot } from "../journal/damaged-record.js";
 import {
   CONVERSATION_PAGE,
   type JournalRecord,
@@ -7,7 +8,6 @@ import {
   type Snapshot,
   WITH_TURNS,
 } from "../journal/journal-database.js";
-import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
 import type { NamedStatement, ServerReader } from "./connections.js";
 import { newestRecord, numberOf, ROW_COLUMNS, readRecord, type StoredRecordRow, scopeKey } from "./rows.js";
 import { SCHEMA } from "./schema.js";

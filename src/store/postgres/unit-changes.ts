@@ -1,6 +1,6 @@
 import type pg from "pg";
+import { sumOfRecord, sumOfSnapshot } from "../journal/damaged-record.js";
 import type { JournalChange, JournalUnit, NewRecord, RewrittenRecord } from "../journal/journal-database.js";
-import { sumOfRecord, sumOfSnapshot } from "../journal/record-sum.js";
 import { ask } from "./connections.js";
 import { numberOf, ROW_COLUMNS, readRecord, type StoredRecordRow } from "./rows.js";
 import { SCHEMA, SCOPE_TABLES } from "./schema.js";

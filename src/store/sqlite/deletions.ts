@@ -2,7 +2,7 @@ import type Database from "better-sqlite3";
 import type { MemoryId, Scope, UserId } from "../../core/index.js";
 import { digestOf } from "../../core/text/ids.js";
 import type { DeletionCounts, PendingSourceDeletions } from "../api/store.js";
-import type { DatabaseConnection } from "../database/connection.js";
+import type { DatabaseConnection } from "../database/open-database.js";
 
 type TenantUser = Pick<Scope, "tenant" | "userId">;
 type SourceKey = [tenant: string, userId: string];

@@ -1,6 +1,43 @@
+import { StaleScopeError, type StoreFault, StoreUnavailableError } from "../api/store.js";
+import { faultOf } from "../database/sqlite-faults.js";
 import type { JournalDatabase, JournalUnit, WrittenUnit } from "../journal/journal-database.js";
 import type { JournalReads } from "./journal-reads.js";
 import type { JournalWrites } from "./journal-writes.js";
+
+/** How a call went, as it crosses threads: errors as data, since an error loses its class there. */
+export type Outcome =
+  | { readonly value: unknown }
+  | { readonly problem: "stale" }
+  | { readonly problem: StoreFault; readonly cause: string }
+  | { readonly problem: "bug"; readonly message: string; readonly stack: string | undefined };
+
+/** The fault behind an error, named by us or by SQLite; null for any other error. */
+export function faultBehind(error: unknown): StoreFault | null {
+  return error instanceof StoreUnavailableError ? error.fault : faultOf(error);
+}
+
+export function outcomeOfError(error: unknown): Outcome {
+  if (error instanceof StaleScopeError) return { problem: "stale" };
+  const fault = faultBehind(error);
+  if (fault !== null) return { problem: fault, cause: causeOf(error) };
+  if (error instanceof Error) return { problem: "bug", message: error.message, stack: error.stack };
+  return { problem: "bug", message: String(error), stack: undefined };
+}
+
+/** The call's value; throws what it threw. */
+export function resultOf(outcome: Outcome): unknown {
+  if (!("problem" in outcome)) return outcome.value;
+  if (outcome.problem === "stale") throw new StaleScopeError("the scope was changed by another process");
+  if (outcome.problem !== "bug") throw new StoreUnavailableError(outcome.problem, { cause: new Error(outcome.cause) });
+  const error = new Error(outcome.message);
+  if (outcome.stack !== undefined) error.stack = outcome.stack;
+  throw error;
+}
+
+function causeOf(error: unknown): string {
+  if (error instanceof StoreUnavailableError && error.cause instanceof Error) return error.cause.message;
+  return error instanceof Error ? error.message : String(error);
+}
 
 /** Calls that write; the group that they are in is one transaction. */
 export type WriteName = Exclude<keyof JournalWrites, "takeErased">;
@@ -72,4 +109,23 @@ export abstract class JournalCalls implements JournalDatabase {
   countFirstTokenTimes: JournalDatabase["countFirstTokenTimes"] = (...of) => this.ask("countFirstTokenTimes", ...of);
   firstTokenTimes: JournalDatabase["firstTokenTimes"] = (...of) => this.ask("firstTokenTimes", ...of);
   ping: JournalDatabase["ping"] = (...of) => this.ask("ping", ...of);
+}
+
+/** What a thread is started for. */
+export interface ThreadTask {
+  readonly file: string;
+  readonly task: "read" | "write";
+}
+
+/** What a thread is asked; `close` has no answer but the thread's end. */
+export type ThreadCall =
+  | { readonly id: number; readonly ask: "read"; readonly call: ReadingCall }
+  | { readonly id: number; readonly ask: "write"; readonly calls: readonly WritingCall[] }
+  | { readonly id: number; readonly ask: "erased" }
+  | { readonly id: number; readonly ask: "close" };
+
+/** An outcome for each call, in their order. */
+export interface ThreadAnswer {
+  readonly id: number;
+  readonly outcomes: readonly Outcome[];
 }

@@ -1,9 +1,10 @@
 import type Database from "better-sqlite3";
 import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
 import type { DeletionCounts, PendingSourceDeletions, StoredVersion } from "../api/store.js";
-import type { DatabaseConnection } from "../database/connection.js";
 import type { SealedDigest } from "../database/digest-seal.js";
-import { keyOf } from "../database/scope-key.js";
+import type { DatabaseConnection } from "../database/open-database.js";
+import { keyOf, type Statement } from "../database/statements.js";
+import { damagedRecord, sumOfSnapshot } from "../journal/damaged-record.js";
 import type {
   JournalRecord,
   JournalScope,
@@ -15,13 +16,101 @@ import type {
   SharedRow,
   Snapshot,
 } from "../journal/journal-database.js";
-import { damagedRecord, sumOfSnapshot } from "../journal/record-sum.js";
 import { Deletions } from "./deletions.js";
 import { FirstTokenTimes } from "./first-token-times.js";
-import { type JournalRow, KEY_COLUMNS, type KeyRow, numberOf, readKey, readRecord } from "./journal-rows.js";
-import { prepareReads, readScopeRow } from "./journal-statements.js";
-import { hashesIn, readWithMemory, readWrittenBefore } from "./journal-walks.js";
-import { keyWithTurn } from "./turn-search.js";
+import {
+  type JournalRow,
+  KEY_COLUMNS,
+  type KeyRow,
+  type NamedScope,
+  numberOf,
+  prepareReads,
+  readKey,
+  readRecord,
+  readScopeRow,
+} from "./journal-statements.js";
+
+/** Rows of known memories per page: some milliseconds. */
+const MEMORIES_AT_ONCE = 20_000;
+/** Records per page. */
+const RECORDS_AT_ONCE = 500;
+
+/** See `JournalDatabase.withMemory`. Without an index, because every compose would pay for one and this is rare. `after` is a record's `seq`. */
+function readWithMemory(
+  sqlite: Database.Database,
+  scopeById: Statement<number, NamedScope>,
+  tenant: string,
+  hash: number,
+  after: number,
+): ScopeRowsFound {
+  const rows = sqlite
+    .prepare<[number], { readonly seq: number; readonly scopeId: number; readonly hashes: Buffer }>(
+      `select seq, scope_id as scopeId, hashes from known_memories where seq > ? order by seq limit ${MEMORIES_AT_ONCE}`,
+    )
+    .all(after);
+  const found = new Set<number>();
+  for (const { scopeId, hashes } of rows) if (hashesIn(hashes).includes(hash >>> 0)) found.add(scopeId);
+  const scopes = namesOf(scopeById, found).filter(({ scope }) => scope.tenant === tenant);
+  return { scopes, next: rows.length < MEMORIES_AT_ONCE ? null : (rows.at(-1)?.seq ?? null) };
+}
+
+/** See `JournalDatabase.writtenBefore`. Records are in the order of time, so reading ends at the first younger one. `after` is a `seq`. */
+function readWrittenBefore(
+  sqlite: Database.Database,
+  scopeById: Statement<number, NamedScope>,
+  before: number,
+  after: number,
+): ScopeRowsFound {
+  const rows = sqlite
+    .prepare<[number], { readonly seq: number; readonly scopeId: number; readonly at: number; readonly turns: number }>(
+      `select seq, scope_id as scopeId, at, turns from journal where seq > ? order by seq limit ${RECORDS_AT_ONCE}`,
+    )
+    .all(after);
+  const withTurns = rows.filter(({ turns }) => turns > 0);
+  const young = withTurns.findIndex(({ at }) => at >= before);
+  const found = new Set((young < 0 ? withTurns : withTurns.slice(0, young)).map(({ scopeId }) => scopeId));
+  const isEnd = young >= 0 || rows.length < RECORDS_AT_ONCE;
+  return { scopes: namesOf(scopeById, found), next: isEnd ? null : (rows.at(-1)?.seq ?? null) };
+}
+
+/** The hashes of one row. */
+function hashesIn(bytes: Buffer): number[] {
+  const hashes: number[] = [];
+  for (let at = 0; at + 4 <= bytes.length; at += 4) hashes.push(bytes.readUInt32BE(at));
+  return hashes;
+}
+
+function namesOf(scopeById: Statement<number, NamedScope>, ids: Iterable<number>) {
+  return [...ids].flatMap((id) => {
+    const row = scopeById.get(id);
+    return row === undefined ? [] : [readScopeRow(row)];
+  });
+}
+
+/**
+ * The record that has a turn of a scope; null for none. `turn` never falls from one record to the next, so this halves the range of
+ * numbers: some fifteen steps for a scope of 30,000 records, and no index of its own that every compose would write to.
+ */
+function keyWithTurn(
+  { bounds, from, keyOfNumber }: Pick<ReturnType<typeof prepareReads>, "bounds" | "from" | "keyOfNumber">,
+  scopeId: number,
+  turn: number,
+): KeyRow | null {
+  const { first = null, last = null } = bounds.get({ scopeId }) ?? {};
+  if (first === null || last === null) return null;
+  // The first record whose `turn` is at least the one looked for has a number in [low, high], or there is none.
+  let low = first;
+  let high = last;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    const next = from.get({ scopeId, n: middle });
+    if (next === undefined || next.turn >= turn) high = middle;
+    else low = next.n + 1;
+  }
+  const found = from.get({ scopeId, n: low });
+  if (found === undefined || found.turn < turn || found.turn - found.turns >= turn) return null;
+  return keyOfNumber.get({ scopeId, n: found.n }) ?? null;
+}
 
 /** What `JournalDatabase` reads from a file, on the calling thread. */
 export class JournalReads {

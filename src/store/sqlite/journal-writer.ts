@@ -1,9 +1,9 @@
+import type Database from "better-sqlite3";
 import { StaleScopeError } from "../api/store.js";
-import type { DatabaseConnection } from "../database/connection.js";
+import type { DatabaseConnection } from "../database/open-database.js";
 import { FileErasure } from "../erasure/file-erasure.js";
 import type { ForgottenPieces } from "../erasure/forgotten-pieces.js";
-import type { WritingCall } from "./journal-calls.js";
-import { faultBehind, type Outcome, outcomeOfError } from "./journal-outcomes.js";
+import { faultBehind, type Outcome, outcomeOfError, type WritingCall } from "./journal-calls.js";
 import { JournalWrites } from "./journal-writes.js";
 
 interface Applied {
@@ -80,6 +80,31 @@ export class JournalWriter {
     } catch (error) {
       if (error instanceof StaleScopeError) return outcomeOfError(error);
       throw error;
+    }
+  }
+}
+
+/** Calls between two checkpoints: some 4 MB of log. */
+const CALLS_BETWEEN = 512;
+
+/**
+ * Checkpoints the write-ahead log from the thread that writes it, after an answer was given. Nobody else writes meanwhile, so the whole log
+ * is copied and begins again: it stays short.
+ */
+export class LogCheckpoints {
+  #calls = 0;
+
+  constructor(private readonly sqlite: Database.Database) {}
+
+  /** To be called after each transaction, with the number of calls in it. */
+  wrote(calls: number): void {
+    this.#calls += calls;
+    if (this.#calls < CALLS_BETWEEN) return;
+    this.#calls = 0;
+    try {
+      this.sqlite.pragma("wal_checkpoint(PASSIVE)");
+    } catch {
+      // What is in the log is durable. The next transaction reports the disk's fault.
     }
   }
 }

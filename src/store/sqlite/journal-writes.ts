@@ -1,9 +1,10 @@
 import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
 import { type DeletionCounts, isSameVersion, StaleScopeError } from "../api/store.js";
-import type { DatabaseConnection } from "../database/connection.js";
 import type { SealedDigest } from "../database/digest-seal.js";
-import { keyOf } from "../database/scope-key.js";
+import type { DatabaseConnection } from "../database/open-database.js";
+import { keyOf } from "../database/statements.js";
 import { ForgottenPieces } from "../erasure/forgotten-pieces.js";
+import { sumOfRecord, sumOfSnapshot } from "../journal/damaged-record.js";
 import type {
   CountedDeletion,
   JournalChange,
@@ -13,11 +14,9 @@ import type {
   RewrittenRecord,
   WrittenUnit,
 } from "../journal/journal-database.js";
-import { sumOfRecord, sumOfSnapshot } from "../journal/record-sum.js";
 import { Deletions } from "./deletions.js";
 import { FirstTokenTimes } from "./first-token-times.js";
-import { numberOf, readRecord } from "./journal-rows.js";
-import { prepareWrites } from "./write-statements.js";
+import { numberOf, prepareWrites, readRecord } from "./journal-statements.js";
 
 /** How often a tenant's oldest responses are removed: once in so many uses. */
 const USES_BETWEEN_REMOVALS = 64;

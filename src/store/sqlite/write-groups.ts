@@ -1,6 +1,5 @@
 import type { JournalUnit } from "../journal/journal-database.js";
-import type { WritingCall } from "./journal-calls.js";
-import type { Outcome } from "./journal-outcomes.js";
+import type { Outcome, WritingCall } from "./journal-calls.js";
 
 /** Groups that the writer has: one that it writes, and the next, so that it never waits for this thread. */
 const MOST_UNDER_WAY = 2;

@@ -1,8 +1,7 @@
 import type pg from "pg";
 import { StoreUnavailableError } from "../api/store.js";
 import { ask, Connections, type NamedStatement } from "../postgres/connections.js";
-import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
-import { typeOf } from "./usage-tables.js";
+import { type Dialect, type RunQuery, typeOf, type UsageDatabase } from "./usage-tables.js";
 
 /** Connections of one process. */
 const USAGE_CONNECTIONS = { writers: 1, readers: 2 } as const;

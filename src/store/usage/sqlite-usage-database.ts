@@ -2,10 +2,16 @@ import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import { StoreUnavailableError } from "../api/store.js";
 import { DatabaseOpenError } from "../database/database-open-error.js";
-import { makeDirectory } from "../database/make-directory.js";
+import { makeDirectory } from "../database/open-database.js";
 import { faultOf } from "../database/sqlite-faults.js";
-import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
-import { typeOf, USAGE_TABLES, type UsageTable } from "./usage-tables.js";
+import {
+  type Dialect,
+  type RunQuery,
+  typeOf,
+  USAGE_TABLES,
+  type UsageDatabase,
+  type UsageTable,
+} from "./usage-tables.js";
 
 /** Milliseconds that a statement waits for another process's lock. */
 const WAIT_MS = 5_000;

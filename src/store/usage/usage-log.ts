@@ -5,14 +5,14 @@
  * A batch is applied in memory (`accounting.ts`) to what is stored of what it names, and each row that changes is written once
  * (`usage-writing.ts`). Sums over time are kept per minute, and added up to the steps of longer windows when they are read, and for good
  * when they are old (`usage-figures.ts`). SQL and tables (`usage-tables.ts`) are the same in both databases, but for a few words
- * (`usage-database.ts`).
+ * (`Dialect`).
  */
 
 import { randomUUID } from "node:crypto";
 import { claimed, type KeptAlert } from "../api/alert-claims.js";
 import type { UsageBounds, UsageLog } from "../api/usage-log.js";
-import type { UsageDatabase } from "./usage-database.js";
 import { UsageReading } from "./usage-reading.js";
+import type { UsageDatabase } from "./usage-tables.js";
 import { UsageWriting } from "./usage-writing.js";
 
 /** The usage log in a database. */

@@ -19,9 +19,8 @@ import type {
 import type { NamedStatement } from "../postgres/connections.js";
 import type { GroupRow } from "./accounting.js";
 import { agentOf, keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
-import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
 import { type MeasuredSum, REUSE_COLUMNS, spanOf, windowMisses, windowSums } from "./usage-figures.js";
-import type { RowOf } from "./usage-tables.js";
+import type { Dialect, RowOf, RunQuery, UsageDatabase } from "./usage-tables.js";
 
 /** Most notes of a window. */
 const MAX_NOTES = 200;

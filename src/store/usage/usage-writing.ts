@@ -11,9 +11,16 @@ import {
   promptRow,
   valuedPrompt,
 } from "./prompt-rows.js";
-import type { Dialect, RunQuery, UsageDatabase } from "./usage-database.js";
 import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS, REUSE_NAMES } from "./usage-figures.js";
-import { type Columns, type RowOf, type TableName, USAGE_TABLES } from "./usage-tables.js";
+import {
+  type Columns,
+  type Dialect,
+  type RowOf,
+  type RunQuery,
+  type TableName,
+  USAGE_TABLES,
+  type UsageDatabase,
+} from "./usage-tables.js";
 
 /** Entries of one transaction: bounds for how long others wait for it, and for how long this process computes. */
 const MOST_ENTRIES = 2_000;

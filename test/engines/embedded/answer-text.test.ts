@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AnswerText, StopText } from "../../../src/engines/embedded/answer-text.js";
+import { AnswerText, StopText } from "../../../src/engines/embedded/generation.js";
 
 describe("the text of an answer", () => {
   /** One token for each byte: the worst that a tokenizer can do to a character. */

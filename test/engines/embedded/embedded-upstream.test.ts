@@ -1,7 +1,6 @@
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import type { FetchHandler } from "../../../src/engines/embedded/embedded-openai.js";
-import { embeddedUpstream } from "../../../src/engines/embedded/embedded-upstream.js";
+import { embeddedUpstream, type FetchHandler } from "../../../src/engines/embedded/embedded-openai.js";
 import type { UpstreamCall } from "../../../src/engines/upstream/upstream.js";
 
 const CALL: UpstreamCall = {

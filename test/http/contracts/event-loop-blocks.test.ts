@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { sampleDelay } from "../../../src/http/server/event-loop-delay.js";
+import { sampleDelay } from "../../../src/http/server/metrics.js";
 import { EventLoopBlocks } from "./event-loop-blocks.js";
 
 /** Milliseconds. */

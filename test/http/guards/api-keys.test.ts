@@ -1,8 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { openAiProblemSchema } from "../../../src/http/problems/openai-problem.js";
-import { authenticate, newApiKey, withConfiguredKey } from "../../../src/service/base/api-key.js";
-import { DEFAULT_TENANT } from "../../../src/service/base/tenant.js";
+import { openAiProblemSchema } from "../../../src/http/problems/problem-shapes.js";
+import { authenticate, DEFAULT_TENANT, newApiKey, withConfiguredKey } from "../../../src/service/base/tenant.js";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { openAiEngine } from "../routes/openai-engine.js";
 import { problemOf, servedApp } from "../server/served-app.js";

@@ -1,5 +1,5 @@
 import { request } from "node:http";
-import { newApiKey, newSecret } from "../../../src/service/base/api-key.js";
+import { newApiKey, newSecret } from "../../../src/service/base/tenant.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import type { Exchange, ServedApp } from "../server/served-app.js";

@@ -16,15 +16,15 @@ import {
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
-import { newApiKey } from "../../../src/service/base/api-key.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
+import { newApiKey } from "../../../src/service/base/tenant.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
-import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
 import { openAiEngine } from "./openai-engine.js";
 

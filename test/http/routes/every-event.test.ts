@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { eventsOf } from "../../../src/engines/upstream/event-stream.js";
-import { MESSAGES } from "../../../src/service/chat/chat-format.js";
-import { ResponsesAnswer } from "../../../src/service/responses/responses-answer.js";
+import { MESSAGES } from "../../../src/service/chat/chat-request.js";
+import { ResponsesAnswer } from "../../../src/service/responses/responses-format.js";
 import { servedApp } from "../server/served-app.js";
 import { anthropicServer } from "./anthropic-server.js";
 import { observedBy } from "./chat-client.js";

@@ -4,7 +4,7 @@ import { keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
 import type { UpstreamOptions } from "../../../src/engines/upstream/upstream.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import { createApp, type HttpParts } from "../../../src/http/server/app.js";
-import { sampleDelay } from "../../../src/http/server/event-loop-delay.js";
+import { sampleDelay } from "../../../src/http/server/metrics.js";
 import { nodeServer } from "../../../src/http/server/node-server.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";

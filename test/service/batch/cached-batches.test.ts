@@ -9,7 +9,7 @@ import type { Memstem } from "../../../src/service/library/memstem.js";
 import { StoreUnavailableError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composeWith, NOON, openService } from "../compose/service-fixture.js";
 
 /** Texts that contain no other, of different lengths. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Upstream, UpstreamCall } from "../../../src/engines/upstream/upstream.js";
-import { type ContextLimit, EngineLimits } from "../../../src/service/chat/engine-limits.js";
+import type { ContextLimit } from "../../../src/service/chat/chat-request.js";
+import { EngineLimits } from "../../../src/service/chat/engine-limits.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

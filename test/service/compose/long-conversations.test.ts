@@ -11,7 +11,7 @@ import type { ComposeOptions } from "../../../src/service/fields/call-options.js
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { ana, openService } from "./service-fixture.js";
 
 /** What a client does to its history before it sends it. */

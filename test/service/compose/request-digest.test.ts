@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import { requestDigest } from "../../../src/service/compose/request-digest.js";
+import { readComposeOptions, requestDigest } from "../../../src/service/compose/compose-request.js";
 
 describe("a request's digest", () => {
   it("does not change, as stored ones are compared with it: short, and with every field", () => {

@@ -22,7 +22,7 @@ import type { Store } from "../../../src/store/api/store.js";
 import type { OpenDatabase } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 
 /** What a test may choose of a service. */
 export interface ServiceOptions {

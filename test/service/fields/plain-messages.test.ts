@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { unstorable } from "../../../src/core/index.js";
 import { MAX_MESSAGES, messages } from "../../../src/service/fields/fields.js";
-import { plainMessages } from "../../../src/service/fields/plain-messages.js";
+import { plainMessages } from "../../../src/service/fields/given-messages.js";
 
 /** As JSON has them. */
 const record = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record<T>(fields, { noNullPrototype: true });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LogprobSupport } from "../../../src/service/learning/logprob-support.js";
+import { LogprobSupport } from "../../../src/service/chat/adaptive-depth.js";
 
 describe("what is known of an engine's log probabilities", () => {
   const watched = () => {

@@ -9,7 +9,7 @@ import type { ChatMessage, MemoryId, UserId } from "../../../src/core/index.js";
 import { parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
 import type { ComposeAnswer } from "../../../src/service/compose/composed-prompt.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
-import { startSweeps } from "../../../src/service/records/sweeps.js";
+import { startSweeps } from "../../../src/service/records/expiry.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { storedExchanges } from "../../http/routes/stored-rows.js";
 import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
-import { RememberedResponses, type ResponseKey } from "../../../src/service/responses/remembered-responses.js";
-import { NOTHING_SENT } from "../../../src/service/responses/sent-prompt.js";
-import { DeletionWatch } from "../../../src/service/scopes/deletion-watch.js";
+import {
+  NOTHING_SENT,
+  RememberedResponses,
+  type ResponseKey,
+} from "../../../src/service/responses/remembered-responses.js";
+import { DeletionWatch } from "../../../src/service/scopes/working-scope.js";
 
 const tenant = {};
 const key = (id: string, of: object = tenant): ResponseKey => ({

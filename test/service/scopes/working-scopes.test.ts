@@ -14,7 +14,7 @@ import { WorkingScopes } from "../../../src/service/scopes/working-scopes.js";
 import { StaleScopeError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composeInto, deltaOf, recordFor, stateOf } from "../../store/api/stored-compose.js";
 import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ENGINE_MODELS } from "../../../src/core/index.js";
-import { type AlertRule, alertFile } from "../../../src/service/usage/alert-rules.js";
-import { type Alert, AlertWatch } from "../../../src/service/usage/usage-alerts.js";
+import { type Alert, type AlertRule, AlertWatch, alertFile } from "../../../src/service/usage/usage-alerts.js";
 import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
 import type { UsageLog } from "../../../src/store/api/usage-log.js";
 import { threadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";

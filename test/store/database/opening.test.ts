@@ -19,7 +19,7 @@ import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { DatabaseOpenError } from "../../../src/store/database/database-open-error.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
+import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { allOf, composeInto, id, scopeOf } from "../api/stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-opening-"));

@@ -9,7 +9,7 @@ import type { UserId } from "../../../src/core/index.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { ForgottenPieces } from "../../../src/store/erasure/forgotten-pieces.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { journalIn } from "../../../src/store/sqlite/open-journal.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { IS_WHOLE } from "../../run-length.js";
 import { composeInto, scopeOf } from "../api/stored-compose.js";
 

@@ -21,8 +21,8 @@ import {
   type Warning,
 } from "../../../src/core/index.js";
 import type { EngineReport, StoredAnswer } from "../../../src/store/api/store.js";
-import type { ComposedRecord, SaidTurn } from "../../../src/store/journal/said-codec.js";
-import { SharedMessage } from "../../../src/store/journal/shared-message.js";
+import type { ComposedRecord } from "../../../src/store/journal/said-codec.js";
+import { type SaidTurn, SharedMessage } from "../../../src/store/journal/shared-messages.js";
 import { anyCount, anyDigest, anyLabel, anyLabels, anyMemoryId, anyText, anyTime, anyTurnId } from "./any-rows.js";
 
 const anyConversation = fc.option(anyText as unknown as fc.Arbitrary<ConversationId>);

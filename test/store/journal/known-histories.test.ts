@@ -6,9 +6,9 @@ import type { ChatMessage, ConversationId, Turn } from "../../../src/core/index.
 import type { StoredVersion } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { KnownHistories } from "../../../src/store/journal/known-histories.js";
-import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
+import { KnownHistories } from "../../../src/store/journal/known-scopes.js";
 import type { ReadArguments, ReadName, ReadResult } from "../../../src/store/sqlite/journal-calls.js";
+import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "./driven-store.js";

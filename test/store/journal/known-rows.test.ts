@@ -4,8 +4,7 @@ import type { StoredVersion } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import type { JournalUnit } from "../../../src/store/journal/journal-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { KnownRows } from "../../../src/store/journal/known-rows.js";
-import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
+import { KnownRows } from "../../../src/store/journal/known-scopes.js";
 import type {
   ReadArguments,
   ReadName,
@@ -14,6 +13,7 @@ import type {
   WriteName,
   WriteResult,
 } from "../../../src/store/sqlite/journal-calls.js";
+import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "./driven-store.js";

@@ -7,9 +7,9 @@ import type { CommitBase } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { journalParts } from "../../../src/store/journal/journal-parts.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { KnownSections } from "../../../src/store/journal/known-sections.js";
-import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
+import { KnownSections } from "../../../src/store/journal/known-scopes.js";
 import type { ReadArguments, ReadName, ReadResult } from "../../../src/store/sqlite/journal-calls.js";
+import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composeInto, deltaOf, recordFor, scopeOf, stateOf } from "../api/stored-compose.js";
 import { DrivenStore } from "./driven-store.js";
 

@@ -3,10 +3,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ChatMessage, labelsIn } from "../../../src/core/index.js";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
+import { changesWithout, withErasedMessages, withoutMemory } from "../../../src/store/journal/forgetting.js";
 import { SaidCodec } from "../../../src/store/journal/said-codec.js";
-import { changesWithout, withErasedMessages, withoutMemory } from "../../../src/store/journal/said-erasure.js";
 import { ScopeCodec } from "../../../src/store/journal/scope-codec.js";
-import { SharedMessage } from "../../../src/store/journal/shared-message.js";
+import { SharedMessage } from "../../../src/store/journal/shared-messages.js";
 import { anyLabels, anyMemoryId, anyScopeChanges } from "./any-rows.js";
 import { anyComposedRecord } from "./any-said.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { snapshotIsDue } from "../../../src/store/journal/snapshot-policy.js";
+import { snapshotIsDue } from "../../../src/store/journal/commits.js";
 
 describe("a snapshot", () => {
   it.each([

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { ChatMessage, Digest, RequestId, Scope } from "../../../src/core/index.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
+import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { scopeOf } from "../api/stored-compose.js";
 import { MemoryStore } from "../model/memory-store.js";
 import { DrivenStore, type Said } from "./driven-store.js";

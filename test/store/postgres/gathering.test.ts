@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { Gathering } from "../../../src/store/postgres/gathering.js";
+import { Gathering } from "../../../src/store/postgres/group-writer.js";
 
 describe("commits that wait for each other", () => {
   let over = 0;

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { newApiKey } from "../../../src/service/base/api-key.js";
+import { newApiKey } from "../../../src/service/base/tenant.js";
 import { StoreUnavailableError } from "../../../src/store/api/store.js";
 import type { Connections } from "../../../src/store/postgres/connections.js";
 import { type OpenPostgres, openPostgres } from "../../../src/store/postgres/open-postgres.js";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { authenticate, newApiKey } from "../../../src/service/base/api-key.js";
+import { authenticate, newApiKey } from "../../../src/service/base/tenant.js";
 import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 

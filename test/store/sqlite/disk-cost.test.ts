@@ -6,8 +6,8 @@ import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { LogCheckpoints } from "../../../src/store/sqlite/log-checkpoints.js";
-import { ThreadedJournal } from "../../../src/store/sqlite/threaded-journal.js";
+import { LogCheckpoints } from "../../../src/store/sqlite/journal-writer.js";
+import { ThreadedJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composeInto, scopeOf } from "../api/stored-compose.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-disk-"));

@@ -6,8 +6,7 @@ import Database from "better-sqlite3";
 import { afterAll } from "vitest";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import type { JournalDatabase } from "../../../src/store/journal/journal-database.js";
-import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
-import { ThreadedJournal } from "../../../src/store/sqlite/threaded-journal.js";
+import { InlineJournal, ThreadedJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { IS_WHOLE } from "../../run-length.js";
 import { describeJournal, type OpenedJournal } from "../journal/journal-database.suite.js";
 

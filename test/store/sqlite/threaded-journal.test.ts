@@ -8,8 +8,7 @@ import Database from "better-sqlite3";
 import { afterAll, describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
-import { InlineJournal } from "../../../src/store/sqlite/inline-journal.js";
-import { ThreadedJournal } from "../../../src/store/sqlite/threaded-journal.js";
+import { InlineJournal, ThreadedJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composed, scopeNamed, unitOf } from "../journal/journal-database.suite.js";
 
 const directory = mkdtempSync(join(tmpdir(), "memstem-threads-"));
@@ -75,7 +74,7 @@ describe("threads of a journal", () => {
   it("keep no process alive that has nothing else to do", () => {
     const script = `
       import { openDatabase } from ${JSON.stringify(pathToFileURL(join(BUILT, "database/open-database.js")).href)};
-      import { ThreadedJournal } from ${JSON.stringify(pathToFileURL(join(BUILT, "sqlite/threaded-journal.js")).href)};
+      import { ThreadedJournal } from ${JSON.stringify(pathToFileURL(join(BUILT, "sqlite/sqlite-journal.js")).href)};
       const journal = new ThreadedJournal(openDatabase(${JSON.stringify(newFile())}));
       await journal.ping();
       await journal.emptyLog();

@@ -1,0 +1,165 @@
+import { isRecord, listIn, record } from "../../engines/upstream/json-values.js";
+import { callFields } from "../../engines/upstream/tool-calls.js";
+
+/** What an engine's answer says, read while it is passed on. */
+export interface AnswerReader {
+  /** Takes an answer, or the data of one event of a streamed one; ignores anything else. */
+  take(given: unknown, at: number): void;
+  /** Whether an event ended the answer, where the format has such events beside `[DONE]`. */
+  readonly isOver: boolean;
+  /** The whole text of the answer; null where there is none, it is incomplete, or too long. */
+  readonly text: string | null;
+  /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
+  readonly firstTokenAt: number | null;
+  /** What holds token counts, for `readUsage`; null where nothing did. */
+  readonly reported: unknown;
+}
+
+/** Most characters of an answer that is written back as a memory; a longer one is not. */
+export const MAX_ANSWER_CHARACTERS = 100_000;
+
+/** An answer's text, as its pieces come. */
+class BoundedText {
+  #text: string | null = "";
+
+  append(more: unknown): void {
+    if (typeof more !== "string" || this.#text === null) return;
+    this.#text = this.#text.length + more.length > MAX_ANSWER_CHARACTERS ? null : this.#text + more;
+  }
+
+  /** Null where there is none, or it is longer than {@link MAX_ANSWER_CHARACTERS}. */
+  get whole(): string | null {
+    return this.#text === "" ? null : this.#text;
+  }
+}
+
+/** Finish reasons with which the text is the whole answer, where no call stands beside it; others withhold something. */
+const TEXT_IS_WHOLE = new Set(["stop", "length"]);
+
+/** Reads an engine's answer while it is streamed. Holds its first choice's text up to a bound. */
+export class ObservedAnswer implements AnswerReader {
+  readonly #text = new BoundedText();
+  #finish: string | null = null;
+  #hasCalls = false;
+  /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
+  firstTokenAt: number | null = null;
+  /** The last chunk with token counts. */
+  reported: unknown = null;
+  /** Its end is OpenAI's `[DONE]`, which is no JSON. */
+  readonly isOver = false;
+
+  /** Takes an answer, or one chunk of a streamed one; ignores anything else. */
+  take(given: unknown, at: number): void {
+    const { choices, usage, timings } = record(given);
+    if (isRecord(usage) || isRecord(timings)) this.reported = given;
+    for (const choice of listIn(choices)) {
+      const { index, delta, message, finish_reason: finish } = record(choice);
+      if (isRecord(delta) && holdsToken(delta)) this.firstTokenAt ??= at;
+      if (typeof index === "number" && index !== 0) continue;
+      const said = isRecord(delta) ? delta : record(message);
+      this.#text.append(said["content"]);
+      this.#hasCalls ||= callFields(said).some(({ name }) => name !== "");
+      if (typeof finish === "string") this.#finish = finish;
+    }
+  }
+
+  /** The first choice's text, once it is complete; null where it is not, calls a tool, or is too long. */
+  get text(): string | null {
+    const isWhole = this.#finish !== null && TEXT_IS_WHOLE.has(this.#finish) && !this.#hasCalls;
+    return isWhole ? this.#text.whole : null;
+  }
+}
+
+/** Whether a chunk holds the usage and nothing else. */
+export function isUsageOnly(given: unknown): boolean {
+  if (!isRecord(given) || !isRecord(given["usage"])) return false;
+  return Array.isArray(given["choices"]) && given["choices"].length === 0;
+}
+
+/** False for the opening chunk, which has the role only: it stands for no token. */
+function holdsToken(delta: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(delta).some(
+    ([name, value]) =>
+      name !== "role" && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0),
+  );
+}
+
+/** Stop reasons with which the text is the whole answer, where no call stands beside it; others withhold something. */
+const MESSAGE_IS_WHOLE: ReadonlySet<unknown> = new Set(["end_turn", "stop_sequence", "max_tokens"]);
+
+/**
+ * Reads an answer of `/v1/messages`, or the events of a streamed one. Holds its text up to a bound.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
+ */
+export class ObservedMessage implements AnswerReader {
+  readonly #text = new BoundedText();
+  #stop: unknown = null;
+  #hasCalls = false;
+  #usage: Readonly<Record<string, unknown>> | null = null;
+  /** What stands beside the usage: llama.cpp's `timings`. */
+  #beside: Readonly<Record<string, unknown>> = {};
+  firstTokenAt: number | null = null;
+  isOver = false;
+
+  take(given: unknown, at: number): void {
+    const event = record(given);
+    switch (event["type"]) {
+      case "message":
+        this.#takeMessage(event);
+        break;
+      case "message_start":
+        this.#takeFirstUsage(record(event["message"])["usage"]);
+        break;
+      case "content_block_start":
+        // A text's opening is empty and no token; a call's has its name.
+        if (this.#isCall(event["content_block"])) this.firstTokenAt ??= at;
+        break;
+      case "content_block_delta":
+        this.firstTokenAt ??= at;
+        this.#text.append(record(event["delta"])["text"]);
+        break;
+      case "message_delta":
+        this.#stop = record(event["delta"])["stop_reason"] ?? this.#stop;
+        if (event["timings"] != null) this.#beside = { timings: event["timings"] };
+        this.#takeUsage(event["usage"]);
+        break;
+      case "message_stop":
+        this.isOver = true;
+    }
+  }
+
+  /** Usage as an answer has it: `message_delta` adds to `message_start` and updates it. */
+  get reported(): unknown {
+    return this.#usage === null ? null : { ...this.#beside, usage: this.#usage };
+  }
+
+  get text(): string | null {
+    return MESSAGE_IS_WHOLE.has(this.#stop) && !this.#hasCalls ? this.#text.whole : null;
+  }
+
+  #takeMessage(message: Readonly<Record<string, unknown>>): void {
+    const { content, stop_reason, usage, timings } = message;
+    for (const block of Array.isArray(content) ? (content as readonly unknown[]) : [])
+      if (!this.#isCall(block) && record(block)["type"] === "text") this.#text.append(record(block)["text"]);
+    this.#stop = stop_reason;
+    if (timings != null) this.#beside = { timings };
+    this.#takeUsage(usage);
+  }
+
+  #isCall(block: unknown): boolean {
+    const isCall = record(block)["type"] === "tool_use";
+    this.#hasCalls ||= isCall;
+    return isCall;
+  }
+
+  /** No prompt has no tokens: where all counts are 0, they are not known yet. */
+  #takeFirstUsage(given: unknown): void {
+    if (Object.values(record(given)).some((count) => typeof count === "number" && count > 0)) this.#takeUsage(given);
+  }
+
+  #takeUsage(given: unknown): void {
+    if (!isRecord(given)) return;
+    const said = Object.entries(given).filter(([, count]) => count !== null && count !== undefined);
+    this.#usage = { ...this.#usage, ...Object.fromEntries(said) };
+  }
+}
