@@ -41,7 +41,7 @@ withEngine("vLLM with room for 8,960 tokens", options, { MEMSTEM_ENGINE_FAMILY: 
     const sent = await day(of(), "fits", 1, 12);
     expect(wrong(sent)).toBeLessThanOrEqual(1);
     expect(sent.at(-1)?.cached).toBeGreaterThan(500);
-  }, 180_000);
+  }, 400_000);
 
   it.each(["auto", "keep"])(
     "evicts what was expected to be evicted, where users displace each other: %s",

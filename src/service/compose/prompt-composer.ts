@@ -37,7 +37,7 @@ import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn } from "../learning/evicting.js";
 import { sentAs } from "../learning/shared-prompts.js";
-import type { TokenRatios } from "../learning/token-ratios.js";
+import type { RatioKey, TokenRatios } from "../learning/token-ratios.js";
 import { DeletionWatch } from "../scopes/deletion-watch.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
@@ -215,9 +215,10 @@ export class PromptComposer {
     return sessionKeyOf(jobs.scopeOf(userId, agentId), conversationId, tenant.cacheSecret);
   }
 
-  /** About how many tokens of the engine's so many of memstem's are. */
-  engineTokens(tokens: number): number {
-    return this.#on.parts.sharedCache?.engineTokens(tokens) ?? tokens;
+  /** About how many tokens of the engine's so many of memstem's are, in this user's prompts for this model. */
+  engineTokens(tokens: number, of: RatioKey): number {
+    const { parts, ratios } = this.#on;
+    return parts.sharedCache?.engineTokens(tokens) ?? Math.round(tokens * ratios.meanOf(of));
   }
 
   /** Takes a prompt that was sent as its engine sees it. */
