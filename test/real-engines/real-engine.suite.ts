@@ -113,9 +113,8 @@ export function withEngine(
           };
         },
         async restartEngine(options = {}) {
-          const { port } = new URL(engine.url);
           await engine.kill();
-          engine = await serving({ ...given, ...options, port: Number(port) });
+          engine = await serving({ ...engine.options, ...options });
         },
       };
     }
