@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
-import { DEFAULT_SCOPE_BOUNDS, EngineCache, type RequestId, residencyModel, type ToolMemories } from "../core/index.js";
+import { DEFAULT_SCOPE_BOUNDS, EngineCache, residencyModel, type ToolMemories } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
 import type { EngineAdapter, EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
+import { requestIdOf } from "../engines/adapters/request-ids.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
 import { embedded } from "../engines/adapters/vllm.js";
 import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
@@ -166,7 +167,7 @@ function assembleWith(
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
     // Version 7 (RFC 9562 §5.7) is ordered by time: rows are appended to index pages that are in the cache.
-    newRequestId: () => uuidV7() as RequestId,
+    newRequestId: () => requestIdOf(uuidV7()),
     now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },

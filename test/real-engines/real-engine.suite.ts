@@ -113,9 +113,8 @@ export function withEngine(
           };
         },
         async restartEngine(options = {}) {
-          const { port } = new URL(engine.url);
           await engine.kill();
-          engine = await serving({ ...given, ...options, port: Number(port) });
+          engine = await serving({ ...engine.options, ...options });
         },
       };
     }
@@ -134,6 +133,8 @@ export function everyDoor(of: () => Fronted, model: string): void {
 
   it("answers the same, whole and streamed", async () => {
     const { chat, post } = of();
+    // llama.cpp rounds otherwise where a prompt is computed than where it is cached, which may change its answer.
+    await chat("ann", [question], { memstem: memstem(0, "cold") });
     const whole = await chat("ada", [question], { memstem: memstem(0, "whole") });
     const body = {
       model,
@@ -187,5 +188,5 @@ export function everyDoor(of: () => Fronted, model: string): void {
     }));
     const { prompt } = await of().chat("lou", [question], { memstem: { conversation_id: "long", memories } });
     expect(prompt).toBeGreaterThan(1_000);
-  });
+  }, 300_000);
 }

@@ -9,6 +9,8 @@ import type { EngineKind, ModelName } from "./packages.js";
 export interface RealEngine {
   /** Its OpenAI-compatible API: ends with `/v1`. */
   readonly url: string;
+  /** What it was started with: its port, too. */
+  readonly options: ServingOptions;
   readonly child: ChildProcess;
   /** The newest of what it printed. */
   log(): string;
@@ -25,10 +27,17 @@ export interface ServingOptions {
   readonly contextTokens?: number;
   /** vLLM: blocks of its KV cache. Default: 2 GB of them. */
   readonly blocks?: number;
+  /** vLLM: tokens of a block. Default: its own. */
+  readonly blockTokens?: number;
   /** llama.cpp: slots. Default 1. */
   readonly slots?: number;
-  /** vLLM: whether it publishes events of its cache. Default: no. */
-  readonly hasEvents?: boolean;
+  /** vLLM: where it publishes events of its cache and sends them again; `free`: at ports that are free. Default: nowhere. */
+  readonly events?: EventAddresses | "free";
+}
+
+interface EventAddresses {
+  readonly endpoint: string;
+  readonly replay_endpoint: string;
 }
 
 const READY_MS = 180_000;
@@ -37,6 +46,7 @@ const KEPT_CHARACTERS = 20_000;
 /** Starts an engine that `npm run engines` has installed, and waits until it serves. Rejects with what it printed where it does not. */
 export async function serving(options: ServingOptions): Promise<RealEngine> {
   const { engine, model, contextTokens = 8_192, port = await freePort() } = options;
+  const events = options.events === "free" ? await freeAddresses() : options.events;
   const at = (...path: string[]) => join(ENGINES_FOLDER, ...path);
   const command = at(engine, "bin", engine === "vllm" ? "vllm" : "python");
   const args =
@@ -46,13 +56,23 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
           ...["--max-model-len", `${contextTokens}`, "--dtype", "bfloat16", "--enforce-eager"],
           "--enable-prompt-tokens-details",
           ...(options.blocks === undefined ? [] : ["--num-gpu-blocks-override", `${options.blocks}`]),
-          ...(options.hasEvents === true ? ["--kv-events-config", await eventsConfig()] : []),
+          ...(options.blockTokens === undefined ? [] : ["--block-size", `${options.blockTokens}`]),
+          ...(events === undefined
+            ? []
+            : ["--kv-events-config", JSON.stringify({ enable_kv_cache_events: true, publisher: "zmq", ...events })]),
         ]
       : [
           fileURLToPath(new URL("llama_server.py", import.meta.url)),
           ...[at("models", `${model}.gguf`), model, `${port}`, `${contextTokens}`, `${options.slots ?? 1}`],
         ];
-  const env = { ...process.env, VLLM_CPU_KVCACHE_SPACE: "2", HF_HUB_OFFLINE: "1", VLLM_NO_USAGE_STATS: "1" };
+  const env = {
+    ...process.env,
+    VLLM_CPU_KVCACHE_SPACE: "2",
+    HF_HUB_OFFLINE: "1",
+    VLLM_NO_USAGE_STATS: "1",
+    // For `POST /reset_prefix_cache`.
+    VLLM_SERVER_DEV_MODE: "1",
+  };
   // In a group of its own: vLLM's engine is a child of its server.
   const child = spawn(command, args, { env, stdio: ["pipe", "pipe", "pipe"], detached: true });
   const killGroup = () => {
@@ -77,7 +97,10 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
       ({ ok }) => ok,
       () => false,
     );
-    if (isUp) return { url, child, log: () => printed, kill };
+    if (isUp) {
+      const started = { ...options, port, ...(events === undefined ? {} : { events }) };
+      return { url, options: started, child, log: () => printed, kill };
+    }
     if (child.exitCode === null && performance.now() - since < READY_MS) {
       await new Promise((later) => setTimeout(later, 250));
       continue;
@@ -87,9 +110,9 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
   }
 }
 
-async function eventsConfig(): Promise<string> {
-  const [endpoint, replay] = [`tcp://127.0.0.1:${await freePort()}`, `tcp://127.0.0.1:${await freePort()}`];
-  return JSON.stringify({ enable_kv_cache_events: true, publisher: "zmq", endpoint, replay_endpoint: replay });
+async function freeAddresses(): Promise<EventAddresses> {
+  const [endpoint, replay] = [await freePort(), await freePort()].map((port) => `tcp://127.0.0.1:${port}`);
+  return { endpoint: endpoint ?? "", replay_endpoint: replay ?? "" };
 }
 
 async function freePort(): Promise<number> {

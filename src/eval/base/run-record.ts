@@ -108,6 +108,11 @@ const answered = z.strictObject({
   retrievedTokens: count,
   /** Memory tokens in the prompt, carried ones and those of earlier turns included. */
   memoryTokens: count,
+  /** Memories of the search, and messages of the history, that were left out of a prompt that would have been too long. */
+  memoriesCut: count.default(0),
+  messagesCut: count.default(0),
+  /** Whether the prompt began anew, without what its conversation's last one held. */
+  isFreshStart: z.boolean().default(false),
   /** Gold evidence ids of the question, and how many of them are of a memory in the prompt. */
   evidence: count,
   evidenceInPrompt: count,

@@ -1,9 +1,11 @@
 import type { ChatModel } from "../../engines/embedded/generation.js";
+import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { EvalArm } from "../base/run-record.js";
 import type { ArmCache, MeasuredEngine } from "./measured-engine.js";
 
 /** An engine in this process that can be closed. */
 export interface OpenModel extends ChatModel {
+  readonly contextTokens: number;
   close(): Promise<void>;
 }
 
@@ -28,6 +30,7 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
       const engine = await opening;
       return {
         mark: null,
+        promptTokens: promptTokensWithin({ contextTokens: engine.contextTokens, promptTokens: null }, maxTokens),
         ask: async ({ messages }, _goesOn, signal) => {
           let text = "";
           const startedAt = performance.now();

@@ -35,6 +35,8 @@ export interface EngineAnswer {
 export interface ArmCache {
   /** A line to put at the head of every prompt, where no salt separates arms; null for none. */
   readonly mark: string | null;
+  /** Most tokens of a prompt that leave room for its answer, by the engine's own count; null: no limit is known. */
+  readonly promptTokens: number | null;
   /** Asks. `goesOn`: the message that follows this prompt in the next one; null where no prompt extends it. */
   ask(prompt: EnginePrompt, goesOn: ChatMessage | null, signal: AbortSignal): Promise<EngineAnswer>;
   /** A prompt that was asked before the run was stopped, for caches that live in this process. */

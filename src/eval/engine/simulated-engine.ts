@@ -31,6 +31,7 @@ export function simulatedEngine(
         return { promptTokens: tokens.length, cachedTokens };
       };
       return {
+        promptTokens: null,
         mark: markOf(arm.id, conversation),
         ask: async (prompt, goesOn) => ({
           ...serve(prompt, goesOn),

@@ -3,7 +3,9 @@ import { z } from "zod";
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../engines/adapters/engines.js";
+import { wholeOf } from "../../engines/upstream/converted-body.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
+import { ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import type { EngineAnswer, EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
@@ -31,6 +33,7 @@ export interface UpstreamEngineOptions {
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
 export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
+const LIST_TIMEOUT_MS = 10_000;
 /** Families whose newer models reject `max_tokens`. */
 const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-breakpoints"]);
 
@@ -38,7 +41,7 @@ const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-br
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
   const { upstream, model, family, maxTokens, salt, isNoise } = options;
   const isSalted = SALTED_FAMILIES.has(family);
-  const limit = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
+  const lengthField = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
   const ask = async (
     { messages, fields, headers }: EnginePrompt,
     own: Readonly<Record<string, unknown>>,
@@ -51,11 +54,12 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
       temperature: 0,
       stream: true,
       stream_options: { include_usage: true },
-      [limit]: maxTokens,
+      [lengthField]: maxTokens,
       ...own,
     };
     return await completion(upstream, family, { body: JSON.stringify(body), headers }, signal);
   };
+  let limit: Promise<number | null> | undefined;
   return {
     kind: "url",
     family,
@@ -65,7 +69,9 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
     },
     open: async (arm, conversation) => {
       const own = armSalt(salt, arm.id, conversation);
+      limit ??= listedLimit(options);
       return {
+        promptTokens: await limit,
         mark: isSalted ? null : markOf(own),
         ask: async (prompt, _goesOn, signal) => {
           const answer = await ask(prompt, isSalted ? { cache_salt: own } : {}, signal);
@@ -76,6 +82,20 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
     },
     close: async () => {},
   };
+}
+
+/** Most tokens of a prompt by the engine's list of models, as the service reads it; null where it says nothing. */
+async function listedLimit({ upstream, model, maxTokens }: UpstreamEngineOptions): Promise<number | null> {
+  try {
+    const call = { method: "GET", path: "models", query: "", headers: [], body: null } as const;
+    const { status, body } = await upstream.send(call, AbortSignal.timeout(LIST_TIMEOUT_MS));
+    if (status !== 200) return null;
+    const limit = ModelLimits.read(parsed((await wholeOf(body, upstream.name)).toString("utf8")))?.of(model) ?? null;
+    return limit && promptTokensWithin(limit, maxTokens);
+  } catch {
+    // Prompts show whether the engine can be reached.
+    return null;
+  }
 }
 
 /** What keeps an arm's prompts of one conversation apart from all others, in this run and in every other. */

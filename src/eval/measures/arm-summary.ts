@@ -62,6 +62,12 @@ export interface QuestionsSummary {
   /** Milliseconds from the request to the first token. */
   readonly ttftP50: Measured | null;
   readonly ttftP95: Measured | null;
+  /** Milliseconds to the end of the answer, and of each of its tokens after the first one. */
+  readonly totalP50: Measured | null;
+  readonly answerTokenMs: Measured | null;
+  /** Prompts that memories of the search, or messages, were left out of, for the engine's limit, and those that began anew. */
+  readonly cut: number;
+  readonly freshStarts: number;
   /** Tokens per question, means. */
   readonly promptTokens: Measured | null;
   readonly cachedTokens: Measured | null;
@@ -124,6 +130,14 @@ function summariseQuestions(records: readonly QuestionRecord[], prices: readonly
     failed: records.filter(isFailed).length,
     ttftP50: quantileOf(answered, 0.5, ({ ttftMs }) => ttftMs),
     ttftP95: quantileOf(answered, 0.95, ({ ttftMs }) => ttftMs),
+    totalP50: quantileOf(answered, 0.5, ({ totalMs }) => totalMs),
+    answerTokenMs: ratioOf(
+      answered,
+      ({ ttftMs, totalMs }) => (ttftMs === null || totalMs === null ? null : totalMs - ttftMs),
+      ({ answerTokens }) => answerTokens && answerTokens - 1,
+    ),
+    cut: answered.filter(({ memoriesCut, messagesCut }) => memoriesCut + messagesCut > 0).length,
+    freshStarts: answered.filter(({ isFreshStart }) => isFreshStart).length,
     promptTokens: meanOf(answered, ({ promptTokens }) => promptTokens),
     cachedTokens: meanOf(answered, ({ cachedTokens }) => cachedTokens),
     uncachedTokens: meanOf(answered, uncachedTokens),

@@ -15,6 +15,7 @@ export interface ComparedMeasure {
 export const COMPARED_MEASURES: readonly ComparedMeasure[] = [
   { name: "Uncached tokens", measure: uncachedTokens, format: tokens, hasRatio: true },
   { name: "TTFT ms", measure: ({ ttftMs }) => ttftMs, format: milliseconds, hasRatio: true },
+  { name: "Total ms", measure: ({ totalMs }) => totalMs, format: milliseconds, hasRatio: true },
   { name: "F1", measure: ({ f1 }) => f1, format: score, hasRatio: false },
   { name: "BLEU-1", measure: ({ bleu1 }) => bleu1, format: score, hasRatio: false },
   { name: "Judge", measure: judgedRight, format: score, hasRatio: false },

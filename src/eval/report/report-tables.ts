@@ -37,6 +37,12 @@ const COUNTS: readonly ArmColumn[] = [
   { title: "Failed", cell: ({ failed }) => ({ text: String(failed) }) },
 ];
 
+/** What engines with a limit make of long prompts. */
+const CUT: readonly ArmColumn[] = [
+  { title: "Cut", cell: ({ cut }) => ({ text: String(cut) }) },
+  { title: "Fresh starts", cell: ({ freshStarts }) => ({ text: String(freshStarts) }) },
+];
+
 const CACHE: readonly ArmColumn[] = [
   measured("Prompt tokens", tokens, ({ promptTokens }) => promptTokens),
   measured("Cached", tokens, ({ cachedTokens }) => cachedTokens),
@@ -47,6 +53,8 @@ const CACHE: readonly ArmColumn[] = [
 const TIMES: readonly ArmColumn[] = [
   measured("TTFT p50 ms", milliseconds, ({ ttftP50 }) => ttftP50),
   measured("TTFT p95 ms", milliseconds, ({ ttftP95 }) => ttftP95),
+  measured("Total p50 ms", milliseconds, ({ totalP50 }) => totalP50),
+  measured("ms per answer token", milliseconds, ({ answerTokenMs }) => answerTokenMs),
   measured("Prefill tokens/s", tokens, ({ prefillPerSecond }) => prefillPerSecond),
   measured("Search p50 ms", milliseconds, ({ searchMs }) => searchMs),
   measured("Compose p50 ms", milliseconds, ({ composeMs }) => composeMs),
@@ -75,7 +83,7 @@ function armRows(summaries: readonly ArmSummary[], columns: readonly ArmColumn[]
 
 /** Everything on one line per arm: the table to paste. */
 export function wholeTable({ summaries }: ReportContent): ReportTable {
-  const columns = [...COUNTS, ...TIMES.slice(0, 2), ...CACHE, ...TIMES.slice(2), ...QUALITY];
+  const columns = [...COUNTS, ...TIMES.slice(0, 4), ...CACHE, ...CUT, ...TIMES.slice(4), ...QUALITY];
   return armTable("All figures", columns, armRows(summaries, columns));
 }
 
@@ -84,7 +92,7 @@ export function armTables({ summaries }: ReportContent): ReportTable[] {
   const table = (caption: string, columns: readonly ArmColumn[]) =>
     armTable(caption, columns, armRows(summaries, columns));
   return [
-    table("Prompts and cache, tokens per question", [...COUNTS, ...CACHE]),
+    table("Prompts and cache, tokens per question", [...COUNTS, ...CACHE, ...CUT]),
     table("Time", TIMES),
     table("Evidence and answers", QUALITY),
   ];

@@ -77,6 +77,11 @@ export interface ArmPrompt extends EnginePrompt, StandingMemories {
   readonly retrievedTokens: number;
   readonly memoryTokens: number;
   readonly evidenceInPrompt: number;
+  /** Memories of the search, and messages of the history, that the prompt was too long for. */
+  readonly memoriesCut: number;
+  readonly messagesCut: number;
+  /** Whether it began anew, without what the conversation's last prompt held. */
+  readonly isFreshStart: boolean;
   readonly references: number;
   readonly referencesResolved: number;
   /** Tells whoever built it what the engine reported, as in production. */
@@ -110,6 +115,9 @@ export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND,
         retrievedTokens: list.tokens(retrieved),
         memoryTokens: list.tokens(retrieved),
         evidenceInPrompt: list.evidenceIn(retrieved, evidence),
+        memoriesCut: 0,
+        messagesCut: 0,
+        isFreshStart: false,
         references: 0,
         referencesResolved: 0,
         learn: async () => {},
@@ -136,6 +144,8 @@ export interface ComposedPromptsOptions {
   readonly policy: PolicyName;
   readonly family: EngineName;
   readonly mark: string | null;
+  /** Most tokens of a prompt that its engine takes; null: unknown. */
+  readonly promptTokens: number | null;
 }
 
 const USER = "evaluation" as UserId;
@@ -143,7 +153,7 @@ const CONVERSATION = "questions" as ConversationId;
 
 /** With memstem, through its service. */
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
-  const { openMemstem, arm, budget, policy, family, mark } = options;
+  const { openMemstem, arm, budget, policy, family, mark, promptTokens } = options;
   const { window } = arm;
   const isInSystem = arm.place === "system";
   const annotations = composedAnnotations(arm.annotations);
@@ -155,7 +165,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
     build: async ({ turn, question, history, retrieved, evidence }) => {
       now = turn * PAUSE_MS;
       const retrievedTokens = list.tokens(retrieved);
-      const request = composeRequest({
+      const given = composeRequest({
         userId: USER,
         conversationId: arm.layout === "conversation" && !isInSystem ? CONVERSATION : null,
         messages: [...history, { role: "user", content: question }],
@@ -170,11 +180,13 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         memoryBudgetTokens: budget.each === null ? null : Math.floor(budget.each * retrievedTokens),
       });
       const startedAt = performance.now();
-      const answer = await memstem.compose(request);
+      // As the service composes for an engine whose list of models it has read.
+      const destination = { model: "", promptTokens, besideTokens: 0 };
+      const answer = await memstem.compose({ ...given, destination });
       const composeMs = performance.now() - startedAt;
       const { order, carried } = standing(answer);
       const messages = isInSystem ? memoriesInSystem(answer.messages) : answer.messages;
-      const { expectedCachedTokens: cachedTokens, totalTokens } = answer.plan;
+      const { expectedCachedTokens: cachedTokens, totalTokens, freshStart, epoch } = answer.plan;
       return {
         messages,
         fields: answer.engine.fields,
@@ -187,6 +199,9 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         retrievedTokens,
         memoryTokens: list.tokens(order),
         evidenceInPrompt: list.evidenceIn(order, evidence),
+        memoriesCut: answer.warnings.find(({ code }) => code === "memory_left_out")?.memoryIds?.length ?? 0,
+        messagesCut: epoch?.leftOut ?? 0,
+        isFreshStart: freshStart || (epoch !== undefined && epoch.began !== null),
         ...countReferences(answer.annotations, messages),
         learn: (reported) => report(memstem, answer.requestId, reported),
       };

@@ -75,6 +75,7 @@ export async function replayWindows(
       policy: replay.policy,
       family: "generic",
       mark: null,
+      promptTokens: null,
     });
     arms.push(await replayArm(trace, replay, parts, { arm, prompts }));
   }

@@ -99,13 +99,13 @@ interface Lane {
 async function openLane(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<Lane> {
   const { engine, judges, openMemstem } = parts;
   const cache = await engine.open(arm, conversation);
-  const { mark } = cache;
+  const { mark, promptTokens } = cache;
   const { family } = engine;
   const { policy } = arm;
   const prompts =
     policy === "readme" || policy === "last-message"
       ? handBuiltPrompts(list, policy, mark)
-      : composedPrompts(list, { openMemstem, arm, budget: budgetOf(arm), policy, family, mark });
+      : composedPrompts(list, { openMemstem, arm, budget: budgetOf(arm), policy, family, mark, promptTokens });
   const countsAlike = engine.kind === "simulated";
   return { run: new ArmRun({ arm, conversation, prompts, cache, countsAlike, judges }), goesOn: false };
 }

@@ -17,6 +17,7 @@ import {
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { notFound, problem } from "../problems/problem.js";
 import { answerProblem, type OnRejected } from "../problems/problem-shapes.js";
+import { keyInBase } from "../requests/base-url.js";
 import { type GuardedRequest, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 
@@ -140,9 +141,9 @@ export function bearerToken(authorization: string | undefined): string | null {
   return /^bearer +(\S|\S.*\S) *$/i.exec(authorization ?? "")?.[1] ?? null;
 }
 
-/** A request's API key, from `x-api-key` or as a bearer token; null for none. */
+/** A request's API key, from `x-api-key`, as a bearer token or in its base URL; null for none. */
 function givenKey(c: GuardedRequest): string | null {
-  return c.req.header("x-api-key")?.trim() ?? bearerToken(c.req.header("authorization"));
+  return c.req.header("x-api-key")?.trim() ?? bearerToken(c.req.header("authorization")) ?? keyInBase(c.req.url);
 }
 
 /** Whether a request carries the token, as `?token=` or as a bearer token. Compares in constant time. */

@@ -7,7 +7,8 @@ import { cutTarget } from "./request.js";
 
 /*
  * Base URLs of the proxy, for clients that can set nothing else: `/users/{user}/v1`, with an agent and a conversation where there are any,
- * and `/plain/v1`, which never composes. The paths of `/v1` follow them.
+ * and `/plain/v1`, which never composes. The paths of `/v1` follow them. Of eviction hooks, which can send no header: `/keys/{key}`, with the
+ * API key, which `/evict` follows.
  */
 
 /** Who a base URL names; null where it does not say. */
@@ -30,6 +31,8 @@ const NAMED =
   /^\/users\/(?<user_id>[^/]*)(?:\/agents\/(?<agent_id>[^/]*))?(?:\/conversations\/(?<conversation_id>[^/]*))?(?<path>\/v1(?:\/.*)?)$/s;
 const PLAIN = /^\/plain(?<path>\/v1(?:\/.*)?)$/s;
 
+const KEYED = /^\/keys\/(?<key>[^/]+)(?<path>\/evict)$/s;
+
 function basedPath(path: string): BasedPath | null {
   const plain = PLAIN.exec(path)?.groups;
   if (plain !== undefined) return { names: {}, isPlain: true, path: plain["path"] ?? "" };
@@ -39,7 +42,18 @@ function basedPath(path: string): BasedPath | null {
 
 /** The path by which a request is routed and answered: what follows its base URL. */
 export function pathAfterBase(path: string): string {
-  return basedPath(path)?.path ?? path;
+  return basedPath(path)?.path ?? KEYED.exec(path)?.groups?.["path"] ?? path;
+}
+
+/** The API key in a request's base URL; null for none. */
+export function keyInBase(url: string): string | null {
+  const { path } = cutTarget(url);
+  const key = KEYED.exec(path.startsWith("/") ? path : new URL(path).pathname)?.groups?.["key"];
+  try {
+    return key === undefined ? null : decodeURIComponent(key);
+  } catch {
+    return key ?? null;
+  }
 }
 
 export const NOBODY_NAMED: NamedByPath = { user: null, agent: null, conversation: null, isPlain: false };

@@ -18,6 +18,7 @@ import { inClientSpan } from "../base/spans.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
 import type { ExactExpectation } from "../learning/engine-cache.js";
+import { modelName } from "../learning/refused-models.js";
 import type { DeletionWatch } from "../scopes/working-scope.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
 import {
@@ -339,7 +340,10 @@ class Completion {
   /** Waits for nothing: an engine that makes tokens of a prompt more slowly than it answers is not heard here. */
   async #expectedOf({ plan }: ComposeAnswer, { exact }: Sent): Promise<number> {
     const known = exact && (await Promise.race([exact, new Promise<null>((now) => setImmediate(now, null))]));
-    return known?.cachedTokens ?? this.memstem.composer.engineTokens(plan.expectedCachedTokens);
+    if (known) return known.cachedTokens;
+    const { userId, body } = this.request;
+    const of = { userId, model: modelName(body["model"]) };
+    return this.memstem.composer.engineTokens(plan.expectedCachedTokens, of);
   }
 
   /** If the client disconnected, the engine may have computed the prompt. */

@@ -36,7 +36,7 @@ import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
 import { evictIn, sentAs } from "../learning/engine-reports.js";
-import type { TokenRatios } from "../learning/token-ratios.js";
+import type { RatioKey, TokenRatios } from "../learning/token-ratios.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import { DeletionWatch, type WorkingScope } from "../scopes/working-scope.js";
 import { MAX_ATTEMPTS, type WorkingScopes } from "../scopes/working-scopes.js";
@@ -213,9 +213,10 @@ export class PromptComposer {
     return sessionKeyOf(jobs.scopeOf(userId, agentId), conversationId, tenant.cacheSecret);
   }
 
-  /** About how many tokens of the engine's so many of memstem's are. */
-  engineTokens(tokens: number): number {
-    return this.#on.parts.sharedCache?.engineTokens(tokens) ?? tokens;
+  /** About how many tokens of the engine's so many of memstem's are, in this user's prompts for this model. */
+  engineTokens(tokens: number, of: RatioKey): number {
+    const { parts, ratios } = this.#on;
+    return parts.sharedCache?.engineTokens(tokens) ?? Math.round(tokens * ratios.meanOf(of));
   }
 
   /** Takes a prompt that was sent as its engine sees it. */

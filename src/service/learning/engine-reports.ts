@@ -20,6 +20,7 @@ import {
   takeReport,
   type UserId,
 } from "../../core/index.js";
+import { sentRequestId } from "../../engines/adapters/request-ids.js";
 import type { EngineReport, ServedRequest, Store } from "../../store/api/store.js";
 import type { Eviction, Feedback } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
@@ -133,10 +134,10 @@ export class EngineReports {
 
   /**
    * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
-   * requests knows no users, so by default all the tenant's of that name.
+   * requests knows no users, so by default all the tenant's of that name. Ids may be as the engine calls them.
    */
   async evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
-    const unique = [...new Set(ids)];
+    const unique = [...new Set(ids.map(sentRequestId))];
     const evicted = new Set<RequestId>();
     const find = () => this.parts.store.findLiveRequests(this.jobs.tenant, unique);
     if (of !== undefined) {

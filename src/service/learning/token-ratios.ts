@@ -51,14 +51,25 @@ export class TokenRatios {
    * holds for each. 1 where nothing is known.
    */
   ratioFor(of: RatioKey, limit: number): number {
-    const since = this.now() - KNOWN_FOR_MS;
-    const counted = (this.#prompts.get(keyOf(of)) ?? []).filter(
-      ({ estimated, at }) => at > since && estimated >= SHORTEST_SHARE * limit,
-    );
+    const counted = this.#newest(of).filter(({ estimated }) => estimated >= SHORTEST_SHARE * limit);
     if (counted.length === 0) return 1;
     // One more: a longer prompt's tokens may be rounded up where these were rounded down.
     const largest = counted.reduce((most, { estimated, reported }) => Math.max(most, (reported + 1) / estimated), 0);
     return Math.min(MOST, Math.max(counted.length < ENOUGH_TO_RAISE ? 1 : LEAST, largest));
+  }
+
+  /** The engine's tokens of one of memstem's over the newest prompts. 1 where nothing is known. */
+  meanOf(of: RatioKey): number {
+    const counted = this.#newest(of);
+    const sum = (tokens: (prompt: CountedPrompt) => number) => counted.reduce((all, each) => all + tokens(each), 0);
+    const estimated = sum((prompt) => prompt.estimated);
+    if (estimated === 0) return 1;
+    return Math.min(MOST, Math.max(LEAST, sum((prompt) => prompt.reported) / estimated));
+  }
+
+  #newest(of: RatioKey): readonly CountedPrompt[] {
+    const since = this.now() - KNOWN_FOR_MS;
+    return (this.#prompts.get(keyOf(of)) ?? []).filter(({ at }) => at > since);
   }
 }
 

@@ -97,9 +97,10 @@ describe("an arm's summary", () => {
 
   it("says of what was not measured that it was not, rather than 0", () => {
     const [summary] = summariseArms(runOf(), [answeredBy(README_ARM, 1)], [price]);
-    const { answered, failed, judgeUnread, costs, ...measures } = summary?.overall ?? {};
+    const { answered, failed, judgeUnread, costs, cut, freshStarts, ...measures } = summary?.overall ?? {};
     expect({ answered, failed, judgeUnread }).toEqual({ answered: 1, failed: 0, judgeUnread: 0 });
-    expect(Object.keys(measures)).toHaveLength(14);
+    expect({ cut, freshStarts }).toEqual({ cut: 0, freshStarts: 0 });
+    expect(Object.keys(measures)).toHaveLength(16);
     expect(Object.values(measures).every((measure) => measure === null)).toBe(true);
     expect(costs).toEqual([{ price, prompts: null, answers: null }]);
   });

@@ -99,12 +99,12 @@ describe("report.md", () => {
     const none = "not measured";
     // 2,200 tokens in prompts, 600 of them cached.
     expect(rowOf("| Single prompts, k = 20: Mem0’s README")).toEqual([
-      ...["Single prompts, k = 20: Mem0’s README", "2", "0", none, none],
-      ...["1,100", "300", "800", "27.3 %", none, none, none, "50.0 % n=1", "none", none, none, none],
+      ...["Single prompts, k = 20: Mem0’s README", "2", "0", none, none, none, none],
+      ...["1,100", "300", "800", "27.3 %", "0", "0", none, none, none, "50.0 % n=1", "none", none, none, none],
     ]);
     expect(rowOf("| Single prompts, k = 20: prefix-exact")).toEqual([
-      ...["Single prompts, k = 20: prefix-exact", "1", "1", none, none],
-      ...["1,000", "800", "200", "80.0 %", none, none, none, "50.0 %", "none", none, none, none],
+      ...["Single prompts, k = 20: prefix-exact", "1", "1", none, none, none, none],
+      ...["1,000", "800", "200", "80.0 %", "0", "0", none, none, none, "50.0 %", "none", none, none, none],
     ]);
   });
 

@@ -23,7 +23,7 @@ const FOUND = [
   [1, 3],
 ];
 
-async function promptsOf(arm: Partial<EvalArm>): Promise<ArmPrompt[]> {
+async function promptsOf(arm: Partial<EvalArm>, promptTokens: number | null = null): Promise<ArmPrompt[]> {
   const builder = composedPrompts(list, {
     openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
     arm: { ...EXACT_ARM, ...arm },
@@ -31,6 +31,7 @@ async function promptsOf(arm: Partial<EvalArm>): Promise<ArmPrompt[]> {
     policy: "prefix-exact",
     family: "generic",
     mark: null,
+    promptTokens,
   });
   const prompts: ArmPrompt[] = [];
   const history: { role: string; content: string }[] = [];
@@ -80,6 +81,21 @@ describe("memories in the system prompt", () => {
       "Question 2?",
     ]);
     expect(last?.order.toSorted()).toEqual([1, 3]);
+  });
+});
+
+describe("an engine's limit", () => {
+  it("is kept as the service keeps it, and what was cut is counted", async () => {
+    const prompts = await promptsOf({ layout: "conversation", retention: "keep" }, 60);
+    const sizes = prompts.map((prompt) => textsOf(prompt).reduce((sum, text) => sum + countO200k(text), 0));
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(60);
+    expect(
+      prompts.map(({ memoriesCut, messagesCut, isFreshStart }) => [memoriesCut, messagesCut, isFreshStart]),
+    ).toEqual([
+      [0, 0, false],
+      [1, 2, true],
+      [0, 4, true],
+    ]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { feedbackResult } from "../../../src/http/contracts/engine-report-contract.js";
 import { indexResult } from "../../../src/http/contracts/user-contract.js";
+import { callerOf, sendWith } from "../guards/callers.js";
 import { servedApp } from "../server/served-app.js";
 
 const a = { id: "a", memory: "Ada drinks green tea" };
@@ -40,6 +41,28 @@ describe("POST /evict", () => {
     expect(await evict("never", request_id, request_id)).toEqual({ evicted: [request_id], unknown: ["never"] });
     expect(await evict(request_id)).toEqual({ evicted: [], unknown: [request_id] });
     expect(await evict()).toEqual({ evicted: [], unknown: [] });
+  });
+
+  it.each([
+    ["chatcmpl-", "-1a2b3c4d"],
+    ["cmpl-", "-0-1a2b3c4d"],
+    ["", ""],
+  ])("knows it as its engine calls it: %sreq-…%s", async (before, after) => {
+    const { request_id } = await app.compose({ user_id: "ada", query: "one", memories: [a] });
+    expect(request_id).toMatch(/^req-[0-9a-f]{32}$/);
+    expect(await evict(before + request_id + after)).toEqual({ evicted: [request_id], unknown: [] });
+  });
+
+  it("takes the key from its path, and for evictions alone", async () => {
+    const { key } = callerOf(app, "acme");
+    const owner = { "x-api-key": key };
+    await sendWith(app, owner, "POST", "/compose", { user_id: "ada", request_id: "r-k", query: "one", memories: [a] });
+    const post = (path: string) => sendWith(app, {}, "POST", path, { request_ids: ["r-k"] });
+    expect((await post("/evict")).status).toBe(401);
+    expect((await post(`/keys/${key}A/evict`)).status).toBe(401);
+    expect((await post("/keys/%E0%A4%A/evict")).status).toBe(401);
+    expect((await post(`/keys/${key}/feedback`)).status).toBe(401);
+    expect(JSON.parse((await post(`/keys/${key}/evict`)).text)).toEqual({ evicted: ["r-k"], unknown: [] });
   });
 });
 

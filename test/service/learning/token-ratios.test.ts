@@ -27,6 +27,16 @@ describe("the ratio of an engine's tokens to memstem's", () => {
     expect(of.ratioFor(ada, 1_000)).toBe(1.1);
   });
 
+  it("is, for what is expected, the mean of the newest eight", () => {
+    const { of, pass } = ratios();
+    expect(of.meanOf(ada)).toBe(1);
+    of.take(ada, { estimated: 100, reported: 400 });
+    for (let prompt = 0; prompt < 8; prompt++) of.take(ada, { estimated: 100, reported: prompt % 2 === 0 ? 110 : 130 });
+    expect(of.meanOf(ada)).toBeCloseTo(1.2);
+    pass(HOUR);
+    expect(of.meanOf(ada)).toBe(1);
+  });
+
   it("is nobody else's, and no other model's", () => {
     const { of } = ratios();
     of.take(ada, { estimated: 1_000, reported: 2_000 });
