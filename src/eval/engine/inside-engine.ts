@@ -21,14 +21,14 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
   return {
     kind: "embedded",
     family: "vllm",
-    check: async () => {},
+    check: async () => null,
     open: async (arm, conversation): Promise<ArmCache> => {
       const opening = opened.get(arm.id) ?? open(arm);
       opened.set(arm.id, opening);
       const engine = await opening;
       return {
         mark: null,
-        ask: async ({ messages }, _goesOn, signal) => {
+        ask: async ({ messages }, _after, signal) => {
           let text = "";
           const startedAt = performance.now();
           for await (const event of engine.generate({ messages, maxTokens, cacheSalt: conversation, signal })) {

@@ -8,7 +8,7 @@
 
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { EvalArm } from "../base/run-record.js";
+import type { AnswerLikelihood, EngineIdentity, EvalArm } from "../base/run-record.js";
 
 /** A prompt as an engine gets it. */
 export interface EnginePrompt {
@@ -29,14 +29,22 @@ export interface EngineAnswer {
   readonly totalMs: number | null;
   /** Null where its text is no answer: simulated, or the noise of random weights. */
   readonly answer: string | null;
+  readonly likelihood?: AnswerLikelihood | null;
+}
+
+/** What follows a prompt. */
+export interface AfterPrompt {
+  /** The message that follows this prompt in the next one; null where no prompt extends it. */
+  readonly goesOn: ChatMessage | null;
+  /** The right answer; null where there is none. */
+  readonly gold: string | null;
 }
 
 /** An engine's cache as one arm finds it for one conversation: empty, and shared with no other arm. */
 export interface ArmCache {
   /** A line to put at the head of every prompt, where no salt separates arms; null for none. */
   readonly mark: string | null;
-  /** Asks. `goesOn`: the message that follows this prompt in the next one; null where no prompt extends it. */
-  ask(prompt: EnginePrompt, goesOn: ChatMessage | null, signal: AbortSignal): Promise<EngineAnswer>;
+  ask(prompt: EnginePrompt, after: AfterPrompt, signal: AbortSignal): Promise<EngineAnswer>;
   /** A prompt that was asked before the run was stopped, for caches that live in this process. */
   repeat(prompt: EnginePrompt, goesOn: ChatMessage | null): void;
 }
@@ -46,8 +54,8 @@ export interface MeasuredEngine {
   readonly kind: "simulated" | "embedded" | "url";
   /** The family whose form prompts have. */
   readonly family: EngineName;
-  /** Tries it out before anything is measured. Rejects where it does not answer. */
-  check(signal: AbortSignal): Promise<void>;
+  /** Tries it out before anything is measured, and resolves to what it says of its version and weights. Rejects where it does not answer. */
+  check(signal: AbortSignal): Promise<EngineIdentity | null>;
   open(arm: EvalArm, conversation: string): Promise<ArmCache>;
   close(): Promise<void>;
 }

@@ -19,7 +19,7 @@ export function simulatedEngine(
   return {
     kind: "simulated",
     family,
-    check: async () => {},
+    check: async () => null,
     open: async (arm, conversation) => {
       const cache = new BlockHashCache();
       const tokenize = chatTokenizer(encode);
@@ -32,7 +32,7 @@ export function simulatedEngine(
       };
       return {
         mark: markOf(arm.id, conversation),
-        ask: async (prompt, goesOn) => ({
+        ask: async (prompt, { goesOn }) => ({
           ...serve(prompt, goesOn),
           answerTokens: null,
           ttftMs: null,

@@ -5,6 +5,8 @@ import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adap
 import { ENGINES } from "../../engines/adapters/engines.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
+import type { AnswerScore } from "../base/run-record.js";
+import { answerLikelihood, identityOf, type SendJson } from "./answer-likelihood.js";
 import type { EngineAnswer, EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
 /** An engine did not answer a prompt. The message quotes the engine's own, truncated. */
@@ -27,7 +29,18 @@ export interface UpstreamEngineOptions {
   readonly salt: string;
   /** Whether its text is no answer, as random weights' is not. */
   readonly isNoise: boolean;
+  readonly scores: readonly AnswerScore[];
 }
+
+/** A prompt for which nothing was generated. */
+const UNASKED: EngineAnswer = {
+  promptTokens: null,
+  cachedTokens: null,
+  answerTokens: null,
+  ttftMs: null,
+  totalMs: null,
+  answer: null,
+};
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
 export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
@@ -36,7 +49,8 @@ const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-br
 
 /** An engine behind an OpenAI-compatible API, asked for a stream so that the time to the first token can be measured. */
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
-  const { upstream, model, family, maxTokens, salt, isNoise } = options;
+  const { upstream, model, family, maxTokens, salt, isNoise, scores } = options;
+  const likely = scores.includes("likelihood");
   const isSalted = SALTED_FAMILIES.has(family);
   const limit = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
   const ask = async (
@@ -62,20 +76,52 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
     check: async (signal) => {
       const messages: ChatMessage[] = [{ role: "user", content: "Say yes." }];
       await ask({ messages, fields: {}, headers: {} }, {}, signal);
+      const send = jsonSender(upstream, signal);
+      if (likely) await answerLikelihood(send, { model, messages, answer: "Yes.", salt });
+      return likely ? await identityOf(send, model) : null;
     },
     open: async (arm, conversation) => {
       const own = armSalt(salt, arm.id, conversation);
       return {
         mark: isSalted ? null : markOf(own),
-        ask: async (prompt, _goesOn, signal) => {
-          const answer = await ask(prompt, isSalted ? { cache_salt: own } : {}, signal);
-          return isNoise ? { ...answer, answer: null } : answer;
+        ask: async (prompt, { gold }, signal) => {
+          const salted = isSalted ? { cache_salt: own } : {};
+          const asked = scores.includes("words") ? await ask(prompt, salted, signal) : UNASKED;
+          const answer = isNoise ? { ...asked, answer: null } : asked;
+          if (!likely || gold === null) return answer;
+          const given = { model, messages: prompt.messages, answer: gold, salt: own };
+          const { promptTokens, likelihood } = await answerLikelihood(jsonSender(upstream, signal), given);
+          return { ...answer, promptTokens: answer.promptTokens ?? promptTokens, likelihood };
         },
         repeat: () => {},
       };
     },
     close: async () => {},
   };
+}
+
+function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
+  return async (path, body) => {
+    const given = { query: "", headers: [], body: body === undefined ? null : JSON.stringify(body) };
+    const { status, body: bytes } = await upstream.send(
+      { method: body === undefined ? "GET" : "POST", path, ...given },
+      signal,
+    );
+    return refusedOr(status, await jsonOf(bytes));
+  };
+}
+
+async function jsonOf(body: AsyncIterable<Uint8Array>): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  for await (const bytes of body) chunks.push(bytes);
+  return parsed(Buffer.concat(chunks).toString("utf8"));
+}
+
+/** An answer of the engine's; throws {@link EngineAnswerError} where it is a refusal. */
+function refusedOr(status: number, json: unknown): unknown {
+  if (status < 400) return json;
+  const says = readErrorMessage(json);
+  throw new EngineAnswerError(status, `the engine answered with status ${status}${says === null ? "" : `: ${says}`}`);
 }
 
 /** What keeps an arm's prompts of one conversation apart from all others, in this run and in every other. */
@@ -102,14 +148,7 @@ async function completion(
   const response = await upstream.send(call, signal);
   const type = response.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
   if (response.status >= 400 || !type.includes("text/event-stream")) {
-    const chunks: Uint8Array[] = [];
-    for await (const bytes of response.body) chunks.push(bytes);
-    const json = parsed(Buffer.concat(chunks).toString("utf8"));
-    if (response.status >= 400) {
-      const says = readErrorMessage(json);
-      const message = `the engine answered with status ${response.status}${says === null ? "" : `: ${says}`}`;
-      throw new EngineAnswerError(response.status, message);
-    }
+    const json = refusedOr(response.status, await jsonOf(response.body));
     const answer = readWholeAnswer(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.

@@ -1,6 +1,6 @@
 import type { AnsweredQuestion, QuestionRecord } from "../base/run-record.js";
 import { type Format, milliseconds, score, tokens } from "./figures.js";
-import { judgedRight, type Measure, uncachedTokens } from "./measured.js";
+import { judgedRight, logLikelihood, type Measure, uncachedTokens } from "./measured.js";
 import { type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
 
 /** What arms and runs are compared in, question by question. */
@@ -17,6 +17,7 @@ export const COMPARED_MEASURES: readonly ComparedMeasure[] = [
   { name: "TTFT ms", measure: ({ ttftMs }) => ttftMs, format: milliseconds, hasRatio: true },
   { name: "F1", measure: ({ f1 }) => f1, format: score, hasRatio: false },
   { name: "BLEU-1", measure: ({ bleu1 }) => bleu1, format: score, hasRatio: false },
+  { name: "Log-likelihood", measure: logLikelihood, format: score, hasRatio: false },
   { name: "Judge", measure: judgedRight, format: score, hasRatio: false },
 ];
 

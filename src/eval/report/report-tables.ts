@@ -57,6 +57,7 @@ const QUALITY: readonly ArmColumn[] = [
   counted("References that resolve", ({ referencesResolved }) => referencesResolved),
   measured("F1", score, ({ f1 }) => f1),
   measured("BLEU-1", score, ({ bleu1 }) => bleu1),
+  measured("Log-likelihood", score, ({ logLikelihood }) => logLikelihood),
   measured("Judged right", percent, ({ judge }) => judge),
 ];
 

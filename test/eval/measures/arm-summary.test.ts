@@ -99,7 +99,7 @@ describe("an arm's summary", () => {
     const [summary] = summariseArms(runOf(), [answeredBy(README_ARM, 1)], [price]);
     const { answered, failed, judgeUnread, costs, ...measures } = summary?.overall ?? {};
     expect({ answered, failed, judgeUnread }).toEqual({ answered: 1, failed: 0, judgeUnread: 0 });
-    expect(Object.keys(measures)).toHaveLength(14);
+    expect(Object.keys(measures)).toHaveLength(15);
     expect(Object.values(measures).every((measure) => measure === null)).toBe(true);
     expect(costs).toEqual([{ price, prompts: null, answers: null }]);
   });
