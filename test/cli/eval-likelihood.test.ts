@@ -98,7 +98,7 @@ describe("memstem eval locomo --score likelihood", () => {
     );
     const report = readFileSync(join(out, "report.md"), "utf8");
     expect(report).toContain("4 comparisons are made: after Holm's correction 3 of them differ at the level of 5 %.");
-    expect(report).toContain("## Did answers change, by category?");
+    expect(report).toContain("## Points by category");
   });
 
   it("goes on where it was stopped, on the same weights only", async () => {

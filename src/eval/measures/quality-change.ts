@@ -56,7 +56,7 @@ export interface ScoreChange {
 /** What a run says of answers. */
 export interface QualityChange extends ScoreChange {
   readonly options: readonly OptionChange[];
-  /** By category number, ascending; adjusted for all of them together. Empty of a single one. */
+  /** By category number, ascending; adjusted for all of them together. */
   readonly categories: readonly { readonly category: number; readonly arms: readonly ArmChange[] }[];
   /** By the run's other scores. */
   readonly others: readonly ScoreChange[];
@@ -87,21 +87,13 @@ export function qualityChange(
   const [first, ...others] = changed;
   if (first === undefined) return null;
   const { score, measure, arms: changes } = first;
-  const byCategory = [...groupBy(records, ({ category }) => category)].sort(([a], [b]) => a - b);
-  const each = byCategory.flatMap(([category, of]) =>
+  const each = [...groupBy(records, ({ category }) => category)].flatMap(([category, of]) =>
     changesOf(of, measure).map((change) => ({ ...change, category })),
   );
-  const categories = [...groupBy(adjusted(each), ({ category }) => category)].map(([category, own]) => ({
-    category,
-    arms: own,
-  }));
-  return {
-    score,
-    arms: changes,
-    options: optionChanges(arms, records, measure, seed),
-    categories: categories.length > 1 ? categories : [],
-    others,
-  };
+  const categories = [...groupBy(adjusted(each), ({ category }) => category)]
+    .sort(([a], [b]) => a - b)
+    .map(([category, own]) => ({ category, arms: own }));
+  return { score, arms: changes, options: optionChanges(arms, records, measure, seed), categories, others };
 }
 
 function adjusted<C extends Pick<ArmChange, "found">>(changes: readonly C[]): (C & { adjustedP: number | null })[] {

@@ -160,24 +160,6 @@ function qualityTable({ quality }: Pick<ReportContent, "quality">): ReportTable 
   return { caption: "Did answers change?", rowsAre: "Prompts built by", columns: [...COLUMNS, "p (Holm)"], groups };
 }
 
-/** The same by category; what differs after Holm's correction over the table is marked. Null of a single category. */
-function categoriesTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
-  if (quality === null || quality.categories.length === 0) return null;
-  const groups = armGroups(quality.arms, ({ arm, baseline }) => ({
-    title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
-    cells: quality.categories.map(({ arms }): Cell => {
-      const change = arms.find((one) => one.arm.id === arm.id);
-      return change?.found == null ? null : { text: `${pointsOf(change.found)}${isShown(change) ? " *" : ""}` };
-    }),
-  }));
-  return {
-    caption: "Did answers change, by category? (*: p < 0.05 after Holm’s correction over this table)",
-    rowsAre: "Prompts built by",
-    columns: quality.categories.map(({ category }) => categoryTitle(category)),
-    groups,
-  };
-}
-
 /** What each option does, all else alike; null where no two arms differ in one option only. */
 function optionsTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
   if (quality === null || quality.options.length === 0) return null;
@@ -193,23 +175,33 @@ function optionsTable({ quality }: Pick<ReportContent, "quality">): ReportTable 
   };
 }
 
-/** The same differences by every score of the run; null where there is one score. */
-function scoresTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
-  if (quality === null || quality.others.length === 0) return null;
-  const scores = [quality, ...quality.others];
-  const groups = armGroups(quality.arms, ({ arm, baseline }) => ({
+/** Differences beside each other; those that differ after Holm's correction are marked. */
+function besideEachOther(
+  { arms }: QualityChange,
+  caption: string,
+  columns: readonly { readonly title: string; readonly arms: readonly ArmChange[] }[],
+): ReportTable {
+  const groups = armGroups(arms, ({ arm, baseline }) => ({
     title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
-    cells: scores.map(({ arms: changes }): Cell => {
-      const found = changes.find((change) => change.arm.id === arm.id)?.found;
-      return found == null ? null : { text: pointsOf(found) };
+    cells: columns.map(({ arms: changes }): Cell => {
+      const change = changes.find((one) => one.arm.id === arm.id);
+      return change?.found == null ? null : { text: `${pointsOf(change.found)}${isShown(change) ? " *" : ""}` };
     }),
   }));
-  return {
-    caption: "Points by every score",
-    rowsAre: "Prompts built by",
-    columns: scores.map(({ score }) => score),
-    groups,
-  };
+  const marked = `${caption} (*: p < 0.05 after Holm’s correction)`;
+  return { caption: marked, rowsAre: "Prompts built by", columns: columns.map(({ title }) => title), groups };
+}
+
+/** The same differences by every score of the run, and by category; neither where there is one. */
+function partTables({ quality }: Pick<ReportContent, "quality">): ReportTable[] {
+  if (quality === null) return [];
+  const { categories, others } = quality;
+  const scores = [quality, ...others].map(({ score, arms }) => ({ title: score, arms }));
+  const each = categories.map(({ category, arms }) => ({ title: categoryTitle(category), arms }));
+  return [
+    ...(each.length < 2 ? [] : [besideEachOther(quality, "Points by category", each)]),
+    ...(scores.length < 2 ? [] : [besideEachOther(quality, "Points by every score", scores)]),
+  ];
 }
 
 /** How far judges agree; null where there are not two. */
@@ -235,11 +227,6 @@ function agreementTable({ agreements }: Pick<ReportContent, "agreements">): Repo
 
 /** All tables on answers. */
 export function answerTables(content: ReportContent): ReportTable[] {
-  return [
-    qualityTable(content),
-    categoriesTable(content),
-    optionsTable(content),
-    scoresTable(content),
-    agreementTable(content),
-  ].filter((table) => table !== null);
+  const [whole, options, agreement] = [qualityTable(content), optionsTable(content), agreementTable(content)];
+  return [whole, options, ...partTables(content), agreement].filter((table) => table !== null);
 }
