@@ -75,7 +75,7 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
     family,
     check: async (signal) => {
       const messages: ChatMessage[] = [{ role: "user", content: "Say yes." }];
-      await ask({ messages, fields: {}, headers: {} }, {}, signal);
+      if (scores.includes("words")) await ask({ messages, fields: {}, headers: {} }, {}, signal);
       const send = jsonSender(upstream, signal);
       if (likely) await answerLikelihood(send, { model, messages, answer: "Yes.", salt });
       return likely ? await identityOf(send, model) : null;

@@ -69,7 +69,9 @@ export class ArmRun {
     }
     let answer: EngineAnswer;
     try {
-      answer = await cache.ask(prompt, { goesOn: this.#goesOn(found), gold: comparable(question) }, signal);
+      // A warm-up is in no figure, and there is nothing to warm up for what is computed anew.
+      const gold = isWarmUp ? null : comparable(question);
+      answer = await cache.ask(prompt, { goesOn: this.#goesOn(found), gold }, signal);
       await prompt.learn(answer);
     } catch (error) {
       return failure("engine", error);
