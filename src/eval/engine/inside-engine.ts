@@ -20,6 +20,7 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
   const opened = new Map<string, Promise<OpenModel>>();
   return {
     kind: "embedded",
+    losesCache: true,
     family: "vllm",
     check: async () => null,
     open: async (arm, conversation): Promise<ArmCache> => {

@@ -52,6 +52,8 @@ export interface ArmCache {
 /** What answers the questions of an evaluation. */
 export interface MeasuredEngine {
   readonly kind: "simulated" | "embedded" | "url";
+  /** Whether what it measures depends on a cache that may be gone when a run is resumed. */
+  readonly losesCache: boolean;
   /** The family whose form prompts have. */
   readonly family: EngineName;
   /** Tries it out before anything is measured, and resolves to what it says of its version and weights. Rejects where it does not answer. */

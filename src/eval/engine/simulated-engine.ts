@@ -18,6 +18,7 @@ export function simulatedEngine(
 ): MeasuredEngine {
   return {
     kind: "simulated",
+    losesCache: false,
     family,
     check: async () => null,
     open: async (arm, conversation) => {

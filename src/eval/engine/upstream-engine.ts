@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { z } from "zod";
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../engines/adapters/engines.js";
+import { wholeOf } from "../../engines/upstream/converted-body.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
+import { isRecord, listIn, record, text } from "../../engines/upstream/json-values.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import type { AnswerScore } from "../base/run-record.js";
 import { answerLikelihood, identityOf, type SendJson } from "./answer-likelihood.js";
@@ -72,6 +73,7 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
   };
   return {
     kind: "url",
+    losesCache: scores.includes("words"),
     family,
     check: async (signal) => {
       const messages: ChatMessage[] = [{ role: "user", content: "Say yes." }];
@@ -107,14 +109,8 @@ function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
       { method: body === undefined ? "GET" : "POST", path, ...given },
       signal,
     );
-    return refusedOr(status, await jsonOf(bytes));
+    return refusedOr(status, parsed(String(await wholeOf(bytes, upstream.name))));
   };
-}
-
-async function jsonOf(body: AsyncIterable<Uint8Array>): Promise<unknown> {
-  const chunks: Uint8Array[] = [];
-  for await (const bytes of body) chunks.push(bytes);
-  return parsed(Buffer.concat(chunks).toString("utf8"));
 }
 
 /** An answer of the engine's; throws {@link EngineAnswerError} where it is a refusal. */
@@ -148,7 +144,7 @@ async function completion(
   const response = await upstream.send(call, signal);
   const type = response.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
   if (response.status >= 400 || !type.includes("text/event-stream")) {
-    const json = refusedOr(response.status, await jsonOf(response.body));
+    const json = refusedOr(response.status, parsed(String(await wholeOf(response.body, upstream.name))));
     const answer = readWholeAnswer(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.
@@ -207,51 +203,24 @@ function parsed(text: string): unknown {
 
 const MAX_QUOTED = 300;
 
-const failure = z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) });
-const whole = z.looseObject({
-  choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }) })).min(1),
-});
-const chunk = z.looseObject({
-  choices: z.array(
-    z.looseObject({
-      delta: z
-        .looseObject({
-          content: z.string().nullish(),
-          reasoning_content: z.string().nullish(),
-          reasoning: z.string().nullish(),
-        })
-        .nullish(),
-      finish_reason: z.string().nullish(),
-    }),
-  ),
-});
-
 /** An engine's error message, truncated; null where the answer is no error. */
 function readErrorMessage(answer: unknown): string | null {
-  const read = failure.safeParse(answer);
-  if (!read.success) return null;
-  const { error } = read.data;
-  return (typeof error === "string" ? error : error.message).slice(0, MAX_QUOTED);
+  const { error } = record(answer);
+  const says = isRecord(error) ? error["message"] : error;
+  return typeof says === "string" ? says.slice(0, MAX_QUOTED) : null;
 }
 
 /** The text of an answer that was not streamed; null for anything else. */
 function readWholeAnswer(answer: unknown): string | null {
-  const read = whole.safeParse(answer);
-  return read.success ? (read.data.choices[0]?.message.content ?? "") : null;
+  const message = record(listIn(record(answer)["choices"])[0])["message"];
+  return isRecord(message) ? text(message["content"]) : null;
 }
 
-/** One piece of a streamed answer. */
-export interface AnswerDelta {
-  readonly text: string;
-  /** Whether a token came with it: text, or what the model thinks before it. */
-  readonly begins: boolean;
-  readonly ends: boolean;
-}
-
-function readDelta(event: unknown): AnswerDelta {
-  const read = chunk.safeParse(event);
-  const choice = read.success ? read.data.choices[0] : undefined;
-  const text = choice?.delta?.content ?? "";
-  const thought = choice?.delta?.reasoning_content ?? choice?.delta?.reasoning ?? "";
-  return { text, begins: text !== "" || thought !== "", ends: typeof choice?.finish_reason === "string" };
+/** One piece of a streamed answer. `begins`: whether a token came with it, of the text or of what the model thinks before it. */
+function readDelta(event: unknown): { readonly text: string; readonly begins: boolean; readonly ends: boolean } {
+  const choice = record(listIn(record(event)["choices"])[0]);
+  const delta = record(choice["delta"]);
+  const [said, ...thought] = [delta["content"], delta["reasoning_content"], delta["reasoning"]].map(text);
+  const begins = said !== "" || thought.some((one) => one !== "");
+  return { text: said ?? "", begins, ends: typeof choice["finish_reason"] === "string" };
 }
