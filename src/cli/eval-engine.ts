@@ -35,13 +35,14 @@ const EMPTIED = {
 
 /** The engine as `run.json` names it. Throws {@link EvaluationError} for options that name no engine. */
 export function describeEngine({ engine, model, engineFamily }: EvalLocomoOptions): RunRecord["engine"] {
-  if (engine === "simulated") return { kind: "simulated", model: null, url: null, emptied: EMPTIED.simulated };
+  if (engine === "simulated")
+    return { kind: "simulated", model: null, url: null, emptied: EMPTIED.simulated, served: null };
   if (engine === "embedded") {
     if (model === undefined) {
       throw new EvaluationError("--model: is needed for --engine embedded: a GGUF file, random-23m or random-135m");
     }
     if (!RANDOM.has(model) && !existsSync(model)) throw new EvaluationError(`--model ${model}: there is no such file`);
-    return { kind: "embedded", model: basename(model), url: null, emptied: EMPTIED.embedded };
+    return { kind: "embedded", model: basename(model), url: null, emptied: EMPTIED.embedded, served: null };
   }
   if (!URL.canParse(engine) || !/^https?:/.test(engine)) {
     throw new EvaluationError(
@@ -55,7 +56,7 @@ export function describeEngine({ engine, model, engineFamily }: EvalLocomoOption
   }
   const { origin, pathname } = new URL(engine);
   const emptied = SALTED_FAMILIES.has(engineFamily) ? EMPTIED.salted : EMPTIED.marked;
-  return { kind: "url", model, url: `${origin}${pathname}`, emptied };
+  return { kind: "url", model, url: `${origin}${pathname}`, emptied, served: null };
 }
 
 /** Opens the engine that the options name. Nothing is loaded or connected to before the first arm opens. */
@@ -68,7 +69,7 @@ export async function openMeasuredEngine(
   }: { readonly directory: string; readonly salt: string; readonly apiKey: string | undefined },
 ): Promise<MeasuredEngine> {
   const { kind } = describeEngine(options);
-  const { engine: url, model = "", maxTokens, engineFamily: family, timeoutMs, scores } = options;
+  const { engine: url, model = "", maxTokens, engineFamily: family, timeoutMs, scores, score } = options;
   switch (kind) {
     case "simulated":
       return simulatedEngine(encodeO200k);
@@ -86,7 +87,7 @@ export async function openMeasuredEngine(
     }
     case "url": {
       const upstream = openUpstream({ url, apiKey, timeoutMs });
-      return upstreamEngine({ upstream, model, family, maxTokens, salt, isNoise: !scores });
+      return upstreamEngine({ upstream, model, family, maxTokens, salt, isNoise: !scores, scores: score });
     }
   }
 }

@@ -5,7 +5,7 @@ import { RETENTION_NAMES } from "../core/conversation/turn.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
 import { type Dataset, LONGMEMEVAL_TYPES, typeNumber } from "../eval/base/question-types.js";
-import { ANNOTATION_KINDS, ANNOTATION_WORDINGS } from "../eval/base/run-record.js";
+import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ANSWER_SCORES, ARM_FORMS } from "../eval/base/run-record.js";
 import type { Ingest } from "../eval/locomo/conversation-memories.js";
 import { ARM_PLACES } from "../eval/run/arms.js";
 import { list, oneOf, positiveNumber, ratio, wholeNumber } from "./option-values.js";
@@ -85,6 +85,11 @@ const RUN_OPTIONS = {
     `whose sentences: ${ANNOTATION_WORDINGS.join(", ")} (default: memstem)`,
     list(oneOf(ANNOTATION_WORDINGS)),
   ),
+  form: optional(
+    "<names>",
+    `how memstem's memories are written: ${ARM_FORMS.join(", ")}; ${EVERY_QUESTION} (default: memstem's)`,
+    list(oneOf(ARM_FORMS)),
+  ),
   budgetRatio: standard(
     "<numbers>",
     `most memory tokens of carry-over over all prompts so far, as a multiple of those retrieved; ${EVERY_QUESTION}`,
@@ -149,6 +154,12 @@ const RUN_OPTIONS = {
     wholeNumber(0, 1_000),
   ),
   scores: { argument: "", help: "do not score answers: for an engine with random weights", standard: true },
+  score: standard(
+    "<names>",
+    "words (F1, BLEU-1, judges) of what is generated; likelihood of the right answer, from vLLM's log-probabilities of prompts",
+    list(oneOf(ANSWER_SCORES)),
+    ["words"],
+  ),
   judge: optional(
     "<addresses>",
     "OpenAI-compatible APIs that judge answers: one for all models, or one for each (default: none)",

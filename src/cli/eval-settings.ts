@@ -67,6 +67,7 @@ export function describeRun(
       policies,
       places: options.place,
       annotations: annotated(options),
+      forms: options.form ?? [null],
       retentions,
       ...budgetOf(options),
       ...windowed(options),
@@ -74,6 +75,7 @@ export function describeRun(
     settings: {
       threshold: THRESHOLD,
       scores: options.scores,
+      score: scoresOf(options),
       maxTokens: options.maxTokens,
       engineFamily: options.engineFamily,
       engineSlots: options.engineSlots,
@@ -131,6 +133,20 @@ function apiOf(
     throw new EvaluationError(`${names[0]}: must be an http or https address as http://127.0.0.1:8000/v1`);
   }
   return { url, model };
+}
+
+/** Throws {@link EvaluationError} where the engine gives no log-probabilities of prompts, or what is scored is excluded. */
+function scoresOf({ score, scores, engineFamily, engine, judge }: EvalLocomoOptions): readonly string[] {
+  if (score.includes("likelihood")) {
+    if (!scores) throw new EvaluationError("--score likelihood: conflicts with --no-scores");
+    if (engineFamily !== "vllm" || !URL.canParse(engine)) {
+      throw new EvaluationError(
+        "--score likelihood: needs an engine that gives log-probabilities of prompts: --engine with vLLM's address and --engine-family vllm",
+      );
+    }
+  }
+  if (judge !== undefined && !score.includes("words")) throw new EvaluationError("--judge: needs --score words");
+  return score;
 }
 
 /** A judge as the options name it. */

@@ -1,6 +1,8 @@
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { JsonLines, writeWhole } from "../eval/base/durable-files.js";
-import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/base/run-record.js";
+import { EvaluationError } from "../eval/base/evaluation-error.js";
+import { type EngineIdentity, type QuestionRecord, questionRecord, type RunRecord } from "../eval/base/run-record.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import type { KeptMemories } from "../eval/locomo/conversation-memories.js";
 import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
@@ -92,11 +94,21 @@ export class LocomoEvaluation {
     const engine = await openMeasuredEngine(this.options, { directory: out, salt, apiKey: engineKey(call.env) });
     try {
       // First, because it takes a moment, and memories may take hours.
-      await engine.check(this.signal);
+      this.#recordServed(await engine.check(this.signal));
       await this.#ask(engine, await this.#search(call), call.stderr);
     } finally {
       await engine.close();
     }
+  }
+
+  /** Throws {@link EvaluationError} where the run was begun on other weights or another version. */
+  #recordServed(served: EngineIdentity | null): void {
+    const { engine } = this.#run;
+    if (engine.served !== null && !isDeepStrictEqual(engine.served, served)) {
+      const [before, now] = [engine.served, served].map((one) => JSON.stringify(one));
+      throw new EvaluationError(`--resume: the engine served ${before} when the run was begun, and now ${now}`);
+    }
+    this.#note({ engine: { ...engine, served } });
   }
 
   async #search(call: Invocation): Promise<ReadonlyMap<string, KeptMemories>> {

@@ -26,6 +26,14 @@ const window = z.strictObject({
   ratio: z.number().positive().nullable(),
 });
 
+/** How a memory's line begins: as memstem writes it, with a number in brackets, a dash, a dash and the number at the end, or the text alone. */
+export const ARM_FORMS = ["numbers", "brackets", "bullets", "labelled-bullets", "plain"] as const;
+export type ArmForm = (typeof ARM_FORMS)[number];
+
+/** How answers are scored: F1 and BLEU-1 of the words generated, and the likelihood of the right answer, for which nothing is generated. */
+export const ANSWER_SCORES = ["words", "likelihood"] as const;
+export type AnswerScore = (typeof ANSWER_SCORES)[number];
+
 /** What annotations say of a prompt's memories. */
 export const ANNOTATION_KINDS = ["none", "order", "references", "both"] as const;
 /** Whose sentences annotations are. */
@@ -61,6 +69,8 @@ const arm = z.strictObject({
   place: z.enum(["system"]).nullable(),
   /** Null: memstem's own choice, or prompts are not memstem's. */
   annotations: annotated.nullable(),
+  /** Null: memstem's own, or prompts are not memstem's. */
+  form: z.enum(ARM_FORMS).nullable().default(null),
 });
 
 /** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
@@ -124,6 +134,11 @@ const answered = z.strictObject({
   gold: z.string().nullable(),
   f1: z.number().min(0).max(1).nullable(),
   bleu1: z.number().min(0).max(1).nullable(),
+  /** Of the right answer after this prompt: −ln of its probability, and its tokens. Null where it was not asked for. */
+  likelihood: z
+    .strictObject({ nats: z.number(), tokens: z.int().min(1) })
+    .nullable()
+    .default(null),
   /** The first judge's. */
   judge: judgement.nullable(),
   otherJudgements: z.array(otherJudgement),
@@ -160,6 +175,8 @@ export const runRecord = z.strictObject({
     url: z.string().nullable(),
     /** How arms were kept from finding each other's prompts in the cache, in words. */
     emptied: z.string(),
+    /** What it says of itself; null where it does not, and before it was asked. */
+    served: z.strictObject({ version: z.string().nullable(), weights: z.string().nullable() }).nullable().default(null),
   }),
   judge: namedJudge.nullable(),
   otherJudges: z.array(namedJudge.extend({ name: z.string().min(1) })),
@@ -176,8 +193,10 @@ export const runRecord = z.strictObject({
 });
 
 export type EvalArm = z.output<typeof arm>;
+export type EngineIdentity = NonNullable<RunRecord["engine"]["served"]>;
 export type ArmAnnotations = z.output<typeof annotated>;
 export type ClientWindow = z.output<typeof window>;
+export type AnswerLikelihood = NonNullable<AnsweredQuestion["likelihood"]>;
 export type Judgement = z.output<typeof judgement>;
 export type AnsweredQuestion = z.output<typeof answered>;
 export type FailedQuestion = z.output<typeof failed>;

@@ -22,8 +22,9 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
   const opened = new Map<string, Promise<OpenModel>>();
   return {
     kind: "embedded",
+    losesCache: true,
     family: "vllm",
-    check: async () => {},
+    check: async () => null,
     open: async (arm, conversation): Promise<ArmCache> => {
       const opening = opened.get(arm.id) ?? open(arm);
       opened.set(arm.id, opening);
@@ -31,7 +32,7 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
       return {
         mark: null,
         promptTokens: promptTokensWithin({ contextTokens: engine.contextTokens, promptTokens: null }, maxTokens),
-        ask: async ({ messages }, _goesOn, signal) => {
+        ask: async ({ messages }, _after, signal) => {
           let text = "";
           const startedAt = performance.now();
           for await (const event of engine.generate({ messages, maxTokens, cacheSalt: conversation, signal })) {

@@ -8,7 +8,7 @@
 
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { EvalArm } from "../base/run-record.js";
+import type { AnswerLikelihood, EngineIdentity, EvalArm } from "../base/run-record.js";
 
 /** A prompt as an engine gets it. */
 export interface EnginePrompt {
@@ -29,6 +29,15 @@ export interface EngineAnswer {
   readonly totalMs: number | null;
   /** Null where its text is no answer: simulated, or the noise of random weights. */
   readonly answer: string | null;
+  readonly likelihood?: AnswerLikelihood | null;
+}
+
+/** What follows a prompt. */
+export interface AfterPrompt {
+  /** The message that follows this prompt in the next one; null where no prompt extends it. */
+  readonly goesOn: ChatMessage | null;
+  /** The right answer; null where there is none. */
+  readonly gold: string | null;
 }
 
 /** An engine's cache as one arm finds it for one conversation: empty, and shared with no other arm. */
@@ -37,8 +46,7 @@ export interface ArmCache {
   readonly mark: string | null;
   /** Most tokens of a prompt that leave room for its answer, by the engine's own count; null: no limit is known. */
   readonly promptTokens: number | null;
-  /** Asks. `goesOn`: the message that follows this prompt in the next one; null where no prompt extends it. */
-  ask(prompt: EnginePrompt, goesOn: ChatMessage | null, signal: AbortSignal): Promise<EngineAnswer>;
+  ask(prompt: EnginePrompt, after: AfterPrompt, signal: AbortSignal): Promise<EngineAnswer>;
   /** A prompt that was asked before the run was stopped, for caches that live in this process. */
   repeat(prompt: EnginePrompt, goesOn: ChatMessage | null): void;
 }
@@ -46,10 +54,12 @@ export interface ArmCache {
 /** What answers the questions of an evaluation. */
 export interface MeasuredEngine {
   readonly kind: "simulated" | "embedded" | "url";
+  /** Whether what it measures depends on a cache that may be gone when a run is resumed. */
+  readonly losesCache: boolean;
   /** The family whose form prompts have. */
   readonly family: EngineName;
-  /** Tries it out before anything is measured. Rejects where it does not answer. */
-  check(signal: AbortSignal): Promise<void>;
+  /** Tries it out before anything is measured, and resolves to what it says of its version and weights. Rejects where it does not answer. */
+  check(signal: AbortSignal): Promise<EngineIdentity | null>;
   open(arm: EvalArm, conversation: string): Promise<ArmCache>;
   close(): Promise<void>;
 }

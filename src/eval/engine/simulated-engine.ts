@@ -18,8 +18,9 @@ export function simulatedEngine(
 ): MeasuredEngine {
   return {
     kind: "simulated",
+    losesCache: false,
     family,
-    check: async () => {},
+    check: async () => null,
     open: async (arm, conversation) => {
       const cache = new BlockHashCache();
       const tokenize = chatTokenizer(encode);
@@ -33,7 +34,7 @@ export function simulatedEngine(
       return {
         promptTokens: null,
         mark: markOf(arm.id, conversation),
-        ask: async (prompt, goesOn) => ({
+        ask: async (prompt, { goesOn }) => ({
           ...serve(prompt, goesOn),
           answerTokens: null,
           ttftMs: null,

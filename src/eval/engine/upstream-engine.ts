@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto";
-import { z } from "zod";
 import type { ChatMessage } from "../../core/index.js";
 import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../engines/adapters/engines.js";
 import { wholeOf } from "../../engines/upstream/converted-body.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
+import { isRecord, listIn, record, text } from "../../engines/upstream/json-values.js";
 import { ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
+import type { AnswerScore } from "../base/run-record.js";
+import { answerLikelihood, identityOf, type SendJson } from "./answer-likelihood.js";
 import type { EngineAnswer, EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
 /** An engine did not answer a prompt. The message quotes the engine's own, truncated. */
@@ -29,7 +31,18 @@ export interface UpstreamEngineOptions {
   readonly salt: string;
   /** Whether its text is no answer, as random weights' is not. */
   readonly isNoise: boolean;
+  readonly scores: readonly AnswerScore[];
 }
+
+/** A prompt for which nothing was generated. */
+const UNASKED: EngineAnswer = {
+  promptTokens: null,
+  cachedTokens: null,
+  answerTokens: null,
+  ttftMs: null,
+  totalMs: null,
+  answer: null,
+};
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
 export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
@@ -39,7 +52,8 @@ const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-br
 
 /** An engine behind an OpenAI-compatible API, asked for a stream so that the time to the first token can be measured. */
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
-  const { upstream, model, family, maxTokens, salt, isNoise } = options;
+  const { upstream, model, family, maxTokens, salt, isNoise, scores } = options;
+  const likely = scores.includes("likelihood");
   const isSalted = SALTED_FAMILIES.has(family);
   const lengthField = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
   const ask = async (
@@ -62,10 +76,14 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
   let limit: Promise<number | null> | undefined;
   return {
     kind: "url",
+    losesCache: scores.includes("words"),
     family,
     check: async (signal) => {
       const messages: ChatMessage[] = [{ role: "user", content: "Say yes." }];
-      await ask({ messages, fields: {}, headers: {} }, {}, signal);
+      if (scores.includes("words")) await ask({ messages, fields: {}, headers: {} }, {}, signal);
+      const send = jsonSender(upstream, signal);
+      if (likely) await answerLikelihood(send, { model, messages, answer: "Yes.", salt });
+      return likely ? await identityOf(send, model) : null;
     },
     open: async (arm, conversation) => {
       const own = armSalt(salt, arm.id, conversation);
@@ -73,9 +91,14 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
       return {
         promptTokens: await limit,
         mark: isSalted ? null : markOf(own),
-        ask: async (prompt, _goesOn, signal) => {
-          const answer = await ask(prompt, isSalted ? { cache_salt: own } : {}, signal);
-          return isNoise ? { ...answer, answer: null } : answer;
+        ask: async (prompt, { gold }, signal) => {
+          const salted = isSalted ? { cache_salt: own } : {};
+          const asked = scores.includes("words") ? await ask(prompt, salted, signal) : UNASKED;
+          const answer = isNoise ? { ...asked, answer: null } : asked;
+          if (!likely || gold === null) return answer;
+          const given = { model, messages: prompt.messages, answer: gold, salt: own };
+          const { promptTokens, likelihood } = await answerLikelihood(jsonSender(upstream, signal), given);
+          return { ...answer, promptTokens: answer.promptTokens ?? promptTokens, likelihood };
         },
         repeat: () => {},
       };
@@ -96,6 +119,24 @@ async function listedLimit({ upstream, model, maxTokens }: UpstreamEngineOptions
     // Prompts show whether the engine can be reached.
     return null;
   }
+}
+
+function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
+  return async (path, body) => {
+    const given = { query: "", headers: [], body: body === undefined ? null : JSON.stringify(body) };
+    const { status, body: bytes } = await upstream.send(
+      { method: body === undefined ? "GET" : "POST", path, ...given },
+      signal,
+    );
+    return refusedOr(status, parsed(String(await wholeOf(bytes, upstream.name))));
+  };
+}
+
+/** An answer of the engine's; throws {@link EngineAnswerError} where it is a refusal. */
+function refusedOr(status: number, json: unknown): unknown {
+  if (status < 400) return json;
+  const says = readErrorMessage(json);
+  throw new EngineAnswerError(status, `the engine answered with status ${status}${says === null ? "" : `: ${says}`}`);
 }
 
 /** What keeps an arm's prompts of one conversation apart from all others, in this run and in every other. */
@@ -122,14 +163,7 @@ async function completion(
   const response = await upstream.send(call, signal);
   const type = response.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
   if (response.status >= 400 || !type.includes("text/event-stream")) {
-    const chunks: Uint8Array[] = [];
-    for await (const bytes of response.body) chunks.push(bytes);
-    const json = parsed(Buffer.concat(chunks).toString("utf8"));
-    if (response.status >= 400) {
-      const says = readErrorMessage(json);
-      const message = `the engine answered with status ${response.status}${says === null ? "" : `: ${says}`}`;
-      throw new EngineAnswerError(response.status, message);
-    }
+    const json = refusedOr(response.status, parsed(String(await wholeOf(response.body, upstream.name))));
     const answer = readWholeAnswer(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.
@@ -188,51 +222,24 @@ function parsed(text: string): unknown {
 
 const MAX_QUOTED = 300;
 
-const failure = z.looseObject({ error: z.union([z.string(), z.looseObject({ message: z.string() })]) });
-const whole = z.looseObject({
-  choices: z.array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }) })).min(1),
-});
-const chunk = z.looseObject({
-  choices: z.array(
-    z.looseObject({
-      delta: z
-        .looseObject({
-          content: z.string().nullish(),
-          reasoning_content: z.string().nullish(),
-          reasoning: z.string().nullish(),
-        })
-        .nullish(),
-      finish_reason: z.string().nullish(),
-    }),
-  ),
-});
-
 /** An engine's error message, truncated; null where the answer is no error. */
 function readErrorMessage(answer: unknown): string | null {
-  const read = failure.safeParse(answer);
-  if (!read.success) return null;
-  const { error } = read.data;
-  return (typeof error === "string" ? error : error.message).slice(0, MAX_QUOTED);
+  const { error } = record(answer);
+  const says = isRecord(error) ? error["message"] : error;
+  return typeof says === "string" ? says.slice(0, MAX_QUOTED) : null;
 }
 
 /** The text of an answer that was not streamed; null for anything else. */
 function readWholeAnswer(answer: unknown): string | null {
-  const read = whole.safeParse(answer);
-  return read.success ? (read.data.choices[0]?.message.content ?? "") : null;
+  const message = record(listIn(record(answer)["choices"])[0])["message"];
+  return isRecord(message) ? text(message["content"]) : null;
 }
 
-/** One piece of a streamed answer. */
-export interface AnswerDelta {
-  readonly text: string;
-  /** Whether a token came with it: text, or what the model thinks before it. */
-  readonly begins: boolean;
-  readonly ends: boolean;
-}
-
-function readDelta(event: unknown): AnswerDelta {
-  const read = chunk.safeParse(event);
-  const choice = read.success ? read.data.choices[0] : undefined;
-  const text = choice?.delta?.content ?? "";
-  const thought = choice?.delta?.reasoning_content ?? choice?.delta?.reasoning ?? "";
-  return { text, begins: text !== "" || thought !== "", ends: typeof choice?.finish_reason === "string" };
+/** One piece of a streamed answer. `begins`: whether a token came with it, of the text or of what the model thinks before it. */
+function readDelta(event: unknown): { readonly text: string; readonly begins: boolean; readonly ends: boolean } {
+  const choice = record(listIn(record(event)["choices"])[0]);
+  const delta = record(choice["delta"]);
+  const [said, ...thought] = [delta["content"], delta["reasoning_content"], delta["reasoning"]].map(text);
+  const begins = said !== "" || thought.some((one) => one !== "");
+  return { text: said ?? "", begins, ends: typeof choice["finish_reason"] === "string" };
 }

@@ -13,6 +13,7 @@ import {
   isAnswered,
   isFailed,
   judgedRight,
+  logLikelihood,
   type Measured,
   meanOf,
   quantileOf,
@@ -86,6 +87,8 @@ export interface QuestionsSummary {
   /** Means, from 0 to 1. */
   readonly f1: Measured | null;
   readonly bleu1: Measured | null;
+  /** Mean of the right answer's, per token, in nats. */
+  readonly logLikelihood: Measured | null;
   /** Answers judged right ÷ answers with a readable verdict. */
   readonly judge: Measured | null;
   /** Answers whose verdict could not be read. */
@@ -161,6 +164,7 @@ function summariseQuestions(records: readonly QuestionRecord[], prices: readonly
     ),
     f1: meanOf(answered, ({ f1 }) => f1),
     bleu1: meanOf(answered, ({ bleu1 }) => bleu1),
+    logLikelihood: meanOf(answered, logLikelihood),
     judge: meanOf(answered, judgedRight),
     judgeUnread: answered.filter(({ judge }) => judge !== null && judge.isCorrect === null).length,
     costs: prices.map((price) => costAt(price, answered)),

@@ -1,6 +1,6 @@
 import type { AnsweredQuestion, QuestionRecord } from "../base/run-record.js";
 import { type Format, milliseconds, score, tokens } from "./figures.js";
-import { judgedRight, type Measure, uncachedTokens } from "./measured.js";
+import { judgedRight, logLikelihood, type Measure, uncachedTokens } from "./measured.js";
 import { type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
 
 /** What arms and runs are compared in, question by question. */
@@ -18,6 +18,7 @@ export const COMPARED_MEASURES: readonly ComparedMeasure[] = [
   { name: "Total ms", measure: ({ totalMs }) => totalMs, format: milliseconds, hasRatio: true },
   { name: "F1", measure: ({ f1 }) => f1, format: score, hasRatio: false },
   { name: "BLEU-1", measure: ({ bleu1 }) => bleu1, format: score, hasRatio: false },
+  { name: "Log-likelihood", measure: logLikelihood, format: score, hasRatio: false },
   { name: "Judge", measure: judgedRight, format: score, hasRatio: false },
 ];
 

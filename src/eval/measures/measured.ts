@@ -64,6 +64,11 @@ export function judgedRight({ judge }: AnsweredQuestion): number | null {
   return judge?.isCorrect == null ? null : Number(judge.isCorrect);
 }
 
+/** ln of the right answer's probability, per token of it; null where it was not asked for. */
+export function logLikelihood({ likelihood }: AnsweredQuestion): number | null {
+  return likelihood === null ? null : -likelihood.nats / likelihood.tokens;
+}
+
 export function isAnswered(record: QuestionRecord): record is AnsweredQuestion {
   return record.outcome === "answered";
 }

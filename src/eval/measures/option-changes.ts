@@ -26,7 +26,7 @@ interface ArmOptions {
   readonly form: string;
 }
 
-/** How memories are written: Mem0's dashes, or memstem's numbered lines. */
+/** How memories are written: Mem0's dashes, or memstem's lines, in whatever form. */
 const [LIST, LINES] = ["Mem0’s list", "memstem’s lines"];
 
 /**
@@ -43,7 +43,7 @@ export function optionChanges(
   const known = arms.map(optionsOf);
   const scores = scoresOf(records, measure);
   return OPTIONS.flatMap((option) => {
-    const compared = option === "form" ? known : known.filter(({ form }) => form === LINES);
+    const compared = option === "form" ? known : known.filter(({ form }) => form !== LIST);
     const others = OPTIONS.filter((name) => name !== option);
     const groups = [
       ...groupBy(compared, (arm) => JSON.stringify([arm.alike, ...others.map((name) => arm[name])])).values(),
@@ -76,7 +76,7 @@ function valuesOf(option: (typeof OPTIONS)[number], arms: readonly ArmOptions[])
 }
 
 function optionsOf(arm: EvalArm): ArmOptions {
-  const { layout, k, policy, retention, window, place, annotations, ...budget } = arm;
+  const { layout, k, policy, retention, window, place, annotations, form, ...budget } = arm;
   // A window of which memstem makes nothing is sent as it is.
   const alike = JSON.stringify([layout, k, window && { ...window, history: window.history ?? "exact" }]);
   if (policy === "readme" || policy === "last-message") {
@@ -98,7 +98,7 @@ function optionsOf(arm: EvalArm): ArmOptions {
     place: place === "system" ? "system prompt" : placeOf(retention),
     // The search's own order has no annotation where nothing stands earlier.
     annotations: isPlain ? "none" : annotationsLabel(annotations).join(" ").replace("annotations=", "") || "default",
-    form: LINES,
+    form: form === null ? LINES : `${LINES} as ${form}`,
   };
 }
 

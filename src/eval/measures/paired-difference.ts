@@ -1,7 +1,7 @@
 import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../base/run-record.js";
 import { isSameGroup } from "./arm-summary.js";
 import { type BootstrapOptions, bootstrapMean, bootstrapMedian, type Interval } from "./bootstrap.js";
-import { type Clusters, clustersOf, type Resampled } from "./clusters.js";
+import { type Clusters, clustersOf, type Resampled, studentTails } from "./clusters.js";
 import { isAnswered, type Measure, questionKey } from "./measured.js";
 
 /** One question's figure in two arms. */
@@ -27,6 +27,8 @@ export interface PairedDifference {
    * n · (variance of the mean between conversations). Null of a single question or conversation.
    */
   readonly effectiveVariance: number | null;
+  /** Of no difference, by Student's test of the mean with that variance; null where it is null or 0. */
+  readonly p: number | null;
   /** Median of other ÷ baseline, over questions where the baseline is over 0; null where there is none, or where it was not asked for. */
   readonly ratio: Interval | null;
 }
@@ -50,7 +52,12 @@ export function pairedDifference(pairs: readonly Pair[], options: PairedDifferen
     unit: clusters === null ? "questions" : "conversations",
     conversations: new Set(conversations).size,
   };
-  const found = { n: pairs.length, resampled, difference, variance, effectiveVariance };
+  const degrees = (clusters?.count ?? pairs.length) - 1;
+  const p =
+    effectiveVariance === null || effectiveVariance === 0
+      ? null
+      : studentTails(difference.value / Math.sqrt(effectiveVariance / pairs.length), degrees);
+  const found = { n: pairs.length, resampled, difference, variance, effectiveVariance, p };
   if (!options.hasRatio) return { ...found, ratio: null };
   const above = pairs.filter(({ baseline }) => baseline > 0);
   const ratios = above.map(({ baseline, other }) => other / baseline);

@@ -1,7 +1,8 @@
 import { groupBy } from "../../core/text/lists.js";
 import type { AnsweredQuestion, EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
+import { holm } from "./holm.js";
 import { judgesOfRun } from "./judge-agreement.js";
-import type { Measure } from "./measured.js";
+import { logLikelihood, type Measure } from "./measured.js";
 import { type OptionChange, optionChanges } from "./option-changes.js";
 import { baselineOf, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
 
@@ -41,11 +42,13 @@ export interface ArmChange {
   readonly arm: EvalArm;
   readonly baseline: EvalArm;
   readonly found: PairedDifference | null;
+  /** Of no difference, adjusted for all comparisons that stand beside it ({@link holm}); null where it cannot be said. */
+  readonly adjustedP: number | null;
 }
 
 /** What one score says of answers. */
 export interface ScoreChange {
-  /** `judge`, followed by its model where there are several; `F1`, `BLEU-1`. */
+  /** `judge`, followed by its model where there are several; `log-likelihood`, of which a point is 0.01 nats a token; `F1`, `BLEU-1`. */
   readonly score: string;
   readonly arms: readonly ArmChange[];
 }
@@ -53,12 +56,14 @@ export interface ScoreChange {
 /** What a run says of answers. */
 export interface QualityChange extends ScoreChange {
   readonly options: readonly OptionChange[];
+  /** By category number, ascending; adjusted for all of them together. */
+  readonly categories: readonly { readonly category: number; readonly arms: readonly ArmChange[] }[];
   /** By the run's other scores. */
   readonly others: readonly ScoreChange[];
 }
 
 /**
- * Compares answers by the first of a run's scores that was measured: its judges in their order, then F1, then BLEU-1. Null where answers were
+ * Compares answers by the first of a run's scores that was measured: its judges in their order, the right answer's likelihood, F1, BLEU-1. Null where answers were
  * not scored, or there is nothing to compare.
  */
 export function qualityChange(
@@ -66,20 +71,34 @@ export function qualityChange(
   records: readonly QuestionRecord[],
 ): QualityChange | null {
   const { arms, seed } = run;
-  const byArm = groupBy(records, ({ arm }) => arm);
-  const changed = scoresOfRun(run).flatMap(({ score, measure }) => {
-    const changes = arms.flatMap((arm): ArmChange[] => {
+  const changesOf = (of: readonly QuestionRecord[], measure: Measure<AnsweredQuestion>) => {
+    const byArm = groupBy(of, ({ arm }) => arm);
+    return arms.flatMap((arm) => {
       const baseline = baselineOf(arm, arms);
       if (baseline === null) return [];
       const pairs = pairsOf(byArm.get(baseline.id) ?? [], byArm.get(arm.id) ?? [], measure);
       return [{ arm, baseline, found: pairedDifference(pairs, { seed, hasRatio: false }) }];
     });
+  };
+  const changed = scoresOfRun(run).flatMap(({ score, measure }) => {
+    const changes = adjusted(changesOf(records, measure));
     return changes.every(({ found }) => found === null) ? [] : [{ score, measure, arms: changes }];
   });
   const [first, ...others] = changed;
   if (first === undefined) return null;
   const { score, measure, arms: changes } = first;
-  return { score, arms: changes, options: optionChanges(arms, records, measure, seed), others };
+  const each = [...groupBy(records, ({ category }) => category)].flatMap(([category, of]) =>
+    changesOf(of, measure).map((change) => ({ ...change, category })),
+  );
+  const categories = [...groupBy(adjusted(each), ({ category }) => category)]
+    .sort(([a], [b]) => a - b)
+    .map(([category, own]) => ({ category, arms: own }));
+  return { score, arms: changes, options: optionChanges(arms, records, measure, seed), categories, others };
+}
+
+function adjusted<C extends Pick<ArmChange, "found">>(changes: readonly C[]): (C & { adjustedP: number | null })[] {
+  const values = holm(changes.map(({ found }) => found?.p ?? null));
+  return changes.map((change, at) => ({ ...change, adjustedP: values[at] ?? null }));
 }
 
 function scoresOfRun(
@@ -88,6 +107,7 @@ function scoresOfRun(
   const judges = judgesOfRun(run);
   return [
     ...judges.map(({ name, measure }) => ({ score: judges.length === 1 ? "judge" : `judge ${name}`, measure })),
+    { score: "log-likelihood", measure: logLikelihood },
     { score: "F1", measure: ({ f1 }: AnsweredQuestion) => f1 },
     { score: "BLEU-1", measure: ({ bleu1 }: AnsweredQuestion) => bleu1 },
   ];

@@ -52,6 +52,14 @@ export function runFacts(run: RunRecord): RunFact[] {
   const memories = run.conversations.reduce((sum, conversation) => sum + conversation.memories, 0);
   return [
     { name: "Engine", value: [engine.kind, engine.model, engine.url].filter((part) => part !== null).join(", ") },
+    ...(engine.served === null
+      ? []
+      : [
+          {
+            name: "Served",
+            value: `${engine.served.weights ?? "weights not known"}, version ${engine.served.version}`,
+          },
+        ]),
     {
       name: run.otherJudges.length === 0 ? "Judge" : "Judges",
       value:

@@ -9,7 +9,7 @@ import { reportTitle, runFacts } from "./report-facts.js";
 import { reportNotes } from "./report-notes.js";
 import { answerTables, qualityLines } from "./report-quality.js";
 import { REPORT_STYLE } from "./report-style.js";
-import { armTables, categoryTables, comparisonTables, costTable, priceTable } from "./report-tables.js";
+import { armTables, categoryTables, comparisonTable, costTable, priceTable } from "./report-tables.js";
 import { tradeFigure, tradeTable } from "./report-trade.js";
 
 /** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
@@ -54,7 +54,7 @@ ${categoryTables(content).map(htmlTable)}</details>
 <section>
 <h2>Differences</h2>
 <p>Each way to build prompts against Mem0’s README with the same layout and k, or else against the first arm: mean difference, and median ratio, of the same question in both, with 95 % intervals.</p>
-${comparisonTables(content).map(htmlTable)}</section>
+${htmlTable(comparisonTable(content))}</section>
 <section>
 <h2>Cost</h2>
 ${htmlTable(costTable(content))}<details><summary>Prices</summary>

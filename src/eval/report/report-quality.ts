@@ -1,4 +1,5 @@
 import { largest, smallest } from "../../core/text/lists.js";
+import { categoryTitle } from "../base/question-types.js";
 import { armLabel } from "../measures/arm-summary.js";
 import { percent, points, score, signed, withInterval } from "../measures/figures.js";
 import type { PairedDifference } from "../measures/paired-difference.js";
@@ -30,9 +31,7 @@ export function qualityLines({ quality, run }: Pick<ReportContent, "quality" | "
     const why = run.arms.length < 2 ? "there is one arm" : "no answer was scored in two arms";
     return [`Answers: not measured (${why}). This run says nothing of quality.`];
   }
-  const compared = quality.arms.flatMap(({ arm, baseline, found }) =>
-    found === null ? [] : [{ arm, baseline, found }],
-  );
+  const compared = quality.arms.flatMap(({ found, ...change }) => (found === null ? [] : [{ ...change, found }]));
   return [
     `Answers, by ${scoreName(quality)}: ${outcome(compared)}`,
     ...precision(compared.map(({ found }) => found)),
@@ -40,7 +39,7 @@ export function qualityLines({ quality, run }: Pick<ReportContent, "quality" | "
     ...(compared.length < 2
       ? []
       : [
-          `${compared.length} comparisons are made: where nothing differs, about one in twenty still has an interval without 0.`,
+          `${compared.length} comparisons are made: after Holm's correction ${quality.arms.filter(isShown).length} of them differ at the level of 5 %.`,
         ]),
   ];
 }
@@ -132,6 +131,14 @@ function pointsOf({ difference }: PairedDifference): string {
 
 const COLUMNS = ["In both", "Points (95 % interval)", "Says", "Questions to see 1 point"];
 
+function isShown({ adjustedP }: Pick<ArmChange, "adjustedP">): boolean {
+  return adjustedP !== null && adjustedP < TO_SEE.level;
+}
+
+function pCell({ adjustedP }: Pick<ArmChange, "adjustedP">): Cell {
+  return adjustedP === null ? null : { text: adjustedP < 0.001 ? "< 0.001" : score(adjustedP) };
+}
+
 function changeCells(found: PairedDifference | null): Cell[] {
   if (found === null) return COLUMNS.map(() => null);
   const needed = questionsToSee(found.effectiveVariance);
@@ -146,11 +153,11 @@ function changeCells(found: PairedDifference | null): Cell[] {
 /** Answers of every arm against its baseline's; null where they were not measured. */
 function qualityTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
   if (quality === null) return null;
-  const groups = armGroups(quality.arms, ({ arm, baseline, found }) => ({
-    title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
-    cells: changeCells(found),
+  const groups = armGroups(quality.arms, (change) => ({
+    title: `${armLabel(change.arm)} vs. ${armLabel(change.baseline)}`,
+    cells: [...changeCells(change.found), pCell(change)],
   }));
-  return { caption: "Did answers change?", rowsAre: "Prompts built by", columns: COLUMNS, groups };
+  return { caption: "Did answers change?", rowsAre: "Prompts built by", columns: [...COLUMNS, "p (Holm)"], groups };
 }
 
 /** What each option does, all else alike; null where no two arms differ in one option only. */
@@ -168,23 +175,33 @@ function optionsTable({ quality }: Pick<ReportContent, "quality">): ReportTable 
   };
 }
 
-/** The same differences by every score of the run; null where there is one score. */
-function scoresTable({ quality }: Pick<ReportContent, "quality">): ReportTable | null {
-  if (quality === null || quality.others.length === 0) return null;
-  const scores = [quality, ...quality.others];
-  const groups = armGroups(quality.arms, ({ arm, baseline }) => ({
+/** Differences beside each other; those that differ after Holm's correction are marked. */
+function besideEachOther(
+  { arms }: QualityChange,
+  caption: string,
+  columns: readonly { readonly title: string; readonly arms: readonly ArmChange[] }[],
+): ReportTable {
+  const groups = armGroups(arms, ({ arm, baseline }) => ({
     title: `${armLabel(arm)} vs. ${armLabel(baseline)}`,
-    cells: scores.map(({ arms: changes }): Cell => {
-      const found = changes.find((change) => change.arm.id === arm.id)?.found;
-      return found == null ? null : { text: pointsOf(found) };
+    cells: columns.map(({ arms: changes }): Cell => {
+      const change = changes.find((one) => one.arm.id === arm.id);
+      return change?.found == null ? null : { text: `${pointsOf(change.found)}${isShown(change) ? " *" : ""}` };
     }),
   }));
-  return {
-    caption: "Points by every score",
-    rowsAre: "Prompts built by",
-    columns: scores.map(({ score }) => score),
-    groups,
-  };
+  const marked = `${caption} (*: p < 0.05 after Holm’s correction)`;
+  return { caption: marked, rowsAre: "Prompts built by", columns: columns.map(({ title }) => title), groups };
+}
+
+/** The same differences by every score of the run, and by category; neither where there is one. */
+function partTables({ quality }: Pick<ReportContent, "quality">): ReportTable[] {
+  if (quality === null) return [];
+  const { categories, others } = quality;
+  const scores = [quality, ...others].map(({ score, arms }) => ({ title: score, arms }));
+  const each = categories.map(({ category, arms }) => ({ title: categoryTitle(category), arms }));
+  return [
+    ...(each.length < 2 ? [] : [besideEachOther(quality, "Points by category", each)]),
+    ...(scores.length < 2 ? [] : [besideEachOther(quality, "Points by every score", scores)]),
+  ];
 }
 
 /** How far judges agree; null where there are not two. */
@@ -210,7 +227,6 @@ function agreementTable({ agreements }: Pick<ReportContent, "agreements">): Repo
 
 /** All tables on answers. */
 export function answerTables(content: ReportContent): ReportTable[] {
-  return [qualityTable(content), optionsTable(content), scoresTable(content), agreementTable(content)].filter(
-    (table) => table !== null,
-  );
+  const [whole, options, agreement] = [qualityTable(content), optionsTable(content), agreementTable(content)];
+  return [whole, options, ...partTables(content), agreement].filter((table) => table !== null);
 }

@@ -1,6 +1,6 @@
 import { categoryTitle } from "../base/question-types.js";
 import { type ArmSummary, armLabel, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
-import { COMPARED_MEASURES, type ComparedMeasure } from "../measures/compared-measures.js";
+import { COMPARED_MEASURES } from "../measures/compared-measures.js";
 import { dollars, type Format, milliseconds, percent, score, tokens } from "../measures/figures.js";
 import type { Measured } from "../measures/measured.js";
 import { minimumTokensOf, type Price } from "../measures/prices.js";
@@ -65,6 +65,7 @@ const QUALITY: readonly ArmColumn[] = [
   counted("References that resolve", ({ referencesResolved }) => referencesResolved),
   measured("F1", score, ({ f1 }) => f1),
   measured("BLEU-1", score, ({ bleu1 }) => bleu1),
+  measured("Log-likelihood", score, ({ logLikelihood }) => logLikelihood),
   measured("Judged right", percent, ({ judge }) => judge),
 ];
 
@@ -114,33 +115,10 @@ export function categoryTables({ summaries }: ReportContent): ReportTable[] {
     });
 }
 
-/** Differences from the baseline, question by question, with 95 % intervals. */
-export function comparisonTable(content: ReportContent): ReportTable {
-  return comparisonOf(content, "Question by question, against the baseline", COMPARED_MEASURES);
-}
-
-/** The same in tables that a screen holds. */
-export function comparisonTables(content: ReportContent): ReportTable[] {
-  return [
-    comparisonOf(
-      content,
-      "Tokens and time, question by question",
-      COMPARED_MEASURES.filter(({ hasRatio }) => hasRatio),
-    ),
-    comparisonOf(
-      content,
-      "Scores, question by question",
-      COMPARED_MEASURES.filter(({ hasRatio }) => !hasRatio),
-    ),
-  ];
-}
-
-function comparisonOf(
-  { comparisons }: ReportContent,
-  caption: string,
-  measures: readonly ComparedMeasure[],
-): ReportTable {
-  const columns = measures.flatMap(({ name, hasRatio }) => (hasRatio ? [name, `${name}, ratio`] : [name]));
+/** Differences of tokens and time from the baseline, with 95 % intervals; of answers: see `answerTables`. */
+export function comparisonTable({ comparisons }: ReportContent): ReportTable {
+  const measures = COMPARED_MEASURES.filter(({ hasRatio }) => hasRatio);
+  const columns = measures.flatMap(({ name }) => [name, `${name}, ratio`]);
   const groups = armGroups(comparisons, ({ arm, baseline, differences }) => ({
     title:
       isSameGroup(arm, baseline) && baseline.policy === "readme"
@@ -148,7 +126,7 @@ function comparisonOf(
         : `${armLabel(arm)} vs. ${baseline.id}`,
     cells: comparedCells(differences.filter(({ measure }) => measures.includes(measure))),
   }));
-  return { ...NAMED, caption, columns: ["In both", ...columns], groups };
+  return { ...NAMED, caption: "Tokens and time, question by question", columns: ["In both", ...columns], groups };
 }
 
 /** What a thousand questions would cost at each price. */

@@ -20,6 +20,7 @@ import { countReferences, PromptMemories, type StandingMemories, WindowMemories 
 import type { EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 import { composedAnnotations } from "./arm-annotations.js";
+import { inForm } from "./arm-forms.js";
 import { memoriesInSystem } from "./memories-in-system.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
@@ -139,7 +140,7 @@ export interface MemoryBudget {
 export interface ComposedPromptsOptions {
   /** Opens one without users, on this clock; closed with the builder. */
   readonly openMemstem: (now: () => number) => Memstem;
-  readonly arm: Pick<EvalArm, "layout" | "retention" | "window" | "place" | "annotations">;
+  readonly arm: Pick<EvalArm, "layout" | "retention" | "window" | "place" | "annotations" | "form">;
   readonly budget: MemoryBudget;
   readonly policy: PolicyName;
   readonly family: EngineName;
@@ -185,7 +186,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       const answer = await memstem.compose({ ...given, destination });
       const composeMs = performance.now() - startedAt;
       const { order, carried } = standing(answer);
-      const messages = isInSystem ? memoriesInSystem(answer.messages) : answer.messages;
+      const messages = inForm(isInSystem ? memoriesInSystem(answer.messages) : answer.messages, arm.form);
       const { expectedCachedTokens: cachedTokens, totalTokens, freshStart, epoch } = answer.plan;
       return {
         messages,
@@ -195,7 +196,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         carried,
         composeMs,
         // What it expects is of the prompt that it composed.
-        expected: isInSystem ? null : { cachedTokens, totalTokens },
+        expected: isInSystem || arm.form !== null ? null : { cachedTokens, totalTokens },
         retrievedTokens,
         memoryTokens: list.tokens(order),
         evidenceInPrompt: list.evidenceIn(order, evidence),

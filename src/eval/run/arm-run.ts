@@ -69,7 +69,9 @@ export class ArmRun {
     }
     let answer: EngineAnswer;
     try {
-      answer = await cache.ask(prompt, this.#goesOn(found), signal);
+      // A warm-up is in no figure, and there is nothing to warm up for what is computed anew.
+      const gold = isWarmUp ? null : comparable(question);
+      answer = await cache.ask(prompt, { goesOn: this.#goesOn(found), gold }, signal);
       await prompt.learn(answer);
     } catch (error) {
       return failure("engine", error);
@@ -97,6 +99,7 @@ export class ArmRun {
       answer: answer.answer,
       gold: question.answer,
       ...scoresOf(answer.answer, question),
+      likelihood: answer.likelihood ?? null,
       ...(await this.#judged(answer.answer, question, signal)),
     };
   }
@@ -167,9 +170,14 @@ async function judgementOf(judge: Judge, answer: JudgedAnswer, signal: AbortSign
   }
 }
 
-/** Words are compared with answers only, not with what a good answer takes into account. */
-function scoresOf(answer: string | null, { answer: gold, category, gold: kind = "answer" }: Question) {
-  return answer === null || kind !== "answer" ? { f1: null, bleu1: null } : scoreAnswer(answer, gold, category);
+/** What answers are compared with, word by word: the right answer, not what a good one takes into account; null where there is none. */
+function comparable({ answer, gold = "answer" }: Question): string | null {
+  return gold === "answer" ? answer : null;
+}
+
+function scoresOf(answer: string | null, question: Question) {
+  const gold = comparable(question);
+  return answer === null ? { f1: null, bleu1: null } : scoreAnswer(answer, gold, question.category);
 }
 
 function expectedOf({ expected }: ArmPrompt, { promptTokens }: EngineAnswer, countsAlike: boolean): number | null {

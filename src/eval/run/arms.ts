@@ -3,6 +3,7 @@ import type { PolicyName, RetentionName } from "../../core/index.js";
 import {
   type ARM_POLICIES,
   type ArmAnnotations,
+  type ArmForm,
   type ClientWindow,
   type EvalArm,
   HAND_BUILT,
@@ -24,6 +25,8 @@ export interface ArmChoices {
   readonly places: readonly ArmPlace[];
   /** Null: memstem's default. Do not apply to prompts that are not memstem's. */
   readonly annotations: readonly (ArmAnnotations | null)[];
+  /** Null: memstem's default. Do not apply to prompts that are not memstem's. */
+  readonly forms: readonly (ArmForm | null)[];
   /** What conversations keep of injected memories; does not apply to single prompts or to prompts that are not memstem's. */
   readonly retentions: readonly RetentionName[];
   /** What carry-over may send, as a multiple of the tokens retrieved; does not apply to the other policies. */
@@ -56,8 +59,10 @@ export function armsOf(choices: ArmChoices): EvalArm[] {
         policies.flatMap((policy) =>
           waysOf(layout, policy, choices).flatMap((way) =>
             sentWith(messages, policy, way.place, choices).flatMap((window) =>
-              annotationsOf(policy, way, choices).map((annotations) =>
-                armOf({ layout, k, policy, ...way, window, annotations }),
+              annotationsOf(policy, way, choices).flatMap((annotations) =>
+                (isComposed(policy) ? choices.forms : [null]).map((form) =>
+                  armOf({ layout, k, policy, ...way, window, annotations, form }),
+                ),
               ),
             ),
           ),
@@ -134,6 +139,7 @@ export function buildLabels({
   window,
   place,
   annotations,
+  form,
   ...budget
 }: Omit<EvalArm, "id">): string[] {
   return [
@@ -143,6 +149,7 @@ export function buildLabels({
     ...(retention === null ? [] : [retention]),
     ...historyLabel(window),
     ...annotationsLabel(annotations),
+    ...(form === null ? [] : [`as ${form}`]),
   ];
 }
 

@@ -70,7 +70,10 @@ export async function replayWindows(
   for (const arm of replay.histories) {
     const prompts = composedPrompts(list, {
       openMemstem: parts.openMemstem,
-      arm: { layout: "conversation", retention: null, window: windowOf(replay, arm), place: null, annotations: null },
+      arm: {
+        ...{ layout: "conversation", retention: null, place: null, annotations: null, form: null },
+        window: windowOf(replay, arm),
+      },
       budget: replay.budget,
       policy: replay.policy,
       family: "generic",

@@ -79,7 +79,7 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
         await setImmediate();
         signal.throwIfAborted();
         // A real engine's cache may not have outlived the process that filled it.
-        const isCold = lane.goesOn && parts.engine.kind !== "simulated";
+        const isCold = lane.goesOn && parts.engine.losesCache;
         lane.goesOn = false;
         onRecord(await lane.run.ask(found, turn < run.warmUpQuestions || isCold, signal));
       }

@@ -58,6 +58,9 @@ const PASSING: ReadonlySet<string> = new Set([
   "data.file",
   "settings.salt",
   "settings.resumedAt",
+  "engine.served",
+  "engine.served.version",
+  "engine.served.weights",
 ]);
 
 /** Which settings of two runs differ, and how. */

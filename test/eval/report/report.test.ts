@@ -100,11 +100,11 @@ describe("report.md", () => {
     // 2,200 tokens in prompts, 600 of them cached.
     expect(rowOf("| Single prompts, k = 20: Mem0’s README")).toEqual([
       ...["Single prompts, k = 20: Mem0’s README", "2", "0", none, none, none, none],
-      ...["1,100", "300", "800", "27.3 %", "0", "0", none, none, none, "50.0 % n=1", "none", none, none, none],
+      ...["1,100", "300", "800", "27.3 %", "0", "0", none, none, none, "50.0 % n=1", "none", none, none, none, none],
     ]);
     expect(rowOf("| Single prompts, k = 20: prefix-exact")).toEqual([
       ...["Single prompts, k = 20: prefix-exact", "1", "1", none, none, none, none],
-      ...["1,000", "800", "200", "80.0 %", "0", "0", none, none, none, "50.0 %", "none", none, none, none],
+      ...["1,000", "800", "200", "80.0 %", "0", "0", none, none, none, "50.0 %", "none", none, none, none, none],
     ]);
   });
 
@@ -134,7 +134,9 @@ describe("report.md", () => {
     expect(markdown).toContain("- Seed: `1`");
     expect(markdown).toContain("Between arms: each arm has a simulated cache of its own.");
     expect(markdown).toContain("Questions asked to warm the engine up (1 per arm, the first ones) are in no figure");
-    expect(markdown).toMatch(/Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Judged right\. That is not zero\./);
+    expect(markdown).toMatch(
+      /Not measured in this run: TTFT p50 ms, .*F1, BLEU-1, Log-likelihood, Judged right\. That is not zero\./,
+    );
   });
 
   it("has rows as long as their heads, whatever texts hold", () => {
@@ -263,7 +265,7 @@ function hostile(text: string): [RunRecord, readonly QuestionRecord[], { prices:
     finishedAt: null,
     data: { file: text, sha256: text },
     conversations: [{ id: text, memories: 1, questions: 2 }],
-    engine: { kind: "url", model: text, url: text, emptied: text },
+    engine: { kind: "url", model: text, url: text, emptied: text, served: null },
     judge: { url: text, model: text },
     arms: [first, second],
   });

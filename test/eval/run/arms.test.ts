@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
-import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ARM_POLICIES } from "../../../src/eval/base/run-record.js";
+import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ARM_FORMS, ARM_POLICIES } from "../../../src/eval/base/run-record.js";
 import { annotationChoices } from "../../../src/eval/run/arm-annotations.js";
 import { ARM_PLACES, armsOf } from "../../../src/eval/run/arms.js";
 import { DEFAULT_ARMS } from "./default-arms.js";
 
-const OWN = { places: ["turn"], annotations: [null] } as const;
+const OWN = { places: ["turn"], annotations: [null], forms: [null] } as const;
 const WHOLE = { ...OWN, windows: [null], histories: HISTORY_NAMES, historyRatio: null } as const;
 
 describe("armsOf", () => {
@@ -107,6 +107,7 @@ describe("armsOf", () => {
       budgetRatios: fc.uniqueArray(fc.double({ min: 1, max: 100, noNaN: true }), { minLength: 1, maxLength: 3 }),
       places: some(...ARM_PLACES),
       annotations: some(null, ...annotationChoices(ANNOTATION_KINDS, [3, "all", "auto"], ANNOTATION_WORDINGS)),
+      forms: some(null, ...ARM_FORMS),
       budgetOf: fc.constantFrom("each" as const, "all" as const),
       windows: some(null, 1, 8, 20),
       histories: some(...HISTORY_NAMES),

@@ -8,6 +8,7 @@ export const DEFAULT_ARMS: ArmChoices = {
   policies: ["readme", "retrieval", "context-pilot", "prefix-exact", "carry-over"],
   places: ["turn"],
   annotations: [null],
+  forms: [null],
   retentions: [DEFAULT_RETENTION],
   budgetRatios: [1.5],
   budgetOf: "all",

@@ -11,6 +11,7 @@ export const README_ARM: EvalArm = {
   window: null,
   place: null,
   annotations: null,
+  form: null,
 };
 
 export const EXACT_ARM: EvalArm = { ...README_ARM, id: "single k=20 prefix-exact", policy: "prefix-exact" };
@@ -27,7 +28,13 @@ export function runOf(given: Partial<RunRecord> = {}): RunRecord {
     dataset: "locomo",
     data: { file: "locomo10.json", sha256: "ab".repeat(32) },
     conversations: [{ id: "conv-26", memories: 184, questions: 199 }],
-    engine: { kind: "simulated", model: null, url: null, emptied: "each arm has a simulated cache of its own" },
+    engine: {
+      kind: "simulated",
+      model: null,
+      url: null,
+      emptied: "each arm has a simulated cache of its own",
+      served: null,
+    },
     judge: null,
     otherJudges: [],
     excluded: null,
@@ -71,6 +78,7 @@ export function answeredBy(arm: EvalArm, question: number, given: Partial<Answer
     gold: null,
     f1: null,
     bleu1: null,
+    likelihood: null,
     judge: null,
     otherJudgements: [],
     ...given,

@@ -1,0 +1,155 @@
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { messageText } from "../../src/core/text/message.js";
+import { qualityChange, verdictOf } from "../../src/eval/measures/quality-change.js";
+import { openAiEngine, type Received, sendEvents, sendJson, streamedAnswer } from "../http/routes/openai-engine.js";
+import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
+import { commands } from "./memstem-command.js";
+
+/** Nats a token by which the stub holds the right answer likelier: with numbered lines, and with memories in the system prompt. */
+const PLANTED = { numbers: -0.25, system: -0.15 } as const;
+
+/** From 0 to below 1, the same for the same text. */
+function drawn(text: string): number {
+  return createHash("sha256").update(text).digest().readUInt32BE() / 2 ** 32;
+}
+
+/** Log-likelihood per token: most differs between questions, then what was planted, then noise. */
+function likelihoodAfter(messages: Received["body"]["messages"]): number {
+  const [system = "", user = ""] = messages.map(messageText);
+  return (
+    -3 +
+    2 * drawn(user.split("\n").at(-1) ?? "") +
+    (/^\d+ /m.test(`${system}\n${user}`) ? PLANTED.numbers : 0) +
+    (system.includes("<memories>") ? PLANTED.system : 0) +
+    0.4 * (drawn(`noise ${system} ${user}`) - 0.5)
+  );
+}
+
+const scored = z.object({ prompt: z.array(z.int()), prompt_logprobs: z.literal(0), max_tokens: z.literal(1) });
+const FIRST_ANSWER_TOKEN = 1_000_000;
+
+describe("memstem eval locomo --score likelihood", () => {
+  const memstem = commands();
+  const engine = openAiEngine();
+  const asked = (out: string, arms: string) => [
+    ...["eval", "locomo", "--data", SAMPLE, "--out", out, "--k", "8", ...arms.split(" ")],
+    ...["--engine", engine.url, "--model", "stub-1", "--engine-family", "vllm"],
+  ];
+
+  /** As vLLM: a chat's only token names it, and every word of an answer is a token. */
+  function behave(weights = "Some/Model") {
+    const chats: Received["body"]["messages"][] = [];
+    engine.list((_request, response) => sendJson(response, 200, { data: [{ id: "stub-1", root: weights }] }));
+    engine.behave(({ url, body, raw }, response, usage) => {
+      if (url.endsWith("/tokenize")) {
+        const { prompt } = z.object({ prompt: z.string().optional() }).parse(JSON.parse(raw));
+        const tokens =
+          prompt === undefined
+            ? [chats.push(body.messages) - 1]
+            : prompt.split(/\s+/).map((_word, at) => FIRST_ANSWER_TOKEN + at);
+        return sendJson(response, 200, { tokens });
+      }
+      if (!url.endsWith("/completions") || url.endsWith("/chat/completions"))
+        return sendEvents(response, streamedAnswer("Yes.", usage));
+      const [chat = 0, ...answer] = scored.parse(JSON.parse(raw)).prompt;
+      const logprob = likelihoodAfter(chats[chat] ?? []);
+      const prompt_logprobs = [null, ...answer.map((token) => ({ [token]: { logprob }, 7: { logprob: -0.1 } }))];
+      return sendJson(response, 200, { choices: [{ prompt_logprobs }] });
+    });
+  }
+
+  it("finds what was planted in form and place, within its interval and after Holm's correction", async () => {
+    behave();
+    const out = join(memstem.root, "out");
+    const arms =
+      "--policies last-message,retrieval --place turn,system --form numbers,bullets --score likelihood --warm-up 0";
+    expect(await memstem.run(asked(out, arms))).toMatchObject({ code: 0, stderr: "" });
+
+    const { run, records } = writtenRun(out);
+    expect(run.engine.served).toEqual({ version: null, weights: "Some/Model" });
+    expect(run.arms.map(({ id }) => id)).toEqual([
+      "single k=8 last-message",
+      "single k=8 retrieval as numbers",
+      "single k=8 retrieval as bullets",
+      "single k=8 retrieval in the system prompt as numbers",
+      "single k=8 retrieval in the system prompt as bullets",
+    ]);
+    const change = qualityChange(run, records);
+    expect(change?.score).toBe("log-likelihood");
+    const found = new Map(change?.options.map(({ option, to, found: one }) => [`${option} ${to}`, one]));
+    const expected = [
+      ["form memstem’s lines as numbers", "lower", PLANTED.numbers],
+      ["form memstem’s lines as bullets", "not shown", 0],
+      ["place system prompt", "lower", PLANTED.system],
+    ] as const;
+    for (const [name, verdict, planted] of expected) {
+      const one = found.get(name);
+      if (one == null) throw new Error(name);
+      expect([name, verdictOf(one)]).toEqual([name, verdict]);
+      expect(one.difference.low).toBeLessThanOrEqual(planted);
+      expect(one.difference.high).toBeGreaterThanOrEqual(planted);
+    }
+    const shown = change?.arms.filter(({ adjustedP }) => adjustedP !== null && adjustedP < 0.05);
+    expect(shown?.map(({ arm }) => arm.id)).toEqual(
+      run.arms.flatMap(({ id }, at) => (at === 0 || at === 2 ? [] : [id])),
+    );
+    const report = readFileSync(join(out, "report.md"), "utf8");
+    expect(report).toContain("4 comparisons are made: after Holm's correction 3 of them differ at the level of 5 %.");
+    expect(report).toContain("## Points by category");
+  });
+
+  it("goes on where it was stopped, on the same weights only", async () => {
+    behave();
+    const out = join(memstem.root, "out");
+    const arms = "--policies last-message,retrieval --score likelihood --warm-up 0 --limit 4";
+    expect(await memstem.run(asked(out, arms))).toMatchObject({ code: 0 });
+    const whole = untimed(out);
+    writeFileSync(join(out, "results.jsonl"), `${linesOf(join(out, "results.jsonl")).slice(0, 3).join("\n")}\n`);
+    behave("Another/Model");
+    expect(await memstem.run([...asked(out, arms), "--resume"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('--resume: the engine served {"version":null,"weights":"Some/Model"}'),
+    });
+    behave();
+    expect(await memstem.run([...asked(out, arms), "--resume"])).toMatchObject({ code: 0 });
+    expect(untimed(out)).toEqual(whole);
+    expect(engine.requests.filter(({ url }) => url.endsWith("/chat/completions"))).toEqual([]);
+  });
+
+  it("scores words beside it, and asks for neither of a warm-up where nothing is generated", async () => {
+    behave();
+    const [both, warm] = [join(memstem.root, "both"), join(memstem.root, "warm")];
+    expect(
+      await memstem.run(asked(both, "--policies retrieval --score words,likelihood --warm-up 0 --limit 2")),
+    ).toMatchObject({
+      code: 0,
+    });
+    for (const one of writtenRun(both).records)
+      expect(one).toMatchObject({
+        outcome: "answered",
+        f1: 0,
+        answer: "Yes.",
+        likelihood: { tokens: 2 + one.question },
+      });
+    const limit = "--policies retrieval --score likelihood --limit 3 --warm-up 2";
+    expect(await memstem.run(asked(warm, limit))).toMatchObject({ code: 0 });
+    expect(
+      writtenRun(warm).records.map((one) => [one.isWarmUp, one.outcome === "answered" && one.likelihood !== null]),
+    ).toEqual([
+      [true, false],
+      [true, false],
+      [false, true],
+    ]);
+  });
+
+  it("refuses engines that give no log-probabilities of prompts", async () => {
+    const ended = await memstem.run([
+      ...["eval", "locomo", "--data", SAMPLE, "--out", join(memstem.root, "out"), "--score", "likelihood"],
+    ]);
+    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining("--score likelihood: needs an engine") });
+  });
+});
