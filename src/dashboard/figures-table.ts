@@ -15,7 +15,7 @@ interface TableProps<T> {
   readonly caption: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  /** Tells a row from others when they change; absent: its place. */
+  /** Identifies a row when rows change; absent: its place. */
   readonly keyOf?: (row: T) => number;
   readonly classOf?: (row: T) => string | undefined;
 }
