@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { writePlainTypes } from "./plain-types.js";
+import { IN_PAGE } from "./shipped-packages.js";
 
 const DIST = "dist";
 const PAGE = ["page.ts", "page.css", "page.html", "icon.svg"].map((name) => `src/dashboard/${name}`);
@@ -17,8 +18,8 @@ process.on("exit", () => rmSync(made, { recursive: true, force: true }));
 // Types are checked by `npm run check`, which `npm test` runs beside the tests, and `npm pack` first.
 for (const project of [".ci", "src/integrations/tsconfig.langchain.json"])
   run("tsc", "-p", project, "--noCheck", "--outDir", made);
-const license = readFileSync("node_modules/uplot/LICENSE", "utf8").trim();
-const banner = `/*\nThis script includes uPlot (https://github.com/leeoniya/uPlot):\n\n${license}\n*/`;
+const licenses = IN_PAGE.map((name) => `${name}:\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}`);
+const banner = `/*\nThis script includes ${licenses.join("\n\nand ")}\n*/`;
 run("esbuild", ...PAGE, ...BUNDLE, `--banner:js=${banner}`, "--log-level=warning", `--outdir=${made}/dashboard`);
 for (const file of ["client/wire-types", "service/fields/call-options"]) {
   await writePlainTypes(join(made, `${file}.d.ts`), `src/${file}.ts`);

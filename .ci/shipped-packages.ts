@@ -32,7 +32,7 @@ export interface ShippedPackage {
 }
 
 /** Built into the dashboard's page, so that they are in the package though nothing installs them. */
-const IN_PAGE = ["uplot"];
+export const IN_PAGE = ["htm", "preact", "uplot"];
 
 const FOLDER = "node_modules/";
 const { packages } = lock.parse(JSON.parse(readFileSync(new URL("../package-lock.json", import.meta.url), "utf8")));

@@ -1,4 +1,4 @@
-/** Kinds of ASCII characters, as the pattern of o200k_base tells them apart; 0: the end of the text. */
+/** Kinds of ASCII characters, as the pattern of o200k_base distinguishes them; 0: the end of the text. */
 const LOWER = 1;
 const UPPER = 2;
 const DIGIT = 3;
@@ -52,7 +52,7 @@ function kindAt({ units, length }: TextUnits, at: number): number {
   return unit < 128 ? (KINDS[unit] as number) : NOT_ASCII;
 }
 
-/** The unit there, a capital as its small letter; 0 behind the end. */
+/** The unit there, a capital as its small letter; 0 past the end. */
 function smallAt({ units, length }: TextUnits, at: number): number {
   return at < length ? (units[at] as number) | SMALL : 0;
 }

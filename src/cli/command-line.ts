@@ -31,7 +31,7 @@ import { VERSION } from "./version.js";
 import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
 
 /**
- * Runs one command, and resolves to its exit code; `memstem serve` runs until it was told to stop. Nothing of the process is used but what is
+ * Runs one command, and resolves to its exit code; `memstem serve` runs until a signal stops it. Nothing of the process is used but what is
  * given.
  *
  * @param args as they follow `memstem`

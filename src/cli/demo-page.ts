@@ -11,7 +11,7 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...str
 
 /**
  * Serves the dashboard on a directory's data, on a free port of the loopback, opens its try-it view in the browser, and resolves when the
- * process was told to end and the service has stopped.
+ * process got a signal to end and the service has stopped.
  */
 export async function showDemoPage(dataDir: string, { env, print, signals, stderr }: Invocation): Promise<void> {
   const stopped = untilStopped(signals);

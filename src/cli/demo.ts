@@ -28,7 +28,7 @@ export interface DemoOptions {
   readonly k: number;
   /** First so many questions only. */
   readonly limit?: number;
-  /** Show the dashboard behind the figures. */
+  /** Show the dashboard after the figures. */
   readonly open?: boolean;
 }
 

@@ -26,7 +26,7 @@ export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation
     const prices = ownPrices(options);
     makeOut(options.out);
     const run = beginRun(options.out, wanted, options.resume ?? false);
-    // Behind what refuses a run: loading it takes as long as all of that.
+    // After everything that can reject a run: loading it takes as long as all of that.
     const { LocomoEvaluation } = await import("./locomo-evaluation.js");
     return await new LocomoEvaluation(options, run, conversations, { judges, prices }, stop.signal).run(call);
   } catch (error) {

@@ -8,7 +8,7 @@ export type Output = Writable & { readonly fd?: number };
 
 type StopName = "SIGINT" | "SIGTERM";
 
-/** What tells a command to stop; Node's `process` is one. */
+/** Signals that stop a command; Node's `process` is one. */
 export interface StopSignals {
   on(name: StopName, listener: () => void): unknown;
   off(name: StopName, listener: () => void): unknown;

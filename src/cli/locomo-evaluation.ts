@@ -31,7 +31,7 @@ export interface AskedRun extends Pick<ConversationRun, "searches" | "warmUpQues
   readonly recorded: readonly QuestionRecord[];
 }
 
-/** Asks what is left of all conversations, one after the other. Rejects with the signal's reason. */
+/** Runs the remaining questions of all conversations, one after the other. Rejects with the signal's reason. */
 export async function askAll(parts: RunParts, run: AskedRun, signal: AbortSignal): Promise<void> {
   const recorded = new Map(
     run.recorded.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),

@@ -167,7 +167,7 @@ function table(rows: readonly ReplayRow[]): string {
 const CONVERSATION_HEAD = ["retention", "memory sent", "evidence", "prompt", "cached", "to prefill"];
 /** Said in place of a row for each policy, which would be equal. */
 const SAME_FOR_ALL_POLICIES =
-  "All policies have the same cache hits here: what a turn adds stands behind everything cached.";
+  "All policies have the same cache hits here: what a turn adds comes after everything cached.";
 
 /** The same columns without the two that go by blocks alone: in a conversation other text stands between them, which may change. */
 function conversationTable(rows: readonly ReplayRow[]): string {

@@ -135,7 +135,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     usage: keepsUsage(settings)
       ? { hasText: settings.dashboardText === "on", rules: alerts.rules, onAlert: announced }
       : null,
-    // Writing it takes as long as much of a compose: behind the answer's first bytes.
+    // Writing it takes as long as much of a compose: after the answer's first bytes.
     onRequest: (entry) => setImmediate(() => log.info(entry, "request")),
     onFault,
     clock: () => performance.now(),
@@ -172,7 +172,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       // A kept connection would else stay open, and ask for more, until its own timeout.
       const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
       await underWay.finished(settings.shutdownMs);
-      // Until now whoever asked was told that the service is stopping.
+      // Until now new requests got the answer that the service is stopping.
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
       const cut = setTimeout(() => server.closeAllConnections(), Math.min(left(), LAST_ANSWERS_MS));

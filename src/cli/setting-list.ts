@@ -133,7 +133,7 @@ export const SETTINGS = {
     .enum(["auto", ...TOOL_MEMORIES])
     .default("auto")
     .describe(
-      "memories behind a tool's result: own_message, in_result, or auto (as the engine family and the model take them); see docs/engines.md",
+      "memories after a tool's result: own_message, in_result, or auto (as the engine family and the model take them); see docs/engines.md",
     ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()

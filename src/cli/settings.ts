@@ -96,7 +96,7 @@ export function leftOutSource(settings: Settings): string | null {
 
 /**
  * Which engine prompts go to. The one inside reads what vLLM reads: a salt that keeps tenants' caches apart. Anthropic's API has
- * Anthropic's models behind it.
+ * Anthropic's models.
  */
 export function engineFamilyOf({ engine, engineFamily, upstreamApi }: Settings): EngineName {
   if (engineFamily !== "generic") return engineFamily;

@@ -17,9 +17,9 @@ export interface Outgoing {
 /** One try: its time-out and the caller's signal, as one signal. */
 export interface Try {
   readonly signal: AbortSignal;
-  /** Ends the time-out until it is started anew: something came, and its reader has it. */
+  /** Ends the time-out until it is started again: something came, and its reader has it. */
   hold(): void;
-  /** Starts the time-out anew: the next part is awaited. */
+  /** Starts the time-out again: the next part is awaited. */
   touch(): void;
   /** Ends the time-out. */
   stop(): void;

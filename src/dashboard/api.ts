@@ -1,5 +1,3 @@
-import { readKey } from "./key.js";
-
 /*
  * Calls of the public HTTP API, with the key that the reader gave, if any. Answers are this service's own, of this version: they are typed by
  * its contracts, not checked again.
@@ -101,4 +99,30 @@ export function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   if (given.length === 0) return path;
   return `${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+}
+
+const NAME = "memstem-key";
+let kept: string | null = null;
+
+/**
+ * The reader's API key; null where none was given. It is in this tab's session storage, so that it outlives a reload and no tab. The page
+ * itself is the same for everybody and holds no data; what it shows is what its key may read.
+ */
+export function readKey(): string | null {
+  try {
+    return sessionStorage.getItem(NAME);
+  } catch {
+    return kept;
+  }
+}
+
+/** Keeps a key; null forgets it. */
+export function keepKey(key: string | null): void {
+  kept = key;
+  try {
+    if (key === null) sessionStorage.removeItem(NAME);
+    else sessionStorage.setItem(NAME, key);
+  } catch {
+    // Storage is blocked: the key lives as long as the page.
+  }
 }

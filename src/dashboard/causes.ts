@@ -1,10 +1,10 @@
-import { h } from "./dom.js";
+import { html } from "htm/preact";
+import type { VNode } from "preact";
 import type { WireRow } from "./wire.js";
 
-/** A cause of missed tokens. */
-export type MissCauseName = WireRow["causes"][number]["cause"];
+type MissCauseName = WireRow["causes"][number]["cause"];
 
-/** The causes in two words, for chips and filters; `GET /usage/misses` says what to do about each. */
+/** The causes of missed tokens in two words, for chips and filters; `GET /usage/misses` says what to do about each. */
 export const CAUSES: Readonly<Record<MissCauseName, string>> = {
   rewritten_history: "history rewritten",
   changed_instructions: "instructions changed",
@@ -22,6 +22,6 @@ export const CAUSES: Readonly<Record<MissCauseName, string>> = {
 };
 
 /** A cause as a chip. */
-export function causeChip(cause: MissCauseName): HTMLElement {
-  return h("span", { class: cause === "unknown" ? "chip plain" : "chip" }, CAUSES[cause]);
+export function causeChip(cause: MissCauseName): VNode {
+  return html`<span class=${cause === "unknown" ? "chip plain" : "chip"}>${CAUSES[cause]}</span>`;
 }

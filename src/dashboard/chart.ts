@@ -1,5 +1,7 @@
+import { html } from "htm/preact";
+import type { VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { h } from "./dom.js";
 import { moment } from "./format.js";
 import { onColours } from "./theme.js";
 import type { WireNote } from "./wire.js";
@@ -27,22 +29,31 @@ export interface ChartParts {
   /** Draw the series on top of each other. */
   readonly isStacked?: boolean;
   readonly notes: readonly WireNote[];
-  readonly signal: AbortSignal;
 }
 
 const HEIGHT = 190;
 
 /** A chart over time, with what happened as lines across it. Its figures are read out as text, too. */
-export function timeChart(parts: ChartParts): HTMLElement {
-  const { title, times, series, format, notes, signal } = parts;
+export function TimeChart(parts: ChartParts): VNode {
+  const { title, series } = parts;
+  const plot = useRef<HTMLDivElement>(null);
+  const [step, setStep] = useState<number | null>(null);
+  useEffect(() => (plot.current === null ? undefined : drawnIn(plot.current, parts, setStep)), [parts]);
   if (series.every(({ values }) => values.every((value) => value === null))) {
-    return h("figure.chart", h("figcaption", title), h("p.no-data", "Nothing was measured in this window."));
+    return html`<figure class="chart">
+      <figcaption>${title}</figcaption><p class="no-data">Nothing was measured in this window.</p>
+    </figure>`;
   }
-  const plot = h("div.plot", { "aria-hidden": true });
-  const readout = h("p.readout");
+  return html`<figure class="chart" aria-label="${title}: ${spoken(parts)}">
+    <figcaption>${title}</figcaption>${readout(parts, step)}<div class="plot" ref=${plot} aria-hidden="true"></div>
+  </figure>`;
+}
+
+/** Draws a chart, again where its size or the colours change; gives what ends that. `onStep`: the step under the pointer. */
+function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | null) => void): () => void {
+  const { times, series, format, notes } = parts;
   const stacked = parts.isStacked ? stackedUp(series) : series.map(({ values }) => [...values]);
-  const data: uPlot.AlignedData = [times.map((at) => at), ...stacked];
-  const showAt = (at: number | null) => readout.replaceChildren(...readoutAt(parts, at));
+  const data: uPlot.AlignedData = [[...times], ...stacked];
   let chart: uPlot | null = null;
   const draw = () => {
     chart?.destroy();
@@ -68,14 +79,14 @@ export function timeChart(parts: ChartParts): HTMLElement {
           label: name,
           stroke: colourOf(colour),
           width: kind === "area" ? 1 : 2,
-          points: { show: stacked[at] !== undefined && isSparse(stacked[at]), size: 5 },
+          points: { show: isSparse(stacked[at] ?? []), size: 5 },
           spanGaps: kind !== "area",
           ...(kind === "dashed" ? { dash: [5, 4] } : {}),
           ...(kind === "area" ? { fill: paler(colour) } : {}),
         })),
       ],
       hooks: {
-        setCursor: [(self) => showAt(self.cursor.idx ?? null)],
+        setCursor: [(self) => onStep(self.cursor.idx ?? null)],
         draw: [(self) => drawNotes(self, notes)],
       },
     };
@@ -87,18 +98,19 @@ export function timeChart(parts: ChartParts): HTMLElement {
     else chart.setSize({ width: plot.clientWidth, height: HEIGHT });
   });
   sized.observe(plot);
-  onColours(signal, draw);
-  signal.addEventListener("abort", () => {
+  const ending = new AbortController();
+  onColours(ending.signal, draw);
+  return () => {
+    ending.abort();
     sized.disconnect();
     chart?.destroy();
-  });
-  showAt(null);
-  return h("figure.chart", { "aria-label": `${title}: ${spoken(parts)}` }, h("figcaption", title), readout, plot);
+  };
 }
 
 /** A colour, or the custom property that has it, as a canvas takes it. */
 function colourOf(colour: string): string {
-  const probe = h("span", { css: { color: colour.startsWith("--") ? `var(${colour})` : colour } });
+  const probe = document.createElement("span");
+  probe.style.color = colour.startsWith("--") ? `var(${colour})` : colour;
   document.body.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();
@@ -133,24 +145,15 @@ function isSparse(values: readonly (number | null)[]): boolean {
   return values.filter((value) => value !== null).length < 12;
 }
 
-function readoutAt({ times, series, format }: ChartParts, step: number | null): readonly HTMLElement[] {
-  const at =
-    step ??
-    series.reduce(
-      (last, { values }) =>
-        Math.max(
-          last,
-          values.findLastIndex((value) => value !== null),
-        ),
-      -1,
-    );
+/** The values of a step; without one, the newest. */
+function readout({ times, series, format }: ChartParts, step: number | null): VNode {
+  const at = step ?? Math.max(...series.map(({ values }) => values.findLastIndex((value) => value !== null)));
   const time = times[at];
-  return [
-    ...series.map(({ name, colour, values }) =>
-      h("span.key", { css: { "--colour": `var(${colour})` } }, `${name} `, h("strong", format(values[at] ?? null))),
-    ),
-    h("span.when", time === undefined ? "" : moment(time)),
-  ];
+  const values = series.map(({ name, colour, values }) => {
+    const value = format(values[at] ?? null);
+    return html`<span class="key" style=${{ "--colour": `var(${colour})` }}>${name} <strong>${value}</strong></span>`;
+  });
+  return html`<p class="readout">${values}<span class="when">${time !== undefined && moment(time)}</span></p>`;
 }
 
 /** The newest figures, for who does not see the drawing. */

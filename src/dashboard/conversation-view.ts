@@ -1,80 +1,59 @@
+import { html } from "htm/preact";
+import type { VNode } from "preact";
 import { getJson } from "./api.js";
 import { causeChip } from "./causes.js";
-import { h } from "./dom.js";
 import { ago, counted, duration, moment, percent, shortId, whole } from "./format.js";
 import { pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
 import { requestLink } from "./requests-view.js";
-import { failure, linkTo, showing, userLink, type View } from "./view.js";
+import { linkTo, loading, userLink } from "./view.js";
 import type { WireConversation, WireRow } from "./wire.js";
 
-/** A conversation's turns, by epoch. */
-export const conversationView: View = ({ root, query, signal }) =>
-  showing(root, signal, async () => {
-    const [user, agent, id] = [query.get("user_id"), query.get("agent_id"), query.get("conversation_id")];
-    if (user === null || id === null) return [failure(new Error("The address names no conversation."))];
-    const asked = { user_id: user, agent_id: agent, conversation_id: id };
-    const { total, epochs, next } = await getJson<WireConversation>(
-      "/usage/conversation",
-      { ...asked, cursor: query.get("cursor") },
-      signal,
-    );
-    const turns = epochs.flatMap((epoch) => epoch.turns);
-    const most = Math.max(1, ...turns.map(({ prompt_tokens: tokens }) => tokens));
-    return [
-      h(
-        "p.crumbs",
-        h("a", { href: linkTo(["users"]) }, "Users"),
-        " / ",
-        userLink({ user_id: user, agent_id: agent }, 40),
-        " / ",
-      ),
-      h("h1", "Conversation ", h("span.id", shortId(id, 60))),
-      h(
-        "p.note",
-        `${counted(total.prompts, "turn")}, ${whole(total.prompt_tokens)} prompt tokens: ${percent(total.cached_share ?? total.expected_share)} cached${total.cached_share === null ? " as expected" : " by the engine"}, ${whole(total.missed_tokens)} missed; last ${ago(total.last_at, Date.now())}.`,
-      ),
-      next === null
-        ? null
-        : h("p", h("a.button", { href: linkTo(["conversation"], { ...asked, cursor: next }) }, "Older turns")),
-      ...epochs.map((epoch, at) => epochPanel(epoch, at, epochs.length, most)),
-      pieceLegend(["cached", "expected", "again", "new"]),
-    ];
-  });
-
-function epochPanel(
-  { began, turns }: WireConversation["epochs"][number],
-  at: number,
-  all: number,
-  most: number,
-): HTMLElement {
-  const title = all === 1 && began === null ? "Turns" : `Epoch ${at + 1}`;
-  return h(
-    "section.panel",
-    h("h2", title, h("span.tag", began === null ? "from the beginning" : `began: ${began.replaceAll("_", " ")}`)),
-    h(
-      "ol.turns-list",
-      turns.map((row) => turn(row, most)),
-    ),
-  );
+function namedIn(query: URLSearchParams) {
+  const [user, agent, id] = [query.get("user_id"), query.get("agent_id"), query.get("conversation_id")];
+  if (user === null || id === null) throw new Error("The address names no conversation.");
+  return { user_id: user, agent_id: agent, conversation_id: id };
 }
 
-function turn(row: WireRow, most: number): HTMLElement {
+/** A conversation's turns, by epoch. */
+export const conversationView = loading(
+  async (query, signal) =>
+    getJson<WireConversation>("/usage/conversation", { ...namedIn(query), cursor: query.get("cursor") }, signal),
+  ({ data: { total, epochs, next }, query }) => {
+    const named = namedIn(query);
+    const most = Math.max(1, ...epochs.flatMap(({ turns }) => turns.map(({ prompt_tokens: tokens }) => tokens)));
+    const share = percent(total.cached_share ?? total.expected_share);
+    const by = total.cached_share === null ? "as expected" : "by the engine";
+    const older = next !== null && linkTo("conversation", { ...named, cursor: next });
+    const panels = epochs.map(({ began, turns }, at) => {
+      const title = epochs.length === 1 && began === null ? "Turns" : `Epoch ${at + 1}`;
+      const tag = began === null ? "from the beginning" : `began: ${began.replaceAll("_", " ")}`;
+      return html`<section class="panel">
+        <h2>${title}<span class="tag">${tag}</span></h2>
+        <ol class="turns-list">${turns.map((row) => turn(row, most))}</ol>
+      </section>`;
+    });
+    return html`
+      <p class="crumbs"><a href=${linkTo("users")}>Users</a> / ${userLink(named, 40)} / </p>
+      <h1>Conversation <span class="id">${shortId(named.conversation_id, 60)}</span></h1>
+      <p class="note">
+        ${counted(total.prompts, "turn")}, ${whole(total.prompt_tokens)} prompt tokens: ${share} cached ${by}, ${whole(total.missed_tokens)} missed; last ${ago(total.last_at, Date.now())}.
+      </p>
+      ${older && html`<p><a class="button" href=${older}>Older turns</a></p>`}
+      ${panels}
+      ${pieceLegend(["cached", "expected", "again", "new"])}`;
+  },
+);
+
+function turn(row: WireRow, most: number): VNode {
   const { text, isExpected } = rowShare(row);
-  return h(
-    "li",
-    h(
-      "a.turn",
-      { href: requestLink(row), title: moment(row.at) },
-      h("span.turn-when", ago(row.at, Date.now())),
-      pieceBar(rowPieces(row), most),
-      h(
-        "span.turn-figures",
-        `${whole(row.prompt_tokens)} tokens, ${isExpected ? "~" : ""}${text} cached${row.first_token_ms === null ? "" : `, ${duration(row.first_token_ms)}`}`,
-      ),
-    ),
-    h(
-      "span",
-      row.causes.map(({ cause }) => causeChip(cause)),
-    ),
-  );
+  const time = row.first_token_ms === null ? "" : `, ${duration(row.first_token_ms)}`;
+  const figures = `${whole(row.prompt_tokens)} tokens, ${isExpected ? "~" : ""}${text} cached${time}`;
+  return html`<li>
+    <a class="turn" href=${requestLink(row)} title=${moment(row.at)}>
+      <span class="turn-when">${ago(row.at, Date.now())}</span>
+      ${pieceBar(rowPieces(row), most)}
+      <span class="turn-figures">${figures}</span>
+    </a>
+    <span>${row.causes.map(({ cause }) => causeChip(cause))}</span>
+  </li>`;
 }

@@ -1,35 +1,37 @@
-import { type Child, h } from "./dom.js";
+import { html } from "htm/preact";
+import type { ComponentChildren, VNode } from "preact";
+import { scrolling } from "./view.js";
 
 /** A column of a table. */
 export interface Column<T> {
   readonly title: string;
   readonly isNumber?: boolean;
-  /** The first column names the row unless another does. */
+  /** Whether it names the row. */
   readonly isName?: boolean;
-  readonly cell: (row: T) => Child;
+  readonly cell: (row: T) => ComponentChildren;
 }
 
-/** A table that scrolls sideways where it is too wide, by keyboard, too. */
-export function figuresTable<T>(
-  caption: string,
-  columns: readonly Column<T>[],
-  rows: readonly T[],
-): {
-  readonly element: HTMLElement;
-  readonly body: HTMLTableSectionElement;
-  readonly rowOf: (row: T) => HTMLTableRowElement;
-} {
-  const rowOf = (row: T) =>
-    h(
-      "tr",
-      columns.map(({ isNumber, isName, cell }) => {
-        const props = { class: isNumber ? "number" : "" };
-        return isName ? h("th", { ...props, scope: "row" }, cell(row)) : h("td", props, cell(row));
-      }),
+interface TableProps<T> {
+  readonly caption: string;
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  /** Identifies a row when rows change; absent: its place. */
+  readonly keyOf?: (row: T) => number;
+  readonly classOf?: (row: T) => string | undefined;
+}
+
+/** A table that scrolls sideways where it is too wide. */
+export function figuresTable<T>({ caption, columns, rows, keyOf, classOf }: TableProps<T>): VNode {
+  const head = columns.map(({ title, isNumber }) => html`<th class=${isNumber && "number"} scope="col">${title}</th>`);
+  const cells = (row: T) =>
+    columns.map(({ isNumber, isName, cell }) =>
+      isName
+        ? html`<th class=${isNumber && "number"} scope="row">${cell(row)}</th>`
+        : html`<td class=${isNumber && "number"}>${cell(row)}</td>`,
     );
-  const body = h("tbody", rows.map(rowOf));
-  const head = columns.map(({ title, isNumber }) => h("th", { class: isNumber ? "number" : "", scope: "col" }, title));
-  const table = h("table", h("caption.unseen", caption), h("thead", h("tr", head)), body);
-  const element = h("div.scroll", { tabindex: 0, role: "region", "aria-label": caption }, table);
-  return { element, body, rowOf };
+  const body = rows.map((row, at) => html`<tr key=${keyOf?.(row) ?? at} class=${classOf?.(row)}>${cells(row)}</tr>`);
+  return scrolling(
+    caption,
+    html`<table><caption class="unseen">${caption}</caption><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table>`,
+  );
 }

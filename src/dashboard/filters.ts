@@ -1,4 +1,5 @@
-import { type Child, fill, h, newId } from "./dom.js";
+import { html } from "htm/preact";
+import type { ComponentChildren, VNode } from "preact";
 import { linkTo } from "./view.js";
 
 /** A choice or a text that a view is filtered by. */
@@ -8,70 +9,73 @@ export interface Filter {
   readonly title: string;
   /** Values and their words; absent: any text. */
   readonly options?: readonly (readonly [value: string, title: string])[];
-  readonly placeholder?: string;
 }
 
 /** A form whose values are the address's parameters, so that a filtered view can be linked to and gone back from. */
 export function filterForm(
-  path: readonly string[],
+  path: string,
   query: URLSearchParams,
   filters: readonly Filter[],
-  ...more: readonly Child[]
-): HTMLElement {
-  const go = (form: HTMLFormElement) => {
-    const given = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]));
-    location.hash = linkTo(path, { ...Object.fromEntries(query), ...given });
+  more: ComponentChildren,
+): VNode {
+  const go = (event: { currentTarget: HTMLFormElement } & Event) => {
+    event.preventDefault();
+    const given = [...new FormData(event.currentTarget)].map(([name, value]) => [name, String(value).trim()]);
+    location.hash = linkTo(path, { ...Object.fromEntries(query), ...Object.fromEntries(given) });
   };
-  const form = h("form.filters", {
-    role: "search",
-    "aria-label": "Filters",
-    on: {
-      submit: (event) => {
-        event.preventDefault();
-        go(form);
-      },
-      change: () => go(form),
-    },
-  });
-  const fields = filters.map(({ name, title, options, placeholder }) => {
-    const id = newId(name);
+  const fields = filters.map(({ name, title, options }) => {
     const value = query.get(name) ?? "";
-    const field =
-      options === undefined
-        ? h("input", { id, name, value, placeholder: placeholder ?? "any", autocomplete: "off", spellcheck: "false" })
-        : h(
-            "select",
-            { id, name },
-            options.map(([of, words]) => h("option", { value: of, selected: of === value }, words)),
-          );
-    return h("div.field", h("label", { for: id }, title), field);
+    const field = options?.map(([of, words]) => html`<option value=${of} selected=${of === value}>${words}</option>`);
+    return html`<div class="field">
+      <label for="filter-${name}">${title}</label>
+      ${
+        field === undefined
+          ? html`<input id="filter-${name}" name=${name} defaultValue=${value} placeholder="any" autocomplete="off" spellcheck=${false} />`
+          : html`<select id="filter-${name}" name=${name}>${field}</select>`
+      }
+    </div>`;
   });
-  fill(form, ...fields, ...more);
-  return form;
+  return html`<form class="filters" role="search" aria-label="Filters" onSubmit=${go} onChange=${go}>${fields}${more}</form>`;
 }
 
-/** Links for the windows of time, the address's other parameters kept. */
-export function windowLinks(path: readonly string[], query: URLSearchParams): HTMLElement {
-  const now = windowOf(query);
-  return h(
-    "nav.windows",
-    { "aria-label": "Window of time" },
-    WINDOWS.map((window) =>
-      h(
-        "a.button",
-        {
-          href: linkTo(path, { ...Object.fromEntries(query), window }),
-          "aria-current": window === now ? "true" : null,
-        },
-        { hour: "Hour", day: "Day", month: "Month" }[window],
-      ),
-    ),
-  );
+/** Values of a parameter, with their words. */
+type Options<V extends string> = readonly (readonly [value: V, title: string])[];
+
+/** Links to a view with other values of one of its parameters. */
+export function choices(
+  label: string,
+  path: string,
+  query: URLSearchParams,
+  name: string,
+  options: Options<string>,
+): VNode {
+  const now = chosen(query, name, options);
+  const links = options.map(([value, title]) => {
+    const href = linkTo(path, { ...Object.fromEntries(query), [name]: value });
+    return html`<a class="button" href=${href} aria-current=${value === now ? "true" : undefined}>${title}</a>`;
+  });
+  return html`<nav class="windows" aria-label=${label}>${links}</nav>`;
 }
 
-const WINDOWS = ["hour", "day", "month"] as const;
+/** The option that the address names, else the first one. */
+export function chosen<V extends string>(query: URLSearchParams, name: string, options: Options<V>): V {
+  const [[first] = [""]] = options;
+  return options.find(([value]) => value === query.get(name))?.[0] ?? (first as V);
+}
 
-/** The window of time that the address names; else the last hour. */
-export function windowOf(query: URLSearchParams): (typeof WINDOWS)[number] {
-  return WINDOWS.find((window) => window === query.get("window")) ?? "hour";
+const WINDOWS = [
+  ["hour", "Hour"],
+  ["day", "Day"],
+  ["month", "Month"],
+] as const;
+
+/** Links for the windows of time. */
+export function windowLinks(path: string, query: URLSearchParams): VNode {
+  return choices("Window of time", path, query, "window", WINDOWS);
+}
+
+/** What sums are of, by the address: a window of time, and one model, engine or layout. */
+export function summed(query: URLSearchParams) {
+  const window = chosen(query, "window", WINDOWS);
+  return { window, model: query.get("model"), engine: query.get("engine"), layout: query.get("layout") };
 }

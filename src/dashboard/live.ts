@@ -1,17 +1,15 @@
-import { type Query, withQuery } from "./api.js";
-import { h } from "./dom.js";
-import { readEvents } from "./events.js";
-import type { WireLiveRows, WireNote, WireRow } from "./wire.js";
+import { ApiError, openStream, type Query, withQuery } from "./api.js";
+import type { WireLiveRows, WireRow } from "./wire.js";
 
 /*
- * One stream of events for the whole page: of what the view shows. Views that list no prompts are told how many came, and no more.
+ * One stream of events for the whole page: of what the view shows. Views that list no prompts get how many came, and no more.
  */
 
 /** What comes over the stream. */
 export type UsageEventView =
   | { readonly kind: "requests"; readonly rows: readonly WireRow[]; readonly more: number }
-  | { readonly kind: "note"; readonly note: WireNote }
-  /** Prompts may have come that were not told of: the stream begins, or was too slow. */
+  | { readonly kind: "note" }
+  /** Prompts may have come that were not reported: the stream begins, or was too slow. */
   | { readonly kind: "missed" };
 
 const EVENTS = new EventTarget();
@@ -21,12 +19,9 @@ let followed = COUNTS_ONLY;
 let showOpen: (isOpen: boolean) => void = () => {};
 let isToBegin = false;
 
-/** Follows the service's events, with the key of now: called again where another key is to be used. */
-export function follow(light: HTMLElement): void {
-  showOpen = (isOpen) => {
-    light.className = isOpen ? "light on" : "light";
-    light.replaceChildren(h("span", isOpen ? "live" : "not live"));
-  };
+/** Follows the service's events, with the key of now: called again where another key is to be used. `onOpen`: whether they come. */
+export function follow(onOpen: (isOpen: boolean) => void): void {
+  showOpen = onOpen;
   showOpen(false);
   begin();
 }
@@ -42,6 +37,11 @@ export function followOnly(filter: Query, signal: AbortSignal): void {
   });
 }
 
+/** Calls back with every event until the signal aborts. */
+export function onUsage(signal: AbortSignal, called: (event: UsageEventView) => void): void {
+  EVENTS.addEventListener("usage", (event) => called((event as CustomEvent<UsageEventView>).detail), { signal });
+}
+
 /** Once for all changes of this moment: one view goes and another comes. */
 function begin(): void {
   if (isToBegin) return;
@@ -50,38 +50,63 @@ function begin(): void {
     isToBegin = false;
     following.abort();
     following = new AbortController();
-    const onOpen = (isOpen: boolean) => {
-      showOpen(isOpen);
-      if (isOpen) tell({ kind: "missed" });
-    };
-    const onEvent = ({ type, data }: { readonly type: string; readonly data: string }) => {
-      const event = read(type, data);
-      if (event !== null) tell(event);
-    };
-    void readEvents(withQuery("/usage/events", followed), { onEvent, onOpen }, following.signal);
+    void readEvents(withQuery("/usage/events", followed), following.signal);
   });
 }
 
-function tell(event: UsageEventView): void {
-  EVENTS.dispatchEvent(new CustomEvent("usage", { detail: event }));
-}
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000;
+/** Answers that the next try would get again: no valid key, no such filter, or no such events. */
+const ENDS: ReadonlySet<number> = new Set([400, 401, 403, 404, 501]);
 
-function read(type: string, data: string): UsageEventView | null {
-  switch (type) {
-    case "requests": {
-      const { rows, more } = JSON.parse(data) as WireLiveRows;
-      return { kind: "requests", rows, more };
+/**
+ * Reads server-sent events until the signal aborts, and connects again where the stream ends. `EventSource` sends no headers, so no key; this
+ * does. A key that is not valid ends it.
+ */
+async function readEvents(path: string, signal: AbortSignal): Promise<void> {
+  let wait = FIRST_WAIT_MS;
+  let lastId = "";
+  while (!signal.aborted) {
+    try {
+      const headers = { accept: "text/event-stream", ...(lastId === "" ? {} : { "last-event-id": lastId }) };
+      const response = await openStream(path, headers, signal);
+      showOpen(true);
+      dispatch({ kind: "missed" });
+      wait = FIRST_WAIT_MS;
+      for await (const { id, type, data } of eventsOf(response)) {
+        if (id !== null) lastId = id;
+        if (type === "requests") dispatch({ kind: type, ...(JSON.parse(data) as WireLiveRows) });
+        else if (type === "note") dispatch({ kind: type });
+        else if (type === "dropped") dispatch({ kind: "missed" });
+      }
+    } catch (error) {
+      if (error instanceof ApiError && ENDS.has(error.status)) return showOpen(false);
     }
-    case "note":
-      return { kind: "note", note: JSON.parse(data) as WireNote };
-    case "dropped":
-      return { kind: "missed" };
-    default:
-      return null;
+    if (signal.aborted) return;
+    showOpen(false);
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    wait = Math.min(LONGEST_WAIT_MS, wait * 2);
   }
 }
 
-/** Calls back with every event until the signal aborts. */
-export function onUsage(signal: AbortSignal, called: (event: UsageEventView) => void): void {
-  EVENTS.addEventListener("usage", (event) => called((event as CustomEvent<UsageEventView>).detail), { signal });
+function dispatch(detail: UsageEventView): void {
+  EVENTS.dispatchEvent(new CustomEvent("usage", { detail }));
+}
+
+/** The events of a stream, by the lines of the WHATWG's `text/event-stream`. Comments and `retry` are ignored. */
+async function* eventsOf({ body }: Response) {
+  if (body === null) return;
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const parts = (rest + read.value).split(/\r?\n\r?\n/);
+    rest = parts.pop() ?? "";
+    for (const part of parts) {
+      const fields = part.split(/\r?\n/).map((line) => /^([^:]*):? ?(.*)$/.exec(line) ?? []);
+      const all = (name: string) => fields.filter(([, field]) => field === name).map(([, , value = ""]) => value);
+      const data = all("data");
+      if (data.length > 0)
+        yield { type: all("event").at(-1) ?? "message", data: data.join("\n"), id: all("id").at(-1) ?? null };
+    }
+  }
 }

@@ -1,122 +1,97 @@
+import { html } from "htm/preact";
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { conversationView } from "./conversation-view.js";
-import { fill, h } from "./dom.js";
-import { keyButton } from "./key-button.js";
+import { KeyButton } from "./key-button.js";
 import { follow } from "./live.js";
 import { missesView } from "./misses-view.js";
 import { nowView } from "./now-view.js";
 import { requestView } from "./request-view.js";
 import { requestsView } from "./requests-view.js";
-import { nextTheme, readTheme, useTheme } from "./theme.js";
+import { applyTheme, nextTheme, readTheme } from "./theme.js";
 import { tryView } from "./try-view.js";
 import { userView } from "./user-view.js";
 import { usersView } from "./users-view.js";
-import { failure, linkTo, readAddress, type View } from "./view.js";
+import { linkTo, type View } from "./view.js";
 
 /*
  * The page's entry: its head, and the view that the address names.
  */
 
-/** The views, by the first part of their address. Those with a menu entry are in its order; others are reached from them. */
-const VIEWS: readonly {
+interface Listed {
   readonly name: string;
   readonly title: string;
-  readonly view: View;
+  readonly View: View;
+  /** The menu entry that leads to it; absent: its own. */
   readonly under?: string;
-}[] = [
-  { name: "now", title: "Now", view: nowView },
-  { name: "requests", title: "Requests", view: requestsView },
-  { name: "misses", title: "Misses", view: missesView },
-  { name: "users", title: "Users", view: usersView },
-  { name: "try", title: "Try it", view: tryView },
-  { name: "request", title: "Request", view: requestView, under: "requests" },
-  { name: "user", title: "User", view: userView, under: "users" },
-  { name: "conversation", title: "Conversation", view: conversationView, under: "users" },
+}
+
+const NOW: Listed = { name: "", title: "Now", View: nowView };
+
+/** The views, by the name in their address. Those with a menu entry are in its order. */
+const VIEWS: readonly Listed[] = [
+  NOW,
+  { name: "requests", title: "Requests", View: requestsView },
+  { name: "misses", title: "Misses", View: missesView },
+  { name: "users", title: "Users", View: usersView },
+  { name: "try", title: "Try it", View: tryView },
+  { name: "request", title: "Request", View: requestView, under: "requests" },
+  { name: "user", title: "User", View: userView, under: "users" },
+  { name: "conversation", title: "Conversation", View: conversationView, under: "users" },
 ];
 
-const root = h("main", { id: "view", tabindex: -1 });
-const light = h("span.light", { role: "status" });
-const links = VIEWS.filter(({ under }) => under === undefined).map(({ name, title }) => ({
-  name,
-  link: h("a", { href: linkTo(name === VIEWS[0]?.name ? [] : [name]) }, title),
-}));
-
-function themeButton(): HTMLButtonElement {
-  const button = h("button.quiet", { type: "button" });
-  const show = () => {
-    const theme = readTheme();
-    fill(button, h("span", { "aria-hidden": true }, { auto: "◐", light: "☀", dark: "☾" }[theme]), ` ${theme}`);
-    button.setAttribute("aria-label", `Colours: ${theme}. Change`);
+function ThemeButton() {
+  const [theme, setTheme] = useState(readTheme);
+  const change = () => {
+    applyTheme(nextTheme(theme));
+    setTheme(nextTheme(theme));
   };
-  button.addEventListener("click", () => {
-    useTheme(nextTheme(readTheme()));
-    show();
+  const sign = { auto: "◐", light: "☀", dark: "☾" }[theme];
+  return html`<button type="button" class="quiet" aria-label="Colours: ${theme}. Change" onClick=${change}>
+    <span aria-hidden="true">${sign}</span> ${theme}
+  </button>`;
+}
+
+/** Past the menu. The address names the view: the link's own target must not get into it. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById("view")?.focus();
+}
+
+function Page() {
+  const [{ hash, shown, isMoved }, setAddress] = useState({ hash: location.hash, shown: 0, isMoved: false });
+  const [keys, setKeys] = useState(0);
+  const [isLive, setLive] = useState(false);
+  useEffect(() => {
+    const move = () => setAddress(({ shown }) => ({ hash: location.hash, shown: shown + 1, isMoved: true }));
+    addEventListener("hashchange", move);
+    return () => removeEventListener("hashchange", move);
+  }, []);
+  useEffect(() => follow(setLive), [keys]);
+  const [, name = "", parameters = ""] = /^#?\/?([^/?]*)[^?]*\??(.*)$/.exec(hash) ?? [];
+  const { View, title, under = name } = VIEWS.find((view) => view.name === name) ?? NOW;
+  useEffect(() => {
+    document.title = `${title} · memstem`;
+  }, [title]);
+  const links = VIEWS.filter((view) => view.under === undefined).map((view) => {
+    return html`<a href=${linkTo(view.name)} aria-current=${view.name === under ? "page" : undefined}>${view.title}</a>`;
   });
-  show();
-  return button;
+  return html`
+    <a class="skip" href="#view" onClick=${skip}>Skip to the content</a>
+    <header class="head">
+      <a class="brand" href=${linkTo("")}>
+        <img src="/dashboard/icon.svg" alt="" width="26" height="26" /><span>memstem</span>
+      </a>
+      <nav aria-label="Views">${links}</nav>
+      <div class="tools">
+        <span class=${isLive ? "light on" : "light"} role="status"><span>${isLive ? "live" : "not live"}</span></span>
+        <${KeyButton} onChange=${() => setKeys(keys + 1)} />
+        <${ThemeButton} />
+      </div>
+    </header>
+    <${View} key="${shown} ${keys}" query=${new URLSearchParams(parameters)} isMoved=${isMoved} />`;
 }
 
-let shown = new AbortController();
-
-async function show(): Promise<void> {
-  shown.abort();
-  shown = new AbortController();
-  const { signal } = shown;
-  const { path, query } = readAddress(location.hash);
-  const found = VIEWS.find(({ name }) => name === path[0]) ?? VIEWS[0];
-  if (found === undefined) return;
-  for (const { name, link } of links) {
-    if (name === (found.under ?? found.name)) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
-  document.title = `${found.title} · memstem`;
-  fill(root);
-  try {
-    await found.view({ root, rest: path.slice(1), query, signal });
-  } catch (error) {
-    if (!signal.aborted) fill(root, failure(error));
-  }
-}
-
-function changeKey(): void {
-  follow(light);
-  void show();
-}
-
-function skipLink(): HTMLElement {
-  const skip = h("a.skip", { href: "#view" }, "Skip to the content");
-  // The address names the view: the link's own target must not get into it.
-  skip.addEventListener("click", (event) => {
-    event.preventDefault();
-    root.focus();
-  });
-  return skip;
-}
-
-useTheme(readTheme());
-document.body.replaceChildren(
-  skipLink(),
-  h(
-    "header.head",
-    h(
-      "a.brand",
-      { href: linkTo([]) },
-      h("img", { src: "/dashboard/icon.svg", alt: "", width: 26, height: 26 }),
-      h("span", "memstem"),
-    ),
-    h(
-      "nav",
-      { "aria-label": "Views" },
-      links.map(({ link }) => link),
-    ),
-    h("div.tools", light, keyButton(changeKey), themeButton()),
-  ),
-  root,
-);
-addEventListener("hashchange", () => {
-  void show().then(() => {
-    root.focus({ preventScroll: true });
-    scrollTo(0, 0);
-  });
-});
-follow(light);
-void show();
+applyTheme(readTheme());
+document.body.replaceChildren();
+render(html`<${Page} />`, document.body);

@@ -1,4 +1,5 @@
-import { h } from "./dom.js";
+import { html } from "htm/preact";
+import type { VNode } from "preact";
 import { percent, shareOf, whole } from "./format.js";
 import type { WireRow } from "./wire.js";
 
@@ -21,19 +22,21 @@ export const PIECES: Readonly<Record<Piece["kind"], string>> = {
   other: "in the earlier prompt only",
 };
 
+/** The colour of a piece, as its element's style. */
+export function coloured(kind: Piece["kind"] | "fresh") {
+  return { "--colour": `var(--${kind})` };
+}
+
 /** Pieces in a row, as wide as their tokens. @param most tokens of the whole width; absent: of the pieces */
-export function pieceBar(pieces: readonly Piece[], most?: number): HTMLElement {
+export function pieceBar(pieces: readonly Piece[], most?: number): VNode {
   const all = pieces.reduce((sum, { tokens }) => sum + tokens, 0);
-  const words = pieces.filter(({ tokens }) => tokens > 0).map(({ kind, tokens }) => `${whole(tokens)} ${PIECES[kind]}`);
-  return h(
-    "div.bar",
-    { role: "img", "aria-label": words.join(", ") || "no tokens" },
-    pieces
-      .filter(({ tokens }) => tokens > 0)
-      .map(({ kind, tokens, title }) =>
-        h("span", { class: `part ${kind}`, css: { width: `${(tokens / (most ?? all)) * 100}%` }, title }),
-      ),
-  );
+  const found = pieces.filter(({ tokens }) => tokens > 0);
+  const words = found.map(({ kind, tokens }) => `${whole(tokens)} ${PIECES[kind]}`).join(", ");
+  const parts = found.map(({ kind, tokens, title }) => {
+    const style = { ...coloured(kind), width: `${(tokens / (most ?? all)) * 100}%` };
+    return html`<span class="part ${kind}" style=${style} title=${title}></span>`;
+  });
+  return html`<div class="bar" role="img" aria-label=${words || "no tokens"}>${parts}</div>`;
 }
 
 /** A prompt's tokens: cached by the engine, or as expected where it did not report; then what missed; then what is new. */
@@ -65,9 +68,7 @@ export function rowShare(row: WireRow): { readonly text: string; readonly isExpe
 }
 
 /** What the colours mean. */
-export function pieceLegend(kinds: readonly Piece["kind"][]): HTMLElement {
-  return h(
-    "p.legend",
-    kinds.map((kind) => h("span", { class: `key ${kind}` }, PIECES[kind])),
-  );
+export function pieceLegend(kinds: readonly Piece["kind"][]): VNode {
+  const keys = kinds.map((kind) => html`<span class="key ${kind}" style=${coloured(kind)}>${PIECES[kind]}</span>`);
+  return html`<p class="legend">${keys}</p>`;
 }

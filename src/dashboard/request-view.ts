@@ -1,9 +1,10 @@
+import { html } from "htm/preact";
+import type { ComponentChildren, VNode } from "preact";
 import { getJson } from "./api.js";
 import { causeChip } from "./causes.js";
-import { type Child, h } from "./dom.js";
 import { counted, duration, moment, money, percent, shortId, whole } from "./format.js";
-import { PIECES, type Piece, pieceBar, pieceLegend, rowShare } from "./prompt-bar.js";
-import { conversationLink, empty, failure, linkTo, panel, showing, userLink, type View } from "./view.js";
+import { coloured, PIECES, type Piece, pieceBar, pieceLegend, rowShare } from "./prompt-bar.js";
+import { conversationLink, empty, linkTo, loading, panel, userLink } from "./view.js";
 import type { WireBar, WireRequest, WireRow } from "./wire.js";
 
 type Bars = readonly WireBar[];
@@ -17,190 +18,138 @@ type Painted = (bar: WireBar) => Piece["kind"];
 const asItWas: Painted = ({ state }) => state;
 const asShared: Painted = ({ is_shared: isShared }) => (isShared ? "same" : "other");
 
+function namedIn(query: URLSearchParams) {
+  const [user, agent, id] = [query.get("user_id"), query.get("agent_id"), query.get("request_id")];
+  if (user === null || id === null) throw new Error("The address names no request.");
+  return { user_id: user, agent_id: agent, request_id: id };
+}
+
 /** One prompt as bars, beside the prompt that it should have continued. */
-export const requestView: View = ({ root, query, signal }) =>
-  showing(root, signal, async () => {
-    const [user, agent, id] = [query.get("user_id"), query.get("agent_id"), query.get("request_id")];
-    if (user === null || id === null) return [failure(new Error("The address names no request."))];
-    const found = await getJson<WireRequest>(
-      "/usage/request",
-      { user_id: user, agent_id: agent, request_id: id },
-      signal,
-    );
-    const { request, bars, nearest, difference, explanation, has_text: hasText } = found;
-    return [
-      h("p.crumbs", h("a", { href: linkTo(["requests"]) }, "Requests"), " / "),
-      h("h1", "Request ", h("span.id", shortId(id, 40))),
-      request === null ? h("p.note", "Its figures are no longer kept; the prompt is.") : figures(request),
-      panel(
+export const requestView = loading(
+  async (query, signal) => getJson<WireRequest>("/usage/request", namedIn(query), signal),
+  ({ data: { request, bars, nearest, difference, explanation, has_text: hasText }, query }) => {
+    const named = namedIn(query);
+    const most = Math.max(1, tokensOf(bars), tokensOf(nearest?.bars ?? []));
+    const earlier = nearest?.request_id ?? null;
+    const here = { bars, painted: asItWas, difference: difference?.here ?? null };
+    const there = { bars: nearest?.bars ?? [], painted: asShared, difference: difference?.there ?? null };
+    const isOther = earlier !== null && earlier !== named.request_id;
+    const other = linkTo("request", { ...named, request_id: earlier });
+    const opened = isOther && html`<a class="tag" href=${other}>open it</a>`;
+    const kinds = ["cached", "expected", "carried", "annotation", "again", "new", "same", "other"] as const;
+    return html`
+      <p class="crumbs"><a href=${linkTo("requests")}>Requests</a> / </p>
+      <h1>Request <span class="id">${shortId(named.request_id, 40)}</span></h1>
+      ${request === null ? html`<p class="note">Its figures are no longer kept; the prompt is.</p>` : figures(request)}
+      ${panel(
         "Why it hit as far as it did",
         null,
-        h(
-          "ul.words",
-          explanation.explanation.map((sentence) => h("li", sentence)),
-        ),
-      ),
-      panel(
+        html`<ul class="words">${explanation.explanation.map((sentence) => html`<li>${sentence}</li>`)}</ul>`,
+      )}
+      ${panel(
         nearest === null ? "The prompt" : "The prompt, and the one that it should have continued",
         "As wide as their tokens. The line marks where the two first differ.",
-        overview("This prompt", bars, asItWas, difference?.here ?? null, widest(bars, nearest?.bars ?? [])),
+        overview("This prompt", here, most),
         nearest === null
-          ? h("p.note", "There is no earlier prompt that begins like it.")
-          : overview(
-              nearest.request_id === null ? "Earlier prompt" : `Earlier prompt ${shortId(nearest.request_id)}`,
-              nearest.bars,
-              asShared,
-              difference?.there ?? null,
-              widest(bars, nearest.bars),
-            ),
-        pieceLegend([
-          "cached",
-          "expected",
-          "carried",
-          "annotation",
-          "again",
-          "new",
-          ...(nearest === null ? [] : (["same", "other"] as const)),
-        ]),
-      ),
-      panel(
+          ? html`<p class="note">There is no earlier prompt that begins like it.</p>`
+          : overview(`Earlier prompt ${earlier === null ? "" : shortId(earlier)}`, there, most),
+        pieceLegend(nearest === null ? kinds.slice(0, -2) : kinds),
+      )}
+      ${panel(
         "Piece by piece",
         hasText
           ? "Texts are shown because MEMSTEM_DASHBOARD_TEXT is on."
           : "Texts are not shown: the operator can let them be with MEMSTEM_DASHBOARD_TEXT.",
-        h(
-          "div.halves",
-          lane("This prompt", bars, asItWas, difference?.here ?? null),
-          nearest === null
-            ? empty("No earlier prompt")
-            : lane(
-                "The earlier prompt",
-                nearest.bars,
-                asShared,
-                difference?.there ?? null,
-                nearest.request_id === null || nearest.request_id === id
-                  ? null
-                  : linkTo(["request"], { user_id: user, agent_id: agent, request_id: nearest.request_id }),
-              ),
-        ),
-      ),
-    ];
-  });
+        html`<div class="halves">
+          ${lane("This prompt", here)}
+          ${nearest === null ? empty("No earlier prompt") : lane("The earlier prompt", there, opened)}
+        </div>`,
+      )}`;
+  },
+);
 
-function figures(row: WireRow): HTMLElement {
+function figures(row: WireRow): VNode {
   const { text, isExpected } = rowShare(row);
-  const item = (name: string, ...value: readonly Child[]) => h("div.tile.small", h("dt", name), h("dd", value));
+  const item = (name: string, value: ComponentChildren) =>
+    html`<div class="tile small"><dt>${name}</dt><dd>${value}</dd></div>`;
   const { conversation_id: conversation, agent_id: agent, epoch } = row;
-  return h(
-    "div",
-    h(
-      "p.note",
-      `${moment(row.at)} · `,
-      userLink(row, 40),
-      agent === null ? null : ` · agent ${shortId(agent)}`,
-      " · ",
-      conversation === null ? "a single prompt" : conversationLink(row, conversation, 40),
-      ` · ${row.model} · ${row.engine} · ${row.policy}, ${row.retention}`,
-      epoch === null ? null : ` · prompt ${epoch.prompts} of its epoch`,
-    ),
-    h(
-      "dl.tiles",
-      item(isExpected ? "Cached, expected" : "Cached, by the engine", text),
-      item("Expected", `${whole(row.expected_cached_tokens)}`),
-      item("Prompt tokens", whole(row.prompt_tokens)),
-      item(
-        "Missed",
-        whole(row.missed_tokens),
-        h(
-          "span.sub",
-          row.causes.flatMap(({ cause, tokens }) => [causeChip(cause), ` ${whole(tokens)} `]),
-        ),
-      ),
-      item("New", whole(row.new_tokens)),
-      item("First token", duration(row.first_token_ms)),
-      row.saved_money === null ? null : item("Saved", money(row.saved_money)),
-    ),
-  );
-}
-
-function widest(...prompts: readonly Bars[]): number {
-  return Math.max(1, ...prompts.map(tokensOf));
+  const causes = row.causes.map(({ cause, tokens }) => [causeChip(cause), ` ${whole(tokens)} `]);
+  return html`<div>
+    <p class="note">
+      ${moment(row.at)} · ${userLink(row, 40)}${agent !== null && ` · agent ${shortId(agent)}`} · ${
+        conversation === null ? "a single prompt" : conversationLink(row, conversation, 40)
+      } · ${row.model} · ${row.engine} · ${row.policy}, ${row.retention}${epoch !== null && ` · prompt ${epoch.prompts} of its epoch`}
+    </p>
+    <dl class="tiles">
+      ${item(isExpected ? "Cached, expected" : "Cached, by the engine", text)}
+      ${item("Expected", whole(row.expected_cached_tokens))}
+      ${item("Prompt tokens", whole(row.prompt_tokens))}
+      ${item("Missed", html`${whole(row.missed_tokens)}<span class="sub">${causes}</span>`)}
+      ${item("New", whole(row.new_tokens))}
+      ${item("First token", duration(row.first_token_ms))}
+      ${row.saved_money !== null && item("Saved", money(row.saved_money))}
+    </dl>
+  </div>`;
 }
 
 function tokensOf(bars: Bars): number {
   return bars.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
+interface PaintedPrompt {
+  readonly bars: Bars;
+  readonly painted: Painted;
+  /** The piece where the two prompts first differ. */
+  readonly difference: number | null;
+}
+
 /** A prompt in one line, and where it first differs. */
-function overview(title: string, bars: Bars, painted: Painted, difference: number | null, most: number): HTMLElement {
+function overview(title: string, { bars, painted, difference }: PaintedPrompt, most: number): VNode {
   const pieces = bars.map((bar) => {
     const kind = painted(bar);
     return { kind, tokens: bar.tokens, title: `${nameOf(bar)}: ${whole(bar.tokens)} tokens, ${PIECES[kind]}` };
   });
-  const at = difference === null ? null : tokensOf(bars.slice(0, difference)) / most;
-  return h(
-    "div.overview",
-    h("span.overview-name", title, h("span.sub", `${whole(tokensOf(bars))} tokens`)),
-    h(
-      "div.track",
-      pieceBar(pieces, most),
-      at === null ? null : h("span.differs", { css: { left: `${at * 100}%` }, title: "first difference" }),
-    ),
-  );
+  const left = `${(tokensOf(bars.slice(0, difference ?? 0)) / most) * 100}%`;
+  const mark = html`<span class="differs" style=${{ left }} title="first difference"></span>`;
+  return html`<div class="overview">
+    <span class="overview-name">${title}<span class="sub">${whole(tokensOf(bars))} tokens</span></span>
+    <div class="track">${pieceBar(pieces, most)}${difference !== null && mark}</div>
+  </div>`;
 }
 
 /** A prompt's pieces, one below the other. Most of a long prefix that both prompts have is folded. */
-function lane(
-  title: string,
-  bars: Bars,
-  painted: Painted,
-  difference: number | null,
-  link: string | null = null,
-): HTMLElement {
+function lane(title: string, { bars, painted, difference }: PaintedPrompt, link: ComponentChildren = null): VNode {
   const shared = bars.findIndex((bar) => !bar.is_shared);
   const before = (shared < 0 ? bars.length : shared) - SHOWN_BEFORE;
-  const folded = before > FOLDED_FROM ? bars.slice(0, before) : [];
-  const item = (bar: WireBar, at: number) => piece(bar, painted(bar), at === difference);
-  const rest = bars.slice(folded.length).flatMap((bar, from) => {
-    const at = folded.length + from;
-    return at === difference ? [firstDifference(), item(bar, at)] : [item(bar, at)];
-  });
-  const ends = difference === bars.length ? [firstDifference(), h("li.piece.ends", "the prompt ends here")] : [];
-  return h(
-    "div",
-    h("h3", title, link === null ? null : h("a.tag", { href: link }, "open it")),
-    folded.length === 0
-      ? null
-      : h(
-          "details.folded",
-          h(
-            "summary.folded-line",
-            `${counted(folded.length, "piece")} that both prompts begin with, ${whole(tokensOf(folded))} tokens`,
-          ),
-          h("ol.lane", { "aria-label": `${title}, its beginning` }, folded.map(item)),
-        ),
-    h("ol.lane", { "aria-label": title }, rest, ends),
-  );
+  const folded = before > FOLDED_FROM ? before : 0;
+  const mark = (at: number) => at === difference && html`<li class="difference">first difference</li>`;
+  const items = bars.map((bar, at) => html`${mark(at)}${piece(bar, painted(bar), at === difference)}`);
+  const alike = `${counted(folded, "piece")} that both prompts begin with, ${whole(tokensOf(bars.slice(0, folded)))} tokens`;
+  return html`<div>
+    <h3>${title}${link}</h3>
+    ${
+      folded > 0 &&
+      html`<details>
+        <summary class="folded-line">${alike}</summary>
+        <ol class="lane" aria-label="${title}, its beginning">${items.slice(0, folded)}</ol>
+      </details>`
+    }
+    <ol class="lane" aria-label=${title}>
+      ${items.slice(folded)}${mark(bars.length)}
+      ${difference === bars.length && html`<li class="piece ends">the prompt ends here</li>`}
+    </ol>
+  </div>`;
 }
 
-function piece(bar: WireBar, kind: Piece["kind"], isDifferent: boolean): HTMLElement {
-  const { text, tokens, is_shared: isShared } = bar;
+function piece(bar: WireBar, kind: Piece["kind"], isDifferent: boolean): VNode {
+  const { text, tokens, cached_tokens: cached, is_shared: isShared } = bar;
   const words = PIECES[kind] + (isShared && kind !== "same" ? ", in both prompts" : "");
-  return h(
-    "li",
-    { class: `piece ${kind}${isDifferent ? " is-different" : ""}` },
-    h("span.piece-name", nameOf(bar), h("span.sub", words)),
-    h("span.piece-tokens", whole(tokens), cachedOf(bar)),
-    text === null ? null : h("pre", text),
-  );
-}
-
-function firstDifference(): HTMLElement {
-  return h("li.difference", "first difference");
-}
-
-function cachedOf({ tokens, cached_tokens: cached }: WireBar): HTMLElement | null {
-  return cached === null || tokens === 0 ? null : h("span.sub", `${percent(cached / tokens)} cached`);
+  const share = cached !== null && tokens > 0 && html`<span class="sub">${percent(cached / tokens)} cached</span>`;
+  return html`<li class="piece ${kind} ${isDifferent && "is-different"}" style=${coloured(kind)}>
+    <span>${nameOf(bar)}<span class="sub">${words}</span></span>
+    <span class="piece-tokens">${whole(tokens)}${share}</span>
+    ${text !== null && html`<pre>${text}</pre>`}
+  </li>`;
 }
 
 function nameOf({ kind, role, label }: WireBar): string {
@@ -216,8 +165,7 @@ function nameOf({ kind, role, label }: WireBar): string {
     case "closing":
       return "memories end";
     case "annotation":
-      return "annotation";
     case "erased":
-      return "erased";
+      return kind;
   }
 }

@@ -1,12 +1,14 @@
+import { html } from "htm/preact";
+import type { VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { getJson } from "./api.js";
 import { CAUSES, causeChip } from "./causes.js";
-import { h } from "./dom.js";
 import { type Column, figuresTable } from "./figures-table.js";
-import { filterForm } from "./filters.js";
+import { type Filter, filterForm } from "./filters.js";
 import { ago, duration, moment, money, shortId, whole } from "./format.js";
 import { followOnly, onUsage } from "./live.js";
 import { pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
-import { conversationLink, empty, linkTo, showing, userLink, type View } from "./view.js";
+import { conversationLink, empty, linkTo, loading, userLink } from "./view.js";
 import type { WireRow, WireRows } from "./wire.js";
 
 const PAGE = 50;
@@ -16,153 +18,123 @@ const MOST_ROWS = 500;
 const AGES_MS = 10_000;
 
 /** The address of a request's own view. */
-export function requestLink({
-  user_id: user,
-  agent_id: agent,
-  request_id: id,
-}: Pick<WireRow, "user_id" | "agent_id" | "request_id">): string {
-  return linkTo(["request"], { user_id: user, agent_id: agent, request_id: id });
+export function requestLink(of: Pick<WireRow, "user_id" | "agent_id" | "request_id">): string {
+  return linkTo("request", { user_id: of.user_id, agent_id: of.agent_id, request_id: of.request_id });
 }
-
-/** Answered prompts, newest first, as they come. */
-export const requestsView: View = async ({ root, query, signal }) => {
-  const filter = Object.fromEntries(FILTERED.map((name) => [name, query.get(name)]));
-  const rows = new Map<number, HTMLTableRowElement>();
-  const { element, body, rowOf } = figuresTable("Requests, newest first", COLUMNS, []);
-  const status = h("p.note", { role: "status" });
-  const nothing = h("div");
-  const more = h("button", { type: "button" }, "Older requests");
-  let next: string | null = null;
-  let isLive = true;
-  let leftOut = 0;
-
-  const says = () => {
-    const besides = leftOut === 0 ? "" : ` ${whole(leftOut)} more came faster than they can be shown.`;
-    status.replaceChildren(`${rows.size} shown${isLive ? ", new ones as they come" : ", paused"}.${besides}`);
-    nothing.replaceChildren(...(rows.size === 0 ? [nothingHere(Object.values(filter).some(Boolean))] : []));
-    element.hidden = rows.size === 0;
-    more.hidden = next === null;
-  };
-  const read = async () => {
-    const page = await getJson<WireRows>("/usage/requests", { ...filter, limit: PAGE, cursor: next }, signal);
-    for (const row of page.requests) {
-      if (rows.has(row.id)) continue;
-      const made = rowOf(row);
-      rows.set(row.id, made);
-      made.dataset["id"] = String(row.id);
-      body.append(made);
-    }
-    next = page.next;
-    says();
-  };
-  more.addEventListener("click", () => void read());
-  const pause = h("button", { type: "button", "aria-pressed": "false" }, "Pause");
-  pause.addEventListener("click", () => {
-    isLive = !isLive;
-    if (isLive) void catchUp().catch(() => {});
-    pause.setAttribute("aria-pressed", String(!isLive));
-    says();
-  });
-
-  const take = (row: WireRow) => {
-    const known = rows.get(row.id);
-    const behind = known ?? rowBehind(body, row.id);
-    // One that is older than all that are shown comes with them, when they are asked for.
-    if (behind === null && next !== null) return;
-    const made = rowOf(row);
-    rows.set(row.id, made);
-    made.dataset["id"] = String(row.id);
-    if (known !== undefined) return known.replaceWith(made);
-    made.classList.add("arrived");
-    body.insertBefore(made, behind);
-    for (let last = body.rows[MOST_ROWS]; last !== undefined; last = body.rows[MOST_ROWS]) {
-      rows.delete(Number(last.dataset["id"]));
-      last.remove();
-    }
-  };
-  const takeAll = (of: readonly WireRow[]) => {
-    for (const row of of) take(row);
-    says();
-  };
-  const catchUp = async () => {
-    const page = await getJson<WireRows>("/usage/requests", { ...filter, limit: PAGE }, signal);
-    takeAll(page.requests.toReversed());
-  };
-  onUsage(signal, (event) => {
-    if (!isLive) return;
-    if (event.kind === "missed") void catchUp().catch(() => {});
-    if (event.kind !== "requests") return;
-    leftOut += event.more;
-    takeAll(event.rows);
-  });
-  followOnly({ ...filter, limit: PAGE }, signal);
-  const ages = setInterval(() => {
-    for (const time of body.querySelectorAll("time")) time.textContent = ago(Date.parse(time.dateTime), Date.now());
-  }, AGES_MS);
-  signal.addEventListener("abort", () => clearInterval(ages));
-
-  await showing(root, signal, async () => {
-    await read();
-    return [
-      h("h1", "Requests"),
-      h(
-        "section.panel",
-        filterForm(
-          ["requests"],
-          query,
-          [
-            { name: "user_id", title: "User" },
-            { name: "conversation_id", title: "Conversation" },
-            { name: "agent_id", title: "Agent" },
-            { name: "model", title: "Model" },
-            { name: "cause", title: "Cause of miss", options: [["", "any"], ...Object.entries(CAUSES)] },
-          ],
-          h("div.field", pause),
-        ),
-        status,
-        nothing,
-        element,
-        h("div.row", more),
-        pieceLegend(["cached", "expected", "again", "new"]),
-      ),
-    ];
-  });
-};
 
 const FILTERED = ["user_id", "conversation_id", "agent_id", "model", "cause", "engine", "layout"] as const;
 
-/** The first row, from the top, that is older than a prompt; null: none is. */
-function rowBehind(body: HTMLTableSectionElement, id: number): HTMLTableRowElement | null {
-  for (const row of body.rows) if (Number(row.dataset["id"]) < id) return row;
-  return null;
+function filterIn(query: URLSearchParams) {
+  return Object.fromEntries(FILTERED.map((name) => [name, query.get(name)]));
 }
 
-/** The columns of a table of prompts. */
+function readPage(query: URLSearchParams, cursor: string | null, signal?: AbortSignal): Promise<WireRows> {
+  return getJson<WireRows>("/usage/requests", { ...filterIn(query), limit: PAGE, cursor }, signal);
+}
+
+/** The rows that are shown, newest first. */
+interface Shown {
+  readonly rows: readonly WireRow[];
+  /** Rows that came while the page was open. */
+  readonly arrived: ReadonlySet<number>;
+  /** Where older ones begin; null: there are none. */
+  readonly next: string | null;
+}
+
+/** With rows that came: new ones, and those that are shown already, as they are now. */
+function withNews({ rows, arrived, next }: Shown, news: readonly WireRow[]): Shown {
+  const known = new Map(rows.map((row) => [row.id, row]));
+  // One that is older than all that are shown comes with them, when they are asked for.
+  const oldest = next === null ? 0 : (rows.at(-1)?.id ?? 0);
+  const taken = news.filter(({ id }) => id > oldest || known.has(id));
+  const added = taken.filter(({ id }) => !known.has(id)).map(({ id }) => id);
+  for (const row of taken) known.set(row.id, row);
+  const all = [...known.values()].sort((a, b) => b.id - a.id);
+  return { rows: all.slice(0, MOST_ROWS), arrived: new Set([...arrived, ...added]), next };
+}
+
+/** Answered prompts, newest first, as they come. */
+export const requestsView = loading(
+  (query, signal) => readPage(query, null, signal),
+  ({ data, query }) => {
+    const [shown, setShown] = useState<Shown>({ rows: data.requests, arrived: new Set(), next: data.next });
+    const [isLive, setLive] = useState(true);
+    const [leftOut, setLeftOut] = useState(0);
+    const [, writeAges] = useState(0);
+    const { rows, arrived, next } = shown;
+    const take = (news: readonly WireRow[]) => setShown((now) => withNews(now, news));
+    useEffect(() => {
+      if (!isLive) return;
+      const ending = new AbortController();
+      const catchUp = async () => take((await readPage(query, null, ending.signal)).requests);
+      onUsage(ending.signal, (event) => {
+        if (event.kind === "missed") void catchUp().catch(() => {});
+        if (event.kind !== "requests") return;
+        setLeftOut((sum) => sum + event.more);
+        take(event.rows);
+      });
+      // It begins with what was missed.
+      followOnly({ ...filterIn(query), limit: PAGE }, ending.signal);
+      const ages = setInterval(() => writeAges(Date.now()), AGES_MS);
+      return () => {
+        clearInterval(ages);
+        ending.abort();
+      };
+    }, [isLive]);
+    const readOlder = async () => {
+      const { requests, next: end } = await readPage(query, next);
+      setShown((now) => {
+        const known = new Set(now.rows.map(({ id }) => id));
+        return { ...now, rows: [...now.rows, ...requests.filter(({ id }) => !known.has(id))], next: end };
+      });
+    };
+    const filters = [
+      { name: "user_id", title: "User" },
+      { name: "conversation_id", title: "Conversation" },
+      { name: "agent_id", title: "Agent" },
+      { name: "model", title: "Model" },
+      { name: "cause", title: "Cause of miss", options: [["", "any"], ...Object.entries(CAUSES)] },
+    ] satisfies readonly Filter[];
+    const pause = html`<div class="field">
+      <button type="button" aria-pressed=${!isLive} onClick=${() => setLive(!isLive)}>Pause</button>
+    </div>`;
+    const besides = leftOut > 0 && ` ${whole(leftOut)} more came faster than they can be shown.`;
+    const keyOf = ({ id }: WireRow) => id;
+    const classOf = ({ id }: WireRow) => (arrived.has(id) ? "arrived" : undefined);
+    return html`
+      <h1>Requests</h1>
+      <section class="panel">
+        ${filterForm("requests", query, filters, pause)}
+        <p class="note" role="status">${rows.length} shown${isLive ? ", new ones as they come" : ", paused"}.${besides}</p>
+        ${
+          rows.length === 0
+            ? nothingHere(Object.values(filterIn(query)).some(Boolean))
+            : figuresTable({ caption: "Requests, newest first", columns: COLUMNS, rows, keyOf, classOf })
+        }
+        ${next !== null && html`<div class="row"><button type="button" onClick=${readOlder}>Older requests</button></div>`}
+        ${pieceLegend(["cached", "expected", "again", "new"])}
+      </section>`;
+  },
+);
+
 const COLUMNS: readonly Column<WireRow>[] = [
   {
     title: "When",
     isName: true,
-    cell: (row) =>
-      h(
-        "a",
-        { href: requestLink(row), title: `${row.request_id}, ${moment(row.at)}` },
-        h("time", { datetime: new Date(row.at).toISOString() }, ago(row.at, Date.now())),
-      ),
+    cell: (row) => html`<a href=${requestLink(row)} title="${row.request_id}, ${moment(row.at)}">
+      <time datetime=${new Date(row.at).toISOString()}>${ago(row.at, Date.now())}</time>
+    </a>`,
   },
   {
     title: "User, conversation",
-    cell: (row) => [
-      userLink(row),
-      row.agent_id === null ? null : h("span.tag", shortId(row.agent_id, 16)),
-      h("span.sub", row.conversation_id === null ? "a single prompt" : conversationLink(row, row.conversation_id)),
-    ],
+    cell: (row) => html`${userLink(row)}
+      ${row.agent_id !== null && html`<span class="tag">${shortId(row.agent_id, 16)}</span>`}
+      <span class="sub">${row.conversation_id === null ? "a single prompt" : conversationLink(row, row.conversation_id)}</span>`,
   },
   {
     title: "Model",
-    cell: ({ model, policy, retention }) => [
-      h("span.id", shortId(model, 22)),
-      h("span.sub", `${policy}, ${retention}`),
-    ],
+    cell: ({ model, policy, retention }) =>
+      html`<span class="id">${shortId(model, 22)}</span><span class="sub">${policy}, ${retention}</span>`,
   },
   { title: "Prompt", cell: (row) => pieceBar(rowPieces(row)) },
   { title: "Tokens", isNumber: true, cell: (row) => whole(row.prompt_tokens) },
@@ -171,7 +143,7 @@ const COLUMNS: readonly Column<WireRow>[] = [
     isNumber: true,
     cell: (row) => {
       const { text, isExpected } = rowShare(row);
-      return isExpected ? h("span.muted", { title: "expected; the engine did not report" }, `~${text}`) : text;
+      return isExpected ? html`<span class="muted" title="expected; the engine did not report">~${text}</span>` : text;
     },
   },
   { title: "First token", isNumber: true, cell: (row) => duration(row.first_token_ms) },
@@ -179,15 +151,15 @@ const COLUMNS: readonly Column<WireRow>[] = [
   {
     title: "Missed because",
     cell: ({ causes }) =>
-      causes.length === 0 ? h("span.muted", "–") : causes.slice(0, 2).map(({ cause }) => causeChip(cause)),
+      causes.length === 0
+        ? html`<span class="muted">–</span>`
+        : causes.slice(0, 2).map(({ cause }) => causeChip(cause)),
   },
 ];
 
-function nothingHere(isFiltered: boolean): HTMLElement {
+function nothingHere(isFiltered: boolean): VNode {
+  const sample = html`<a href=${linkTo("try")}>Try it with a sample</a>`;
   return isFiltered
-    ? empty("No request matches", h("p", h("a", { href: linkTo(["requests"]) }, "Show all requests")))
-    : empty(
-        "No requests yet",
-        h("p", "New ones appear here by themselves. ", h("a", { href: linkTo(["try"]) }, "Try it with a sample"), "."),
-      );
+    ? empty("No request matches", html`<p><a href=${linkTo("requests")}>Show all requests</a></p>`)
+    : empty("No requests yet", html`<p>New ones appear here by themselves. ${sample}.</p>`);
 }

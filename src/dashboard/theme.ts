@@ -16,7 +16,7 @@ export function readTheme(): Theme {
 }
 
 /** Shows the page in a theme, and keeps the choice. */
-export function useTheme(theme: Theme): void {
+export function applyTheme(theme: Theme): void {
   document.documentElement.dataset["theme"] = theme;
   try {
     localStorage.setItem(NAME, theme);

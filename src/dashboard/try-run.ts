@@ -3,7 +3,7 @@ import { type ChatLine, searched, type TryInput, type TryMemory } from "./try-in
 
 /*
  * Composes a history several ways, through the public HTTP API. Each way has a user of its own that was made up for it and is deleted when
- * the run ends, and counts in no figures. Ids are noted in the browser first, so that what a closed tab left behind is deleted by the next visit.
+ * the run ends, and counts in no figures. Ids are noted in the browser first, so that what a closed tab left is deleted by the next visit.
  */
 
 /** How the questions of a history are asked. */

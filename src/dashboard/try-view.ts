@@ -1,204 +1,181 @@
-import { fill, h } from "./dom.js";
-import { figuresTable } from "./figures-table.js";
+import { h, html } from "htm/preact";
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { type Column, figuresTable } from "./figures-table.js";
 import { percent, shareOf, whole } from "./format.js";
+import { coloured } from "./prompt-bar.js";
 import { InputError, readTryInput } from "./try-input.js";
 import { deleteLeftOver, runTry, type TriedPrompt, type TriedWay, type TryLayout } from "./try-run.js";
 import { SAMPLE_HISTORY, SAMPLE_MEMORIES } from "./try-sample.js";
-import { failure, panel, type View } from "./view.js";
+import { failure, loading, panel, scrolling } from "./view.js";
+
+const LAYOUTS: readonly (readonly [TryLayout, string])[] = [
+  ["conversation", "One conversation, by retention"],
+  ["single", "Single questions, by policy"],
+];
+
+/** What became of a run; `layout`: how its questions were asked. */
+type Outcome =
+  | { readonly tried: readonly TriedWay[]; readonly layout: TryLayout; readonly error?: never }
+  | { readonly error: unknown };
 
 /** Memories and a history, composed several ways side by side. */
-export const tryView: View = ({ root, signal }) => {
-  void deleteLeftOver();
-  const memories = h("textarea", { id: "try-memories", rows: 12, spellcheck: "false" });
-  const history = h("textarea", { id: "try-history", rows: 12, spellcheck: "false" });
-  const perQuestion = h("input", { id: "try-k", type: "number", min: 1, max: 50, value: 5 });
-  const layouts: readonly (readonly [TryLayout, string])[] = [
-    ["conversation", "One conversation, by retention"],
-    ["single", "Single questions, by policy"],
-  ];
-  const radios = layouts.map(([value]) =>
-    h("input", { type: "radio", name: "layout", value, checked: value === "conversation" }),
-  );
-  const run = h("button.strong", { type: "submit" }, "Compose");
-  const sample = h("button", { type: "button", on: { click: () => takeSample() } }, "Take the sample");
-  const status = h("p.note", { role: "status" });
-  const result = h("div.results");
-  const takeSample = () => {
-    memories.value = SAMPLE_MEMORIES;
-    history.value = SAMPLE_HISTORY;
-  };
-  takeSample();
+export const tryView = loading(
+  async () => ({}),
+  () => {
+    const [memories, setMemories] = useState(SAMPLE_MEMORIES);
+    const [history, setHistory] = useState(SAMPLE_HISTORY);
+    const [layout, setLayout] = useState<TryLayout>("conversation");
+    const [perQuestion, setPerQuestion] = useState("5");
+    const [status, setStatus] = useState<string | null>(null);
+    const [isRunning, setRunning] = useState(false);
+    const [outcome, setOutcome] = useState<Outcome | null>(null);
+    const [ending] = useState(() => new AbortController());
+    useEffect(() => {
+      void deleteLeftOver();
+      return () => ending.abort();
+    }, []);
+    const takeSample = () => {
+      setMemories(SAMPLE_MEMORIES);
+      setHistory(SAMPLE_HISTORY);
+    };
+    const submit = async (event: Event) => {
+      event.preventDefault();
+      setRunning(true);
+      try {
+        const input = readTryInput(memories, history);
+        const k = Math.max(1, Math.min(50, Math.round(Number(perQuestion)) || 5));
+        setStatus("Composing …");
+        const progress = (done: number, all: number) => setStatus(`${done} of ${all} prompts composed …`);
+        const tried = await runTry(input, layout, k, progress, ending.signal);
+        setStatus(`${tried.length * input.questions.length} prompts composed; the made-up users are deleted again.`);
+        setOutcome({ tried, layout });
+      } catch (error) {
+        if (ending.signal.aborted) return;
+        setStatus(null);
+        setOutcome({ error });
+      } finally {
+        setRunning(false);
+      }
+    };
+    const radios = LAYOUTS.map(([value, title]) => {
+      const choose = () => setLayout(value);
+      return html`<label><input type="radio" name="layout" checked=${value === layout} onChange=${choose} />${title}</label>`;
+    });
+    const type = ({ currentTarget }: { currentTarget: HTMLInputElement }) => setPerQuestion(currentTarget.value);
+    return html`
+      <h1>Try it</h1>
+      <p class="lead">
+        Paste memories and a history, or take the sample. Every question is composed by this service in several ways, and you see how much of each prompt an engine's prefix cache can reuse.
+      </p>
+      <form class="panel" onSubmit=${submit}>
+        <div class="halves">
+          ${textField("try-memories", "Memories, one on each line, or JSON", memories, setMemories)}
+          ${textField("try-history", "History: lines that begin with system:, user: or assistant:, or JSON", history, setHistory)}
+        </div>
+        <div class="row">
+          <fieldset class="choice"><legend class="unseen">Layout</legend>${radios}</fieldset>
+          <label class="inline">
+            Memories per question <input type="number" min="1" max="50" value=${perQuestion} onInput=${type} />
+          </label>
+          <button class="strong" type="submit" disabled=${isRunning}>Compose</button>
+          <button type="button" onClick=${takeSample}>Take the sample</button>
+        </div>
+        <p class="note">
+          The memories of a question are those that share most words with it: a stand-in for your search. Nothing is kept: each way has a user made up for it, who is deleted again.
+        </p>
+      </form>
+      <p class="note" role="status">${status}</p>
+      <div class="results">${outcome !== null && result(outcome)}</div>`;
+  },
+);
 
-  const submit = async () => {
-    const layout = radios.find(({ checked }) => checked)?.value === "single" ? "single" : "conversation";
-    run.disabled = true;
-    try {
-      const input = readTryInput(memories.value, history.value);
-      const k = Math.max(1, Math.min(50, Math.round(Number(perQuestion.value)) || 5));
-      fill(status, "Composing …");
-      const progress = (done: number, all: number) => fill(status, `${done} of ${all} prompts composed …`);
-      const tried = await runTry(input, layout, k, progress, signal);
-      const count = `${tried.length * input.questions.length} prompts composed; the made-up users are deleted again.`;
-      fill(status, count);
-      fill(result, ...compared(tried, layout));
-    } catch (error) {
-      if (signal.aborted) return;
-      fill(status);
-      fill(result, error instanceof InputError ? h("p.notice.bad", { role: "alert" }, error.message) : failure(error));
-    } finally {
-      run.disabled = false;
-    }
-  };
+function textField(id: string, label: string, value: string, set: (text: string) => void): VNode {
+  const type = ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => set(currentTarget.value);
+  return html`<div class="field">
+    <label for=${id}>${label}</label><textarea id=${id} rows="12" spellcheck=${false} value=${value} onInput=${type}></textarea>
+  </div>`;
+}
 
-  fill(
-    root,
-    h("h1", "Try it"),
-    h(
-      "p.lead",
-      "Paste memories and a history, or take the sample. Every question is composed by this service in several ways, and you see how much of each prompt an engine's prefix cache can reuse.",
-    ),
-    h(
-      "form.panel",
-      {
-        on: {
-          submit: (event) => {
-            event.preventDefault();
-            void submit();
-          },
-        },
-      },
-      h(
-        "div.halves",
-        h("div.field", h("label", { for: "try-memories" }, "Memories, one on each line, or JSON"), memories),
-        h(
-          "div.field",
-          h("label", { for: "try-history" }, "History: lines that begin with system:, user: or assistant:, or JSON"),
-          history,
-        ),
-      ),
-      h(
-        "div.row",
-        h(
-          "fieldset.choice",
-          h("legend.unseen", "Layout"),
-          layouts.map(([, title], at) => h("label", radios[at], title)),
-        ),
-        h("label.inline", { for: "try-k" }, "Memories per question", perQuestion),
-        run,
-        sample,
-      ),
-      h(
-        "p.note",
-        "The memories of a question are those that share most words with it: a stand-in for your search. Nothing is kept: each way has a user made up for it, who is deleted again.",
-      ),
-    ),
-    status,
-    result,
-  );
-};
+function result(outcome: Outcome): ComponentChildren {
+  const { error } = outcome;
+  if (!("error" in outcome)) return h(Compared, outcome);
+  return error instanceof InputError ? html`<p class="notice bad" role="alert">${error.message}</p>` : failure(error);
+}
 
-function compared(tried: readonly TriedWay[], layout: TryLayout): readonly HTMLElement[] {
+function Compared({ tried, layout }: { readonly tried: readonly TriedWay[]; readonly layout: TryLayout }): VNode {
   const turns = tried[0]?.prompts.length ?? 0;
-  const totals = tried.map(({ way, prompts }) => ({
-    way,
-    prompts,
-    total: sum(prompts.map(({ total }) => total)),
-    cached: sum(prompts.map(({ expectedCached }) => expectedCached)),
-  }));
+  const [chosen, choose] = useState<number | null>(null);
+  const turn = Math.min(chosen ?? turns, turns - 1);
+  const totals = tried.map(({ way, prompts }) => {
+    const sum = (of: (prompt: TriedPrompt) => number) => prompts.reduce((all, prompt) => all + of(prompt), 0);
+    return { way, prompts, total: sum(({ total }) => total), cached: sum(({ expectedCached }) => expectedCached) };
+  });
   const least = Math.min(...totals.map(({ total, cached }) => total - cached));
   const most = Math.max(...tried.flatMap(({ prompts }) => prompts.map(({ total }) => total)));
-  const panes = h("div.panes");
-  const choose = (turn: number) => {
-    for (const [at, button] of buttons.entries()) button.setAttribute("aria-pressed", String(at === turn));
-    fill(panes, ...tried.map((one) => pane(one, turn)));
-  };
-  const buttons = Array.from({ length: turns }, (_, turn) =>
-    h("button", { type: "button", on: { click: () => choose(turn) } }, String(turn + 1)),
-  );
-  choose(turns - 1);
-  const { element: table } = figuresTable(
-    `All ${turns} prompts together, in tokens`,
-    [
-      {
-        title: layout === "conversation" ? "Retention" : "Policy",
-        isName: true,
-        cell: ({ way }) => [way.name, h("span.sub", way.note)],
-      },
-      { title: "Prompt by prompt", cell: ({ prompts }) => turnBars(prompts, most) },
-      { title: "Sent", isNumber: true, cell: ({ total }) => whole(total) },
-      { title: "Expected cached", isNumber: true, cell: ({ cached }) => whole(cached) },
-      {
-        title: "To compute",
-        isNumber: true,
-        cell: ({ total, cached }) => [
-          h("strong", whole(total - cached)),
-          total - cached === least ? h("span.tag", "least") : null,
-        ],
-      },
-      { title: "Cached share", isNumber: true, cell: ({ total, cached }) => percent(shareOf(cached, total)) },
-    ],
-    totals,
-  );
-  return [
-    panel("What each way costs", `All ${turns} prompts together, in tokens.`, table, legend()),
-    panel(
+  const columns: readonly Column<(typeof totals)[number]>[] = [
+    {
+      title: layout === "conversation" ? "Retention" : "Policy",
+      isName: true,
+      cell: ({ way }) => html`${way.name}<span class="sub">${way.note}</span>`,
+    },
+    { title: "Prompt by prompt", cell: ({ prompts }) => turnBars(prompts, most) },
+    { title: "Sent", isNumber: true, cell: ({ total }) => whole(total) },
+    { title: "Expected cached", isNumber: true, cell: ({ cached }) => whole(cached) },
+    {
+      title: "To compute",
+      isNumber: true,
+      cell: ({ total, cached }) => html`<strong>${whole(total - cached)}</strong>
+        ${total - cached === least && html`<span class="tag">least</span>`}`,
+    },
+    { title: "Cached share", isNumber: true, cell: ({ total, cached }) => percent(shareOf(cached, total)) },
+  ];
+  const together = `All ${turns} prompts together, in tokens`;
+  const buttons = Array.from({ length: turns }, (_, at) => {
+    return html`<button type="button" aria-pressed=${at === turn} onClick=${() => choose(at)}>${at + 1}</button>`;
+  });
+  return html`
+    ${panel(
+      "What each way costs",
+      `${together}.`,
+      figuresTable({ caption: together, columns, rows: totals }),
+      html`<p class="legend">
+        <span class="key" style=${coloured("cached")}>expected in the engine's cache</span>
+        <span class="key" style=${coloured("fresh")}>to compute</span>
+      </p>`,
+    )}
+    ${panel(
       "The prompts side by side",
       "Shaded: the prefix that an earlier prompt of the same way began with, byte for byte.",
-      h("div.row.turns", { role: "group", "aria-label": "Question" }, h("span", "Question"), buttons),
-      panes,
-    ),
-  ];
+      html`<div class="row turns" role="group" aria-label="Question"><span>Question</span>${buttons}</div>
+        <div class="panes">${tried.map(({ way, prompts }) => pane(way.name, prompts[turn]))}</div>`,
+    )}`;
 }
 
-function turnBars(prompts: readonly TriedPrompt[], most: number): HTMLElement {
+function turnBars(prompts: readonly TriedPrompt[], most: number): VNode {
   const said = prompts.map(({ total, expectedCached }) => `${total - expectedCached} of ${total}`).join(", ");
-  return h(
-    "div.columns",
-    { role: "img", "aria-label": `To compute of all tokens, prompt by prompt: ${said}` },
-    prompts.map(({ total, expectedCached }) =>
-      h(
-        "span.column",
-        { title: `${whole(expectedCached)} cached, ${whole(total - expectedCached)} to compute` },
-        h("span.part.fresh", { css: { height: `${((total - expectedCached) / most) * 100}%` } }),
-        h("span.part.cached", { css: { height: `${(expectedCached / most) * 100}%` } }),
-      ),
-    ),
-  );
+  const bar = (kind: "fresh" | "cached", tokens: number) =>
+    html`<span class="part" style=${{ ...coloured(kind), height: `${(tokens / most) * 100}%` }}></span>`;
+  const columns = prompts.map(({ total, expectedCached: cached }) => {
+    const [fresh, title] = [total - cached, `${whole(cached)} cached, ${whole(total - cached)} to compute`];
+    return html`<span class="column" title=${title}>
+      ${bar("fresh", fresh)}${bar("cached", cached)}
+    </span>`;
+  });
+  return html`<div class="columns" role="img" aria-label="To compute of all tokens, prompt by prompt: ${said}">${columns}</div>`;
 }
 
-/** What the colours of cached and computed tokens mean. */
-function legend(): HTMLElement {
-  return h("p.legend", h("span.key.cached", "expected in the engine's cache"), h("span.key.fresh", "to compute"));
-}
-
-function pane({ way, prompts }: TriedWay, turn: number): HTMLElement {
-  const prompt = prompts[turn];
-  if (prompt === undefined) return h("article.pane");
-  const { messages, total, expectedCached, shared } = prompt;
-  return h(
-    "article.pane",
-    { "aria-label": way.name },
-    h("h3", way.name),
-    h(
-      "p.note",
-      `${whole(total)} tokens: ${whole(expectedCached)} cached, `,
-      h("strong", `${whole(total - expectedCached)} to compute`),
-    ),
-    h(
-      "div.prompt",
-      { tabindex: 0, role: "region", "aria-label": `Prompt, ${way.name}` },
-      messages.map(({ role, content }, at) => {
-        const cut = at < shared.messages ? content.length : at === shared.messages ? shared.characters : 0;
-        return h(
-          "div.message",
-          h("span.role", role),
-          h("pre", cut > 0 ? h("mark.shared", content.slice(0, cut)) : null, content.slice(cut)),
-        );
-      }),
-    ),
-  );
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((all, value) => all + value, 0);
+function pane(name: string, prompt: TriedPrompt | undefined): VNode | undefined {
+  if (prompt === undefined) return undefined;
+  const { messages, total, expectedCached: cached, shared } = prompt;
+  const shown = messages.map(({ role, content }, at) => {
+    const cut = at < shared.messages ? content.length : at === shared.messages ? shared.characters : 0;
+    const prefix = cut > 0 && html`<mark class="shared">${content.slice(0, cut)}</mark>`;
+    return html`<div class="message"><span class="role">${role}</span><pre>${prefix}${content.slice(cut)}</pre></div>`;
+  });
+  return html`<article class="pane" aria-label=${name}>
+    <h3>${name}</h3>
+    <p class="note">${whole(total)} tokens: ${whole(cached)} cached, <strong>${whole(total - cached)} to compute</strong></p>
+    ${scrolling(`Prompt, ${name}`, shown, "prompt")}
+  </article>`;
 }

@@ -1,8 +1,10 @@
+import { html } from "htm/preact";
+import type { VNode } from "preact";
 import { getJson } from "./api.js";
-import { h } from "./dom.js";
 import { type Column, figuresTable } from "./figures-table.js";
+import { choices, chosen } from "./filters.js";
 import { ago, counted, money, percent, shareOf, short, shortId, whole } from "./format.js";
-import { conversationLink, empty, linkTo, panel, showing, userLink, type View } from "./view.js";
+import { conversationLink, empty, loading, panel, userLink } from "./view.js";
 import type { WireConversations, WireUsers } from "./wire.js";
 
 type Reuse = WireUsers["users"][number] | WireConversations["conversations"][number];
@@ -14,66 +16,46 @@ const ORDERS = [
 ] as const;
 
 /** The users and conversations with the worst reuse. */
-export const usersView: View = ({ root, query, signal }) =>
-  showing(root, signal, async () => {
-    const order = ORDERS.find(([name]) => name === query.get("order"))?.[0] ?? "missed_tokens";
-    const [{ users }, { conversations }] = await Promise.all([
-      getJson<WireUsers>("/usage/users", { order, limit: 30 }, signal),
-      getJson<WireConversations>("/usage/conversations", { order, limit: 30 }, signal),
+export const usersView = loading(
+  (query, signal) => {
+    const asked = { order: chosen(query, "order", ORDERS), limit: 30 };
+    return Promise.all([
+      getJson<WireUsers>("/usage/users", asked, signal),
+      getJson<WireConversations>("/usage/conversations", asked, signal),
     ]);
-    return [
-      h(
-        "div.row.spread",
-        h("h1", "Users and conversations"),
-        h(
-          "nav.windows",
-          { "aria-label": "Order" },
-          ORDERS.map(([name, title]) =>
-            h(
-              "a.button",
-              { href: linkTo(["users"], { order: name }), "aria-current": name === order ? "true" : null },
-              title,
-            ),
-          ),
-        ),
-      ),
-      panel(
-        "Users",
-        "Sums over all prompts that are kept: those of a month.",
-        users.length === 0
-          ? empty("No users yet")
-          : figuresTable("Users by reuse", [userColumn, ...REUSE], users).element,
-      ),
-      panel(
-        "Conversations",
-        null,
-        conversations.length === 0 ? empty("No conversations yet") : conversationTable(conversations),
-      ),
-    ];
-  });
+  },
+  ({ data: [{ users }, { conversations }], query }) => html`
+    <div class="row spread"><h1>Users and conversations</h1>${choices("Order", "users", query, "order", ORDERS)}</div>
+    ${panel(
+      "Users",
+      "Sums over all prompts that are kept: those of a month.",
+      users.length === 0
+        ? empty("No users yet")
+        : figuresTable({ caption: "Users by reuse", columns: [userColumn, ...REUSE], rows: users }),
+    )}
+    ${conversationsPanel(conversations, "No conversations yet")}`,
+);
 
-/** Conversations, with links to each. */
-export function conversationTable(conversations: WireConversations["conversations"]): HTMLElement {
-  return figuresTable("Conversations by reuse", [conversationColumn, ...REUSE], conversations).element;
+/** Conversations, with links to each. @param none said where there are none */
+export function conversationsPanel(rows: WireConversations["conversations"], none: string): VNode {
+  const columns = [conversationColumn, ...REUSE];
+  const table = () => figuresTable({ caption: "Conversations by reuse", columns, rows });
+  return panel("Conversations", null, rows.length === 0 ? empty(none) : table());
 }
 
 const userColumn: Column<WireUsers["users"][number]> = {
   title: "User",
   isName: true,
-  cell: (row) => [
-    userLink(row, 32),
-    row.agent_id === null ? null : h("span.tag", shortId(row.agent_id, 20)),
-    h("span.sub", counted(row.conversations, "conversation")),
-  ],
+  cell: (row) => html`${userLink(row, 32)}
+    ${row.agent_id !== null && html`<span class="tag">${shortId(row.agent_id, 20)}</span>`}
+    <span class="sub">${counted(row.conversations, "conversation")}</span>`,
 };
 
 const conversationColumn: Column<WireConversations["conversations"][number]> = {
   title: "Conversation",
   isName: true,
-  cell: (row) => [
-    conversationLink(row, row.conversation_id, 32),
-    h("span.sub", shortId(row.user_id, 32), row.agent_id === null ? null : `, ${shortId(row.agent_id, 20)}`),
-  ],
+  cell: (row) => html`${conversationLink(row, row.conversation_id, 32)}
+    <span class="sub">${shortId(row.user_id, 32)}${row.agent_id !== null && `, ${shortId(row.agent_id, 20)}`}</span>`,
 };
 
 /** Columns of sums over prompts. */
@@ -83,10 +65,8 @@ const REUSE: readonly Column<Reuse>[] = [
   {
     title: "Missed",
     isNumber: true,
-    cell: ({ missed_tokens: missed, prompt_tokens: all }) => [
-      h("strong", short(missed)),
-      h("span.sub", percent(shareOf(missed, all))),
-    ],
+    cell: ({ missed_tokens: missed, prompt_tokens: all }) =>
+      html`<strong>${short(missed)}</strong><span class="sub">${percent(shareOf(missed, all))}</span>`,
   },
   { title: "Computed", isNumber: true, cell: ({ uncached_tokens: tokens }) => short(tokens) },
   { title: "Cached share", isNumber: true, cell: ({ cached_share: share }) => percent(share) },

@@ -1,44 +1,69 @@
+/*
+ * dashboard: the page in the browser. Enters: JSON of the public HTTP API. Leaves: elements, made by Preact of
+ * HTML in templates: what HTML cannot check is a function's, which is called.
+ * It knows other rooms by their types alone, and is bundled by `npm run build` into one script. All text goes in as text nodes: memory texts,
+ * ids and names are anybody's, and the page's policy lets no HTML be made of a string (`require-trusted-types-for`) and has no `style`
+ * attributes: styles are set by property.
+ */
+
+import { html } from "htm/preact";
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError } from "./api.js";
-import { type Child, fill, h } from "./dom.js";
 import { shortId } from "./format.js";
 
-/** What a view is given. */
-export interface ViewParts {
-  /** Where it is shown. */
-  readonly root: HTMLElement;
-  /** What the address says behind the view's name. */
-  readonly rest: readonly string[];
+/** What a view's contents get. */
+export interface Loaded<T> {
+  readonly data: T;
   /** Parameters of the address. */
   readonly query: URLSearchParams;
-  /** Aborts when another view is shown. */
-  readonly signal: AbortSignal;
+  /** Loads the data again; the old ones stay where that fails. */
+  readonly reload: () => Promise<void>;
 }
 
-/** Shows a part of the page. What it rejects with is shown in its place. */
-export type View = (parts: ViewParts) => Promise<void> | void;
+/** A part of the page; `isMoved`: its address took the place of another one. */
+export type View = (props: { readonly query: URLSearchParams; readonly isMoved: boolean }) => VNode;
+
+/** A view of what `load` resolves to; what it rejects with is shown in its place. The signal aborts when another view is shown. */
+export function loading<T>(
+  load: (query: URLSearchParams, signal: AbortSignal) => Promise<T>,
+  Contents: (props: Loaded<T>) => ComponentChildren,
+): View {
+  return ({ query, isMoved }) => {
+    const main = useRef<HTMLElement>(null);
+    const [shown, setShown] = useState<{ readonly data: T } | { readonly error: unknown } | null>(null);
+    const ending = useMemo(() => new AbortController(), []);
+    const reload = async () => {
+      const data = await load(query, ending.signal).catch(() => null);
+      if (data !== null && !ending.signal.aborted) setShown({ data });
+    };
+    useEffect(() => {
+      const show = async () => {
+        const next = await load(query, ending.signal).then(
+          (data) => ({ data }),
+          (error: unknown) => ({ error }),
+        );
+        if (ending.signal.aborted) return;
+        setShown(next);
+        if (!isMoved) return;
+        // A screen reader goes on where the new view begins.
+        main.current?.focus({ preventScroll: true });
+        scrollTo(0, 0);
+      };
+      void show();
+      return () => ending.abort();
+    }, []);
+    return html`<main id="view" tabindex="-1" ref=${main} aria-busy=${shown === null || undefined}>
+      ${shown !== null && "data" in shown && html`<${Contents} data=${shown.data} query=${query} reload=${reload} />`}
+      ${shown !== null && "error" in shown && failure(shown.error)}
+    </main>`;
+  };
+}
 
 /** The address of a view. */
-export function linkTo(
-  path: readonly string[],
-  query: Readonly<Record<string, string | null | undefined>> = {},
-): string {
+export function linkTo(path: string, query: Readonly<Record<string, string | null | undefined>> = {}): string {
   const given = Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1]));
-  const parameters = given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
-  return `#/${path.map(encodeURIComponent).join("/")}${parameters}`;
-}
-
-/** Reads an address; what has escapes that are not UTF-8 is taken literally. */
-export function readAddress(hash: string): { readonly path: readonly string[]; readonly query: URLSearchParams } {
-  const [, path = "", query = ""] = /^#?\/?([^?]*)\??(.*)$/.exec(hash) ?? [];
-  return { path: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return `#/${path}${given.length === 0 ? "" : `?${new URLSearchParams(given)}`}`;
 }
 
 /** What names a user, or a conversation of theirs. */
@@ -48,30 +73,39 @@ interface Named {
 }
 
 /** A link to a user's view. @param most characters of the id that are shown */
-export function userLink({ user_id, agent_id }: Named, most?: number): HTMLElement {
-  return h("a.id", { href: linkTo(["user"], { user_id, agent_id }), title: user_id }, shortId(user_id, most));
+export function userLink({ user_id, agent_id }: Named, most?: number): VNode {
+  return html`<a class="id" href=${linkTo("user", { user_id, agent_id })} title=${user_id}>${shortId(user_id, most)}</a>`;
 }
 
 /** A link to a conversation's view. */
-export function conversationLink({ user_id, agent_id }: Named, id: string, most?: number): HTMLElement {
-  const href = linkTo(["conversation"], { user_id, agent_id, conversation_id: id });
-  return h("a.id", { href, title: id }, shortId(id, most));
+export function conversationLink({ user_id, agent_id }: Named, id: string, most?: number): VNode {
+  const href = linkTo("conversation", { user_id, agent_id, conversation_id: id });
+  return html`<a class="id" href=${href} title=${id}>${shortId(id, most)}</a>`;
 }
 
 /** A titled part of a view. */
-export function panel(title: string, note: string | null, ...children: readonly Child[]): HTMLElement {
-  return h("section.panel", h("h2", title), note === null ? null : h("p.note", note), children);
+export function panel(title: string, note: string | null, ...children: readonly ComponentChildren[]): VNode {
+  return html`<section class="panel"><h2>${title}</h2>${note !== null && html`<p class="note">${note}</p>`}${children}</section>`;
+}
+
+/** What scrolls where it is too large, by keyboard, too. */
+export function scrolling(label: string, children: ComponentChildren, kind = "scroll"): VNode {
+  return html`<div class=${kind} tabindex="0" role="region" aria-label=${label}>${children}</div>`;
 }
 
 /** What is shown where there is nothing yet. */
-export function empty(title: string, ...children: readonly Child[]): HTMLElement {
-  return h("div.empty", h("p.empty-title", title), children);
+export function empty(title: string, children?: ComponentChildren): VNode {
+  return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
+}
+
+/** Something that the reader should know at once. */
+export function alarm(title: string, detail: ComponentChildren): VNode {
+  return html`<div class="notice bad" role="alert"><strong>${title}</strong><p>${detail}</p></div>`;
 }
 
 /** What went wrong, and what to do about it. */
-export function failure(error: unknown): HTMLElement {
-  const [title, detail] = wordsFor(error);
-  return h("div.notice.bad", { role: "alert" }, h("strong", title), h("p", detail));
+export function failure(error: unknown): VNode {
+  return alarm(...wordsFor(error));
 }
 
 function wordsFor(error: unknown): readonly [string, string] {
@@ -83,21 +117,4 @@ function wordsFor(error: unknown): readonly [string, string] {
   if (error instanceof TypeError)
     return ["The service does not answer", "It may be restarting. The page tries again when you reload it."];
   return ["Something went wrong", error instanceof Error ? error.message : String(error)];
-}
-
-/** Shows what is on its way, then what came, or what went wrong. */
-export async function showing(
-  root: HTMLElement,
-  signal: AbortSignal,
-  load: () => Promise<readonly Child[]>,
-): Promise<void> {
-  root.setAttribute("aria-busy", "true");
-  try {
-    const children = await load();
-    if (!signal.aborted) fill(root, ...children);
-  } catch (error) {
-    if (!signal.aborted) fill(root, failure(error));
-  } finally {
-    root.removeAttribute("aria-busy");
-  }
 }

@@ -165,7 +165,7 @@ function itemsOfMessage(message: ChatMessage): readonly AgentsItem[] {
   const item = message[OPAQUE];
   if (item !== undefined) {
     const isAlone = content == null || content.length === 0;
-    // What was put into a message that holds an item stands behind it.
+    // What was put into a message that holds an item stands after it.
     const added = isAlone ? [] : [{ role: "user", content: itemContent({ role: "user", content }) }];
     return [item as AgentsItem, ...added];
   }
@@ -192,7 +192,7 @@ function itemContent(message: ChatMessage): unknown {
   if (typeof content === "string")
     return known === undefined ? content : [itemPart({ type: "text", text: content }, role, known[0])];
   const parts = content ?? [];
-  // Memories stand behind a tool's result, and in front of anything else.
+  // Memories stand after a tool's result, and in front of anything else.
   const added = known === undefined || role === "tool" ? 0 : parts.length - known.length;
   return parts.map((part, at) => itemPart(part, role, known?.[at - added]));
 }

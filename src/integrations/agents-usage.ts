@@ -25,7 +25,7 @@ export interface AgentsRun {
   readonly usage: AgentsUsage;
 }
 
-/** Events of an agent behind a response of its model. */
+/** Events of an agent after a response of its model. */
 type BehindResponse = "agent_end" | "agent_handoff" | "agent_tool_start";
 
 /** The SDK's `Agent`. */
@@ -37,13 +37,13 @@ export interface AgentsAgent {
 type Report = (usage: ReportedUsage) => Promise<void>;
 
 /**
- * Reports what responses used where only their prompts are seen: agents say it behind each response, when they end, hand over or start a
+ * Reports what responses used where only their prompts are seen: agents say it after each response, when they end, hand over or start a
  * tool. A run is known by its context, an object that the SDK makes where the caller gives none.
  */
 export class RunUsage {
   readonly #listened = new WeakSet<AgentsAgent>();
   readonly #unreported = new WeakMap<object, Map<AgentsAgent, Report[]>>();
-  /** Requests that a run's usage has told of. */
+  /** Requests that a run's usage has reported. */
   readonly #told = new WeakMap<AgentsRun, number>();
 
   /** The next response of an agent's model in a run is to be reported. */

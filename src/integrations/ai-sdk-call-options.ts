@@ -28,7 +28,7 @@ export const BYPASS = "x-memstem-bypass";
 const NAMES = ["userId", "agentId", "conversationId"] as const;
 const KNOWN: ReadonlySet<string> = new Set([...NAMES, "memories", "bypass"]);
 
-/** Reads a call's options; null counts as absent. What is wrong with them is told, and the call has none. */
+/** Reads a call's options; null counts as absent. Invalid options are reported, and the call has none. */
 export function callOptions(params: AiSdkCall, onError: (error: unknown) => void): ReadCall {
   // A middleware in front of this one composed the prompt, or the caller wants none composed.
   const isBypassed = headerIn(params.headers, BYPASS) === "true";

@@ -12,7 +12,7 @@ const OPENAI_PROVIDERS: ReadonlySet<string> = new Set(["openai", "azure", "gatew
 /**
  * A call with what the engine is to be sent along: headers, and fields of its body as options of the provider. OpenAI's provider has names of
  * its own for them; those for OpenAI-compatible engines put options under their own name into the body; others ignore what they do not know.
- * What the caller set stays. Behind memstem's proxy the prompt is not composed again.
+ * What the caller set stays. Through memstem's proxy the prompt is not composed again.
  *
  * @param provider the model's, such as `openai.responses`
  */

@@ -51,7 +51,7 @@ function systemMessage(rest: Fields, content: unknown): PromptMessage {
   };
 }
 
-/** A message of tool results has no text parts: what stands behind the results goes into the last one, or into a message of the user's. */
+/** A message of tool results has no text parts: what stands after the results goes into the last one, or into a message of the user's. */
 function toolMessages(rest: Fields, parts: readonly Part[]): PromptMessage[] {
   const own = parts.filter(({ type }) => type !== "text");
   const added = parts.filter(({ type }) => type === "text");
@@ -72,7 +72,7 @@ function toolMessages(rest: Fields, parts: readonly Part[]): PromptMessage[] {
 /** A tool's result: `LanguageModelV2ToolResultOutput` to `LanguageModelV4ToolResultOutput`. */
 type ToolOutput = Fields & { readonly type: string; readonly value?: unknown };
 
-/** A result with a text behind it. JSON becomes the text that providers send of it. */
+/** A result with a text after it. JSON becomes the text that providers send of it. */
 function outputWith(output: ToolOutput, text: string): ToolOutput {
   const behind = (value: string) => (value === "" ? text : `${value}\n\n${text}`);
   const { type, value } = output;

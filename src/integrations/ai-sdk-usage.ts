@@ -47,7 +47,7 @@ export class StreamReader {
   #firstTokenAt: number | null = null;
   #hasFailed = false;
 
-  /** @param started when it was asked for, in milliseconds of the clock that `take` is told */
+  /** @param started when it was asked for, in milliseconds of the clock that `take` gets */
   constructor(private readonly started: number) {}
 
   /** What there is to report once the chunk that ends an answer came; null: nothing, or not yet. */

@@ -31,7 +31,7 @@ export interface AiSdkOptions extends Omit<AdapterOptions<AiSdkCall>, "userId"> 
 
 /**
  * A middleware that composes the prompt of every call with the user's memories, and reports its usage. It keeps nothing in the messages that
- * the AI SDK gives back. Whatever fails, the call is sent unmodified, and `onError` is told.
+ * the AI SDK gives back. Whatever fails, the call is sent unmodified, and `onError` is called.
  *
  * A call names what differs from the options in `providerOptions.memstem`: `userId`, `agentId`, `conversationId`, `memories` (in any of
  * Mem0's result shapes), and `bypass: true` for a call without memories. The provider does not see it.
@@ -108,7 +108,7 @@ function reading(composed: ComposedCall<MessageLike>, started: number) {
 }
 
 /**
- * Where a user's message behind a tool's result is rejected (Mistral's API), or takes the turn's thoughts away (Qwen3, GLM, …), memories go
+ * Where a user's message after a tool's result is rejected (Mistral's API), or takes the turn's thoughts away (Qwen3, GLM, …), memories go
  * into the result.
  */
 function termsOf({ provider, modelId }: { readonly provider: string; readonly modelId: string }): PromptOptions {

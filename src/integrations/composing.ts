@@ -44,9 +44,9 @@ export interface AdapterOptions<Call> {
   readonly memories?: (call: Call) => unknown;
   /** Further fields of `compose`, for every call. */
   readonly compose?: PromptOptions;
-  /** Told of every composed prompt, before the call is sent. */
+  /** Called with every composed prompt, before the call is sent. */
   readonly onComposed?: (composed: ComposedPrompt<MessageLike>, call: Call) => void;
-  /** Told of what failed: the call is sent unmodified, or its usage is not reported. Default: `console.warn`. */
+  /** Called with what failed: the call is sent unmodified, or its usage is not reported. Default: `console.warn`. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -61,7 +61,7 @@ export interface ComposedCall<M extends MessageLike> extends ComposedPrompt<M> {
 
 /**
  * Composes the prompt of a framework's call. Null, and the call is to be sent unmodified: it names no user, or something failed, which
- * `onError` was told. Never rejects.
+ * `onError` was called. Never rejects.
  *
  * @param messages the call's messages, or what makes them of its prompt and may throw
  * @param format the API that they are of; null: what `compose` recognises
@@ -106,7 +106,7 @@ function nameOf<Call>(name: NameOf<Call> | undefined, call: Call): string | null
   return typeof name === "function" ? name(call) : name;
 }
 
-/** Tells the caller of what failed. A listener that throws fails nothing. */
+/** Reports a failure to the caller. A listener that throws fails nothing. */
 export function tellError({ onError = warn }: Pick<AdapterOptions<never>, "onError">, error: unknown): void {
   try {
     onError(error);

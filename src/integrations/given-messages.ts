@@ -30,7 +30,7 @@ export function findGiven(given: readonly ChatMessage[], composed: readonly Chat
   return found.reverse();
 }
 
-/** What memstem puts into a message, whole: in front of its text, or behind it. */
+/** What memstem puts into a message, whole: in front of its text, or after it. */
 const SECTION = /^\s*<memories>\n[\s\S]*<\/memories>\s*$/;
 
 /** Whether a message is the given one with a section or cache marks in its content. */

@@ -95,7 +95,7 @@ async function askedPrompt(options: AdapterOptions<ModelCall>, request: ModelCal
   return composed === null ? null : { ...composed, request };
 }
 
-/** A model that a user's message behind a tool's result takes its thoughts away from (Qwen3, GLM, …) has memories in the result. */
+/** Models that lose their thoughts to a user message after a tool result (Qwen3, GLM, …) get memories in the result. */
 function termsOf({ model }: ModelCall): PromptOptions {
   const { model: name, modelName } = model as { readonly model?: unknown; readonly modelName?: unknown };
   return [name, modelName].some(keepsThoughtsByName) ? { toolMemories: "in_result" } : {};
@@ -106,7 +106,7 @@ function isAsked({ request }: AskedPrompt, { messages, systemMessage }: ModelCal
   return (
     messages.length === asked.length &&
     messages.every((message, at) => message === asked[at]) &&
-    // Middlewares around this one may make it anew for every attempt.
+    // Middlewares around this one may make it again for every attempt.
     isSame(systemMessage.content, system.content)
   );
 }
@@ -123,7 +123,7 @@ export interface LangChainPrompt {
 }
 
 /**
- * Composes the messages of a chain or of a LangGraph node, for `model.invoke(messages)`. Where something fails, which `onError` was told, or
+ * Composes the messages of a chain or of a LangGraph node, for `model.invoke(messages)`. Where something fails, which `onError` gets, or
  * no user is named, they are the given messages. Never rejects.
  *
  * @example

@@ -53,7 +53,7 @@ export interface MastraOptions extends Omit<AdapterOptions<MastraCall>, "userId"
 
 /**
  * A processor that composes the prompt of every model call with the user's memories, and reports its usage. What Mastra stores has none of
- * them. Whatever fails, the call is sent unmodified, and `onError` is told. It belongs behind other processors that change the prompt.
+ * them. Whatever fails, the call is sent unmodified, and `onError` is called. It belongs after other processors that change the prompt.
  *
  * @example
  * ```ts

@@ -26,7 +26,7 @@ export type Mem0SearchOptions<C extends Mem0> = NonNullable<Parameters<C["search
 /** The options of a client's own `add`: `metadata`, `infer`, `runId`, … */
 export type Mem0AddOptions<C extends Mem0> = NonNullable<Parameters<C["add"]>[1]>;
 
-/** Who asks, in which conversation. */
+/** Whose request it is, in which conversation. */
 export interface Mem0Names {
   /** Mem0's `user_id`. */
   readonly userId: string;
@@ -36,7 +36,7 @@ export interface Mem0Names {
   readonly conversationId?: string | null;
 }
 
-/** A call as `onComposed` is told of it. */
+/** A call as `onComposed` gets it. */
 export interface Mem0Call extends Mem0Names {
   /** What Mem0 was searched for. */
   readonly query: string;

@@ -17,7 +17,7 @@ export interface EmbeddedMem0Options {
   readonly dataDir: string;
   /** Least cosine similarity to the query, 0 to 1; absent: Mem0's default, 0.1. */
   readonly threshold?: number;
-  /** What {@link EmbeddedMem0.extract} asks; absent: it cannot. */
+  /** The model that {@link EmbeddedMem0.extract} calls; absent: it cannot. */
   readonly model?: ExtractionModel;
 }
 
@@ -49,7 +49,7 @@ const MOST_LISTED = 1_000_000_000;
  *
  * Scopes are exact: a search and an addition with an agent see that agent's memories, and those without one see the memories that have
  * no agent. Mem0 OSS itself would search the memories of all the user's agents; its hosted platform would not.
- * memstem promises that no path reads the state of another scope, and what one agent was told (say, a health coach) must not turn up
+ * memstem promises that no path reads the state of another scope, and what one agent learned (say, a health coach) must not turn up
  * in a prompt that never named it. Only deletions without an agent, and `deleteUser`, reach all agents.
  *
  * Mem0, its model and its databases are loaded by `load`, or by the first call; after a failed load the next call tries again. Writes run one at

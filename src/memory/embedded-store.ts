@@ -11,7 +11,7 @@ import { EMBEDDING_DIMENSIONS, loadSentenceModel, sentenceEmbedder } from "./sen
  */
 export const STORE_DATABASES = ["vectors.db", "vectors_entities.db"] as const;
 
-/** The language model that Mem0 extracts memories with, behind an OpenAI-compatible API. */
+/** The language model that Mem0 extracts memories with, called by an OpenAI-compatible API. */
 export interface ExtractionModel {
   readonly url: string;
   readonly model: string;

@@ -5,7 +5,7 @@ import { isOwnedBy, type Mem0Scope } from "./mem0-identity.js";
 import { type CurrentMemories, MemorySourceError } from "./memory-source.js";
 
 /**
- * Asks for memories one by one, all at once: Mem0 has no other way to name them. What fails, and what is another's, is not known.
+ * Requests memories one by one, all at once: Mem0 has no other way to name them. What fails, and what is another's, is not known.
  *
  * @param get gives the memory; null where Mem0 says that there is none; anything else where it says nothing
  */

@@ -33,7 +33,7 @@ const ENDED_STATES: ReadonlySet<unknown> = new Set([
   "deprecated",
   "paused",
 ]);
-/** A time before 1970 is past, and is told from {@link ENDED}. */
+/** A time before 1970 is past, and differs from {@link ENDED}. */
 const LONG_AGO = 1;
 
 /** What an item says of its memory's end; undefined where it says of none. What cannot be read says nothing. Never throws. */

@@ -1,5 +1,5 @@
 /*
- * Where memories come from: Mem0 inside this process, Mem0's hosted platform, or its self-hosted server, behind one interface.
+ * Where memories come from: Mem0 inside this process, Mem0's hosted platform, or its self-hosted server, with one interface.
  *
  * Enters: a scope (tenant, user, agent) with a query, or memories to keep or delete.
  * Leaves: memories, best first, or a `MemorySourceError` that says how the source failed and quotes neither memory nor key.

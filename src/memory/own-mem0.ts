@@ -42,7 +42,7 @@ const NAME = "own";
 
 /**
  * A caller's own Mem0 as a source. It is shared with the caller, so its meaning of a scope applies: whether a search without an agent sees
- * the memories of agents is its matter. A signal that aborts has no effect on a call under way, which {@link withDeadline} leaves behind.
+ * the memories of agents is its matter. A signal that aborts has no effect on a call under way, which {@link withDeadline} abandons.
  */
 export function openOwnMem0(own: OwnMem0): MemorySource {
   return {

@@ -12,7 +12,7 @@ import type { MemorySource } from "./memory-source.js";
 export interface RestMem0Options {
   /** Its root: `http://mem0:8000`. */
   readonly url: string;
-  /** Sent as `X-API-Key`; absent where the server asks for none. */
+  /** Sent as `X-API-Key`; absent where the server needs none. */
   readonly apiKey?: string;
   /** Least similarity, 0 to 1; absent: the server's default. */
   readonly threshold?: number;

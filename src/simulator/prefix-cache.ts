@@ -18,7 +18,7 @@ export interface SimulatedPrompt {
 export interface CacheOutcome {
   /** Tokens of the prefix that need no prefill; billed as cache reads. */
   readonly cachedTokens: number;
-  /** Tokens billed as cache writes, behind `cachedTokens`; null where writes are not billed. */
+  /** Tokens billed as cache writes, after `cachedTokens`; null where writes are not billed. */
   readonly writtenTokens: number | null;
 }
 

@@ -1,6 +1,6 @@
 import type { InUseOrder } from "./use-order.js";
 
-/** A run of tokens behind its parent's; all descendants share the prefix up to its end. */
+/** A run of tokens after its parent's; all descendants share the prefix up to its end. */
 export class TokenNode implements InUseOrder<TokenNode> {
   /** By the first token of their run. */
   readonly children = new Map<number, TokenNode>();

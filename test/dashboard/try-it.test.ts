@@ -60,7 +60,8 @@ describeInChromium("the try-it view", () => {
     const summary = await fetch(`${app.base}/usage/summary?window=hour`, { headers: { connection: "close" } });
     expect(await summary.json()).toMatchObject({ total: { prompts: 0 } });
     expect(opened.asked.filter((address) => !address.startsWith(`${app.base}/`))).toEqual([]);
-    expect(opened.problems.filter((problem) => !problem.includes("404"))).toEqual([]);
+    // A service under load rejects for now, and the page asks again.
+    expect(opened.problems.filter((problem) => !/404|503/.test(problem))).toEqual([]);
   });
 
   it("shows the prompt of the question that is chosen", async () => {

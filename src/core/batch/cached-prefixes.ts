@@ -106,7 +106,7 @@ export class CachedPrefixes {
   }
 }
 
-/** Some of a batch's blocks with their tokens, to search for: one per batch, marked anew for each search. */
+/** Some of a batch's blocks with their tokens, to search for: one per batch, marked again for each search. */
 export class MarkedBlocks implements WantedTokens {
   /** By block: the last marking that it was part of. */
   readonly #marks: Uint32Array;

@@ -230,7 +230,7 @@ function oneByOne(
     .sort((a, b) => comparePaths(a.path, b.path) || a.request - b.request);
 }
 
-/** Tells the first uses of blocks from later ones. */
+/** Distinguishes the first uses of blocks from later ones. */
 class FirstUses {
   readonly #used = new Set<number>();
 

@@ -78,7 +78,7 @@ export class BlockRegister {
     return tokens;
   }
 
-  /** Tokens of all current blocks. Maintained incrementally: every request with a budget asks for it. */
+  /** Tokens of all current blocks. Maintained incrementally: every request with a budget reads it. */
   get currentTokens(): number {
     return this.#currentTokens;
   }

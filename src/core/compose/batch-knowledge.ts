@@ -34,7 +34,7 @@ export function batchKnowledge(
   };
 }
 
-/** Digest of the bytes before a prompt's memories; null where the prompt continues earlier turns, behind which no other one comes. */
+/** Digest of the bytes before a prompt's memories; null where the prompt continues earlier turns, after which no other one comes. */
 function firstAnchor(input: PastInput): Digest | null {
   const { head, history } = recallPast(input);
   const last = history.rest.messages.at(-1);

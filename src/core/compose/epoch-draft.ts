@@ -89,7 +89,7 @@ function draftContinued(
 ): Draft {
   const { ratio = 1, isByCost = false } = input.historyTerms ?? {};
   const draft = draftWith(state, { ...input, messages: window.messages });
-  // Behind messages that memstem left out, the window is the longer one.
+  // After messages that memstem left out, the window is the longer one.
   const exact = window.leftOut > 0 ? Number.POSITIVE_INFINITY : exactTokens(input, draft);
   const share = isByCost ? (input.shareTokens ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
   const bounds = { ratio, max: most, share, engine: isByCost ? input.engine : null };
@@ -176,7 +176,7 @@ function exactTokens({ messages, countTokens }: ComposeInput, { selection }: Pro
 
 /**
  * Tokens that the engine has to compute for a prompt. The prompt of a new epoch hits where its head does, another up to its newest turn, and
- * the answer behind that the engine computed itself.
+ * the answer after that, which the engine computed itself.
  */
 export function computedTokens({ totalTokens, replay, section }: PromptDraft): number {
   const isWhole = replay.turns.length > 0 && replay.cachedTokens === replay.tokens;

@@ -13,7 +13,7 @@ import type { ScopeState } from "./scope-state.js";
 import { type Selection, type SelectionInput, selectBlocks } from "./selection.js";
 
 /**
- * The memories of an epoch's first prompt, in front of the messages that it begins with, where the next epoch finds them cached: behind the
+ * The memories of an epoch's first prompt, in front of the messages that it begins with, where the next epoch finds them cached: after the
  * same instructions, in the order that reuses most of the fronts before it, as memories of single prompts are.
  */
 export interface EpochHead {

@@ -50,7 +50,7 @@ export function possibleSections(messages: readonly ChatMessage[]): readonly Dig
 /**
  * Recognises the conversation that a request continues. Pure: does not change `conversation`.
  *
- * @param continues false: the request begins anew, whatever it could continue
+ * @param continues false: the request begins afresh, whatever it could continue
  */
 export function recallPast(input: PastInput, continues = true): Past {
   const { conversation, messages, isOurs, toolMemories = null, recalled = null } = input;

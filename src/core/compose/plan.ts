@@ -9,7 +9,7 @@ export type Placement =
   | "cached_prefix"
   /** In this turn, not cached. */
   | "new"
-  /** In this turn, not retrieved: cached, and kept so that the blocks behind it hit. */
+  /** In this turn, not retrieved: cached, and kept so that the blocks after it hit. */
   | "carried_over"
   /** In an earlier turn of this prompt. */
   | "earlier_turn";

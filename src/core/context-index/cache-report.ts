@@ -60,7 +60,7 @@ export const NOTHING_CORRECTED: Correction = { tokensRemoved: 0 };
 const STEPS: readonly number[] = [128, 16];
 /** For an engine known to count every token. */
 const EXACT: readonly number[] = [];
-/** Maximum tokens that a template and a section's opening add behind the instructions. */
+/** Maximum tokens that a template and a section's opening add after the instructions. */
 const AFTER_HEAD = 16;
 /** Tolerance of an estimate scaled to the engine's own prompt count, as a share of the expected tokens … */
 const SCALED_ERROR = 0.02;
@@ -107,7 +107,7 @@ export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at
 
 /**
  * Corrects the index by an engine's report (docs/internals/algorithms.md, "Residency"); the engine's count is the truth. A prefix that was
- * expected to hit and missed had been evicted when the request was served. So had everything behind it and everything used no later, except
+ * expected to hit and missed had been evicted when the request was served. So had everything after it and everything used no later, except
  * what a later request was served, and except what was used so shortly before that it was not written yet. The request's own path is cached
  * since. With no hit at all, nothing of the scope was left. The prefix that hit counts as used at `now` (milliseconds), when the report
  * arrived. A request that has left the index itself changes nothing.

@@ -68,12 +68,12 @@ export class ContextIndex {
     return this.#forest.nextId;
   }
 
-  /** Whether some request behind this anchor should still be cached, and so the prompt's prefix before the blocks. */
+  /** Whether some request after this anchor should still be cached, and so the prompt's prefix before the blocks. */
   hasAnchor(anchor: Digest): boolean {
     return this.#forest.anchors.has(anchor);
   }
 
-  /** How many leading blocks of a sequence should be cached behind the anchor, in this order. */
+  /** How many leading blocks of a sequence should be cached after the anchor, in this order. */
   heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
     return followSequence(this.#forest.anchors.get(anchor), sequence).held;
   }
@@ -83,14 +83,14 @@ export class ContextIndex {
     return followSequence(this.#forest.anchors.get(anchor), sequence).end?.row.id ?? null;
   }
 
-  /** The served path behind `anchor` with the most tokens among those whose every block is wanted; exact, see {@link searchPrefix}. */
+  /** The served path after `anchor` with the most tokens among those whose every block is wanted; exact, see {@link searchPrefix}. */
   search(anchor: Digest, wanted: WantedTokens): PrefixMatch {
     const root = this.#forest.anchors.get(anchor);
     const found = root === undefined ? null : searchPrefix(root, wanted);
     return found === null ? NO_MATCH : { ...pathTo(found.node, found.taken), tokens: found.tokens };
   }
 
-  /** What requests for these blocks can use of the sequences served behind `anchor`, least recently used first; see {@link usablePaths}. */
+  /** What requests for these blocks can use of the sequences served after `anchor`, least recently used first; see {@link usablePaths}. */
   usable(anchor: Digest, requests: Iterable<ReadonlySet<Label>>): UsablePath[] {
     const root = this.#forest.anchors.get(anchor);
     return root === undefined ? [] : usablePaths(root, requests);
@@ -107,7 +107,7 @@ export class ContextIndex {
   }
 
   /**
-   * The root of the sequences served behind an anchor; undefined for none. From there `staler` leads through all their nodes, most recently
+   * The root of the sequences served after an anchor; undefined for none. From there `staler` leads through all their nodes, most recently
    * used first and parents before children.
    */
   root(anchor: Digest): ServedNode | undefined {
@@ -122,7 +122,7 @@ export class ContextIndex {
   }
 
   /**
-   * Adds a sequence that is being served behind an anchor at logical time `now`. Splits at most one node and adds at most two. Returns the
+   * Adds a sequence that is being served after an anchor at logical time `now`. Splits at most one node and adds at most two. Returns the
    * node where the sequence ends, to be stored with the request for eviction and feedback.
    */
   insert(anchor: Digest, sequence: readonly Label[], now: number, prompt: ServedPrompt = NOTHING_ELSE): NodeId {
@@ -161,12 +161,12 @@ export class ContextIndex {
     return true;
   }
 
-  /** Removes blocks whose text was forgotten, and everything behind them: it can never match again. */
+  /** Removes blocks whose text was forgotten, and everything after them: it can never match again. */
   forget(labels: ReadonlySet<Label>): void {
     forgetBlocks(this.#forest, labels);
   }
 
-  /** Evicts what was last used at or before `time`, in milliseconds. A prefix counts as used whenever anything behind it is. */
+  /** Evicts what was last used at or before `time`, in milliseconds. A prefix counts as used whenever anything after it is. */
   dropUnusedSince(time: number): void {
     dropUnusedSince(this.#forest, time);
   }
@@ -177,7 +177,7 @@ export class ContextIndex {
   }
 
   /**
-   * A request that ended at this node and was served at logical time `clock` hit only its first `tokens` tokens. Whatever was behind more
+   * A request that ended at this node and was served at logical time `clock` hit only its first `tokens` tokens. Whatever was after more
    * of its path was evicted, and by LRU so was everything used no later. That is removed, except what was served since, such as the
    * request's own path. With no hit at all, everything used before `clock` was evicted. What was used after `settled`, in milliseconds, may
    * not have been written yet when the request arrived: the miss says nothing about it.
@@ -209,7 +209,7 @@ export class ContextIndex {
     return this.#forest.places.get(id)?.row.live ?? 0;
   }
 
-  /** The anchors of a prompt that ends at a node, each with the blocks behind it, last anchor first. */
+  /** The anchors of a prompt that ends at a node, each with the blocks after it, last anchor first. */
   *wayTo(id: NodeId): Generator<PassedAnchor, void, undefined> {
     let place: Place | null = this.#forest.places.get(id) ?? null;
     while (place !== null) {
@@ -261,7 +261,7 @@ export class ContextIndex {
  * recently used nodes past the index's own bound. `places` of a forest is in LRU order, so each pass evicts the oldest first.
  */
 
-/** Removes blocks, and everything behind them. */
+/** Removes blocks, and everything after them. */
 export function forgetBlocks(forest: PrefixForest, labels: ReadonlySet<Label>): void {
   const parents: Place[] = [];
   const pending = [...forest.tops()];
@@ -306,7 +306,7 @@ interface Miss {
   readonly settled: number;
 }
 
-/** Removes what a request that ended at `end` shows to be evicted: everything behind the hit, and everything used no later than that. */
+/** Removes what a request that ended at `end` shows to be evicted: everything after the hit, and everything used no later than that. */
 export function dropMissed(forest: PrefixForest, end: Place, { clock, tokens, settled }: Miss): void {
   const parents: Place[] = [];
   let gone = tokens === 0 ? clock - 1 : 0;

@@ -3,7 +3,7 @@ import { append } from "../text/lists.js";
 
 /**
  * A node of the context index, as stored. The index is a radix tree over *served sequences*: a node stands for the blocks from its anchor's
- * root to itself, in the order an engine has seen them, behind the prompt prefix that the anchor identifies.
+ * root to itself, in the order an engine has seen them, after the prompt prefix that the anchor identifies.
  */
 export interface IndexNode {
   readonly id: NodeId;
@@ -41,7 +41,7 @@ export interface ServedNode {
   readonly children: ReadonlyMap<Label, ServedNode>;
   /** Null on the root of an anchor. */
   readonly parent: ServedNode | null;
-  /** The next less recently used node behind the same anchor. */
+  /** The next less recently used node after the same anchor. */
   readonly staler: ServedNode | null;
   /** Scratch of the running search; meaningless otherwise. */
   mark: number;
@@ -59,7 +59,7 @@ export interface ServedPrompt {
   readonly tokensBehind: number;
 }
 
-/** The longest sequence of wanted blocks that should be cached behind an anchor. */
+/** The longest sequence of wanted blocks that should be cached after an anchor. */
 export interface PrefixMatch {
   readonly labels: readonly Label[];
   readonly tokens: number;
@@ -84,7 +84,7 @@ export interface HeldEnd {
   readonly tokens: number;
 }
 
-/** An anchor of a prompt, and the prompt's blocks right behind it. */
+/** An anchor of a prompt, and the prompt's blocks right after it. */
 export interface PassedAnchor {
   readonly anchor: Digest;
   readonly labels: readonly Label[];
@@ -112,7 +112,7 @@ export interface IndexEntry {
   readonly totalTokens: number;
 }
 
-/** A node of the context index in memory: its row, linked to the nodes before and behind it. */
+/** A node of the context index in memory: its row, linked to the nodes before and after it. */
 export interface Place {
   readonly row: { -readonly [K in keyof IndexNode]: IndexNode[K] };
   /** The node that this one extends; the row's `parent`. */
@@ -227,7 +227,7 @@ export function pathTo(place: Place, taken: number): Omit<PrefixMatch, "tokens">
   return { labels: labels.reverse().flat(), searchPath: searchPath.reverse() };
 }
 
-/** Moves a node right behind a more recently used one. O(1), because it runs for every node that a request uses. */
+/** Moves a node right after a more recently used one. O(1), because it runs for every node that a request uses. */
 function placeBehind(node: Place, fresher: Place): void {
   if (fresher.staler === node) return;
   takeOut(node);
@@ -590,7 +590,7 @@ export class PrefixForest {
 }
 
 /*
- * Read-only searches of the sequences served behind one anchor (docs/internals/algorithms.md, "Prefix-exact ordering").
+ * Read-only searches of the sequences served after one anchor (docs/internals/algorithms.md, "Prefix-exact ordering").
  */
 
 /** A node whose children have the same type, which a search returns. */

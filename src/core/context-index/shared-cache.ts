@@ -5,7 +5,7 @@ import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
 /*
  * One engine's prefix cache as all its users fill it: finite, evicted in LRU order (docs/internals/algorithms.md, "A shared cache"). What
- * has more tokens above it than the cache holds is gone. The capacity is told, learned from reports, or both; until something was missed,
+ * has more tokens above it than the cache holds is gone. The capacity is configured, learned from reports, or both; until something was missed,
  * the cache has no end.
  */
 
@@ -20,7 +20,7 @@ const MARGIN = 0.95;
 /** Weight of the newest turn in a stream's mean of how many others come between two of its turns. */
 const NEWEST = 0.5;
 
-/** Capacities between which evidence is told apart: sixteen to an octave, from 1,024 tokens, as no engine holds less, to 67 million. */
+/** Capacities that evidence distinguishes: sixteen to an octave, from 1,024 tokens, as no engine holds less, to 67 million. */
 const PER_OCTAVE = 16;
 const LEAST_CAPACITY = 1_024;
 const LEVELS = 16 * PER_OCTAVE;
@@ -113,7 +113,7 @@ class CacheUses {
     return { tokens, tips };
   }
 
-  /** The newest time before which what was used is gone from a cache of this capacity, and the streams behind it. */
+  /** The newest time before which what was used is gone from a cache of this capacity, and the streams after it. */
   within(capacity: number): { readonly since: number | null; readonly tips: number } {
     let [tokens, tips] = [0, 0];
     for (let period = this.#at.length - 1; period >= 0; period--) {
@@ -206,7 +206,7 @@ export class EngineCache {
   readonly #underWay = new Set<UnderWay>();
   #sent = 0;
   #foreign = 0;
-  /** How often its counter went back of late: one that many engines share behind one address says nothing. */
+  /** How often its counter went back of late: a counter that several engines share at one address says nothing. */
   #doubt = 0;
 
   /** @param configured tokens that it holds, which readings do not change; null: not known */
@@ -472,7 +472,7 @@ class CapacityEvidence {
     this.#misses[level] = (this.#misses[level] as number) + 1;
   }
 
-  /** The capacity that contradicts least of it; of several the told one, else the middle one. */
+  /** The capacity that contradicts least of it; of several the reported one, else the middle one. */
   capacity(told: number | null): number {
     const misses = this.#misses.reduce((sum, weight) => sum + weight, 0);
     if (misses === 0) return told ?? Number.POSITIVE_INFINITY;

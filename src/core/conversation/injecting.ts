@@ -60,7 +60,7 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
 /** Labels in a prompt whose text is superseded, by the label of the current block that supersedes it, or {@link WITHDRAWN}. */
 export type SupersededLabels = ReadonlyMap<Label, readonly Label[]>;
 
-/** What of a prompt is superseded. Looks at every block in it, so a prompt asks once. */
+/** What of a prompt is superseded. Looks at every block in it, so once per prompt. */
 export function supersededIn(register: BlockRegister, standing: Standing): SupersededLabels {
   const replacing = new Map<Label, Label[]>();
   for (const old of standing.given) {

@@ -4,7 +4,7 @@
  */
 
 /**
- * Prefill time: `fixed + perToken·u + perPair·u·(c + u/2)` ms for u uncached tokens behind c cached ones (docs/internals/algorithms.md,
+ * Prefill time: `fixed + perToken·u + perPair·u·(c + u/2)` ms for u uncached tokens after c cached ones (docs/internals/algorithms.md,
  * "What a prompt costs").
  */
 export interface TimeLaw {
@@ -107,7 +107,7 @@ export interface AroundBlocks {
   readonly after: number;
 }
 
-/** What a path saves the engine, in computed tokens, if `saved` retrieved tokens are cached behind `carried` others. */
+/** What a path saves the engine, in computed tokens, if `saved` retrieved tokens are cached after `carried` others. */
 export type Spared = (saved: number, carried: number) => number;
 
 /**

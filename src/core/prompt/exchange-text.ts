@@ -27,7 +27,7 @@ export function exchangeParts(text: string): readonly { readonly question: strin
   }));
 }
 
-/** The last question that a user asks in these messages; undefined for none. */
+/** A user's last question in these messages; undefined for none. */
 export function lastAsked(messages: readonly ChatMessage[]): string | undefined {
   // Clients may send a section back that was a message of its own.
   return messages.flatMap(askedIn).at(-1);

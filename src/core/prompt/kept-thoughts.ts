@@ -41,7 +41,7 @@ const THOUGHTS = /think|reasoning/i;
 
 /**
  * Whether a Jinja chat template keeps thoughts only after the newest user's message: it stores the place of a user's message, and compares
- * others with it. False where it cannot be told. O(length).
+ * others with it. False where it is not known. O(length).
  */
 export function keepsThoughtsBehindUser(template: string): boolean {
   if (!THOUGHTS.test(template)) return false;

@@ -21,7 +21,7 @@ export const MARK_LIFETIMES = ["5m", "1h"] as const;
 export type MarkLifetime = (typeof MARK_LIFETIMES)[number];
 
 /**
- * "Cache entries with longer TTL must appear before shorter TTLs", in the order tools, system, messages: behind five minutes no hour may
+ * "Cache entries with longer TTL must appear before shorter TTLs", in the order tools, system, messages: after five minutes no hour may
  * stand. Null: the caller's own marks are in no such order.
  */
 function markBetween(wished: MarkLifetime, before: readonly unknown[], behind: readonly unknown[]) {

@@ -7,7 +7,7 @@ import type { BreakpointLimits } from "./provider-limits.js";
 export interface BreakpointStyle {
   /** The field of a content part that holds the mark. */
   readonly field: string;
-  /** The mark for a place, by the caller's marks in front of it and behind it; null: the provider allows none there. */
+  /** The mark for a place, by the caller's marks in front of it and after it; null: the provider allows none there. */
   readonly markBetween: (
     before: readonly unknown[],
     behind: readonly unknown[],
@@ -26,7 +26,7 @@ interface MarkPlace {
 /**
  * The prompt's messages with marks where prefixes are to be cached: first the end of the earlier prompt's cached prefix, so that it is hit,
  * then the reusable ends, most useful first. The caller's own marks stay, count against the limit, and decide what ours may be. Messages
- * that begin with memories are always split behind them, so that a message is the same in every prompt that contains it.
+ * that begin with memories are always split after them, so that a message is the same in every prompt that contains it.
  */
 export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): readonly ChatMessage[] {
   const { field, limits } = style;
@@ -95,7 +95,7 @@ class MarksInOrder {
     return this.elsewhere.automatic != null && isLast && message === this.each.length - 1 && behind.length === 0;
   }
 
-  /** The caller's marks in front of a place, and those behind it. */
+  /** The caller's marks in front of a place, and those after it. */
   around(place: MarkPlace): [before: readonly unknown[], behind: readonly unknown[]] {
     const isInFront = (of: MarkPlace) =>
       of.message < place.message || (of.message === place.message && of.part < place.part);
@@ -188,7 +188,7 @@ function beginsWithMemories({ content }: ChatMessage): boolean {
   const [first, second] = typeof content === "string" ? [content] : (content ?? []).map((part) => part["text"]);
   if (typeof first !== "string") return false;
   if (blockBounds(first).length > 0) return true;
-  // Split before: the rest of the section is in the part behind it.
+  // Split before: the rest of the section is in the part after it.
   return typeof second === "string" && blockBounds(first + second).at(-1) === first.length;
 }
 

@@ -6,7 +6,7 @@ export interface CallersMarks {
   readonly before: readonly unknown[];
   /** On each part of the content, or inside of it. */
   readonly parts: readonly (readonly unknown[])[];
-  /** Behind the content: on calls, on system messages behind it, on the message itself, which is its last part's. */
+  /** After the content: on calls, on system messages after it, on the message itself, which is its last part's. */
   readonly behind: readonly unknown[];
 }
 
@@ -46,7 +46,7 @@ function collect(value: unknown, field: string, found: unknown[]): unknown[] {
 
 /**
  * A prompt's messages without marks from earlier requests: on messages that were put back in front of what the caller sends now, who may
- * have moved its marks since. Behind the caller's own instructions, the first ones go, until there are as many as the caller sent.
+ * have moved its marks since. After the caller's own instructions, the first ones go, until there are as many as the caller sent.
  *
  * @param said what the caller sends now
  */

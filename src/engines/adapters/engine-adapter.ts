@@ -79,7 +79,7 @@ export interface EngineAdapter {
   readonly name: EngineName;
   /** Why it gives no log probabilities, in a few words. Absent: it may give them. */
   readonly noLogprobs?: string;
-  /** Where memories have to stand behind a tool result. Absent: the engine takes a user message there, or rejects it with an error. */
+  /** Where memories have to stand after a tool result. Absent: the engine takes a user message there, or rejects it with an error. */
   readonly toolMemories?: ToolMemories;
   emit(prompt: AdapterPrompt): EngineEmission;
   /** Reads the usage of an answer, or of the last chunk of a streamed one. Tolerant: unknown fields are null. */

@@ -3,7 +3,7 @@ import { readLlamaCppUsage } from "./llama-cpp.js";
 import { readAnthropicUsage, reported, reportedCount, sumOf, usageRecord } from "./reported-usage.js";
 
 /**
- * Any engine behind OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically;
+ * Any engine with OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically;
  * some reject unknown body fields, so only a header is added.
  */
 export const generic: EngineAdapter = {

@@ -2,7 +2,7 @@ import type { EngineAdapter } from "./engine-adapter.js";
 import { generic } from "./generic.js";
 
 /**
- * Mistral's API, and its models on any engine: a user message behind a tool result is rejected by the API and by the chat templates, so
+ * Mistral's API, and its models on any engine: a user message after a tool result is rejected by the API and by the chat templates, so
  * memories go into the result. The API rejects unknown body fields, so it gets what `generic` does.
  * Source: mistral-common, `protocol/instruct/validator.py`
  */

@@ -22,7 +22,7 @@ export function readOpenAiUsage(answer: unknown): EngineUsage {
 
 /**
  * Names of the tokens written to the cache: OpenAI's and OpenRouter's, vLLM's (`PromptTokenUsageInfo`), LiteLLM's, and that of Anthropic's models
- * behind other gateways, which have it beside the details, too.
+ * through other gateways, which have it beside the details, too.
  */
 const WRITTEN = ["cache_write_tokens", "created_cache_tokens", "cache_creation_tokens", "cache_creation_input_tokens"];
 

@@ -8,7 +8,7 @@ export function routingHeaders(worker: string | undefined): Readonly<Record<stri
   return worker === undefined ? {} : Object.fromEntries(ROUTING_HEADERS.map((header) => [header, worker]));
 }
 
-/** What tells a router in front of an engine's replicas which requests belong together, so that they reach the replica that cached them. */
+/** A conversation's key for a router in front of an engine's replicas, so that its requests reach the replica that cached them. */
 export interface SessionRouter {
   /** The header that holds the session's key, in lower case. */
   readonly header?: string;

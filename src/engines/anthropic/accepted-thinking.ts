@@ -38,7 +38,7 @@ function isEmptied(message: unknown): boolean {
   return role === "assistant" && Array.isArray(content) && content.length === 0;
 }
 
-/** The assistant's messages behind the last words of the user's: between them stand results of tools alone. */
+/** The assistant's messages after the last words of the user's: between them stand results of tools alone. */
 function runningLoop(messages: readonly unknown[]): readonly JsonObject[] {
   const asked = messages.findLastIndex((message) => {
     const { role, content } = record(message);

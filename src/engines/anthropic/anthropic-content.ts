@@ -33,7 +33,7 @@ export function keptBlock(block: AnthropicBlock, { characters, calls }: KeptPlac
 }
 
 /**
- * Converts OpenAI's messages behind the instructions. As the API requires, consecutive messages of one role become one, with tool results
+ * Converts OpenAI's messages after the instructions. As the API requires, consecutive messages of one role become one, with tool results
  * first. Instructions in the middle become user text, because only some models take them there.
  * Source: https://platform.claude.com/docs/en/api/messages, https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
  */
@@ -101,7 +101,7 @@ function inOrder(
       left = behind;
     }
     if (typeof calls === "number" && calls > called) {
-      // Calls stand behind the text.
+      // Calls stand after the text.
       append(blocks, [...left, ...uses.slice(called, calls)]);
       left = [];
       called = calls;

@@ -49,7 +49,7 @@ export function newAnthropicStream(created: number): AnthropicStream {
 /**
  * Converts one event of a streamed `/v1/messages` answer (its parsed `data`) into OpenAI's chunks. The last chunk has the usage and no
  * choices, as with OpenAI's `include_usage`; `[DONE]` is left to the transport. Unknown events and deltas are skipped, as the API's
- * versioning policy asks of clients.
+ * versioning policy requires of clients.
  * Source: https://platform.claude.com/docs/en/build-with-claude/streaming
  */
 export function anthropicStreamStep(stream: AnthropicStream, event: unknown): StreamStep {

@@ -1,5 +1,5 @@
 /*
- * anthropic/: Anthropic's Messages API behind OpenAI's chat completions.
+ * anthropic/: Anthropic's Messages API as OpenAI's chat completions.
  * In: an OpenAI call of the proxy, and any `Upstream` that reaches Anthropic. Calls of `/v1/messages` itself pass unmodified.
  * Out: a `/v1/messages` request; its answers, streams, errors and list of models in OpenAI's form.
  * The conversions of requests, answers, streams and content are pure, each in its own file; this one connects them to the upstream.
@@ -31,7 +31,7 @@ export interface AnthropicUpstreamOptions {
 }
 
 /**
- * Anthropic's API behind OpenAI's: chat completions are sent as `/v1/messages`; answers, streams, errors and the list of models are returned
+ * Anthropic's API as OpenAI's: chat completions are sent as `/v1/messages`; answers, streams, errors and the list of models are returned
  * in OpenAI's form, with status and headers unmodified. `upstream` must not set a key.
  * Source: https://platform.claude.com/docs/en/api/messages, https://platform.claude.com/docs/en/api/models-list
  */

@@ -12,11 +12,11 @@ export type MessagesBody = Readonly<Record<string, unknown>>;
 
 /**
  * Field of a chat message that says whether it belongs to the same message of Anthropic's as the one before it. Absent: it does where it is
- * the user's and stands behind a tool's result, so that memories behind a result join its message.
+ * the user's and stands after a tool's result, so that memories after a result join its message.
  */
 const JOINED = "anthropic_joined";
 /**
- * Field of a chat message with the system messages that stand behind its message: the API takes them there, also last, where a chat has to
+ * Field of a chat message with the system messages that stand after its message: the API takes them there, also last, where a chat has to
  * end with a question or a tool's result.
  * Source: https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
  */
@@ -28,7 +28,7 @@ const MARK = "cache_control";
 
 /**
  * Converts the instructions and messages of Anthropic's request into chat messages: the instructions become a system message, each tool result
- * a message of its own with the role `tool`; a system message behind the user's goes with that; other content stays as it is. Null where the body has no messages in Anthropic's form.
+ * a message of its own with the role `tool`; a system message after the user's goes with that; other content stays as it is. Null where the body has no messages in Anthropic's form.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
 export function chatOfMessages(body: MessagesBody): readonly ChatMessage[] | null {
@@ -51,7 +51,7 @@ export function chatOfMessages(body: MessagesBody): readonly ChatMessage[] | nul
 
 /**
  * Puts composed messages into Anthropic's request, in place of the instructions and messages from which {@link chatOfMessages} made them.
- * Memories are text blocks: before the user's own, or behind tool results.
+ * Memories are text blocks: before the user's own, or after tool results.
  */
 export function withComposedMessages(body: MessagesBody, composed: readonly ChatMessage[]): MessagesBody {
   const [head, ...others] = composed;
@@ -74,7 +74,7 @@ function anthropicMessagesOf(
 ): readonly ChatMessage[] {
   const messages: { message: ChatMessage; blocks: ContentPart[] | null }[] = [];
   const joins = new Joins();
-  /** System messages behind the last message, which may not be complete. */
+  /** System messages after the last message, which may not be complete. */
   const waiting: ChatMessage[] = [];
   const endMessage = () =>
     append(
@@ -100,7 +100,7 @@ function anthropicMessagesOf(
   });
 }
 
-/** The system messages behind a chat message's own message. */
+/** The system messages after a chat message's own message. */
 export function systemBehind(message: ChatMessage): readonly ChatMessage[] {
   const behind = message[BEHIND];
   return Array.isArray(behind) ? (behind as readonly ChatMessage[]) : [];

@@ -21,7 +21,7 @@ export interface MessagesUpstreamOptions {
 }
 
 /**
- * OpenAI's API behind Anthropic's: calls of `/v1/messages` are sent as chat completions; answers, streams and errors are returned in
+ * OpenAI's API as Anthropic's: calls of `/v1/messages` are sent as chat completions; answers, streams and errors are returned in
  * Anthropic's form, with status and headers unmodified. Other calls pass unmodified, but for what a chat has of another engine's reasoning.
  * Tokens are counted where the engine has Anthropic's route for that, as vLLM, llama.cpp and gateways do; else 404.
  */

@@ -11,7 +11,7 @@ const MOST_CHARACTERS = 64 * 1_024;
 
 /**
  * The signed thinking of answers that call tools, for clients of chat completions that return the reasoning's text but drop fields that they
- * do not know. In memory only: behind a restart such a loop goes on without its thinking. A client gets back what it returns: the blocks are
+ * do not know. In memory only: after a restart such a loop goes on without its thinking. A client gets back what it returns: the blocks are
  * found by the call's id and the text together.
  */
 export class SignedThinking {

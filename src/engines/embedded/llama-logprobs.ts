@@ -59,7 +59,7 @@ export class TokenLog {
   }
 
   #likely(token: Token, probability: number): LikelyToken {
-    // Special tokens by name, to tell them from text.
+    // Special tokens by name, which text does not have.
     return { text: this.model.detokenize([token], true), logprob: Math.log(probability) };
   }
 }

@@ -16,7 +16,7 @@ export interface KvEventSink {
   take(events: readonly KvEvent[]): void;
   /** Batches were missed: what is cached is not known any more. */
   lost(): void;
-  /** The publisher began anew: nothing is cached. */
+  /** The publisher restarted: nothing is cached. */
   began(): void;
 }
 
@@ -45,7 +45,7 @@ interface Message {
  * Follows an engine's events until the signal aborts. Connects again by itself; what was missed is asked for again. Resolves when it has ended;
  * never rejects.
  *
- * @param onFault told what is no event, the first time, and what goes wrong otherwise
+ * @param onFault called with what is no event, the first time, and what goes wrong otherwise
  */
 export async function followKvEvents(
   { endpoint, replay }: KvEventSource,

@@ -76,7 +76,7 @@ function chatMessages(messages: readonly ChatMessage[]): readonly ChatMessage[] 
   return merged.map((message) => withReasoning(message, thoughts.get(message)));
 }
 
-/** The assistant's message with the next one in it: its calls, or the text behind what was thought in the middle of it. Null: another message. */
+/** The assistant's message with the next one in it: its calls, or the text after what was thought in the middle of it. Null: another message. */
 function joinedTo(last: ChatMessage, next: ChatMessage, before: readonly ResponsesItem[]): ChatMessage | null {
   if (last.role !== "assistant" || next.role !== "assistant") return null;
   const calls = listIn(next["tool_calls"]);

@@ -70,7 +70,7 @@ export class ResponseEvents {
     return events;
   }
 
-  /** The events behind the last chunk. */
+  /** The events after the last chunk. */
   end(): readonly JsonObject[] {
     const events = this.#count === 0 ? this.#begin() : [];
     const { finish } = this.#turn;

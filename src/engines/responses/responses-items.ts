@@ -10,7 +10,7 @@ interface ItemForm {
   readonly fields?: Readonly<Record<string, unknown>>;
   /** Reasoning items in front of it. */
   readonly before?: readonly ResponsesItem[];
-  /** Reasoning items behind it, of an answer that ends with them. */
+  /** Reasoning items after it, of an answer that ends with them. */
   readonly after?: readonly ResponsesItem[];
   /** It is the request's `instructions`, not an item. */
   readonly isInstructions?: boolean;
@@ -53,7 +53,7 @@ export function messagesOf(input: unknown, instructions: unknown = null): readon
   return messages;
 }
 
-/** Puts reasoning items behind what the assistant said last; where it said nothing, they are messages of their own. */
+/** Puts reasoning items after what the assistant said last; where it said nothing, they are messages of their own. */
 function putBehind(messages: ChatMessage[], reasoning: readonly ResponsesItem[]): void {
   const last = messages.at(-1);
   if (last === undefined || !isSaid(last)) append(messages, reasoning.map(opaque));
@@ -65,7 +65,7 @@ function isSaid(message: ChatMessage): boolean {
   return message.role === "assistant" && !isOpaque(message);
 }
 
-/** The reasoning items in front of a message's items, or that it holds itself, and those behind them. */
+/** The reasoning items in front of a message's items, or that it holds itself, and those after them. */
 export function reasoningOf(message: ChatMessage): {
   readonly before: readonly ResponsesItem[];
   readonly after: readonly ResponsesItem[];

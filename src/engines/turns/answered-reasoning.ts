@@ -85,12 +85,12 @@ export class ReasoningRun {
 
   /**
    * @param withText whether its client may return nothing else
-   * @param behind characters of the message's text in front of it
+   * @param offset characters of the message's text in front of it
    */
-  carried(withText = false, behind = 0): CarriedReasoning {
+  carried(withText = false, offset = 0): CarriedReasoning {
     const isWhole = this.#characters <= MOST_SEALED;
     return {
-      ...(behind === 0 ? {} : { behind }),
+      ...(offset === 0 ? {} : { behind: offset }),
       ...(this.#names.size === 0 ? {} : { names: [...this.#names] }),
       ...(this.#inContent ? { inContent: true } : {}),
       ...(isWhole && this.#text !== "" ? { of: textSigned(this.#text) } : {}),

@@ -49,7 +49,7 @@ interface OpenItem {
 }
 
 /**
- * Reads a turn from the chunks of a streamed chat completion. Its items are given one behind the other, as Messages and Responses have them,
+ * Reads a turn from the chunks of a streamed chat completion. Its items are given one after the other, as Messages and Responses have them,
  * in the order in which they began: the first as it comes, others once those before them are whole.
  */
 export class StreamedTurn implements TurnContent {

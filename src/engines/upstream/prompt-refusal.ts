@@ -32,7 +32,7 @@ const ROLE_ORDER_CODES = new Set(["invalid_request_message_order", "3230"]);
 const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
   // OpenAI, Azure, vLLM, DeepSeek, OpenRouter ("endpoint's"): https://platform.openai.com/docs/guides/error-codes
   /^(?:This model's|This endpoint's|The model's) maximum context length is (?<limit>\d+) tokens?/i,
-  // vLLM, where `max_tokens` does not fit behind the prompt.
+  // vLLM, where `max_tokens` does not fit after the prompt.
   /^'?max_tokens'?.{0,40} is too large: (?<answer>\d+)\. ?This model's maximum context length is (?<limit>\d+) tokens and your request has (?<prompt>\d+) input tokens/i,
   /^The (?:decoder )?prompt \((?:total )?length (?<prompt>\d+)\) is (?:longer than the maximum model length of|too long to fit into the model \(context length) (?<limit>\d+)/i,
   // OpenAI's newer models.

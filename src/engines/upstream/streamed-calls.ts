@@ -8,8 +8,8 @@ export interface CallStep {
 }
 
 /**
- * Tells which call each fragment of a chat completion's stream belongs to. An id names a call, whatever the index: engines number all calls
- * with 0, not at all, or one call twice. Where a fragment has no id, its index does, then its place behind the last one; and a call that is
+ * Finds the call that each fragment of a chat completion's stream belongs to. An id names a call, whatever the index: engines number all calls
+ * with 0, not at all, or one call twice. Where a fragment has no id, its index does, then its place after the last one; and a call that is
  * whole takes no more, so what follows it is the next.
  */
 export class StreamedCalls {
@@ -18,7 +18,7 @@ export class StreamedCalls {
   /** The call of the last fragment. */
   #last: StreamedCall | null = null;
 
-  /** @param tools names of the request's functions, which tell a whole name from a part of one; empty where they are not known */
+  /** @param tools names of the request's functions, which distinguish a whole name from a part of one; empty where they are not known */
   constructor(private readonly tools: ReadonlySet<string>) {}
 
   /** Takes the fragments of one chunk. */
@@ -45,7 +45,7 @@ export class StreamedCalls {
     if (call === null) return null;
     // An id that comes late belongs to the call that has none yet.
     if (id !== "" && named === undefined && call.id !== "") return null;
-    // Where nothing tells calls apart, a chunk has one fragment of each.
+    // Where nothing distinguishes calls, a chunk has one fragment of each.
     const isUntold = id === "" && index === null && call.id === "";
     if (isUntold && name !== "" && call.name !== "" && beside.has(call)) return null;
     return call.isOverBefore(fragment) ? null : call;
@@ -72,9 +72,9 @@ export class StreamedCall {
   #index: number | null = null;
   #signature: JsonObject = {};
   readonly #json = new ObjectEnd();
-  /** Whether arguments came behind the name. */
+  /** Whether arguments came after the name. */
   #isNamePast = false;
-  /** The name, where it came again behind whole arguments: the next call's, if that brings none. */
+  /** The name, where it came again after whole arguments: the next call's, if that brings none. */
   #nextName = "";
 
   constructor(private readonly tools: ReadonlySet<string>) {}
@@ -132,7 +132,7 @@ export class StreamedCall {
     if (this.isWhole && name === this.#name) this.#nextName = name;
     const before = this.#name;
     if (name !== "") this.#name = this.#withPart(name);
-    // Behind a whole object there is nothing: some engines repeat it, or close it twice.
+    // Nothing follows a whole object: some engines repeat it, or close it twice.
     const more = this.isWhole ? "" : given;
     this.#given += more;
     this.#json.take(more);

@@ -14,7 +14,7 @@ const CUT = new Set<unknown>(["length", "model_length", "max_tokens", "model_con
 const WITHHELD = new Set<unknown>(["content_filter", "refusal"]);
 
 /**
- * A turn's end, told by what it holds: engines say `stop` or `end_turn` beside calls, say nothing, or say words of their own. Only that a turn
+ * A turn's end, by its content: engines say `stop` or `end_turn` beside calls, say nothing, or say words of their own. Only that a turn
  * was cut or withheld is the engine's to say, also where it holds calls: more of them may have been to come.
  *
  * @param reason OpenAI's `finish_reason` or Anthropic's `stop_reason`

@@ -92,7 +92,7 @@ export interface UpstreamAnswer {
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** An engine behind an OpenAI-compatible API. */
+/** An engine with an OpenAI-compatible API. */
 export interface Upstream {
   /** Its address, without credentials. */
   readonly name: string;
