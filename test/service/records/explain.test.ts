@@ -286,7 +286,7 @@ describe("what changed", () => {
   it("is a memory that was forgotten", async () => {
     const asking = await new Asking().turn("t1", { ...tea, ...bike });
     await asking.service.forgetMemory(ana, "bike" as never);
-    await asking.turn("t2", dog);
+    await asking.turn("t2", dog, { retention: "keep" });
     const { cause, difference, tokens } = await asking.explain("t2");
     expect(cause).toEqual({ kind: "forgotten_memory" });
     expect(difference).toMatchObject({ message: 1, here: { kind: "closing" }, there: { kind: "erased" } });
