@@ -18,7 +18,6 @@ import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import {
-  LAWS,
   mean,
   type Served,
   servedByHand,
@@ -78,8 +77,10 @@ for (const k of [20, 100]) {
     const arms: readonly (readonly [name: string, served: readonly (readonly Served[])[]])[] = [
       ["in the system prompt (Mem0's README)", servedByHand(conversations)],
       ["in the last message, by hand", servedByHand(conversations, inLastMessage)],
-      ["in the last message (`ephemeral`)", servedWith(conversations, "ephemeral", LAWS.gpu)],
-      ["where they were first sent (`keep`)", servedWith(conversations, "keep", LAWS.gpu)],
+      ["`auto`, the default, by a GPU's time", servedWith(conversations, "auto", ENGINE_MODELS.gpu)],
+      ["`auto`, the default, by hosted prices", servedWith(conversations, "auto", ENGINE_MODELS.hosted)],
+      ["in the last message (`ephemeral`)", servedWith(conversations, "ephemeral", ENGINE_MODELS.gpu)],
+      ["where they were first sent (`keep`)", servedWith(conversations, "keep", ENGINE_MODELS.gpu)],
     ];
     for (const [name, served] of arms) {
       const last = served.map((prompts) => prompts.at(-1)?.order.length ?? 0);
