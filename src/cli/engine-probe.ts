@@ -111,7 +111,7 @@ export function plain(line: string): string {
   return line.replace(/[\p{C}\s]+/gu, " ").slice(0, 200);
 }
 
-/** Gives the body of a question behind always the same lines, which no prompt had before. */
+/** Gives the body of a question after always the same lines, which no prompt had before. */
 function promptFor(family: EngineName, model: string, limit: ModelLimit | null) {
   const requestId = uuidV7() as RequestId;
   const most = Math.floor((limit?.promptTokens ?? limit?.contextTokens ?? Number.POSITIVE_INFINITY) / 2);

@@ -30,7 +30,6 @@ export {
   RecentRetrievals,
   type RequestMask,
 } from "./blocks/seen-retrievals.js";
-export { type BatchKnowledge, batchKnowledge } from "./compose/batch-knowledge.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
 export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
@@ -38,11 +37,10 @@ export { draftPrompt } from "./compose/epoch-draft.js";
 export { type Past, possibleSections, recallPast, standingMemories } from "./compose/past.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
-export { type PromptHead, promptHead } from "./compose/prompt-head.js";
+export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
 export { ScopeFolding } from "./compose/scope-folding.js";
 export * from "./compose/scope-state.js";
 export type { Selection } from "./compose/selection.js";
-export * from "./compose/stored-prompt.js";
 export type { Warning } from "./compose/warning.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";

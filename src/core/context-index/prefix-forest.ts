@@ -165,7 +165,7 @@ export function isLeaf({ children, continuations }: Place): boolean {
 }
 
 /** The nodes that directly extend this one's prefix. */
-export function* placesBehind({ children, continuations }: Place): Generator<Place, void, undefined> {
+export function* placesAfter({ children, continuations }: Place): Generator<Place, void, undefined> {
   yield* children.values();
   yield* continuations;
 }
@@ -173,7 +173,7 @@ export function* placesBehind({ children, continuations }: Place): Generator<Pla
 /** A node and all its descendants, breadth first: each after its ancestor. */
 function branchOf(top: Place): Place[] {
   const branch = [top];
-  for (let at = 0; at < branch.length; at++) append(branch, placesBehind(branch[at] as Place));
+  for (let at = 0; at < branch.length; at++) append(branch, placesAfter(branch[at] as Place));
   return branch;
 }
 
@@ -182,7 +182,7 @@ function branchOf(top: Place): Place[] {
  */
 function inOrderOfUse(tops: Iterable<Place>): Place[] {
   const places = [...tops];
-  for (let at = 0; at < places.length; at++) append(places, placesBehind(places[at] as Place));
+  for (let at = 0; at < places.length; at++) append(places, placesAfter(places[at] as Place));
   places.reverse();
   for (const { row, above } of places) {
     if (above === null) continue;
@@ -228,7 +228,7 @@ export function pathTo(place: Place, taken: number): Omit<PrefixMatch, "tokens">
 }
 
 /** Moves a node right after a more recently used one. O(1), because it runs for every node that a request uses. */
-function placeBehind(node: Place, fresher: Place): void {
+function placeAfter(node: Place, fresher: Place): void {
   if (fresher.staler === node) return;
   takeOut(node);
   node.fresher = fresher;
@@ -247,7 +247,7 @@ function takeOut(node: Place): void {
 /** After loading: lists all nodes below a root, which heads the list. */
 function listByUse(root: Place): void {
   const listed = fromTheTop(root).sort((a, b) => b.row.lastUsed - a.row.lastUsed);
-  for (const [at, node] of listed.entries()) if (at > 0) placeBehind(node, listed[at - 1] as Place);
+  for (const [at, node] of listed.entries()) if (at > 0) placeAfter(node, listed[at - 1] as Place);
 }
 
 /** Throws if the list misses a node of the tree or breaks the order; for tests. */
@@ -404,17 +404,17 @@ export class PrefixForest {
   /** Records that a request that ended at `end` used it and its ancestors, at logical time `clock` and `at` in milliseconds. */
   use(end: Place, clock: number, at: number): void {
     let isOwn = true;
-    let behindAnchor: Place[] = [];
+    let afterAnchor: Place[] = [];
     for (let place: Place | null = end; place !== null; place = place.above) {
       const { row } = place;
-      if (row.anchor === null) behindAnchor.push(place);
+      if (row.anchor === null) afterAnchor.push(place);
       else {
         let fresher = place;
-        for (const node of behindAnchor.reverse()) {
-          placeBehind(node, fresher);
+        for (const node of afterAnchor.reverse()) {
+          placeAfter(node, fresher);
           fresher = node;
         }
-        behindAnchor = [];
+        afterAnchor = [];
       }
       row.lastUsed = clock;
       row.usedAt = Math.max(row.usedAt, at);

@@ -5,7 +5,7 @@
  */
 
 import type { BlockRegister } from "../blocks/block-register.js";
-import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
+import { ownTurn, type StoredPrompt } from "../compose/plan.js";
 import { IN_FLIGHT_MS, reachOf } from "../context-index/cache-report.js";
 import type { ResidencyConfig } from "../context-index/residency.js";
 import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js";

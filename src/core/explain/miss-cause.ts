@@ -1,5 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
+import { ownTurn, type StoredPrompt } from "../compose/plan.js";
 import type { Turn } from "../conversation/turn.js";
 import type { InjectedBlock } from "../prompt/injection.js";
 import type { Label } from "../text/ids.js";

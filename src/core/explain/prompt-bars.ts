@@ -1,5 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import { ownTurn, type StoredPrompt } from "../compose/stored-prompt.js";
+import { ownTurn, type StoredPrompt } from "../compose/plan.js";
 import { renderAnnotation } from "../prompt/rendering.js";
 import type { Label } from "../text/ids.js";
 import { messageText } from "../text/message.js";

@@ -1,5 +1,5 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import { ownTurn, type SpokenTurn, type StoredPrompt } from "../compose/stored-prompt.js";
+import { ownTurn, type SpokenTurn, type StoredPrompt } from "../compose/plan.js";
 import { closingTokens } from "../conversation/injecting.js";
 import { standingInjections, type Turn } from "../conversation/turn.js";
 import {

@@ -18,7 +18,7 @@ const THING_WORDINGS =
   /model|deployment|adapter|endpoints found|with id\b|\bproviders?\b|organi[sz]ation|\bproject\b|\baccount\b|\b(?:response|conversation|item)\b.*\b(?:not found|not exist|expired|unknown)/i;
 /** A path or an address in a message, of which `/v1/models` names no model. */
 const PATH = /^\W*\/|^\W*v\d+\/|\/v\d+\/|:\/\//;
-/** What LiteLLM says behind an engine's message. */
+/** What LiteLLM appends to an engine's message. */
 const LITELLM_SUFFIX = /\s*(?:Received Model Group|Available Model Group Fallbacks)=.*$/s;
 /** Most characters of an error that is plain text; a longer one is a page. */
 const MAX_TEXT_CHARACTERS = 500;

@@ -89,7 +89,7 @@ export function errorEventFor(path: string, value: Problem, error: unknown): str
   return `\n\n${name}data: ${JSON.stringify(errorFor(path, value, error))}\n\n`;
 }
 
-/** OpenAI's types and codes for the statuses that its clients tell apart. */
+/** OpenAI's types and codes for the statuses that its clients distinguish. */
 const OPENAI_KINDS: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
   401: { type: "invalid_request_error", code: "invalid_api_key" },
   429: { type: "requests", code: "rate_limit_exceeded" },

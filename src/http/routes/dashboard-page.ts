@@ -6,7 +6,7 @@ import { answerProblem } from "../problems/problem-shapes.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /*
- * `GET /dashboard`: a page and its own script, style and icon, the same bytes for everybody. They hold no data and need no key: the page asks
+ * `GET /dashboard`: a page and its own script, style and icon, the same bytes for everybody. They hold no data and need no key: the page requests
  * for one where there are keys, and reads the HTTP API with it.
  */
 

@@ -75,7 +75,7 @@ export interface HttpParts {
   readonly maxLagMs: number;
   /** Whether the service is shutting down: requests in flight finish, new ones are rejected. */
   readonly isStopping: () => boolean;
-  /** The engine behind the proxy; null for none. */
+  /** The proxy's engine; null for none. */
   readonly chat: ChatEngine | null;
   readonly version: string;
   /** Most bytes of a request body. */

@@ -87,7 +87,7 @@ export interface AuthenticatedKey {
   readonly tenant: Tenant;
 }
 
-/** Compared in place of an unknown key's digest, so that timing does not tell. */
+/** Compared in place of an unknown key's digest, so that timing reveals nothing. */
 const NO_DIGEST = Buffer.alloc(32);
 
 /** The key's tenant; null for an unknown, wrong or revoked key. Compares in constant time. */

@@ -96,7 +96,7 @@ type TenantsRequest = ClientRequest & { readonly support: LogprobSupport };
 export interface AdaptiveDepthParts {
   readonly upstream: Upstream;
   readonly readUsage: EngineAdapter["readUsage"];
-  /** Null: only where a request asks for it. */
+  /** Null: only where a request turns it on. */
   readonly configured: DepthSettings | null;
   /** What the engine takes of requests that are converted to chat completions. Default: nothing besides them. */
   readonly dialect?: ChatDialect;

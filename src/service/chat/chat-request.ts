@@ -128,7 +128,7 @@ export const MESSAGES: ChatFormat = {
   answerReader: () => new ObservedMessage(),
 };
 
-/** The engine behind the proxy, and how it is used. */
+/** The proxy's engine, and how it is used. */
 export interface ChatEngine {
   readonly upstream: Upstream;
   readonly readUsage: EngineAdapter["readUsage"];

@@ -166,7 +166,7 @@ class Completion {
   }
 
   /**
-   * Sends a request's prompt; where the engine refuses it, a second form of it, then the client's own messages. The client notices nothing. A
+   * Sends a request's prompt; where the engine refuses it, a second form of it, then the client's own messages. The client sees no difference. A
    * refused prompt is withdrawn: it counts as never composed.
    */
   async #untilTaken(): Promise<Attempt> {

@@ -51,7 +51,7 @@ export class SpeculativeCall<T> {
   }
 }
 
-/** Why a chat is not to be composed: its client asks for that, or makes the call for itself. */
+/** Why a chat is not to be composed: its client opted out, or makes the call for itself. */
 export type NotWantedReason = "bypass" | "side_call";
 
 /**

@@ -21,7 +21,7 @@ const MAX_REFUSAL_BYTES = 16 * 1024 * 1024;
 type Asked = Readonly<Record<string, unknown>>;
 
 /**
- * Asks for the usage of a stream (`stream_options.include_usage`) where the client did not. Where the engine refuses, the request is sent
+ * Requests the usage of a stream (`stream_options.include_usage`) where the client did not. Where the engine refuses, the request is sent
  * once more without it; only if that succeeds was the option the cause. Even then the client may have caused it, say by an image that its
  * server delivers on the second request only: see {@link RefusedModels}.
  */

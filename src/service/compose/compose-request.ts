@@ -257,7 +257,7 @@ function plainMemories(memories: readonly RetrievedMemory[]): string {
   return plain;
 }
 
-/** Digest of what a request asks for, to detect a reused request id. */
+/** Digest of a request's content, to detect a reused request id. */
 export function requestDigest(request: ComposeRequest): Digest {
   const asked = JSON.stringify(askedFor(request));
   return digestOf(hasPlainMemories(request) ? `${asked}\n${plainMemories(request.memories)}` : asked);

@@ -93,7 +93,7 @@ export interface ComposeCall {
 /** A prompt with its answer, which is final once it is committed. */
 export interface PlannedPrompt {
   readonly answer: ComposeAnswer;
-  /** Notices what is deleted of the user after the prompt was planned. */
+  /** Detects deletions of the user's data after the prompt was planned. */
   readonly watch: DeletionWatch;
   /**
    * Whether it may be sent to its engine before it is stored, which may still fail. Where the user is deleted then, composing rejects with
@@ -386,7 +386,7 @@ export class ComposingRequest {
     return true;
   }
 
-  /** Asks the source, beside a search, what became of the memories that the conversation has from it. Not where nothing is searched. */
+  /** Beside a search, checks in the source the memories that the conversation has from it. Not where nothing is searched. */
   async #check(): Promise<SourceCheck> {
     const { checks, jobs, planner } = this.on;
     const { request, signal } = this.call;

@@ -61,7 +61,7 @@ export interface ColdHead {
   /** The request body's other fields. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
-  /** Notices what was deleted since it was made. */
+  /** Detects deletions since it was made. */
   readonly watch: Pick<DeletionWatch, "isSendable">;
 }
 

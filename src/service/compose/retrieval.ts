@@ -168,7 +168,7 @@ function asBlocks(
 ): Extract<MemoryLookup, { readonly found: unknown }> {
   const now = parts.now();
   const { showExpired } = { ...parts.among, ...request.among };
-  // Whoever asks for expired ones gets them, in this prompt.
+  // A request for expired ones gets them, in this prompt.
   const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
   if (!given.some(hasEnded)) return rendered(parts, request, given, isFound);
   const found = given.filter((memory) => !hasEnded(memory));
@@ -230,7 +230,7 @@ export interface SourceCheck {
 export const NOTHING_CHECKED: SourceCheck = { kept: [], gone: [] };
 
 /**
- * Asks a source that another system owns what became of memories that it gave before: searches find what fits the question, and so never
+ * Checks memories that a source of another system gave before: searches find what fits the question, and so never
  * say what changed of the others. Of many, those come first that were not seen there for longest.
  */
 export class SourceChecks {

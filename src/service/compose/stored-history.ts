@@ -62,7 +62,7 @@ export function readHistory(stored: StoredHistory | null, request: HistoryReques
     const { added, ...said } = behindStored(stored, messages);
     return { ...said, historyTerms: { ...terms, added } };
   }
-  // Behind messages that were erased no prompt is the same.
+  // After erased messages no prompt is the same.
   const window = stored?.isWhole ? windowTerms(stored, messages, history) : null;
   if (history === "exact" && window === null) return { messages, warnings: [] };
   return { messages, historyTerms: { ...terms, window }, warnings: [] };

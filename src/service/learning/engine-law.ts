@@ -16,7 +16,7 @@ const REFRESH_MS = 2_000;
 /**
  * The engine's cost model: the configured one, until enough times to first token were measured to fit a time law. A function of stored
  * samples only: of this process's as soon as they are stored, of another's {@link REFRESH_MS} later. So the next process plans by the same
- * law. A model of prices is never replaced. How long answers take behind long prompts is this process's own measurement.
+ * law. A model of prices is never replaced. How long answers to long prompts take is this process's own measurement.
  */
 export class EngineLaw {
   #fitted: { readonly count: number; readonly law: TimeLaw | null } = { count: 0, law: null };

@@ -85,7 +85,7 @@ export class WorkingScope {
     return this.#base;
   }
 
-  /** Notices what was deleted of the user since the state that this builds on. */
+  /** Detects deletions of the user's data since the state that this builds on. */
   watch(): DeletionWatch {
     return new DeletionWatch(this.store, this.scope.tenant, this.scope.userId, this.#base.deletions);
   }
@@ -132,7 +132,7 @@ interface ComposedRequest {
 /**
  * The requests of a scope in memory that its engine may still be computing: `Store.underWaySince`, of which the store is asked only for what
  * was composed before the scope was loaded. Valid for as long as the scope's version is the stored one: any other process's commit loads the
- * scope anew.
+ * scope again.
  */
 class OpenRequests {
   /** Oldest first. */

@@ -63,7 +63,7 @@ export function isInFlight({ at, beforeAt }: RememberedPrompt): boolean {
   return beforeAt !== null && at - beforeAt < IN_FLIGHT_MS;
 }
 
-/** What keys begin with: JSON says where it ends, so that an id behind it needs no mark of its own. */
+/** What keys begin with: JSON says where it ends, so that an id after it needs no mark of its own. */
 function ownerOf({ tenant, userId, agentId }: Scope): string {
   return JSON.stringify([tenant, userId, agentId]);
 }
@@ -109,7 +109,7 @@ export type RestartVerdict<T> =
   | { readonly kind: "found"; readonly at: number; readonly others: readonly T[] };
 
 /**
- * Notices that an engine was restarted: several scopes of a tenant, one after the other, find nothing of what they expected. Each tenant is
+ * Detects that an engine was restarted: several scopes of a tenant, one after the other, find nothing of what they expected. Each tenant is
  * judged by its own prompts.
  */
 export class EngineRestarts<T> {

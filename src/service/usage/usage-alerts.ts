@@ -84,14 +84,14 @@ export interface AlertParts {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /**
-   * Called when an alert begins or ends, in one of the processes on the log. False: it could not be told of, and another is to; what was
-   * tried in vain counts as told.
+   * Called when an alert begins or ends, in one of the processes on the log. False: it could not be sent, and another is to; what was
+   * tried in vain counts as sent.
    */
   readonly onAlert: (alert: Alert) => Promise<boolean>;
   readonly onFault: (error: unknown) => void;
 }
 
-/** Evaluates the rules every minute, as every process on the log does; what they find is theirs together, and one of them tells it. */
+/** Evaluates the rules every minute, as every process on the log does; what they find is theirs together, and one of them sends it. */
 export class AlertWatch {
   readonly #states: AlertState[];
   readonly #tellings = new Set<Promise<void>>();
@@ -141,7 +141,7 @@ export class AlertWatch {
     const summary = await log.summary({ tenant, window: "day", now: now(), model, engine });
     const value = measured(rule, summary, 0);
     const reference = measured(rule, summary, 1);
-    // Where too little is known, nothing changes: an alert does not end because nobody asks any more.
+    // Where too little is known, nothing changes: an alert does not end because no requests come any more.
     const judged = { rule: JSON.stringify(rule), isMet: isMet(rule, value, reference), now: now() };
     const { isFiring, changedAt, claim } = await log.claimAlert(judged);
     const next = { rule, isFiring, since: isFiring ? changedAt : null, value, reference };
@@ -149,7 +149,7 @@ export class AlertWatch {
     return next;
   }
 
-  /** Resolves once it is noted; whoever is told may take longer. */
+  /** Resolves once it is noted; sending it may take longer. */
   async #tell(alert: Alert, key: string, claim: number): Promise<void> {
     const { log, recorder, onAlert, onFault } = this.parts;
     const { rule, isFiring, at } = alert;

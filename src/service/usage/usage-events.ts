@@ -16,7 +16,7 @@ export const MAX_LIVE_PROMPTS = 50;
 export interface UsageListener {
   /** The same object for all who follow the same. */
   readonly tell: (changes: UsageChanges) => void;
-  /** Called where what comes next may not continue what was told. */
+  /** Called where what comes next may not continue what was sent. */
   readonly end: () => void;
 }
 
@@ -36,8 +36,8 @@ interface Following {
 }
 
 /**
- * Tells listeners what is recorded, by any process, four times a second at most, where very many come once: the newest prompts that fit
- * their filter, and how many others there were. What is told is read from the log, once for all who follow the same, and only while somebody does.
+ * Sends listeners what is recorded, by any process, four times a second at most, where very many come once: the newest prompts that fit
+ * their filter, and how many others there were. What is sent is read from the log, once for all who follow the same, and only while somebody does.
  */
 export class UsageEvents {
   readonly #followings = new Map<string, Following>();
@@ -60,7 +60,7 @@ export class UsageEvents {
     const ofTenant = [...this.#followings.values()].filter((one) => one.followed.filter.tenant === tenant);
     if (ofTenant.reduce((sum, { listeners }) => sum + listeners.size, 0) >= MAX_LISTENERS) return null;
     const stop = this.#add(followed, listener);
-    // Behind the turn under way, which tells it nothing and moves the cursor on.
+    // After the turn under way, which sends it nothing and moves the cursor on.
     const begun = this.#turns.then(() => this.#begin());
     this.#turns = begun.catch(() => {});
     try {
@@ -113,7 +113,7 @@ export class UsageEvents {
     }, ms).unref();
   }
 
-  /** Tells what came since the last turn. */
+  /** Sends what came since the last turn. */
   async #take(): Promise<void> {
     const since = this.#cursor;
     if (since === null) return;

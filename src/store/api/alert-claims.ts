@@ -1,8 +1,8 @@
 /*
- * Which process tells of an alert, where several evaluate the same rules on one log.
+ * Which process sends an alert, where several evaluate the same rules on one log.
  */
 
-/** Milliseconds for which a process may tell of an alert before another takes it over: longer than all tries of its webhook. */
+/** Milliseconds for which a process may send an alert before another takes it over: longer than all tries of its webhook. */
 export const CLAIM_MS = 120_000;
 /** Milliseconds for which a state stands: processes evaluate a minute apart, at moments of their own, on figures that grow meanwhile. */
 const SETTLED_MS = 30_000;
@@ -24,22 +24,22 @@ export interface KeptAlert {
   readonly isFiring: boolean;
   /** When it began or ended, in milliseconds since the epoch. */
   readonly changedAt: number;
-  /** Until when the one that claimed it may tell of it; null: it was told. */
+  /** Until when the one that claimed it may send it; null: it was sent. */
   readonly claimedUntil: number | null;
 }
 
-/** What all processes hold of a rule, and whether the one that asked is to tell of it. */
+/** What all processes hold of a rule, and whether the requesting one is to send it. */
 export interface AlertClaim {
   readonly isFiring: boolean;
   /** Null: it never fired. */
   readonly changedAt: number | null;
-  /** The number of the claim, by which it is settled; null: nothing is to be told, or another process tells it. */
+  /** The number of the claim, by which it is settled; null: nothing is to be sent, or another process sends it. */
   readonly claim: number | null;
 }
 
 /**
  * What becomes of a rule's row, within a transaction. A change is claimed by whoever finds it first. A claim that was not settled in time
- * goes to the next that asks: a process that died before it told silences nothing, and one that died right after has it told twice.
+ * goes to the next that claims it: a process that died before it sent it silences nothing, and one that died right after has it sent twice.
  */
 export function claimed(
   kept: KeptAlert | null,

@@ -220,7 +220,7 @@ export class StoreUnavailableError extends Error {
 export interface Store {
   /** Resolves when everything that was handed over so far is stored, or has failed. */
   idle(): Promise<void>;
-  /** The stored version of a scope, null for none: to notice other processes' commits before anything is sent. */
+  /** The stored version of a scope, null for none: to detect other processes' commits before anything is sent. */
   versionOf(scope: Scope): Promise<StoredVersion | null>;
   /** See {@link DeletionCounts}. */
   deletionsOf(tenant: string, userId: UserId): Promise<DeletionCounts>;

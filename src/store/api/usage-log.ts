@@ -278,11 +278,11 @@ export interface UsageLog {
     of: Omit<UsageKey, "requestId"> & { readonly conversationId: ConversationId },
   ): Promise<ConversationReuse | null>;
   note(note: NewNote): Promise<KeptNote>;
-  /** Remembers a text under a name, and gives the one before: to notice that something changed. Null: there was none. */
+  /** Remembers a text under a name, and gives the one before: to detect a change. Null: there was none. */
   replaceMark(name: string, text: string): Promise<string | null>;
   /** Judges a rule for all processes; one of them is given the claim of telling of a change. */
   claimAlert(judged: JudgedRule): Promise<AlertClaim>;
-  /** It was told, or given up. */
+  /** It was sent, or given up. */
   settleAlert(rule: string, claim: number): Promise<void>;
   /** Removes every row with the user's name, and those of this user that were recorded up to `now` and come later, from any process. */
   deleteUser(tenant: string, userId: UserId, now: number): Promise<void>;

@@ -56,7 +56,7 @@ class JournalSnapshots {
     }
   }
 
-  /** Numbers of scopes behind one, in order; 0 begins. */
+  /** Numbers of scopes after one, in order; 0 begins. */
   async scopeIds(after: number, most: number): Promise<readonly number[]> {
     return (await ask<NamedScopeRow & object>(this.client, SCOPES, [after, most])).map(({ scopeId }) => scopeId);
   }

@@ -14,7 +14,7 @@ const FAULTS: readonly (readonly [code: string, fault: StoreFault])[] = [
   ["SQLITE_NOTADB", "damaged"],
 ];
 
-/** The fault behind one of SQLite's errors; null for any other error, a bug of ours included. */
+/** The fault that one of SQLite's errors stands for; null for any other error, a bug of ours included. */
 export function faultOf(error: unknown): StoreFault | null {
   if (!(error instanceof Database.SqliteError)) return null;
   const { code } = error;

@@ -1,5 +1,5 @@
 /*
- * journal/: a store as a journal. Every change of a scope is one record; a scope's state is its snapshot and the records behind it.
+ * journal/: a store as a journal. Every change of a scope is one record; a scope's state is its snapshot and the records after it.
  * In: calls of `Store`. Out: records, snapshots and shared rows in a `JournalDatabase`, which knows rows and their keys, and not what they say.
  * This file is the contract of such a database; it has one behaviour suite (`test/store/journal/journal-database.suite.ts`), which SQLite's
  * and PostgreSQL's pass.
@@ -86,7 +86,7 @@ export const CONVERSATION_PAGE = 64;
 export interface JournalScope {
   readonly version: StoredVersion | null;
   readonly snapshot: Snapshot | null;
-  /** The records behind the snapshot that changed the state, in order. */
+  /** The records after the snapshot that changed the state, in order. */
   readonly behind: readonly Pick<JournalRecord, "n" | "kind" | "changes">[];
   readonly deletions: DeletionCounts;
   /** Ids of memories that the user has forgotten, with any agent. */

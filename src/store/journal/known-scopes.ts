@@ -324,7 +324,7 @@ export class KnownScopes {
     this.sections = new KnownSections(parts);
   }
 
-  /** A compose, of which `rows` was told. */
+  /** A compose that `rows` got. */
   async composed(
     scope: Scope,
     { version }: CommitBase,

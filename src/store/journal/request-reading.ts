@@ -20,7 +20,7 @@ const OF_REQUESTS: readonly RecordKind[] = ["composed", "reported", "evicted"];
 /** Keys that a walk reads first; further pages are longer, as most walks end soon. */
 const FIRST_PAGE = 64;
 
-/** What a scope's records say of a request, as far as keys tell. */
+/** What a scope's records say of a request, as far as keys show. */
 export interface NamedRequest {
   readonly requestId: string;
   /** Its last compose: under an id whose answer was erased another request may be composed. */

@@ -18,7 +18,7 @@ import { readConversation, TurnReading } from "./turn-reading.js";
 /**
  * See `Store.loadScope`.
  *
- * @param known is told of the conversation's records
+ * @param known gets the conversation's records
  */
 export async function loadScope(
   parts: JournalParts,
@@ -65,7 +65,7 @@ async function conversationOf(
   return isOfVersion ? turns : null;
 }
 
-/** A scope's state: its snapshot, and the changes behind it. Forgotten memories are not in it. */
+/** A scope's state: its snapshot, and the changes after it. Forgotten memories are not in it. */
 export function stateOf(
   { states }: Pick<JournalParts, "states">,
   scopeId: number,

@@ -93,7 +93,7 @@ export interface SharingTurns {
 }
 
 /**
- * What came in an earlier prompt is shared, as far as turns tell; what is {@link newIn new} is not, unless it is long. Short messages never
+ * What came in an earlier prompt is shared, as far as turns show; what is {@link newIn new} is not, unless it is long. Short messages never
  * are.
  *
  * So a message that stays in its conversation's prompts is stored once, in the record; one that comes again in windows or histories once
@@ -127,7 +127,7 @@ function isWorthARow(message: ChatMessage, isNew: boolean): boolean {
 
 /**
  * How many of a composed turn's last messages are new. Mostly all are where it, or what is restated before it, goes on from a stored turn. One
- * that does not brings its past along: only what is behind the last answer is new, and in a conversation not even that, as its client sends
+ * that does not brings its past along: only what is after the last answer is new, and in a conversation not even that, as its client sends
  * windows, in which it comes again.
  */
 function newIn({ turn, given }: GivenTurn): number {

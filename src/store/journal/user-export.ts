@@ -99,7 +99,7 @@ async function exportHeads(parts: JournalParts, scopeId: number): Promise<readon
   return rows;
 }
 
-/** A conversation as its records tell it. */
+/** A conversation as its records have it. */
 interface ExportedConversation extends ExportedRow {
   readonly id: string;
   readonly turns: number;

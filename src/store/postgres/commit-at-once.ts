@@ -38,7 +38,7 @@ export function assumedCurrent(units: readonly LockedUnit[], numbers: ScopeNumbe
     const scopeId = version?.scopeId ?? numbers.take();
     if (scopeId === null) return null;
     const records = numberedRecords(one.unit, scopeId, version?.commits ?? 0);
-    // Which of them is stored is told by the scope's number.
+    // The scope's number identifies the stored one.
     if (records.length === 0 || assumed.some((other) => other.scopeId === scopeId)) return null;
     assumed.push({ locked: one, scopeId, records });
   }

@@ -48,7 +48,7 @@ export async function ask<R extends pg.QueryResultRow>(
 
 /**
  * The settings of a session. Every statement of ours finds its rows by an index: the planner is kept from scanning a table of which it has
- * no statistics yet, and from planning anew each time. A commit is acknowledged when it is on the server's disk, whatever its default is.
+ * no statistics yet, and from planning each time. A commit is acknowledged when it is on the server's disk, whatever its default is.
  */
 const SESSION = `set statement_timeout = ${STATEMENT_MS}; set lock_timeout = ${LOCK_MS};
   set idle_in_transaction_session_timeout = ${SILENCE_MS}; set synchronous_commit = on; set plan_cache_mode = force_generic_plan;
@@ -72,7 +72,7 @@ export function clientConfig(url: string): pg.ClientConfig {
 
 /** What questions are asked over. */
 export interface ServerReader {
-  /** Asks one question. Rejects with the store's faults. */
+  /** Runs one query. Rejects with the store's faults. */
   read<R extends pg.QueryResultRow>(statement: NamedStatement, values?: readonly unknown[]): Promise<R[]>;
 }
 
@@ -93,7 +93,7 @@ export class Connections implements ServerReader {
     return this.#look((client) => ask<R>(client, statement, values));
   }
 
-  /** Asks several questions of one state of the database, in one round trip. Rejects as `read` does. */
+  /** Runs several queries on one state of the database, in one round trip. Rejects as `read` does. */
   readTogether<T>(questions: (client: pg.ClientBase) => Promise<T>): Promise<T> {
     return this.#look(async (client) => {
       const [, answers] = await Promise.all([
@@ -105,7 +105,7 @@ export class Connections implements ServerReader {
     });
   }
 
-  /** Lends a connection for a transaction that is no commit of a scope. Rejects with the store's faults. */
+  /** Acquires a connection for a transaction that is no commit of a scope. Rejects with the store's faults. */
   async change<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
     try {
       return await this.#run(this.#readers, work);
@@ -131,12 +131,12 @@ export class Connections implements ServerReader {
     }
   }
 
-  /** Lends a connection for a group of commits. Rejects with what was thrown. */
+  /** Acquires a connection for a group of commits. Rejects with what was thrown. */
   write<T>(work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
     return this.#run(this.#writers, work);
   }
 
-  /** The store's fault behind an error. After a failover every connection may lead to what is a standby now, so all are closed. */
+  /** The store's fault that an error stands for. After a failover every connection may lead to what is a standby now, so all are closed. */
   noticed(error: unknown): unknown {
     const fault = namedFault(error);
     if (fault instanceof Error && "fault" in fault && fault.fault === "read-only") this.#closeAll();
@@ -161,7 +161,7 @@ export class Connections implements ServerReader {
     }
   }
 
-  /** Lent ones are closed when they come back. */
+  /** Acquired ones are closed when they are released. */
   #closeAll(): void {
     this.#generation++;
   }
@@ -216,7 +216,7 @@ function poolOf(url: string, max: number): pg.Pool {
   });
   // An idle connection was lost: the pool drops it, and the next call makes another.
   pool.on("error", () => {});
-  // A lent one was: whoever borrowed it hears of that by the statements under way.
+  // An acquired one was: its holder gets that as an error of the statements under way.
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;
 }

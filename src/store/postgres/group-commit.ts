@@ -15,7 +15,7 @@ interface Claim extends DeletionCounts {
   readonly sum: number;
 }
 
-/** A statement of its own behind the locks, so that it sees all that was committed before they were granted. */
+/** A statement of its own after the locks, so that it sees all that was committed before they were granted. */
 const CLAIM = {
   name: "claim",
   text: `select s.scope_id as "scopeId",
@@ -133,7 +133,7 @@ function storedBefore(unit: JournalUnit, claim: Claim | undefined): WrittenUnit 
 }
 
 /**
- * Whether a unit whose outcome was not heard of is stored: whether its first record is what stands behind the version that it builds on. A
+ * Whether a unit whose outcome was not heard of is stored: whether its first record is what stands after the version that it builds on. A
  * request's own id is enough, as the record may have been rewritten since. A unit without records changes nothing when it is run twice.
  */
 async function isStoredAlready(client: pg.ClientBase, locked: LockedUnit, claim: Claim | undefined): Promise<boolean> {

@@ -250,7 +250,7 @@ export class UserReads extends RecordReads {
 
   /**
    * Records are nearly in the order of time: reading ends at the first younger one. `after` is a record's `seq`. What an instance with a late
-   * clock wrote behind that one is found by a later walk.
+   * clock wrote after that one is found by a later walk.
    */
   async writtenBefore(before: number, after: number): Promise<ScopeRowsFound> {
     const rows = await this.reader.read<{ seq: number; scopeId: number; at: number }>(OLDEST, [after]);

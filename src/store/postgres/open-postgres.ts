@@ -66,7 +66,7 @@ async function prepareDatabase(url: string): Promise<Buffer> {
 /** All missing steps in one transaction. The caller holds the lock. */
 async function migrateToLatest(client: pg.Client): Promise<void> {
   const { applied, known } = await schemaOf(client);
-  // Nothing to do asks for no right to create anything.
+  // Without anything to do, no right to create anything is needed.
   if (applied === known) return;
   await migrate(drizzle(client), {
     migrationsFolder: MIGRATIONS,

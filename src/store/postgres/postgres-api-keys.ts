@@ -137,7 +137,7 @@ class SharedAnswers<R> {
   }
 }
 
-/** Whoever asks while a question is under way shares the next one: no answer is from before its question. */
+/** Lookups during a query share the next one: no answer is older than its lookup. */
 class SharedQuestion<R> {
   #next: { readonly names: Set<string>; readonly answer: Promise<R[]> } | null = null;
   #underWay: Promise<unknown> = Promise.resolve();

@@ -50,7 +50,7 @@ const SOCKET_ERRORS = new Set([
 const DRIVER_ERRORS =
   /^(?:Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded|timeout expired|Query read timeout|The server does not support SSL)/;
 
-/** The fault behind an error of the server, of the driver or of a socket; null for any other, a bug of ours included. */
+/** The fault that an error stands for: of the server, of the driver or of a socket; null for any other, a bug of ours included. */
 export function faultOfPostgres(error: unknown): StoreFault | null {
   if (error instanceof pg.DatabaseError) {
     const { code = "" } = error;

@@ -40,7 +40,7 @@ export function isEnd({ changes }: JournalUnit): boolean {
   return changes.some(({ kind }) => kind === "end");
 }
 
-/** The records that a unit appends behind a scope's first `commits`. */
+/** The records that a unit appends after a scope's first `commits`. */
 export function numberedRecords({ changes }: JournalUnit, scopeId: number, commits: number): NumberedRecord[] {
   const records = changes.flatMap((change) => (change.kind === "append" ? change.records : []));
   return records.map((record, at) => {
@@ -49,7 +49,7 @@ export function numberedRecords({ changes }: JournalUnit, scopeId: number, commi
   });
 }
 
-/** The checksum of a scope's newest record behind a unit. */
+/** The checksum of a scope's newest record after a unit. */
 export function sumBehind(
   { unit, commits, sum, records }: Pick<ClaimedUnit, "unit" | "commits" | "sum" | "records">,
   rewritten: ReadonlyMap<number, StoredRecordRow>,

@@ -23,7 +23,7 @@ export class Deletions {
   readonly #done: Database.Statement<[...SourceKey, string]>;
   readonly #owing: Database.Statement<[], { tenant: string; userId: UserId }>;
 
-  /** Buckets of the last users asked for: a compose asks several times, and other users' in between. */
+  /** Buckets of the last users that were looked up: a compose reads several times, and other users' in between. */
   readonly #buckets = new Map<string, number>();
 
   constructor(private readonly database: DatabaseConnection) {

@@ -11,7 +11,7 @@ export type Outcome =
   | { readonly problem: StoreFault; readonly cause: string }
   | { readonly problem: "bug"; readonly message: string; readonly stack: string | undefined };
 
-/** The fault behind an error, named by us or by SQLite; null for any other error. */
+/** The fault that an error stands for, named by us or by SQLite; null for any other error. */
 export function faultBehind(error: unknown): StoreFault | null {
   return error instanceof StoreUnavailableError ? error.fault : faultOf(error);
 }

@@ -13,7 +13,7 @@ import {
 import { JournalReads } from "./journal-reads.js";
 import { JournalWriter, LogCheckpoints } from "./journal-writer.js";
 
-/** Milliseconds that a call waits for another process's lock in all, before its caller is told and may wait longer by itself … */
+/** Milliseconds that a call waits for another process's lock in all, before its caller gets the error and may wait longer by itself … */
 const MOST_WAIT_MS = 500;
 /** … and before its first retry, which doubles up to the last one. */
 const FIRST_PAUSE_MS = 1;

@@ -29,7 +29,7 @@ interface Applied {
   seq: number;
   /** Its checksum. */
   sum: number;
-  /** What removed records told of known memories. */
+  /** What removed records said of known memories. */
   readonly loose: Buffer[];
 }
 

@@ -4,7 +4,7 @@ import { getPriority, setPriority } from "node:os";
 const NICE = 10;
 
 /**
- * Puts the calling thread behind those that composes wait for. On Linux a nice value is a thread's own (setpriority(2)); elsewhere it is the
+ * Gives the calling thread a lower priority than those that composes wait for. On Linux a nice value is a thread's own (setpriority(2)); elsewhere it is the
  * whole process's, so there nothing changes.
  */
 export function stayInBackground(): void {

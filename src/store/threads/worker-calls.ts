@@ -66,7 +66,7 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  /** Asks what the thread ends with, behind everything that it was asked before, and waits until it has ended. */
+  /** Sends the thread's last call, after every earlier one, and waits until it has ended. */
   async end(asked: WithoutId<Call>): Promise<void> {
     const worker = this.#worker;
     if (worker === null) return;
