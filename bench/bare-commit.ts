@@ -9,10 +9,10 @@ const { applyUnits, numberedRecords, sumBehind } = (await import(
   new URL("../dist/store/postgres/unit-changes.js", import.meta.url).href
 )) as typeof import("../src/store/postgres/unit-changes.js");
 
-export const commitGroup: typeof commit = async (client, units, _isTogether, numbers, onSending) => {
+export const commitGroup: typeof commit = async (client, units, _isTogether, onSending) => {
   const group = units.map(({ unit: { deletion: _, ...unit }, bucket }) => {
-    // Where no number is at hand yet, any that nobody has.
-    const scopeId = unit.version?.scopeId ?? numbers.take() ?? -Math.ceil(Math.random() * 2 ** 40);
+    // Of a new scope any number that nobody has.
+    const scopeId = unit.version?.scopeId ?? -Math.ceil(Math.random() * 2 ** 40);
     const commits = unit.version?.commits ?? 0;
     const appending = { ...unit, changes: unit.changes.filter(({ kind }) => kind === "append") };
     const sum = unit.version?.sum ?? 0;

@@ -62,9 +62,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "durable: of PostgreSQL's instances that commit on one state, all but the first are told so",
-    file: "src/store/postgres/commit-at-once.ts",
-    from: 'scopeIds.has(one.scopeId) ? written(one) : "stale"',
-    to: "written(one)",
+    file: "src/store/postgres/group-commit.ts",
+    from: 'isCurrent(unit, claims[at]) ? "applied" : "stale",',
+    to: '"applied",',
     by: ["test/store/postgres/race.test.ts"],
   },
   {

@@ -10,6 +10,7 @@ import { embedded } from "../engines/adapters/vllm.js";
 import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
 import { messagesUpstream } from "../engines/anthropic/messages-upstream.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
+import type { KvEventPackages } from "../engines/kv-events/kv-event-stream.js";
 import { responsesUpstream } from "../engines/responses/responses-upstream.js";
 import { openUpstream, type Upstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
 import { withDeadline } from "../memory/deadline.js";
@@ -20,6 +21,7 @@ import { type OwnMem0, openOwnMem0 } from "../memory/own-mem0.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
 import { type ApiKeys, DEFAULT_TENANT, newSecret, withConfiguredKey } from "../service/base/tenant.js";
 import type { ChatEngine } from "../service/chat/chat.js";
+import { KvExpectations, startCacheReadings } from "../service/learning/engine-cache.js";
 import { Memstem } from "../service/library/memstem.js";
 import type { Store } from "../store/api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
@@ -30,6 +32,7 @@ import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { journalIn } from "../store/sqlite/sqlite-journal.js";
 import { threadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { USAGE_DATABASE } from "./data-directory.js";
+import { type KvEventOptions, startKvEvents } from "./kv-events.js";
 import { countO200k, loadO200k } from "./o200k.js";
 import { openDataDir } from "./open-data-dir.js";
 import {
@@ -227,6 +230,37 @@ export function openChatEngine(
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     router: settings.router ?? null,
+  };
+}
+
+/** Where the engine behind the proxy says what it has cached, and who hears of it. */
+interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> {
+  readonly inside: UpstreamInside | null;
+  /** What its events are read with; null: they are not followed. */
+  readonly packages: KvEventPackages | null;
+}
+
+/** The engine that chats are forwarded to, with what it says of its cache; `stop` ends the reading of that. */
+export function openFollowedEngine(
+  settings: Settings,
+  cache: EngineCache | undefined,
+  { inside, packages, ...on }: FollowedEngine,
+): { readonly chat: ChatEngine | null; stop(): Promise<void> } {
+  const opened = openChatEngine(settings, inside);
+  if (opened === null || cache === undefined) return { chat: opened, stop: async () => {} };
+  const { upstream } = opened;
+  const of = { cache, upstream, now: () => Date.now() };
+  const chat = { ...opened, expectations: new KvExpectations(cache, upstream, of.now) };
+  if (inside !== null) return { chat, stop: async () => {} };
+  const stopReadings = startCacheReadings(of);
+  const { kvEvents: sources } = settings;
+  const stopEvents = packages === null || sources === "off" ? null : startKvEvents({ ...of, ...on, sources, packages });
+  return {
+    chat,
+    async stop() {
+      stopReadings();
+      await stopEvents?.();
+    },
   };
 }
 

@@ -2,11 +2,8 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
-import type { EngineCache } from "../core/index.js";
 import type { EmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { embeddedUpstream, openAiUpstream } from "../engines/embedded/embedded-openai.js";
-import type { KvEventSource } from "../engines/kv-events/kv-event-stream.js";
-import type { Upstream } from "../engines/upstream/upstream.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp, type HttpSurface } from "../http/server/app.js";
 import { sampleDelay } from "../http/server/metrics.js";
@@ -18,14 +15,13 @@ import {
   UpstreamError,
 } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
-import { KvExpectations, startCacheReadings } from "../service/learning/engine-cache.js";
 import { startSweeps } from "../service/records/expiry.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
 import { readAlertFile } from "./alert-file.js";
 import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
-import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } from "./assemble.js";
+import { assembleWhereStored, keepsUsage, openEngineInside, openFollowedEngine } from "./assemble.js";
 import type { Output } from "./invocation.js";
-import { kvEventPackages, startKvEvents } from "./kv-events.js";
+import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
@@ -98,29 +94,13 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     failed: ({ part, cause, isOfRequest }) => log.warn({ part, cause }, isOfRequest ? "refused" : "degraded"),
     recovered: (part) => log.info({ part }, "recovered"),
   });
-  /** Follows what the engine says of its cache; gives what stops that. */
-  const watchCache = (cache: EngineCache, upstream: Upstream) => {
-    const of = { cache, upstream, now: () => Date.now() };
-    const stop = startCacheReadings(of);
-    const { kvEvents: sources } = settings;
-    if (packages === null || sources === "off") return stop;
-    const onFollowed = ({ endpoint }: KvEventSource) =>
-      log.info({ endpoint }, "events of the engine's cache are followed");
-    const stopEvents = startKvEvents({ ...of, sources, packages, onFollowed, onFault });
-    return async () => {
-      stop();
-      await stopEvents();
-    };
-  };
   let isStopping = false;
-  const { engineCache: cache } = memstem;
-  const opened = openChatEngine(settings, inside && upstreamOf(inside, onFault));
-  const chat =
-    opened && cache
-      ? { ...opened, expectations: new KvExpectations(cache, opened.upstream, () => Date.now()) }
-      : opened;
-  const stopReadings =
-    cache === undefined || chat === null || inside !== null ? () => {} : watchCache(cache, chat.upstream);
+  const { chat, stop: stopReadings } = openFollowedEngine(settings, memstem.engineCache, {
+    inside: inside && upstreamOf(inside, onFault),
+    packages,
+    onFollowed: ({ endpoint }) => log.info({ endpoint }, "events of the engine's cache are followed"),
+    onFault,
+  });
   const surface = createApp({
     memstem,
     keys,

@@ -16,8 +16,6 @@ export interface CuttingProxy {
 
 /** A message of the protocol begins with its type and four bytes of length. `Query`: then the text. */
 const QUERY = "Q".charCodeAt(0);
-/** `Bind`: then the portal's name, empty here, and the statement's. */
-const BIND = "B".charCodeAt(0);
 const HEADER_BYTES = 5;
 
 /** Milliseconds in which the server certainly ends a transaction. */
@@ -79,12 +77,10 @@ export async function startCuttingProxy(serverUrl: string): Promise<CuttingProxy
   };
 }
 
-/** Whether the client commits, or sends a statement that is a transaction of its own. */
+/** Whether the client commits. */
 function endsTransaction(data: Buffer): boolean {
-  const hasAt = (text: string, header: number, type: number) => {
-    for (let at = data.indexOf(text); at !== -1; at = data.indexOf(text, at + 1))
-      if (data[at - header] === type) return true;
-    return false;
-  };
-  return hasAt("commit\0", HEADER_BYTES, QUERY) || hasAt("commit_units_", HEADER_BYTES + 1, BIND);
+  const text = "commit\0";
+  for (let at = data.indexOf(text); at !== -1; at = data.indexOf(text, at + 1))
+    if (data[at - HEADER_BYTES] === QUERY) return true;
+  return false;
 }

@@ -7,7 +7,7 @@
 
 import { z } from "zod";
 import { mayHoldSealed } from "../turns/carried-reasoning.js";
-import { MAX_ANSWER_BYTES, oneChunk, wholeBody } from "../upstream/converted-body.js";
+import { inOtherForm, jsonAnswer, MAX_ANSWER_BYTES } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
@@ -46,20 +46,17 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
       }
       if (!CONVERTED.has(call.path)) return noRoute(call.path);
       const { sent, asksUsage } = toAnthropicCall(call, thinking);
-      const answer = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
+      const given = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
+      const answer = { ...given, headers: chatHeaders(given.headers) };
       const created = Math.floor(now() / 1_000);
-      const headers = chatHeaders(answer.headers);
-      const type = headers.find(([name]) => name === "content-type")?.[1] ?? "";
-      if (/^text\/event-stream\b/i.test(type)) {
-        return { ...answer, headers, body: chatStream(answer, upstream.name, { created, asksUsage, thinking }) };
-      }
       const convert = (json: unknown): unknown => {
         if (call.path === "models") return fromAnthropicModels(json, created);
         const chat = fromAnthropicAnswer(json, created);
         thinking.answered(record(record(listIn(chat["choices"])[0])["message"]));
         return chat;
       };
-      return { ...answer, headers, body: wholeBody(answer, upstream.name, convert) };
+      const stream = () => chatStream(answer, upstream.name, { created, asksUsage, thinking });
+      return inOtherForm(answer, upstream.name, convert, stream);
     },
   };
 }
@@ -69,9 +66,7 @@ const CONVERTED: ReadonlySet<string> = new Set(["chat/completions", "models"]);
 
 function noRoute(path: string): UpstreamAnswer {
   const message = `Anthropic's API has no /v1/${path} that memstem converts: use /v1/chat/completions.`;
-  const error = { message, type: "invalid_request_error", param: null, code: null };
-  const body = oneChunk(Buffer.from(JSON.stringify({ error })));
-  return { status: 404, headers: [["content-type", "application/json"]], body };
+  return jsonAnswer(404, { error: { message, type: "invalid_request_error", param: null, code: null } });
 }
 
 /** Whether a call is of Anthropic's own API: `/v1/messages`, or what stands below it. */

@@ -1,7 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { withoutForeignReasoning } from "../turns/chat-fields.js";
 import { ReasoningNames } from "../turns/reasoning-names.js";
-import { MAX_ANSWER_BYTES, namedEvent, oneChunk, wholeBody, wholeOf } from "../upstream/converted-body.js";
+import {
+  inOtherForm,
+  jsonAnswer,
+  MAX_ANSWER_BYTES,
+  namedEvent,
+  oneChunk,
+  wholeBody,
+  wholeOf,
+} from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
 import { listIn, record, text } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
@@ -43,13 +51,8 @@ export function messagesUpstream(upstream: Upstream, { dialect, now }: MessagesU
       const { sent, tools } = toChatCall(call, dialect);
       const answer = await chat(sent, signal);
       const ownId = `msg_${randomUUID().replaceAll("-", "")}`;
-      const type = answer.headers.find(([name]) => name === "content-type")?.[1] ?? "";
-      if (/^text\/event-stream\b/i.test(type)) {
-        const stream = new MessageStream(tools, ownId);
-        return { ...answer, body: messageEvents(answer, upstream.name, stream) };
-      }
-      const convert = (json: unknown) => toAnthropicAnswer(json, answer.status, ownId);
-      return { ...answer, body: wholeBody(answer, upstream.name, convert) };
+      const stream = () => messageEvents(answer, upstream.name, new MessageStream(tools, ownId));
+      return inOtherForm(answer, upstream.name, (json) => toAnthropicAnswer(json, answer.status, ownId), stream);
     },
   };
 }
@@ -127,10 +130,5 @@ async function* messageEvents(
 
 function notThere({ path }: UpstreamCall): UpstreamAnswer {
   const message = `the engine speaks OpenAI's API, which has no ${path}`;
-  const error = { type: "error", error: { type: "not_found_error", message } };
-  return {
-    status: 404,
-    headers: [["content-type", "application/json"]],
-    body: oneChunk(Buffer.from(JSON.stringify(error))),
-  };
+  return jsonAnswer(404, { type: "error", error: { type: "not_found_error", message } });
 }

@@ -68,7 +68,11 @@ export async function followKvEvents(
     const time = Array.isArray(decoded) ? Number(decoded[0]) : Number.NaN;
     return events === null ? null : { number: Buffer.from(number).readBigUInt64BE(), time, events };
   };
-  const take = ({ number, time, events }: Message) => {
+  /** Takes what was not taken before, and says where it does not follow what was. */
+  const accept = ({ number, time, events }: Message) => {
+    if (next !== null && number < next) return;
+    if (next === null && number === 0n) sink.began();
+    else if (next === null || number > next) sink.lost();
     next = number + 1n;
     newest = time;
     sink.take(events);
@@ -76,12 +80,7 @@ export async function followKvEvents(
   const catchUp = async (from: bigint) => {
     for await (const frames of replay === null ? [] : replayed(zeromq, replay, from)) {
       const message = read(frames);
-      if (message === null) continue;
-      if (next === null ? message.number === 0n : message.number < next) {
-        if (next === null) sink.began();
-        else continue;
-      } else if (next === null || message.number > next) sink.lost();
-      take(message);
+      if (message !== null) accept(message);
     }
   };
   try {
@@ -96,15 +95,11 @@ export async function followKvEvents(
         const isBefore = next !== null && message.number < next;
         // Sent again, or seen in a replay already.
         if (isBefore && message.time <= newest) continue;
-        if (isBefore || (next === null && message.number === 0n)) {
-          // Numbers begin again with the engine.
-          next = null;
-          if (message.number > 0n) await catchUp(0n).catch(onFault);
-          else sink.began();
-        } else if (next !== null && message.number > next) await catchUp(next).catch(onFault);
-        if (next !== null && message.number < next) continue;
-        if (next === null ? message.number > 0n : message.number > next) sink.lost();
-        take(message);
+        const isGap = isBefore ? message.number > 0n : next !== null && message.number > next;
+        // Numbers begin again with the engine.
+        if (isBefore) next = null;
+        if (isGap) await catchUp(next ?? 0n).catch(onFault);
+        accept(message);
       } catch (error) {
         sink.lost();
         if (!wasUnreadable) onFault(error);

@@ -7,7 +7,7 @@
 
 import { randomUUID } from "node:crypto";
 import { mayHoldSealed } from "../turns/carried-reasoning.js";
-import { MAX_ANSWER_BYTES, namedEvent, oneChunk, wholeBody } from "../upstream/converted-body.js";
+import { inOtherForm, jsonAnswer, MAX_ANSWER_BYTES, namedEvent } from "../upstream/converted-body.js";
 import { eventsOf } from "../upstream/event-stream.js";
 import { type JsonObject, record } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
@@ -64,14 +64,8 @@ async function sendAsChat(
   const answer = await upstream.send(chat, signal);
   if (answer.status >= 300) return answer;
   const head = { id, created, asked };
-  const type = answer.headers.find(([name]) => name === "content-type")?.[1] ?? "";
-  const isStream = /^text\/event-stream\b/i.test(type);
-  return {
-    ...answer,
-    body: isStream
-      ? responseStream(answer, upstream.name, head)
-      : wholeBody(answer, upstream.name, (json) => fromChatCompletion(json, head)),
-  };
+  const stream = () => responseStream(answer, upstream.name, head);
+  return inOtherForm(answer, upstream.name, (json) => fromChatCompletion(json, head), stream);
 }
 
 async function* responseStream({ body }: UpstreamAnswer, name: string, head: ResponseHead): Bytes {
@@ -99,7 +93,5 @@ function eventBytes(events: readonly JsonObject[]): Uint8Array {
 }
 
 function refusal({ message, param, code }: NoChatFormError): UpstreamAnswer {
-  const error = { message, type: "invalid_request_error", param, code };
-  const body = oneChunk(Buffer.from(JSON.stringify({ error })));
-  return { status: 400, headers: [["content-type", "application/json"]], body };
+  return jsonAnswer(400, { error: { message, type: "invalid_request_error", param, code } });
 }

@@ -42,6 +42,27 @@ export async function* wholeBody(
   yield Buffer.from(JSON.stringify(convert(json)));
 }
 
+/** Whether an answer is streamed as server-sent events. */
+export function isEventStream({ headers }: Pick<UpstreamAnswer, "headers">): boolean {
+  return /^text\/event-stream\b/i.test(headers.find(([name]) => name === "content-type")?.[1] ?? "");
+}
+
+/** An answer in another form: an event stream's by `stream`, JSON's by `convert`. */
+export function inOtherForm(
+  answer: UpstreamAnswer,
+  name: string,
+  convert: (json: unknown) => unknown,
+  stream: () => AsyncIterable<Uint8Array>,
+): UpstreamAnswer {
+  return { ...answer, body: isEventStream(answer) ? stream() : wholeBody(answer, name, convert) };
+}
+
+/** An answer of memstem's own, in JSON. */
+export function jsonAnswer(status: number, json: object): UpstreamAnswer {
+  const body = oneChunk(Buffer.from(JSON.stringify(json)));
+  return { status, headers: [["content-type", "application/json"]], body };
+}
+
 /** A server-sent event that has its type as its name, as the streams of Anthropic's and of the Responses API have. */
 export function namedEvent(event: Readonly<Record<string, unknown>>): string {
   return `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;

@@ -156,32 +156,18 @@ export class Observers implements Required<MemstemObserver> {
     return () => this.#all.delete(observer);
   }
 
-  composed(answer: ObservedCompose): void {
-    for (const observer of this.#all) observer.composed?.(answer);
-  }
+  readonly composed = this.#toAll("composed");
+  readonly reported = this.#toAll("reported");
+  readonly evicted = this.#toAll("evicted");
+  readonly withdrawn = this.#toAll("withdrawn");
+  readonly searched = this.#toAll("searched");
+  readonly failed = this.#toAll("failed");
+  readonly recovered = this.#toAll("recovered");
 
-  reported(report: ObservedReport): void {
-    for (const observer of this.#all) observer.reported?.(report);
-  }
-
-  evicted(scope: Scope, ids: readonly RequestId[]): void {
-    for (const observer of this.#all) observer.evicted?.(scope, ids);
-  }
-
-  withdrawn(scope: Scope, id: RequestId): void {
-    for (const observer of this.#all) observer.withdrawn?.(scope, id);
-  }
-
-  searched(search: MemorySearch): void {
-    for (const observer of this.#all) observer.searched?.(search);
-  }
-
-  failed(failure: PartFailure): void {
-    for (const observer of this.#all) observer.failed?.(failure);
-  }
-
-  recovered(part: PartName): void {
-    for (const observer of this.#all) observer.recovered?.(part);
+  #toAll<Name extends keyof MemstemObserver>(name: Name): Required<MemstemObserver>[Name] {
+    return (...of: readonly unknown[]) => {
+      for (const observer of this.#all) if (observer[name]) Reflect.apply(observer[name], observer, of);
+    };
   }
 }
 

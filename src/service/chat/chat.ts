@@ -7,6 +7,7 @@
 import type { Depth } from "../../core/index.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
 import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
+import { isEventStream } from "../../engines/upstream/converted-body.js";
 import {
   OutdatedCallError,
   type UpstreamAnswer,
@@ -37,7 +38,7 @@ import {
 } from "./compose-with-timeout.js";
 import { constraintsAfter, EngineLimits, KnownConstraints, type PromptConstraints } from "./engine-limits.js";
 import { Exchange, StreamUsage } from "./exchange.js";
-import { checkForRefusal, isEventStream } from "./refusal-check.js";
+import { checkForRefusal } from "./refusal-check.js";
 import { WarmUp } from "./warm-up.js";
 
 export { chatOfMessages } from "../../engines/anthropic/messages-as-chat.js";

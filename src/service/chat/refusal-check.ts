@@ -1,3 +1,4 @@
+import { isEventStream } from "../../engines/upstream/converted-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/prompt-refusal.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 
@@ -55,11 +56,6 @@ export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCh
   const { whole, body } = await bufferBody(answer.body, MAX_ERROR_BYTES);
   const refusal = whole === null ? null : readPromptRefusal(answer.status, whole);
   return { refusal, answer: { ...answer, body }, end: null };
-}
-
-export function isEventStream({ headers }: UpstreamAnswer): boolean {
-  const type = headers.find(([name]) => name === "content-type")?.[1] ?? "";
-  return /^text\/event-stream\b/i.test(type);
 }
 
 /** Bytes of an event that are read. */

@@ -14,18 +14,14 @@ import {
   groupBy,
   isWithinTtl,
   KEEPS_ALL,
-  type MemoryId,
   planBatch,
   type RequestId,
-  type RetrievedMemory,
   SharedCache,
   sharedResidency,
-  type TimeLaw,
   type UserId,
 } from "../../core/index.js";
-import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
-import type { Eviction, Feedback, Forgetting, IndexDescription } from "../base/answers.js";
+import type { Feedback, IndexDescription } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import { DegradedParts, type MemstemObserver, Observers } from "../base/memstem-observer.js";
@@ -42,9 +38,8 @@ import { EngineReports } from "../learning/engine-reports.js";
 import { TokenRatios } from "../learning/token-ratios.js";
 import { type ExplainedRequest, type ExplainParts, explainIn, type ShownPrompt, showIn } from "../records/explain.js";
 import { MemoryAdditions } from "../records/memory-additions.js";
-import type { MemoryEvent } from "../records/memory-forgetting.js";
 import { StoredResponses } from "../records/stored-responses.js";
-import { type UserExport, UserRecords, type UserUsage } from "../records/user-records.js";
+import { UserRecords, type UserUsage } from "../records/user-records.js";
 import { finishingDeletions, watchedSource } from "../records/wrapped-sources.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import type { WorkingScope } from "../scopes/working-scope.js";
@@ -263,25 +258,16 @@ export class Memstem {
     return this.#law.model.perHeldTokenMs ?? 0;
   }
 
+  readonly addMemories: MemoryAdditions["add"] = (...of) => this.#additions.add(...of);
+  readonly evict: EngineReports["evict"] = (...of) => this.#reports.evict(...of);
   /** The engine's measured time law; null until enough times are reported, or if prompts cost money. */
-  timeLaw(): Promise<TimeLaw | null> {
-    return this.#law.law();
-  }
-
-  /** See {@link MemoryAdditions.add}. */
-  addMemories(
-    userId: UserId,
-    agentId: AgentId | null,
-    memories: readonly NewMemory[],
-    signal?: AbortSignal,
-  ): Promise<readonly RetrievedMemory[]> {
-    return this.#additions.add(userId, agentId, memories, signal);
-  }
-
-  /** See {@link EngineReports.evict}. */
-  evict(ids: readonly RequestId[], of?: UserId): Promise<Eviction> {
-    return this.#reports.evict(ids, of);
-  }
+  readonly timeLaw: EngineLaw["law"] = () => this.#law.law();
+  readonly forgetMemory: UserRecords["forgetMemory"] = (...of) => this.#records.forgetMemory(...of);
+  readonly forgetUser: UserRecords["forgetUser"] = (...of) => this.#records.forgetUser(...of);
+  readonly finishDeletions: UserRecords["finishDeletions"] = (...of) => this.#records.finishDeletions(...of);
+  readonly exportUser: UserRecords["exportUser"] = (...of) => this.#records.exportUser(...of);
+  readonly takeMemoryEvent: UserRecords["takeMemoryEvent"] = (...of) => this.#records.takeMemoryEvent(...of);
+  readonly dropUnused: UserRecords["dropUnused"] = (...of) => this.#records.dropUnused(...of);
 
   /** See {@link EngineReports.feedback}. */
   feedback(
@@ -331,36 +317,6 @@ export class Memstem {
       const counts = { ...counted, blocks: state.register.size, nodes: state.index.size };
       return { userId, agentId, counts, nodes };
     });
-  }
-
-  /** See {@link UserRecords.forgetMemory}. */
-  forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
-    return this.#records.forgetMemory(userId, memoryId);
-  }
-
-  /** See {@link UserRecords.forgetUser}. */
-  forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    return this.#records.forgetUser(userId);
-  }
-
-  /** See {@link UserRecords.finishDeletions}. */
-  finishDeletions(onFault: (error: unknown) => void, signal: AbortSignal): Promise<void> {
-    return this.#records.finishDeletions(onFault, signal);
-  }
-
-  /** See {@link UserRecords.exportUser}. */
-  exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
-    return this.#records.exportUser(userId, signal);
-  }
-
-  /** See {@link UserRecords.takeMemoryEvent}. */
-  takeMemoryEvent(event: MemoryEvent, signal: AbortSignal): Promise<number> {
-    return this.#records.takeMemoryEvent(event, signal);
-  }
-
-  /** See {@link UserRecords.dropUnused}. */
-  dropUnused(before: number, signal: AbortSignal): Promise<number> {
-    return this.#records.dropUnused(before, signal);
   }
 
   /** Rejects if the store does not answer. */

@@ -45,7 +45,8 @@ export function namingFaults<T extends object>(store: T): T {
   });
 }
 
-function throwNamed(error: unknown): never {
+/** Throws the error as `Store` names it. */
+export function throwNamed(error: unknown): never {
   const fault = faultOf(error);
   throw fault === null ? error : new StoreUnavailableError(fault, { cause: error });
 }

@@ -1,10 +1,15 @@
-import { type MemoryId, type RequestId, type Scope, type ScopeChanges, WITHDRAWN } from "../../core/index.js";
-import type { CommitBase, ComposeRecord, EngineReport, StoredVersion } from "../api/store.js";
-import type { ScopeDelta } from "../api/user-data.js";
+import {
+  type Digest,
+  type MemoryId,
+  type RequestId,
+  type Scope,
+  type ScopeChanges,
+  WITHDRAWN,
+} from "../../core/index.js";
+import type { CommitBase, ComposeRecord, EngineReport, ScopeDelta, StoredVersion } from "../api/store.js";
 import { conversationNumber, memoryHashes } from "../database/digest-seal.js";
 import type { JournalChange, JournalUnit, NewRecord } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
-import type { KnownRows } from "./known-scopes.js";
 import { shareMessages, writeShared } from "./shared-messages.js";
 
 /** What has come since a scope's last snapshot. */
@@ -156,14 +161,16 @@ export async function writeUnit(parts: JournalParts, unit: JournalUnit, book: Sc
   return new JournalVersion(version, book);
 }
 
-/** See `Store.commitCompose`: one record, and the shared rows that it needs and that are not known to be stored. */
-export async function commitCompose(
+/**
+ * See `Store.commitCompose`: one record, and the shared rows that it needs and that are not known to be stored. `used`: all that it needs.
+ */
+export function commitCompose(
   parts: JournalParts,
-  rows: KnownRows,
+  known: ReadonlySet<Digest>,
   scope: Scope,
   { version, deletions }: CommitBase,
   { delta, composition, request, at }: ComposeRecord,
-): Promise<StoredVersion> {
+): { readonly committed: Promise<StoredVersion>; readonly used: ReadonlySet<Digest> } {
   const encoded = encodeChange(parts, version, delta);
   const { turn, restated, head, sections, leaf } = composition;
   const shared = shareMessages(restated, composition);
@@ -178,7 +185,6 @@ export async function commitCompose(
     said: parts.said.encodeComposed({ turns: shared.turns, sections, request }),
   };
   const changes = appending(encoded, [record]);
-  const known = rows.at(scope, version);
   const missing = [...used].filter((digest) => !known.has(digest));
   if (missing.length > 0) {
     const written = missing.map((digest) => {
@@ -188,9 +194,7 @@ export async function commitCompose(
     });
     changes.push({ kind: "keep-shared", rows: written, replace: false });
   }
-  const next = await writeUnit(parts, { scope, version, deletions, changes, at }, encoded.book);
-  rows.committed(scope, version, next, used);
-  return next;
+  return { committed: writeUnit(parts, { scope, version, deletions, changes, at }, encoded.book), used };
 }
 
 /** See `Store.commitReport`. */

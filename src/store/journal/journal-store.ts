@@ -1,25 +1,5 @@
-import type {
-  ChatMessage,
-  ConversationId,
-  Digest,
-  MemoryId,
-  RequestId,
-  Scope,
-  TurnId,
-  UserId,
-} from "../../core/index.js";
-import type {
-  CommitBase,
-  ComposeRecord,
-  EngineReport,
-  ExpiryRecord,
-  ForgetRecord,
-  FoundQuotes,
-  Store,
-  StoredResponse,
-  StoredVersion,
-} from "../api/store.js";
-import type { ScopeDelta } from "../api/user-data.js";
+import type { ChatMessage, ConversationId, RequestId, Scope } from "../../core/index.js";
+import type { Store, StoredVersion } from "../api/store.js";
 import { commitChanges, commitCompose, commitEnd, commitEviction, commitReport } from "./commits.js";
 import { commitForgetting, eraseQuotes } from "./forgetting.js";
 import type { JournalDatabase } from "./journal-database.js";
@@ -59,102 +39,76 @@ export class JournalStore implements Store {
   ping: Store["ping"] = (...of) => this.database.ping(...of);
   close: Store["close"] = (...of) => this.database.close(...of);
 
-  loadScope(scope: Scope, conversationId: ConversationId | null = null) {
-    return loadScope(this.#parts, scope, conversationId, this.#known.loaded);
-  }
+  loadScope: Store["loadScope"] = (scope, conversationId = null) =>
+    loadScope(this.#parts, scope, conversationId, this.#known);
 
   loadConversation: Store["loadConversation"] = (scope, id) =>
     this.#within(scope, [], (scopeId) => readConversation(new TurnReading(this.#parts, scopeId), id));
 
-  async knownHistory(scope: Scope, id: ConversationId, version: StoredVersion) {
-    const known = this.#known.histories.at(scope, version, id);
+  knownHistory: Store["knownHistory"] = async (scope, id, version) => {
+    const known = this.#known.pathAt(scope, version, id);
     return known === null ? null : historyOf(known);
-  }
+  };
 
-  async findHistory(scope: Scope, id: ConversationId, at: StoredVersion | null = null) {
-    const loaded = at === null ? null : this.#known.loaded.at(scope, at, id);
+  findHistory: Store["findHistory"] = async (scope, id, at = null) => {
+    const loaded = at === null ? null : this.#known.loadedAt(scope, at, id);
     if (at !== null && loaded !== null) return this.#readHistory(scope, at, id, loaded);
     return this.#within(scope, null, async (scopeId, version) => {
       const known = await this.knownHistory(scope, id, version);
       return known ?? this.#readHistory(scope, version, id, new TurnReading(this.#parts, scopeId));
     });
-  }
+  };
 
-  commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord) {
-    const committed = commitCompose(this.#parts, this.#known.rows, scope, base, record);
-    return this.#known.composed(scope, base, record.composition, committed);
-  }
+  commitCompose: Store["commitCompose"] = async (scope, base, record) => {
+    const known = this.#known.rowsAt(scope, base.version);
+    return this.#known.composed(
+      scope,
+      base,
+      record.composition,
+      commitCompose(this.#parts, known, scope, base, record),
+    );
+  };
 
-  commitEviction(scope: Scope, base: CommitBase, delta: ScopeDelta, requestIds: readonly RequestId[]) {
-    return this.#known.kept(scope, base, commitEviction(this.#parts, scope, base, delta, requestIds));
-  }
+  commitEviction: Store["commitEviction"] = (scope, base, ...of) =>
+    this.#known.kept(scope, base, commitEviction(this.#parts, scope, base, ...of));
 
-  commitWithdrawal(scope: Scope, base: CommitBase, delta: ScopeDelta, turn: TurnId) {
-    return this.#known.ended(scope, commitWithdrawal(this.#parts, scope, base, delta, turn));
-  }
+  commitChanges: Store["commitChanges"] = (scope, base, ...of) =>
+    this.#known.kept(scope, base, commitChanges(this.#parts, scope, base, ...of));
 
-  commitChanges(scope: Scope, base: CommitBase, delta: ScopeDelta) {
-    return this.#known.kept(scope, base, commitChanges(this.#parts, scope, base, delta));
-  }
+  commitReport: Store["commitReport"] = (scope, base, ...of) =>
+    this.#known.kept(scope, base, commitReport(this.#parts, scope, base, ...of));
 
-  commitReport(
-    scope: Scope,
-    base: CommitBase,
-    delta: ScopeDelta,
-    report: { readonly id: RequestId; readonly observed: EngineReport },
-  ) {
-    return this.#known.kept(scope, base, commitReport(this.#parts, scope, base, delta, report));
-  }
+  commitWithdrawal: Store["commitWithdrawal"] = (scope, ...of) =>
+    this.#known.ended(scope, commitWithdrawal(this.#parts, scope, ...of));
 
-  commitForgetting(scope: Scope, base: CommitBase, record: ForgetRecord) {
-    return this.#known.ended(scope, commitForgetting(this.#parts, scope, base, record));
-  }
+  commitForgetting: Store["commitForgetting"] = (scope, ...of) =>
+    this.#known.ended(scope, commitForgetting(this.#parts, scope, ...of));
 
-  commitExpiry(scope: Scope, base: CommitBase, record: ExpiryRecord) {
-    return this.#known.ended(scope, commitExpiry(this.#parts, scope, base, record));
-  }
+  commitExpiry: Store["commitExpiry"] = (scope, ...of) =>
+    this.#known.ended(scope, commitExpiry(this.#parts, scope, ...of));
 
-  commitEnd(scope: Scope, base: CommitBase) {
-    return this.#known.ended(scope, commitEnd(this.#parts, scope, base));
-  }
+  commitEnd: Store["commitEnd"] = (scope, base) => this.#known.ended(scope, commitEnd(this.#parts, scope, base));
 
-  findQuotes(
-    tenant: string,
-    userId: UserId,
-    memoryId: MemoryId,
-    texts: readonly string[],
-    pause: () => Promise<void>,
-  ): Promise<FoundQuotes> {
-    return findQuotes(this.#parts, tenant, userId, memoryId, texts, pause);
-  }
+  findQuotes: Store["findQuotes"] = (...of) => findQuotes(this.#parts, ...of);
+  eraseQuotes: Store["eraseQuotes"] = (quotes) => eraseQuotes(this.#parts, quotes);
+  scopesWithMemory: Store["scopesWithMemory"] = (...of) => findScopesWithMemory(this.#parts, ...of);
+  scopesWithOldTurns: Store["scopesWithOldTurns"] = (...of) => findScopesWithOldTurns(this.#parts, ...of);
 
-  eraseQuotes(quotes: FoundQuotes) {
-    return eraseQuotes(this.#parts, quotes);
-  }
-
-  scopesWithMemory(tenant: string, memoryId: MemoryId, after: number) {
-    return findScopesWithMemory(this.#parts, tenant, memoryId, after);
-  }
-
-  scopesWithOldTurns(before: number, after: number) {
-    return findScopesWithOldTurns(this.#parts, before, after);
-  }
-
-  scanTurns(scope: Scope, before: number, after: TurnId | 0, most: number) {
+  scanTurns: Store["scanTurns"] = (scope, before, after, most) => {
     const none = { expired: [], remaining: [], next: null };
     return this.#within(scope, none, (scopeId) => new OldTurns(this.#parts, scopeId, before).scan(after, most));
-  }
+  };
 
-  findExpired(scope: Scope, before: number, among: readonly TurnId[]) {
+  findExpired: Store["findExpired"] = (scope, before, among) => {
     const none = { expired: [], live: [] };
     return this.#within(scope, none, (scopeId) => new OldTurns(this.#parts, scopeId, before).among(among));
-  }
+  };
 
   findRequest: Store["findRequest"] = (scope, id, said = []) =>
     this.#within(scope, null, (scopeId) => this.#requests(scopeId).answered(id, said));
 
-  findResponse(scope: Scope, id: Digest): Promise<StoredResponse | null> {
-    return this.#within(scope, null, async (scopeId) => {
+  findResponse: Store["findResponse"] = (scope, id) =>
+    this.#within(scope, null, async (scopeId) => {
       const { digests } = this.#parts;
       const row = await this.database.findResponse(scopeId, digests.seal(id));
       if (row === null) return null;
@@ -165,16 +119,15 @@ export class JournalStore implements Store {
         output: JSON.parse(row.output) as readonly ChatMessage[],
       };
     });
-  }
 
-  keepResponse(
-    scope: Scope,
-    deletions: CommitBase["deletions"],
-    id: Digest,
-    { requestId, isHeld, sent, output }: StoredResponse,
-    continued: Digest | null,
-    most: number,
-  ) {
+  keepResponse: Store["keepResponse"] = (
+    scope,
+    deletions,
+    id,
+    { requestId, isHeld, sent, output },
+    continued,
+    most,
+  ) => {
     const { digests } = this.#parts;
     const row = {
       id: digests.seal(id),
@@ -186,14 +139,12 @@ export class JournalStore implements Store {
     };
     const used = continued === null ? null : digests.seal(continued);
     return this.database.keepResponse(scope, deletions, row, used, most);
-  }
+  };
 
-  findLiveRequests(tenant: string, ids: readonly RequestId[]) {
-    return findLiveRequests(this.database, tenant, ids);
-  }
+  findLiveRequests: Store["findLiveRequests"] = (...of) => findLiveRequests(this.database, ...of);
 
-  countServedSince: Store["countServedSince"] = (scope, leaf, turn, most) =>
-    this.#within(scope, 0, (scopeId) => this.#requests(scopeId).servedSince(leaf, turn, most));
+  countServedSince: Store["countServedSince"] = (scope, ...of) =>
+    this.#within(scope, 0, (scopeId) => this.#requests(scopeId).servedSince(...of));
 
   findServed: Store["findServed"] = (scope, id) =>
     this.#within(scope, null, (scopeId) => this.#requests(scopeId).served(id));
@@ -213,33 +164,25 @@ export class JournalStore implements Store {
     );
 
   knownSections: Store["knownSections"] = (scope, sections) =>
-    this.#within(scope, [], (_scopeId, version) => this.#known.sections.find(scope, version, sections));
+    this.#within(scope, [], (_scopeId, version) => this.#known.sectionsAmong(scope, version, sections));
 
   counts: Store["counts"] = (scope) => this.#within(scope, NO_COUNTS, (scopeId) => this.database.counts(scopeId));
 
   liveRequests: Store["liveRequests"] = (scope, limit) =>
     this.#within(scope, [], (scopeId) => this.#requests(scopeId).newestLive(limit));
 
-  async scopesOf(tenant: string, userId: UserId) {
-    return (await this.database.scopesOf(tenant, userId)).map(({ scope }) => scope);
-  }
+  scopesOf: Store["scopesOf"] = async (...of) => (await this.database.scopesOf(...of)).map(({ scope }) => scope);
 
-  deleteUser(tenant: string, userId: UserId, isInSource: boolean) {
-    return this.database.deleteUser(tenant, userId, { memoryId: null, isInSource }, []);
-  }
+  deleteUser: Store["deleteUser"] = (tenant, userId, isInSource) =>
+    this.database.deleteUser(tenant, userId, { memoryId: null, isInSource }, []);
 
-  async usersPendingInSource() {
-    return [...(await this.database.usersPendingInSource())];
-  }
-
-  exportUser(tenant: string, userId: UserId, pause: () => Promise<void>) {
-    return exportUser(this.#parts, tenant, userId, pause);
-  }
+  usersPendingInSource: Store["usersPendingInSource"] = async () => [...(await this.database.usersPendingInSource())];
+  exportUser: Store["exportUser"] = (...of) => exportUser(this.#parts, ...of);
 
   async #readHistory(scope: Scope, version: StoredVersion, id: ConversationId, reading: TurnReading) {
     const read = await readHistory(reading, id);
     // Where other processes have committed meanwhile, this is not the stored version any more.
-    if (read?.path != null) this.#known.histories.read(scope, version, id, read.path);
+    if (read?.path != null) this.#known.read(scope, version, id, read.path);
     return read?.history ?? null;
   }
 

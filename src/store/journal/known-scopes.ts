@@ -7,162 +7,211 @@ import { decodedOf, type JournalParts } from "./journal-parts.js";
 import type { GivenTurn } from "./shared-messages.js";
 import type { SaidPath, TurnReading } from "./turn-reading.js";
 
+/** Bounds of what is known. */
+export interface KnownBounds {
+  readonly scopes: number;
+  /** Characters of all scopes, each digest counted as {@link DIGEST_CHARACTERS}: twice as many bytes. */
+  readonly characters: number;
+  /** Shared rows of one scope. */
+  readonly rows: number;
+  /** Sections of one scope; one with more is read each time. */
+  readonly sections: number;
+}
+
+const MOST: KnownBounds = { scopes: 10_000, characters: 30_000_000, rows: 20_000, sections: 20_000 };
+/** What one digest takes in a set. */
+const DIGEST_CHARACTERS = 50;
+/** Characters and turns of one conversation's history. */
+const MOST_OF_CONVERSATION = 2_000_000;
+const MOST_TURNS = 2_000;
+/** Characters of the records that one scope was loaded with. */
+const MOST_LOADED = 300_000;
+
+/** Kinds of records that name sections. */
+const WITH_SECTIONS: readonly RecordKind[] = ["said", "composed", "forgotten", "withdrawn"];
+/** Records that are read together: a section that comes back was mostly sent a short while ago. */
+const AT_ONCE = 64;
+
+interface RememberedPath extends SaidPath {
+  readonly turns: readonly (GivenTurn & { readonly characters: number })[];
+}
+
+/** What is known of one scope at one version of it. */
+interface KnownScope {
+  /**
+   * Keys of shared rows that are stored, those used last at the end: they are not written again with every prompt that refers to them. What
+   * removes rows makes another version, and a commit on a version that is not the stored one is rejected; so no record refers to a row
+   * that was removed.
+   */
+  readonly rows: Set<Digest>;
+  /** Every section that was sent; null: not read. */
+  readonly sections: Set<SealedDigest> | null;
+  /** What was said in conversations that were read: a client that sends windows has the whole of it read with every turn. */
+  readonly paths: ReadonlyMap<ConversationId, RememberedPath>;
+  /** The conversation that the scope was loaded with, until something is committed: the request may need what was said in it. */
+  readonly loaded: { readonly id: ConversationId; readonly reading: TurnReading; readonly characters: number } | null;
+}
+
+const NOTHING: KnownScope = { rows: new Set(), sections: null, paths: new Map(), loaded: null };
+
 /**
- * What is known of scopes, each at one version of it: our commits advance it, another process's commit invalidates it. In memory only, and
- * bounded: the scope that was used longest ago goes first.
+ * What this process knows of scopes as they are stored, so that it is neither read nor written again. Entries are valid for one scope
+ * version. Our commits advance it; another process's commit invalidates them. The scope that was used longest ago goes first.
  */
-export class VersionedScopes<T> {
-  readonly #scopes = new LruMap<string, { version: StoredVersion; readonly value: T; readonly size: number }>();
+export class KnownScopes {
+  readonly #scopes = new LruMap<
+    string,
+    { version: StoredVersion; readonly known: KnownScope; readonly size: number }
+  >();
   #size = 0;
 
-  /** @param most scopes, and the sum of their sizes */
-  constructor(private readonly most: { readonly scopes: number; readonly size?: number }) {}
+  constructor(
+    private readonly parts: JournalParts,
+    private readonly most: KnownBounds = MOST,
+  ) {}
+
+  /** The shared rows that are known to be stored at a version. */
+  rowsAt(scope: Scope, version: StoredVersion | null): ReadonlySet<Digest> {
+    return this.#at(scope, version).rows;
+  }
+
+  /** What was said in a conversation up to its newest turn; null: not known. */
+  pathAt(scope: Scope, version: StoredVersion, id: ConversationId): SaidPath | null {
+    return this.#at(scope, version).paths.get(id) ?? null;
+  }
+
+  /** The conversation's records, where the scope was loaded with them. */
+  loadedAt(scope: Scope, version: StoredVersion, id: ConversationId): TurnReading | null {
+    const { loaded } = this.#at(scope, version);
+    return loaded?.id === id ? loaded.reading : null;
+  }
+
+  /** A scope was loaded with a conversation's records. */
+  loaded(
+    scope: Scope,
+    version: StoredVersion,
+    { id, reading, records }: { id: ConversationId; reading: TurnReading; records: readonly JournalRecord[] },
+  ): void {
+    const characters = records.reduce((sum, { said }) => sum + (said?.length ?? 0), 0);
+    const loaded = characters > MOST_LOADED ? null : { id, reading, characters };
+    this.#set(scope, version, { ...this.#at(scope, version), loaded });
+  }
+
+  /** A conversation was read, at a version of its scope. */
+  read(scope: Scope, version: StoredVersion, id: ConversationId, { head, turns }: SaidPath): void {
+    const known = this.#at(scope, version);
+    const path = { head, turns: turns.map((turn) => ({ ...turn, characters: charactersOf(turn) })) };
+    this.#set(scope, version, { ...known, paths: withPath(known.paths, id, path) });
+  }
+
+  /**
+   * See `Store.knownSections`. Records are read, newest first, until all that are asked for are found; so all of them where one is not ours.
+   * Those are remembered then.
+   */
+  async sectionsAmong(scope: Scope, version: StoredVersion, sections: readonly Digest[]): Promise<readonly Digest[]> {
+    const { digests } = this.parts;
+    const wanted = new Set(sections.map((section) => digests.seal(section)));
+    const found = this.#at(scope, version).sections ?? (await this.#readSections(scope, version, wanted));
+    return sections.filter((section) => found.has(digests.seal(section)));
+  }
+
+  /** A compose, with the shared rows that its record refers to. */
+  async composed(
+    scope: Scope,
+    { version }: CommitBase,
+    { sections, restated, turn, given, head }: ComposeRecord["composition"],
+    { committed, used }: { readonly committed: Promise<StoredVersion>; readonly used: Iterable<Digest> },
+  ): Promise<StoredVersion> {
+    this.#forgetLoaded(scope);
+    const next = await committed;
+    const known = this.#at(scope, version);
+    // That of an unknown scope is shared.
+    const rows = known.rows.size === 0 ? new Set<Digest>() : known.rows;
+    for (const row of used) {
+      rows.delete(row);
+      rows.add(row);
+    }
+    for (const oldest of rows) {
+      if (rows.size <= this.most.rows) break;
+      rows.delete(oldest);
+    }
+    for (const section of sections) known.sections?.add(this.parts.digests.seal(section));
+    const isTooMany = (known.sections?.size ?? 0) > this.most.sections;
+    const paths = pathsAfter(known.paths, head, [...restated, { turn, given }]);
+    this.#set(scope, next, { rows, sections: isTooMany ? null : known.sections, paths, loaded: null });
+    return next;
+  }
+
+  /** A commit that takes nothing away, and adds nothing but to the state. */
+  async kept(scope: Scope, { version }: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
+    this.#forgetLoaded(scope);
+    const next = await committed;
+    const entry = this.#scopes.peek(nameOf(scope));
+    if (entry !== undefined && isSameVersion(entry.version, version)) entry.version = next;
+    else this.#drop(nameOf(scope));
+    return next;
+  }
+
+  /** A commit that takes something away: its texts do not stay in memory either. */
+  async ended<T>(scope: Scope, committed: Promise<T>): Promise<T> {
+    this.#drop(nameOf(scope));
+    return committed;
+  }
 
   /** Counts as a use. */
-  at(scope: Scope, version: StoredVersion | null): T | undefined {
-    const name = scopeName(scope);
-    const known = this.#scopes.peek(name);
-    if (known === undefined || version === null || !isSameVersion(known.version, version)) return undefined;
+  #at(scope: Scope, version: StoredVersion | null): KnownScope {
+    const name = nameOf(scope);
+    const entry = this.#scopes.peek(name);
+    if (entry === undefined || version === null || !isSameVersion(entry.version, version)) return NOTHING;
     this.#scopes.get(name);
-    return known.value;
+    return entry.known;
   }
 
-  set(scope: Scope, version: StoredVersion, value: T, size = 0): void {
-    const name = scopeName(scope);
+  #set(scope: Scope, version: StoredVersion, known: KnownScope): void {
+    const name = nameOf(scope);
+    const size = sizeOf(known);
     this.#drop(name);
-    this.#scopes.set(name, { version, value, size });
+    if (size === 0) return;
+    this.#scopes.set(name, { version, known, size });
     this.#size += size;
-    const { scopes, size: mostSize = Number.POSITIVE_INFINITY } = this.most;
-    while (this.#size > mostSize || this.#scopes.size > scopes) this.#drop(this.#scopes.oldest ?? name);
+    const { scopes, characters } = this.most;
+    while (this.#size > characters || this.#scopes.size > scopes) this.#drop(this.#scopes.oldest ?? name);
   }
 
-  /** After a commit that changed nothing of what is known. */
-  advance(scope: Scope, before: StoredVersion | null, next: StoredVersion): void {
-    const name = scopeName(scope);
-    const known = this.at(scope, before) === undefined ? undefined : this.#scopes.peek(name);
-    if (known === undefined) this.#drop(name);
-    else known.version = next;
-  }
-
-  delete(scope: Scope): void {
-    this.#drop(scopeName(scope));
+  #forgetLoaded(scope: Scope): void {
+    const entry = this.#scopes.peek(nameOf(scope));
+    if (entry !== undefined && entry.known.loaded !== null)
+      this.#set(scope, entry.version, { ...entry.known, loaded: null });
   }
 
   #drop(name: string): void {
     this.#size -= this.#scopes.peek(name)?.size ?? 0;
     this.#scopes.delete(name);
   }
-}
-
-/** A scope in one text. */
-function scopeName({ tenant, userId, agentId }: Scope): string {
-  return JSON.stringify([tenant, userId, agentId]);
-}
-
-/** Rows that are remembered, of all scopes: some 20 MB, … */
-const MOST_ROWS = 200_000;
-/** … of one, … */
-const MOST_ROWS_OF_SCOPE = 20_000;
-/** … and scopes, which take half a kilobyte each. */
-const SCOPES_WITH_ROWS = 10_000;
-
-/**
- * Which shared rows are stored, so that they are not written again with every prompt that refers to them. A row is remembered from the
- * commit that wrote it, at the version that this made. Whatever removes rows makes another version, and is not reported here; a commit on a
- * version that is not the stored one is rejected. So no record refers to a row that was removed.
- */
-export class KnownRows {
-  /** Of each scope, those used last at the end. */
-  readonly #scopes: VersionedScopes<Set<Digest>>;
-
-  constructor(
-    mostRows = MOST_ROWS,
-    private readonly mostOfScope = MOST_ROWS_OF_SCOPE,
-  ) {
-    this.#scopes = new VersionedScopes({ scopes: SCOPES_WITH_ROWS, size: mostRows });
-  }
-
-  /** The rows of a scope that are known to be stored at a version. */
-  at(scope: Scope, version: StoredVersion | null): ReadonlySet<Digest> {
-    return this.#scopes.at(scope, version) ?? new Set();
-  }
-
-  /** A commit that removed no row has taken a scope to its next version; with these rows, used by it. */
-  committed(scope: Scope, before: StoredVersion | null, next: StoredVersion, used: Iterable<Digest> = []): void {
-    const rows = this.#scopes.at(scope, before) ?? new Set();
-    for (const row of used) {
-      rows.delete(row);
-      rows.add(row);
-    }
-    for (const oldest of rows) {
-      if (rows.size <= this.mostOfScope) break;
-      rows.delete(oldest);
-    }
-    if (rows.size === 0) this.#scopes.delete(scope);
-    else this.#scopes.set(scope, next, rows, rows.size);
-  }
-}
-
-/** Kinds of records that name sections. */
-const WITH_SECTIONS: readonly RecordKind[] = ["said", "composed", "forgotten", "withdrawn"];
-/** Records that are looked at together: a section that comes back was mostly sent a short while ago. */
-const AT_ONCE = 64;
-/** Scopes whose sections are remembered, the last that were asked for … */
-const SCOPES_WITH_SECTIONS = 16;
-/** … and the most sections of one: some 2 MB. A scope with more is read each time. */
-const MOST_SECTIONS = 20_000;
-
-/**
- * Which sections were ever sent in a scope. Records are read, newest first, until all that are asked for are found; so all of them where one
- * is not ours. What was read then is remembered for as long as no other process commits.
- */
-export class KnownSections {
-  readonly #remembered = new VersionedScopes<Set<SealedDigest>>({ scopes: SCOPES_WITH_SECTIONS });
-
-  constructor(
-    private readonly parts: JournalParts,
-    private readonly mostSections = MOST_SECTIONS,
-  ) {}
-
-  /** See `Store.knownSections`. `version`: of the scope, as it is stored. */
-  async find(scope: Scope, version: StoredVersion, sections: readonly Digest[]): Promise<readonly Digest[]> {
-    const { digests } = this.parts;
-    const wanted = new Set(sections.map((section) => digests.seal(section)));
-    const found = this.#remembered.at(scope, version) ?? (await this.#read(scope, version, wanted));
-    return sections.filter((section) => found.has(digests.seal(section)));
-  }
-
-  /** This process composed in a scope, or changed nothing of its sections: what is remembered at the version before is so at the next. */
-  committed(scope: Scope, before: StoredVersion | null, next: StoredVersion, sections: readonly Digest[]): void {
-    const remembered = this.#remembered.at(scope, before);
-    if (remembered === undefined) return;
-    for (const section of sections) remembered.add(this.parts.digests.seal(section));
-    if (remembered.size <= this.mostSections) this.#remembered.advance(scope, before, next);
-    else this.#remembered.delete(scope);
-  }
 
   /** Reads sections until all that are wanted are among them; else remembers them, as those are all that there are. */
-  async #read(
+  async #readSections(
     scope: Scope,
     version: StoredVersion,
     wanted: ReadonlySet<SealedDigest>,
   ): Promise<ReadonlySet<SealedDigest>> {
     const { database } = this.parts;
-    const { scopeId } = version;
+    const { sections: most } = this.most;
     const missing = new Set(wanted);
     const found = new Set<SealedDigest>();
-    for await (const keys of listInPages(database, scopeId, { kinds: WITH_SECTIONS, newestFirst: true }, AT_ONCE)) {
+    const pages = listInPages(database, version.scopeId, { kinds: WITH_SECTIONS, newestFirst: true }, AT_ONCE);
+    for await (const keys of pages) {
       const seqs = keys.map(({ seq }) => seq);
       await readInPieces(database, seqs, (record) => {
         for (const section of this.#sectionsIn(record)) {
           missing.delete(section);
-          if (found.size <= this.mostSections || wanted.has(section)) found.add(section);
+          if (found.size <= most || wanted.has(section)) found.add(section);
         }
       });
       if (missing.size === 0) return found;
     }
     // Other processes may have committed while this read: then there are more, and the version is not the stored one any more.
-    if (found.size <= this.mostSections) this.#remembered.set(scope, version, found);
+    if (found.size <= most) this.#set(scope, version, { ...this.#at(scope, version), sections: found });
     return found;
   }
 
@@ -175,86 +224,51 @@ export class KnownSections {
   }
 }
 
-/** Characters of messages that are remembered, of all scopes … */
-const MOST_CHARACTERS = 16_000_000;
-/** … and of one conversation. */
-const MOST_OF_CONVERSATION = 2_000_000;
-/** Turns of one conversation. */
-const MOST_TURNS = 2_000;
-/** Scopes. */
-const SCOPES_WITH_HISTORIES = 10_000;
-
-interface RememberedPath extends SaidPath {
-  readonly turns: readonly (GivenTurn & { readonly characters: number })[];
+/**
+ * Paths after a compose that stored some turns of one conversation, each of which continues the one before. Of a conversation that is not
+ * known nothing is kept, as most clients send their histories.
+ */
+function pathsAfter(
+  paths: KnownScope["paths"],
+  head: readonly ChatMessage[],
+  turns: readonly GivenTurn[],
+): KnownScope["paths"] {
+  const [first] = turns;
+  const id = first?.turn.conversationId ?? null;
+  const path = id === null ? undefined : paths.get(id);
+  if (first === undefined || id === null || path === undefined) return paths;
+  const { parent } = first.turn;
+  const from = parent === null ? 0 : path.turns.findLastIndex(({ turn }) => turn.id === parent) + 1;
+  const own = turns.map(({ turn, given }) => {
+    const stored = { turn, given: given.map(asStored) };
+    return { ...stored, characters: charactersOf(stored) };
+  });
+  const isContinued = parent === null || from > 0;
+  return withPath(
+    paths,
+    id,
+    isContinued ? { head: head.map(asStored), turns: [...path.turns.slice(0, from), ...own] } : null,
+  );
 }
 
-/**
- * What was said in conversations that were read: a client that sends windows has the whole of it read with every turn. It is what is stored at
- * one version of the scope; a commit that takes nothing away makes it that of the next, with what it added, and all others end it.
- */
-export class KnownHistories {
-  readonly #scopes: VersionedScopes<ReadonlyMap<ConversationId, RememberedPath>>;
+/** Paths with one; without it where it is too long. */
+function withPath(paths: KnownScope["paths"], id: ConversationId, path: RememberedPath | null): KnownScope["paths"] {
+  const all = new Map(paths);
+  all.delete(id);
+  if (path !== null && sizeOfPath(path) <= MOST_OF_CONVERSATION && path.turns.length <= MOST_TURNS) all.set(id, path);
+  return all;
+}
 
-  constructor(mostCharacters = MOST_CHARACTERS) {
-    this.#scopes = new VersionedScopes({ scopes: SCOPES_WITH_HISTORIES, size: mostCharacters });
-  }
+function sizeOf({ rows, sections, paths, loaded }: KnownScope): number {
+  let size = DIGEST_CHARACTERS * (rows.size + (sections?.size ?? 0)) + (loaded?.characters ?? 0);
+  // A scope without sections is known to have none.
+  if (sections !== null || loaded !== null) size += DIGEST_CHARACTERS;
+  for (const path of paths.values()) size += sizeOfPath(path);
+  return size;
+}
 
-  /** Null: not known. */
-  at(scope: Scope, version: StoredVersion, id: ConversationId): SaidPath | null {
-    return this.#scopes.at(scope, version)?.get(id) ?? null;
-  }
-
-  /** A conversation was read at a version of its scope. */
-  read(scope: Scope, version: StoredVersion, id: ConversationId, { head, turns }: SaidPath): void {
-    const path = { head, turns: turns.map((turn) => ({ ...turn, characters: charactersOf(turn) })) };
-    this.#keep(scope, version, new Map(this.#scopes.at(scope, version)).set(id, path), id);
-  }
-
-  /**
-   * A compose took a scope to its next version.
-   *
-   * @param added the turns of a conversation that it stored, each continuing the one before; of one that is not known nothing is kept, as
-   * most clients send their histories
-   */
-  composed(scope: Scope, before: StoredVersion | null, next: StoredVersion, added: SaidPath): void {
-    const paths = new Map(this.#scopes.at(scope, before));
-    const [first] = added.turns;
-    const id = first?.turn.conversationId ?? null;
-    const path = id === null ? undefined : paths.get(id);
-    if (first === undefined || id === null || path === undefined) {
-      this.committed(scope, before, next);
-      return;
-    }
-    const { parent } = first.turn;
-    const from = parent === null ? 0 : path.turns.findLastIndex(({ turn }) => turn.id === parent) + 1;
-    const own = added.turns.map(({ turn, given }) => {
-      const stored = { turn, given: given.map(asStored) };
-      return { ...stored, characters: charactersOf(stored) };
-    });
-    if (parent !== null && from === 0) paths.delete(id);
-    else paths.set(id, { head: added.head.map(asStored), turns: [...path.turns.slice(0, from), ...own] });
-    this.#keep(scope, next, paths, id);
-  }
-
-  /** A commit that took nothing away has taken a scope to its next version. */
-  committed(scope: Scope, before: StoredVersion | null, next: StoredVersion): void {
-    this.#scopes.advance(scope, before, next);
-  }
-
-  /** Something of a scope was taken away. */
-  ended(scope: Scope): void {
-    this.#scopes.delete(scope);
-  }
-
-  /** After a conversation has grown: without it where it is too long. */
-  #keep(scope: Scope, version: StoredVersion, paths: Map<ConversationId, RememberedPath>, id: ConversationId): void {
-    const sizeOf = (path: RememberedPath | undefined) =>
-      path === undefined ? 0 : path.turns.reduce((sum, { characters }) => sum + characters, 0);
-    const turns = paths.get(id)?.turns.length ?? 0;
-    if (sizeOf(paths.get(id)) > MOST_OF_CONVERSATION || turns > MOST_TURNS) paths.delete(id);
-    const size = [...paths.values()].reduce((sum, path) => sum + sizeOf(path), 0);
-    this.#scopes.set(scope, version, paths, size);
-  }
+function sizeOfPath({ turns }: RememberedPath): number {
+  return turns.reduce((sum, { characters }) => sum + characters, 0);
 }
 
 /** What a turn takes in memory, in characters; a turn itself has some hundred numbers and digests. */
@@ -274,84 +288,6 @@ function asStored(message: ChatMessage): ChatMessage {
   return JSON.parse(JSON.stringify(message)) as ChatMessage;
 }
 
-/** Conversations that are kept … */
-const MOST_LOADED = 32;
-/** … and the characters of one's records. */
-const MOST_LOADED_CHARACTERS = 300_000;
-
-interface Loaded {
-  readonly version: StoredVersion;
-  readonly id: ConversationId;
-  readonly reading: TurnReading;
-}
-
-/**
- * The records of conversations that were read with their scopes, until the request that they were read for has committed: it may ask for
- * what was said in them.
- */
-export class LoadedConversations {
-  readonly #scopes = new VersionedScopes<Loaded>({ scopes: MOST_LOADED });
-
-  /** A scope was loaded with a conversation's records. */
-  loaded(scope: Scope, of: Loaded, records: readonly Pick<JournalRecord, "said">[]): void {
-    if (records.reduce((sum, { said }) => sum + (said?.length ?? 0), 0) > MOST_LOADED_CHARACTERS) this.ended(scope);
-    else this.#scopes.set(scope, of.version, of);
-  }
-
-  /** Null: not at hand. */
-  at(scope: Scope, version: StoredVersion, id: ConversationId): TurnReading | null {
-    const loaded = this.#scopes.at(scope, version);
-    return loaded?.id === id ? loaded.reading : null;
-  }
-
-  /** Something of a scope was committed. */
-  ended(scope: Scope): void {
-    this.#scopes.delete(scope);
-  }
-}
-
-/**
- * What this process knows of scopes as they are stored, so that it is neither read nor written again. Entries are valid for one scope
- * version. Our commits advance it; another process's commit invalidates them.
- */
-export class KnownScopes {
-  readonly sections: KnownSections;
-  readonly rows = new KnownRows();
-  readonly histories = new KnownHistories();
-  readonly loaded = new LoadedConversations();
-
-  constructor(parts: JournalParts) {
-    this.sections = new KnownSections(parts);
-  }
-
-  /** A compose that `rows` got. */
-  async composed(
-    scope: Scope,
-    { version }: CommitBase,
-    { sections, restated, turn, given, head }: ComposeRecord["composition"],
-    committed: Promise<StoredVersion>,
-  ): Promise<StoredVersion> {
-    this.loaded.ended(scope);
-    const next = await committed;
-    this.sections.committed(scope, version, next, sections);
-    this.histories.composed(scope, version, next, { head, turns: [...restated, { turn, given }] });
-    return next;
-  }
-
-  /** A commit that takes nothing away, and adds nothing but to the state. */
-  async kept(scope: Scope, { version }: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
-    this.loaded.ended(scope);
-    const next = await committed;
-    this.sections.committed(scope, version, next, []);
-    this.rows.committed(scope, version, next);
-    this.histories.committed(scope, version, next);
-    return next;
-  }
-
-  /** A commit that takes something away: its texts do not stay in memory either. */
-  async ended<T>(scope: Scope, committed: Promise<T>): Promise<T> {
-    this.histories.ended(scope);
-    this.loaded.ended(scope);
-    return committed;
-  }
+function nameOf({ tenant, userId, agentId }: Scope): string {
+  return JSON.stringify([tenant, userId, agentId]);
 }

@@ -1,7 +1,6 @@
 import type { Digest, Scope, TurnId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
-import type { CommitBase, ExpiryRecord, StoredVersion } from "../api/store.js";
-import type { ScopeDelta } from "../api/user-data.js";
+import type { CommitBase, ExpiryRecord, ScopeDelta, StoredVersion } from "../api/store.js";
 import { listAll, listInPages, readInPieces } from "./body-reading.js";
 import { appending, encodeAnew, encodeChange, plainRecord, writeUnit } from "./commits.js";
 import {

@@ -12,7 +12,7 @@ import { conversationNumber, memoryHash } from "../database/digest-seal.js";
 import { JournalVersion } from "./commits.js";
 import { CONVERSATION_PAGE, type JournalScope } from "./journal-database.js";
 import { decodedOf, type JournalParts } from "./journal-parts.js";
-import type { LoadedConversations } from "./known-scopes.js";
+import type { KnownScopes } from "./known-scopes.js";
 import { readConversation, TurnReading } from "./turn-reading.js";
 
 /**
@@ -24,7 +24,7 @@ export async function loadScope(
   parts: JournalParts,
   scope: Scope,
   conversationId: ConversationId | null = null,
-  known: LoadedConversations | null = null,
+  known: KnownScopes | null = null,
 ): Promise<LoadedScope> {
   const number = conversationId === null ? undefined : conversationNumber(conversationId, parts.digests);
   const stored = await parts.database.load(scope, number);
@@ -46,7 +46,7 @@ export async function loadScope(
   reading.begin(stored.conversation);
   // A longer one is read on, and would stay whole.
   if (stored.conversation.length < CONVERSATION_PAGE)
-    known?.loaded(scope, { version, id: conversationId, reading }, stored.conversation);
+    known?.loaded(scope, version, { id: conversationId, reading, records: stored.conversation });
   const conversation = await conversationOf(parts, scope, stored, reading, conversationId);
   return { ...loaded, conversation };
 }

@@ -1,12 +1,10 @@
 import type pg from "pg";
 import { type DeletionCounts, isSameVersion } from "../api/store.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
-import { assumedCurrent, commitAtOnce } from "./commit-at-once.js";
 import { ask } from "./connections.js";
 import { type LockedUnit, lockBuckets, lockScopes, type UnitOutcome } from "./locks.js";
 import { agentColumn, newestRecord, numberOf, ROW_COLUMNS, type StoredRecordRow } from "./rows.js";
 import { SCHEMA } from "./schema.js";
-import type { ScopeNumbers } from "./scope-numbers.js";
 import { applyUnits, type ClaimedUnit, isEnd, numberedRecords, readRewritten, sumBehind } from "./unit-changes.js";
 
 interface Claim extends DeletionCounts {
@@ -41,27 +39,16 @@ const RECORD = {
 };
 
 /**
- * Commits units of different scopes in one transaction; those that are stale are left out, or (`isTogether`) all are. One round trip where
- * nothing has to be looked at first (`commit-at-once.ts`); else two, and one more where a scope is new or something is rewritten. Rejects
- * with the driver's error, and then nothing is stored, unless `onSending` was called and the connection lost: it is called when the
- * transaction's end is sent.
- *
- * @param numbers for new scopes
+ * Commits units of different scopes in one transaction; those that are stale are left out, or (`isTogether`) all are. Two round trips, and one
+ * more where a scope is new or something is rewritten. Rejects with the driver's error, and then nothing is stored, unless `onSending` was
+ * called and the connection lost: it is called when the transaction's end is sent.
  */
 export async function commitGroup(
   client: pg.ClientBase,
   units: readonly LockedUnit[],
   isTogether: boolean,
-  numbers: ScopeNumbers,
   onSending: () => void,
 ): Promise<UnitOutcome[]> {
-  const assumed = isTogether ? null : assumedCurrent(units, numbers);
-  if (assumed !== null) {
-    onSending();
-    const outcomes = await commitAtOnce(client, assumed);
-    if (units.some(({ unit }, at) => unit.version === null && outcomes[at] === "stale")) numbers.drop();
-    return outcomes;
-  }
   const claims = await claim(client, units);
   const isStored = await Promise.all(units.map((unit, at) => isStoredAlready(client, unit, claims[at])));
   const outcomes = units.map((unit, at): UnitOutcome | "applied" =>

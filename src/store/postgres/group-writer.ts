@@ -7,7 +7,6 @@ import { type Connections, WRITERS } from "./connections.js";
 import { commitGroup } from "./group-commit.js";
 import type { LockedUnit, LockKeys, UnitOutcome } from "./locks.js";
 import { faultOfPostgres, isConnectionLost, isDuplicate, isUndoneForAnother } from "./postgres-faults.js";
-import { ScopeNumbers } from "./scope-numbers.js";
 
 /** Milliseconds after a group's end for which commits are waited for, at most. */
 const GATHER_MS = 5;
@@ -98,14 +97,11 @@ export class GroupWriter {
   #awaySince: number | null = null;
 
   readonly #gathering = new Gathering(() => this.#schedule());
-  readonly #numbers: ScopeNumbers;
 
   constructor(
     private readonly connections: Connections,
     private readonly keys: LockKeys,
-  ) {
-    this.#numbers = new ScopeNumbers(connections);
-  }
+  ) {}
 
   /** Applies units, all or none. Rejects as `JournalDatabase.write` does. */
   write(units: readonly JournalUnit[]): Promise<readonly WrittenUnit[]> {
@@ -226,7 +222,7 @@ export class GroupWriter {
       let isSent = false;
       try {
         const outcomes = await this.connections.write((client) =>
-          commitGroup(client, units, isTogether, this.#numbers, () => {
+          commitGroup(client, units, isTogether, () => {
             isSent = true;
           }),
         );

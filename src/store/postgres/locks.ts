@@ -55,7 +55,7 @@ function remembered<T>(keys: LruMap<string, T>, name: string, make: (name: strin
 }
 
 /** Names the locks of buckets among other advisory locks of the database. */
-export const BUCKET_LOCKS = 0x6d656d73;
+const BUCKET_LOCKS = 0x6d656d73;
 
 /**
  * Locks of buckets are shared, but for units that count a deletion. All transactions take them in one order, buckets first: no two wait for
@@ -77,29 +77,13 @@ export function lockBuckets(
   client: pg.ClientBase,
   buckets: readonly { readonly bucket: number; readonly isDeleting: boolean }[],
 ): Promise<unknown> {
-  const sorted = sortedBuckets(buckets);
+  const sorted = [...new Set(buckets.map(({ bucket }) => bucket))].sort((a, b) => a - b);
   const deleting = new Set(buckets.filter(({ isDeleting }) => isDeleting).map(({ bucket }) => bucket));
   return ask(client, LOCK_BUCKETS, [sorted, sorted.map((bucket) => deleting.has(bucket))]);
 }
 
 /** Locks scopes by the keys of `LockKeys`. */
 export function lockScopes(client: pg.ClientBase, locks: readonly string[]): Promise<unknown> {
-  return ask(client, LOCK_SCOPES, [sortedScopes(locks)]);
-}
-
-/** What units that delete nothing lock, in the order in which all transactions do. */
-export function sortedLocks(units: readonly { readonly bucket: number; readonly lock: string }[]): {
-  readonly buckets: readonly number[];
-  readonly locks: readonly string[];
-} {
-  return { buckets: sortedBuckets(units), locks: sortedScopes(units.map(({ lock }) => lock)) };
-}
-
-function sortedBuckets(of: readonly { readonly bucket: number }[]): number[] {
-  return [...new Set(of.map(({ bucket }) => bucket))].sort((a, b) => a - b);
-}
-
-function sortedScopes(locks: readonly string[]): string[] {
   const sorted = locks.map(BigInt).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  return sorted.map(String);
+  return ask(client, LOCK_SCOPES, [sorted.map(String)]);
 }

@@ -5,9 +5,9 @@ import { ask } from "./connections.js";
 import { SCHEMA } from "./schema.js";
 
 const FOUND: NamedStatement = {
-  name: "found_keys",
-  text: `select k.id, k.tenant, k.secret_digest as "secretDigest", k.revoked_at as "revokedAt", t.cache_secret as "cacheSecret"
-    from ${SCHEMA}.api_keys k join ${SCHEMA}.tenants t on t.tenant = k.tenant where k.id = any($1::text[])`,
+  name: "found_key",
+  text: `select k.tenant, k.secret_digest as "secretDigest", k.revoked_at as "revokedAt", t.cache_secret as "cacheSecret"
+    from ${SCHEMA}.api_keys k join ${SCHEMA}.tenants t on t.tenant = k.tenant where k.id = $1`,
 };
 const ANY: NamedStatement = { name: "any_key", text: `select exists (select from ${SCHEMA}.api_keys) as "any"` };
 const LIST: NamedStatement = {
@@ -42,21 +42,18 @@ const MOST_SHARED = 1_000;
  * that: when the call returns, every instance knows.
  */
 export class PostgresApiKeys {
-  readonly #found: SharedAnswers<FoundApiKey & { readonly id: string }>;
+  readonly #found: SharedAnswers<FoundApiKey & object>;
   readonly #any: SharedAnswers<{ readonly any: boolean }>;
 
   constructor(private readonly connections: Connections) {
-    this.#found = new SharedAnswers((ids) => connections.read(FOUND, [ids]));
+    this.#found = new SharedAnswers((id) => connections.read(FOUND, [id]));
     this.#any = new SharedAnswers(() => connections.read(ANY));
   }
 
   /** A key by its id, revoked or not; null where there is none. */
   async find(id: string): Promise<FoundApiKey | null> {
-    const rows = await this.#found.ask(id);
-    const row = rows.find((one) => one.id === id);
-    if (row === undefined) return null;
-    const { id: _, ...found } = row;
-    return found;
+    const [row] = await this.#found.ask(id);
+    return row ?? null;
   }
 
   /** Whether there ever was a key. */
@@ -117,46 +114,19 @@ function knownEverywhere(): Promise<void> {
 
 /** Answers by what was asked, each for {@link SHARED_MS}. */
 class SharedAnswers<R> {
-  readonly #question: SharedQuestion<R>;
   readonly #answers = new Map<string, { readonly askedAt: number; readonly answer: Promise<R[]> }>();
 
-  constructor(read: (names: readonly string[]) => Promise<R[]>) {
-    this.#question = new SharedQuestion(read);
-  }
+  constructor(private readonly read: (name: string) => Promise<R[]>) {}
 
   ask(name: string): Promise<R[]> {
     const askedAt = performance.now();
     const known = this.#answers.get(name);
     if (known !== undefined && askedAt - known.askedAt < SHARED_MS) return known.answer;
     if (this.#answers.size >= MOST_SHARED) this.#answers.clear();
-    const answer = this.#question.ask(name);
+    const answer = this.read(name);
     this.#answers.set(name, { askedAt, answer });
     // A server that is back is asked again at once.
     answer.catch(() => this.#answers.delete(name));
     return answer;
-  }
-}
-
-/** Lookups during a query share the next one: no answer is older than its lookup. */
-class SharedQuestion<R> {
-  #next: { readonly names: Set<string>; readonly answer: Promise<R[]> } | null = null;
-  #underWay: Promise<unknown> = Promise.resolve();
-
-  constructor(private readonly read: (names: readonly string[]) => Promise<R[]>) {}
-
-  ask(name: string): Promise<R[]> {
-    this.#next ??= this.#begin();
-    this.#next.names.add(name);
-    return this.#next.answer;
-  }
-
-  #begin() {
-    const names = new Set<string>();
-    const answer = this.#underWay.then(() => {
-      this.#next = null;
-      return this.read([...names]);
-    });
-    this.#underWay = answer.catch(() => {});
-    return { names, answer };
   }
 }

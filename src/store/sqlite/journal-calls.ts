@@ -1,7 +1,8 @@
 import { StaleScopeError, type StoreFault, StoreUnavailableError } from "../api/store.js";
-import { faultOf } from "../database/sqlite-faults.js";
+import type { DatabaseConnection } from "../database/open-database.js";
+import { faultOf, throwNamed } from "../database/sqlite-faults.js";
 import type { JournalDatabase, JournalUnit, WrittenUnit } from "../journal/journal-database.js";
-import type { JournalReads } from "./journal-reads.js";
+import { JournalReads } from "./journal-reads.js";
 import type { JournalWrites } from "./journal-writes.js";
 
 /** How a call went, as it crosses threads: errors as data, since an error loses its class there. */
@@ -50,23 +51,31 @@ export type WriteArguments<Name extends WriteName> = Arguments<JournalWrites, Na
 export type ReadResult<Name extends ReadName> = ReturnType<Method<JournalReads, Name>>;
 export type WriteResult<Name extends WriteName> = ReturnType<Method<JournalWrites, Name>>;
 
-/** A call of `JournalReads`. */
-export interface ReadingCall {
-  readonly name: ReadName;
-  readonly args: ReadArguments<ReadName>;
-}
-
 /** A call of `JournalWrites`. */
 export interface WritingCall {
   readonly name: WriteName;
   readonly args: WriteArguments<WriteName>;
 }
 
-/** `JournalDatabase` over two kinds of calls, of `JournalReads` and `JournalWrites`, wherever those run. */
+/** `JournalDatabase` over calls of `JournalReads`, on the calling thread, and of `JournalWrites`, wherever those run. */
 export abstract class JournalCalls implements JournalDatabase {
-  protected constructor(readonly sealKey: Buffer) {}
+  readonly sealKey: Buffer;
+  readonly #reads: JournalReads;
 
-  protected abstract ask<Name extends ReadName>(name: Name, ...args: ReadArguments<Name>): Promise<ReadResult<Name>>;
+  protected constructor(database: DatabaseConnection) {
+    this.sealKey = database.digests.key;
+    this.#reads = new JournalReads(database);
+  }
+
+  protected async ask<Name extends ReadName>(name: Name, ...args: ReadArguments<Name>): Promise<ReadResult<Name>> {
+    try {
+      const method = this.#reads[name] as (...args: readonly unknown[]) => ReadResult<Name>;
+      return Reflect.apply(method, this.#reads, args);
+    } catch (error) {
+      throwNamed(error);
+    }
+  }
+
   protected abstract tell<Name extends WriteName>(
     name: Name,
     ...args: WriteArguments<Name>
@@ -111,15 +120,8 @@ export abstract class JournalCalls implements JournalDatabase {
   ping: JournalDatabase["ping"] = (...of) => this.ask("ping", ...of);
 }
 
-/** What a thread is started for. */
-export interface ThreadTask {
-  readonly file: string;
-  readonly task: "read" | "write";
-}
-
-/** What a thread is asked; `close` has no answer but the thread's end. */
+/** What the thread is asked; `close` has no answer but the thread's end. */
 export type ThreadCall =
-  | { readonly id: number; readonly ask: "read"; readonly call: ReadingCall }
   | { readonly id: number; readonly ask: "write"; readonly calls: readonly WritingCall[] }
   | { readonly id: number; readonly ask: "erased" }
   | { readonly id: number; readonly ask: "close" };

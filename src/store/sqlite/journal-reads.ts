@@ -17,7 +17,6 @@ import type {
   Snapshot,
 } from "../journal/journal-database.js";
 import { Deletions } from "./deletions.js";
-import { FirstTokenTimes } from "./first-token-times.js";
 import {
   type JournalRow,
   KEY_COLUMNS,
@@ -115,7 +114,6 @@ function keyWithTurn(
 /** What `JournalDatabase` reads from a file, on the calling thread. */
 export class JournalReads {
   readonly #deletions: Deletions;
-  readonly #times: FirstTokenTimes;
   readonly #statements: ReturnType<typeof prepareReads>;
   /** Lists by their SQL: one for each combination of filters. */
   readonly #lists = new Map<string, Database.Statement<[object], KeyRow>>();
@@ -124,7 +122,6 @@ export class JournalReads {
   constructor(private readonly database: DatabaseConnection) {
     const { sqlite } = database;
     this.#deletions = new Deletions(database);
-    this.#times = new FirstTokenTimes(sqlite);
     this.#statements = prepareReads(sqlite);
     this.#load = sqlite.transaction((scope: Scope, conversation?: number) => this.#read(scope, conversation));
   }
@@ -239,11 +236,11 @@ export class JournalReads {
   }
 
   countFirstTokenTimes(engine: string): number {
-    return this.#times.count(engine);
+    return this.#statements.lastTime.get(engine) ?? 0;
   }
 
   firstTokenTimes(engine: string, count: number, most: number): FirstTokenTime[] {
-    return this.#times.upTo(engine, count, most);
+    return this.#statements.times.all({ engine, count, most });
   }
 
   ping(): void {

@@ -1,4 +1,5 @@
 import type Database from "better-sqlite3";
+import type { FirstTokenTime } from "../../core/index.js";
 import type { StoredVersion } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import type {
@@ -31,6 +32,8 @@ export type KeyRow = Omit<JournalRow, "sum" | "changes" | "said">;
 export const KEY_COLUMNS = `journal.seq, journal.scope_id as scopeId, journal.n, journal.kind, journal.turn, journal.turns,
   journal.conversation, journal.request_id as requestId, journal.leaf, journal.at`;
 const ROW_COLUMNS = `${KEY_COLUMNS}, journal.sum, journal.changes, journal.said`;
+
+const LAST_TIME = "coalesce((select max(number) from first_token_times where engine = @engine), 0)";
 
 const NUMBERS = new Map<RecordKind, number>(RECORD_KINDS.map((kind, number) => [kind, number]));
 
@@ -147,6 +150,16 @@ export function prepareReads(sqlite: Database.Database) {
       sqlite,
       "select digest, messages from instructions where scope_id = @scopeId and digest = @digest",
     ),
+    /** An engine's times are numbered from 1. */
+    lastTime: prepareValue<string, number>(
+      sqlite,
+      "select number from first_token_times where engine = ? order by number desc limit 1",
+    ),
+    times: prepare<{ readonly engine: string; readonly count: number; readonly most: number }, FirstTokenTime>(
+      sqlite,
+      `select uncached_tokens as uncachedTokens, cached_tokens as cachedTokens, ms from first_token_times
+       where engine = @engine and number <= @count and number > @count - @most order by number`,
+    ),
     response: prepare<{ readonly scopeId: number; readonly id: SealedDigest }, StoredResponseRow>(
       sqlite,
       `select ${RESPONSE_COLUMNS} from responses where scope_id = @scopeId and id = @id`,
@@ -260,6 +273,15 @@ function scopeStatements(sqlite: Database.Database) {
 function responseStatements(sqlite: Database.Database) {
   const composed = numberOf("composed");
   return {
+    keepTime: prepare<FirstTokenTime & { readonly engine: string }>(
+      sqlite,
+      `insert into first_token_times (engine, number, uncached_tokens, cached_tokens, ms)
+       values (@engine, ${LAST_TIME} + 1, @uncachedTokens, @cachedTokens, @ms)`,
+    ),
+    dropTimes: prepare<{ readonly engine: string; readonly most: number }>(
+      sqlite,
+      `delete from first_token_times where engine = @engine and number <= ${LAST_TIME} - @most`,
+    ),
     nextUse: prepareValue<string, number>(sqlite, "select coalesce(max(used), 0) + 1 from responses where tenant = ?"),
     /** The request may be gone by now: withdrawn, expired or forgotten. */
     keepResponse: prepare<SqliteRow<typeof responses>>(

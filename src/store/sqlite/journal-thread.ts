@@ -4,13 +4,10 @@ import {
   faultBehind,
   type Outcome,
   outcomeOfError,
-  type ReadingCall,
   type ThreadAnswer,
   type ThreadCall,
-  type ThreadTask,
   type WritingCall,
 } from "./journal-calls.js";
-import { JournalReads } from "./journal-reads.js";
 import { JournalWriter, LogCheckpoints } from "./journal-writer.js";
 
 /** Milliseconds that a call waits for another process's lock in all, before its caller gets the error and may wait longer by itself … */
@@ -19,83 +16,52 @@ const MOST_WAIT_MS = 500;
 const FIRST_PAUSE_MS = 1;
 const LAST_PAUSE_MS = 64;
 
-/** Milliseconds before each retry where another process holds a lock; ends where there is no more time. */
-function* lockPauses(mostMs = MOST_WAIT_MS): Generator<number> {
-  const deadline = performance.now() + mostMs;
-  for (let pause = FIRST_PAUSE_MS; performance.now() + pause < deadline; pause = Math.min(2 * pause, LAST_PAUSE_MS))
-    yield pause;
-}
-
-/** Runs `work` again while another process holds a lock. Blocks the thread: none that serves requests. @param mostMs of waiting in all */
-export function waitingForLocks<T>(work: () => T, mostMs = MOST_WAIT_MS): T {
+/** Runs `work` again while another process holds a lock. Blocks the thread. */
+function waitingForLocks<T>(work: () => T): T {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
-  const pauses = lockPauses(mostMs);
-  for (;;) {
+  const deadline = performance.now() + MOST_WAIT_MS;
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
     try {
       return work();
     } catch (error) {
-      const pause = pauses.next();
-      if (faultBehind(error) !== "busy" || pause.done === true) throw error;
-      Atomics.wait(sleeper, 0, 0, pause.value);
+      if (faultBehind(error) !== "busy" || performance.now() + pause >= deadline) throw error;
+      Atomics.wait(sleeper, 0, 0, pause);
     }
   }
 }
 
 /*
- * A thread with a connection of its own, so that nobody else waits for the disk: the one that writes a journal, or the one that reads it.
- * Tasks are done in order, each within one message.
+ * The thread that writes a journal, with a connection of its own, so that nobody else waits for the disk. Tasks are done in order, each within
+ * one message.
  */
 
-const { file, task } = workerData as ThreadTask;
-const database = connect(file);
+const database = connect((workerData as { readonly file: string }).file);
+// Pages of the index by scope are written all over; 4 MB.
+database.sqlite.pragma("cache_size = -4096");
+const writer = new JournalWriter(database);
+const checkpoints = new LogCheckpoints(database.sqlite);
 
 function answer(message: ThreadAnswer): void {
   parentPort?.postMessage(message);
 }
 
-function read(): (call: ThreadCall) => void {
-  database.sqlite.pragma("query_only = ON");
-  const reads = new JournalReads(database);
-  const one = ({ name, args }: ReadingCall): Outcome => {
-    try {
-      const method = reads[name] as (...args: readonly unknown[]) => unknown;
-      return { value: waitingForLocks(() => Reflect.apply(method, reads, args)) };
-    } catch (error) {
-      return outcomeOfError(error);
-    }
-  };
-  return (call) => {
-    if (call.ask === "read") answer({ id: call.id, outcomes: [one(call.call)] });
-    else if (call.ask === "close") end(() => {});
-  };
+function apply(calls: readonly WritingCall[]): readonly Outcome[] {
+  try {
+    return waitingForLocks(() => writer.run(calls));
+  } catch (error) {
+    return calls.map(() => outcomeOfError(error));
+  }
 }
 
-function write(): (call: ThreadCall) => void {
-  // Pages of the index by scope are written all over; 4 MB.
-  database.sqlite.pragma("cache_size = -4096");
-  const writer = new JournalWriter(database);
-  const checkpoints = new LogCheckpoints(database.sqlite);
-  const apply = (calls: readonly WritingCall[]): readonly Outcome[] => {
-    try {
-      return waitingForLocks(() => writer.run(calls));
-    } catch (error) {
-      return calls.map(() => outcomeOfError(error));
-    }
-  };
-  return (call) => {
-    if (call.ask === "write") {
-      answer({ id: call.id, outcomes: apply(call.calls) });
-      checkpoints.wrote(call.calls.length);
-    } else if (call.ask === "erased")
-      void writer.erased().then(() => answer({ id: call.id, outcomes: [{ value: undefined }] }));
-    else if (call.ask === "close") end(() => writer.close());
-  };
-}
-
-function end(work: () => void): void {
-  work();
-  database.sqlite.close();
-  parentPort?.close();
-}
-
-parentPort?.on("message", task === "write" ? write() : read());
+parentPort?.on("message", (call: ThreadCall) => {
+  if (call.ask === "write") {
+    answer({ id: call.id, outcomes: apply(call.calls) });
+    checkpoints.wrote(call.calls.length);
+  } else if (call.ask === "erased")
+    void writer.erased().then(() => answer({ id: call.id, outcomes: [{ value: undefined }] }));
+  else {
+    writer.close();
+    database.sqlite.close();
+    parentPort?.close();
+  }
+});

@@ -15,7 +15,6 @@ import type {
   WrittenUnit,
 } from "../journal/journal-database.js";
 import { Deletions } from "./deletions.js";
-import { FirstTokenTimes } from "./first-token-times.js";
 import { numberOf, prepareWrites, readRecord } from "./journal-statements.js";
 
 /** How often a tenant's oldest responses are removed: once in so many uses. */
@@ -39,13 +38,11 @@ interface Applied {
  */
 export class JournalWrites {
   readonly #deletions: Deletions;
-  readonly #times: FirstTokenTimes;
   readonly #statements: ReturnType<typeof prepareWrites>;
   #erased: ForgottenPieces | null = null;
 
   constructor(database: DatabaseConnection) {
     this.#deletions = new Deletions(database);
-    this.#times = new FirstTokenTimes(database.sqlite);
     this.#statements = prepareWrites(database.sqlite);
   }
 
@@ -106,7 +103,8 @@ export class JournalWrites {
 
   /** See `Store.keepFirstTokenTime`. */
   keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): void {
-    this.#times.keep(engine, time, most);
+    this.#statements.keepTime.run({ engine, ...time });
+    this.#statements.dropTimes.run({ engine, most });
   }
 
   /** Where pieces of erased texts go; asked for by whatever leaves something to erase. */

@@ -15,8 +15,7 @@ import {
   type TokenCounter,
   type UserId,
 } from "../../../src/core/index.js";
-import type { CommitBase, ComposeRecord, Store, StoredVersion } from "../../../src/store/api/store.js";
-import type { ScopeDelta } from "../../../src/store/api/user-data.js";
+import type { CommitBase, ComposeRecord, ScopeDelta, Store, StoredVersion } from "../../../src/store/api/store.js";
 
 export const countTokens: TokenCounter = (text) => Math.ceil(text.length / 4);
 

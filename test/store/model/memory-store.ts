@@ -17,13 +17,13 @@ import {
   type CommitBase,
   type DeletionCounts,
   isSameVersion,
+  type ScopeDelta,
   type ScopeQuotes,
   type ScopesFound,
   StaleScopeError,
   type Store,
   type StoredVersion,
 } from "../../../src/store/api/store.js";
-import type { ScopeDelta } from "../../../src/store/api/user-data.js";
 import { exportScope } from "./exported-scope.js";
 import { KeptScope, namingOf, servedOf } from "./kept-scope.js";
 
