@@ -1,12 +1,6 @@
-import type { RetrievedMemory } from "../core/blocks/context-block.js";
-import type { MemoryId, Scope } from "../core/text/ids.js";
-import { append } from "../core/text/lists.js";
-import { isPathSegment } from "./bounded-json.js";
-import { currentOf } from "./mem0-current.js";
-import { isOwnedBy, searchFilters, sharedScope, sharedSearch, sharedUserName } from "./mem0-identity.js";
-import { readMem0Added, searchMem0 } from "./mem0-results.js";
-import { checkMemoryText } from "./mem0-service.js";
+import { searchFilters } from "./mem0-identity.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
+import { sharedMem0 } from "./shared-mem0.js";
 
 /**
  * A caller's own memories: an instance of Mem0's `Memory` (`mem0ai/oss`) or `MemoryClient` (`mem0ai`), or any object that searches as they
@@ -45,62 +39,27 @@ const NAME = "own";
  * the memories of agents is its matter. A signal that aborts has no effect on a call under way, which {@link withDeadline} abandons.
  */
 export function openOwnMem0(own: OwnMem0): MemorySource {
-  return {
-    name: NAME,
-    owned: false,
-    sourceUserId: (scope) => sharedUserName(NAME, scope),
-
-    async search(asked) {
-      const search = sharedSearch(NAME, asked);
-      const { query, topK } = asked;
+  return sharedMem0(NAME, {
+    search(search, query, topK) {
       const expired = search.showExpired ? { showExpired: true as const } : {};
       const searching = { filters: searchFilters(search), latestOnly: true as const, ...expired };
-      const ask = (most: number) => run(() => own.search(query, { ...searching, topK: most }));
-      return await searchMem0(NAME, search, topK, ask);
+      return run(() => own.search(query, { ...searching, topK }));
     },
-
-    ...(own.get === undefined
-      ? {}
-      : {
-          current: (scope: Scope, ids: readonly MemoryId[]) =>
-            currentOf(ids.filter(isPathSegment), sharedScope(NAME, { ...scope, agentId: null }), (id) =>
-              found(() => own.get?.(id)),
-            ),
-        }),
-
-    async add(scope, memories, signal) {
-      const { userId, agentId } = sharedScope(NAME, scope);
-      const of = agentId === null ? { userId } : { userId, agentId };
-      for (const { text } of memories) checkMemoryText(NAME, text);
-      if (own.add === undefined) throw unsupported("add memories");
-      const added: RetrievedMemory[] = [];
-      for (const { text, metadata } of memories) {
-        if (signal.aborted) break;
+    ...(own.get && { get: (id) => found(() => own.get?.(id)) }),
+    ...(own.add && {
+      async add({ userId, agentId }, { text, metadata }, signal) {
+        if (signal.aborted) throw new MemorySourceError(NAME, { kind: "aborted" });
         const keeping = {
-          ...of,
+          userId,
+          ...(agentId === null ? {} : { agentId }),
           infer: false as const,
           ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
         };
-        const answer = await run(() => own.add?.([{ role: "user", content: text }], keeping));
-        append(added, readMem0Added(answer, text));
-      }
-      return added;
-    },
-
-    async delete(scope, id) {
-      const names = sharedScope(NAME, scope);
-      if (own.delete === undefined) throw unsupported("delete a memory");
-      if (!isPathSegment(id)) return false;
-      if (own.get !== undefined && !isOwnedBy(await found(() => own.get?.(id)), names)) return false;
-      return (await found(() => own.delete?.(id))) !== null;
-    },
-
-    async deleteUser() {
-      throw unsupported("delete a user, who is the caller's");
-    },
-
-    async close() {},
-  };
+        return run(() => own.add?.([{ role: "user", content: text }], keeping));
+      },
+    }),
+    ...(own.delete && { delete: async (id) => (await found(() => own.delete?.(id))) !== null }),
+  });
 }
 
 async function run(call: () => unknown): Promise<unknown> {
@@ -109,7 +68,8 @@ async function run(call: () => unknown): Promise<unknown> {
   } catch (error) {
     if (error instanceof MemorySourceError) throw error;
     const [refused] = error instanceof Error ? (REFUSED_ID.exec(error.message) ?? []) : [];
-    if (refused !== undefined) throw unsupported(`use an id that it refuses: ${refused}`);
+    if (refused !== undefined)
+      throw new MemorySourceError(NAME, { kind: "unsupported", operation: `use an id that it refuses: ${refused}` });
     throw new MemorySourceError(NAME, { kind: "unreachable", cause: kindOf(error) });
   }
 }
@@ -138,8 +98,4 @@ const MISSING = /^Memory with ID .{1,200} not found$/s;
 /** What may be said of a foreign error: its message may quote a memory, or a key. */
 function kindOf(error: unknown): string {
   return error instanceof Error ? `its call failed with ${error.name}` : "its call failed";
-}
-
-function unsupported(operation: string): MemorySourceError {
-  return new MemorySourceError(NAME, { kind: "unsupported", operation });
 }

@@ -1,0 +1,127 @@
+import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import type { MemoryId } from "../core/text/ids.js";
+import { append } from "../core/text/lists.js";
+import { isNotFound, isPathSegment } from "./bounded-json.js";
+import { readMem0Answer } from "./mem0-answer.js";
+import {
+  isOwnedBy,
+  type Mem0Scope,
+  type Mem0Search,
+  sharedScope,
+  sharedSearch,
+  sharedUserName,
+} from "./mem0-identity.js";
+import { readMem0Added, searchMem0 } from "./mem0-results.js";
+import { checkMemoryText } from "./mem0-service.js";
+import { type CurrentMemories, type MemorySource, MemorySourceError, type NewMemory } from "./memory-source.js";
+
+/** The calls of a Mem0 that another system owns, under the names that it knows. Each rejects with {@link MemorySourceError}. */
+export interface SharedMem0 {
+  load?(): Promise<void>;
+  /** Mem0's answer, with at most `topK` items. */
+  search(search: Mem0Search, query: string, topK: number, signal: AbortSignal): Promise<unknown>;
+  /** Null where there is none; absent: no memory can be looked up. */
+  get?(id: MemoryId, signal: AbortSignal): Promise<unknown>;
+  /** Keeps one text as it is; metadata belongs to a whole request. */
+  add?(scope: Mem0Scope, memory: NewMemory, signal: AbortSignal): Promise<unknown>;
+  /** False where there is none. */
+  delete?(id: MemoryId, signal: AbortSignal): Promise<boolean>;
+  deleteUser?(userName: string, signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * A Mem0 that another system owns as a source: its meaning of a scope applies. What it finds is checked to be the user's, and only the user's
+ * own memories are deleted. A call that it has not is `unsupported`.
+ */
+export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
+  const { load, get } = mem0;
+  const unsupported = (operation: string) => new MemorySourceError(name, { kind: "unsupported", operation });
+  return {
+    name,
+    owned: false,
+    sourceUserId: (scope) => sharedUserName(name, scope),
+    ...(load && { load }),
+
+    async search(asked, signal) {
+      const search = sharedSearch(name, asked);
+      return await searchMem0(name, search, asked.topK, (topK) => mem0.search(search, asked.query, topK, signal));
+    },
+
+    ...(get && {
+      async current(scope, ids, signal) {
+        const names = sharedScope(name, { ...scope, agentId: null });
+        return await currentOf(ids.filter(isPathSegment), names, (id) => get(id, signal).catch(noneIfMissing));
+      },
+    }),
+
+    async add(scope, memories, signal) {
+      const names = sharedScope(name, scope);
+      for (const { text } of memories) checkMemoryText(name, text);
+      if (mem0.add === undefined) throw unsupported("add memories");
+      const added: RetrievedMemory[] = [];
+      for (const memory of memories) append(added, readMem0Added(await mem0.add(names, memory, signal), memory.text));
+      return added;
+    },
+
+    async delete(scope, id, signal) {
+      const names = sharedScope(name, scope);
+      if (mem0.delete === undefined) throw unsupported("delete a memory");
+      if (!isPathSegment(id)) return false;
+      try {
+        // An unknown id is answered with null and 200, or with 404, depending on the server's version.
+        if (get !== undefined && !isOwnedBy(await get(id, signal), names)) return false;
+        return await mem0.delete(id, signal);
+      } catch (error) {
+        if (isNotFound(error)) return false;
+        throw error;
+      }
+    },
+
+    async deleteUser(scope, signal) {
+      if (mem0.deleteUser === undefined) throw unsupported("delete a user, who is the caller's");
+      await mem0.deleteUser(sharedUserName(name, scope), signal);
+    },
+
+    async close() {},
+  };
+}
+
+/**
+ * Requests memories one by one, all at once: Mem0 has no other way to name them. What fails, and what is another's, is not known.
+ *
+ * @param get gives the memory; null where Mem0 says that there is none; anything else where it says nothing
+ */
+async function currentOf(
+  ids: readonly MemoryId[],
+  scope: Mem0Scope,
+  get: (id: MemoryId) => Promise<unknown>,
+): Promise<CurrentMemories> {
+  const kept: RetrievedMemory[] = [];
+  const gone: MemoryId[] = [];
+  const answers = await Promise.all(ids.map(async (id) => ({ id, answer: await get(id).catch(() => undefined) })));
+  for (const { id, answer } of answers) {
+    if (answer === null) gone.push(id);
+    if (!isOwnedBy(answer, scope)) continue;
+    const read = readMem0Answer([answer]);
+    const [memory] = read.ok ? read.memories : [];
+    if (memory?.id === id) kept.push(memory);
+  }
+  return { kept, gone };
+}
+
+/**
+ * Null where Mem0 refused because there is no such memory; rethrows any other failure. A server that has no such route says so in the words
+ * of its framework.
+ */
+function noneIfMissing(error: unknown): null {
+  const isMissing =
+    error instanceof MemorySourceError &&
+    error.failure.kind === "refused" &&
+    error.failure.status === 404 &&
+    !NO_ROUTE.test(error.failure.body);
+  if (isMissing) return null;
+  throw error;
+}
+
+/** FastAPI's and Express's. */
+const NO_ROUTE = /^\s*(?:$|\{\s*"detail"\s*:\s*"Not Found"\s*\}|<|Cannot GET|404 )/;
