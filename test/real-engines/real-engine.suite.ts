@@ -77,7 +77,7 @@ export function withEngine(
         ...environment,
       });
       fronted = front(await listening(service));
-    }, 240_000);
+    }, 700_000);
     afterAll(async () => {
       service?.child.kill("SIGTERM");
       await service?.ended;

@@ -40,7 +40,7 @@ interface EventAddresses {
   readonly replay_endpoint: string;
 }
 
-const READY_MS = 180_000;
+const READY_MS = 600_000;
 const KEPT_CHARACTERS = 20_000;
 
 /** Starts an engine that `npm run engines` has installed, and waits until it serves. Rejects with what it printed where it does not. */

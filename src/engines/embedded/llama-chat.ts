@@ -14,14 +14,25 @@ export interface ChatTokens {
 
 /**
  * Applies the chat template of the model's file. Message text never becomes a special token. Only text is read; a role that no template
- * knows (`tool`) counts as `user`.
+ * knows (`tool`) counts as `user`. The prompt begins as llama.cpp's server has it begin: with one BOS where the model's file or its template
+ * says so, with none elsewhere. `node-llama-cpp` puts one before most templates: before `<|im_start|>`, too, where that is the BOS.
  */
-export function chatTokenizer({ resolveChatWrapper }: LlamaModule, model: LlamaModel) {
+export function chatTokenizer({ resolveChatWrapper, SpecialToken }: LlamaModule, model: LlamaModel) {
   const wrapper: ChatWrapper = resolveChatWrapper(model, { warningLogs: false });
+  const { bos, shouldPrependBosToken } = model.tokens;
+  const isInTemplate = model.fileInfo.metadata.tokenizer?.chat_template?.includes("bos_token") ?? false;
+  const tokensOf = (text: LlamaText): readonly Token[] => {
+    const tokens = text.tokenize(model.tokenizer);
+    if (bos === null) return tokens;
+    const [first] = text.values;
+    const isPutBefore = first instanceof SpecialToken && first.value === "BOS";
+    if (isPutBefore && (tokens[1] === bos || !(shouldPrependBosToken || isInTemplate))) return tokens.slice(1);
+    return shouldPrependBosToken && tokens[0] !== bos ? [bos, ...tokens] : tokens;
+  };
   return (messages: readonly ChatMessage[]): ChatTokens => {
     const chatHistory = [...messages.map(historyItem), { type: "model" as const, response: [] }];
     const { contextText, stopGenerationTriggers } = wrapper.generateContextState({ chatHistory });
-    return { tokens: contextText.tokenize(model.tokenizer), ...stopsOf(stopGenerationTriggers, model) };
+    return { tokens: tokensOf(contextText), ...stopsOf(stopGenerationTriggers, model) };
   };
 }
 
