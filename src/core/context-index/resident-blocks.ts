@@ -29,11 +29,19 @@ export type KvEvent =
   | { readonly kind: "removed"; readonly hashes: readonly string[]; readonly medium: string | null }
   | { readonly kind: "cleared" };
 
+/** Blocks that one event stored: what an engine computes of one prompt in one step. */
+interface StoredRun {
+  /** Number of the batch. */
+  readonly at: number;
+  /** Those that were not known. */
+  blocks: number;
+}
+
 interface Block {
   /** Null: what it continues is not known. */
   readonly chain: BlockChain | null;
-  /** Number of the event batch that stored it first. */
-  readonly storedAt: number;
+  /** That stored it first. */
+  readonly run: StoredRun;
   readonly media: Set<string>;
 }
 
@@ -87,12 +95,12 @@ export class ResidentBlocks {
     }
   }
 
-  /** The names of a prompt's whole blocks, but for one that it ends with: engines compute its last token in any case. */
+  /** The names of a prompt's whole blocks. */
   chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[] {
     const size = this.#blockTokens;
     if (size === null) return [];
     const chains: BlockChain[] = [];
-    for (let end = size; end < tokens.length; end += size)
+    for (let end = size; end <= tokens.length; end += size)
       chains.push(chainOf(chains.at(-1) ?? null, tokens.slice(end - size, end), end === size ? apart : null));
     return chains;
   }
@@ -101,13 +109,19 @@ export class ResidentBlocks {
    * How many leading tokens of a prompt are cached; null where that is not known, because the blocks that it begins with may have been stored
    * before events were followed.
    *
-   * @param until blocks stored by later batches do not count: those of the prompt itself
+   * @param sentAt the newest batch when the prompt was sent: what the engine computed of it since does not count, what it computed of others does
    */
-  residentTokens(chains: readonly BlockChain[], until = Number.POSITIVE_INFINITY): number | null {
+  residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
     if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
-    const missing = chains.findIndex((chain) => {
-      const block = this.#byChain.get(chain);
-      return block === undefined || block.storedAt > until;
+    const stored = new Map<StoredRun, number>();
+    const runs = chains.map((chain) => {
+      const run = this.#byChain.get(chain)?.run;
+      if (run !== undefined) stored.set(run, (stored.get(run) ?? 0) + 1);
+      return run;
+    });
+    const missing = runs.findIndex((run) => {
+      // Blocks that only this prompt has are its own; it computes none behind one that another prompt computed.
+      return run === undefined || (run.at > sentAt && stored.get(run) === run.blocks);
     });
     if (missing === 0 && !this.#isWhole) return null;
     return (missing === -1 ? chains.length : missing) * this.#blockTokens;
@@ -116,6 +130,7 @@ export class ResidentBlocks {
   #store({ hashes, parent, tokens, blockTokens, apart, medium }: KvEvent & { kind: "stored" }): void {
     if (this.#blockTokens !== null && this.#blockTokens !== blockTokens) this.forget(false);
     this.#blockTokens = blockTokens;
+    const run = { at: this.#batches, blocks: 0 };
     let before: Block | null = parent === null ? null : (this.#blocks.get(parent) ?? UNKNOWN);
     for (const [at, hash] of hashes.entries()) {
       const own = tokens.slice(at * blockTokens, (at + 1) * blockTokens);
@@ -124,7 +139,8 @@ export class ResidentBlocks {
         isKnown && own.length === blockTokens ? chainOf(before?.chain ?? null, own, apart[at] ?? null) : null;
       const known = this.#blocks.get(hash);
       const isNew = known === undefined || (known.chain === null && chain !== null);
-      const block = isNew ? { chain, storedAt: this.#batches, media: new Set(known?.media) } : known;
+      const block = isNew ? { chain, run, media: new Set(known?.media) } : known;
+      if (isNew) run.blocks++;
       block.media.add(medium);
       this.#blocks.delete(hash);
       this.#blocks.set(hash, block);
@@ -153,7 +169,7 @@ export class ResidentBlocks {
 }
 
 /** What stands before blocks that were stored before events were followed. */
-const UNKNOWN: Block = { chain: null, storedAt: 0, media: new Set() };
+const UNKNOWN: Block = { chain: null, run: { at: 0, blocks: 0 }, media: new Set() };
 
 function chainOf(before: BlockChain | null, tokens: readonly number[], apart: string | null): BlockChain {
   return digestOf(`${before ?? ""} ${apart ?? ""} ${tokens.join(",")}`).slice(0, 22);

@@ -223,9 +223,9 @@ export class EngineCache {
   }
 
   /** How many leading tokens of a prompt some worker has cached; null where no events say it. See {@link ResidentBlocks.residentTokens}. */
-  residentTokens(chains: readonly BlockChain[], until?: readonly number[]): number | null {
+  residentTokens(chains: readonly BlockChain[], sentAt?: readonly number[]): number | null {
     return this.residents.reduce<number | null>((most, blocks, at) => {
-      const tokens = blocks.residentTokens(chains, until?.[at]);
+      const tokens = blocks.residentTokens(chains, sentAt?.[at]);
       return tokens === null ? most : Math.max(most ?? 0, tokens);
     }, null);
   }

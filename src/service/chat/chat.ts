@@ -355,7 +355,8 @@ class Completion {
   /** Waits for nothing: an engine that makes tokens of a prompt more slowly than it answers is not heard here. */
   async #expectedOf({ plan }: ComposeAnswer, { exact }: Sent): Promise<number> {
     const known = exact && (await Promise.race([exact, new Promise<null>((now) => setImmediate(now, null))]));
-    if (known) return known.cachedTokens;
+    const cached = known?.cachedTokens() ?? null;
+    if (cached !== null) return cached;
     const { userId, body } = this.request;
     const of = { userId, model: modelName(body["model"]) };
     return this.memstem.composer.engineTokens(plan.expectedCachedTokens, of);

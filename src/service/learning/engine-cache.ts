@@ -80,12 +80,16 @@ const TEMPLATE_FIELDS = ["model", "messages", "tools", "chat_template", "chat_te
 
 const tokenized = z.object({ tokens: z.array(z.int().min(0)) });
 
-/** A prompt in its engine's tokens, and how many of them were cached when it was sent. */
+/** A prompt in its engine's tokens. */
 export interface ExactExpectation extends TokenizedPrompt {
-  readonly cachedTokens: number;
+  /**
+   * How many of them the engine has cached, as its events say by now: what other prompts added or displaced since this one was sent counts, what
+   * was computed of this one does not. Null: not known.
+   */
+  cachedTokens(): number | null;
 }
 
-/** What an engine that publishes events has cached of a prompt that is about to be sent: to the block, in its own tokens. */
+/** What an engine that publishes events has cached of a prompt that is sent to it: to the block, in its own tokens. */
 export class KvExpectations {
   readonly #route: OptionalRoute;
 
@@ -102,7 +106,7 @@ export class KvExpectations {
   async of(body: Readonly<Record<string, unknown>>): Promise<ExactExpectation | null> {
     const { residents } = this.cache;
     if (residents.length === 0 || !Array.isArray(body["messages"])) return null;
-    const until = residents.map(({ newest }) => newest);
+    const sentAt = residents.map(({ newest }) => newest);
     try {
       const fields = Object.fromEntries(TEMPLATE_FIELDS.flatMap((name) => (name in body ? [[name, body[name]]] : [])));
       const call = {
@@ -118,8 +122,13 @@ export class KvExpectations {
       const { tokens } = tokenized.parse(JSON.parse((await wholeOf(answer.body, "")).toString("utf8")));
       const salt = body["cache_salt"];
       const chains = residents[0]?.chainsOf(tokens, typeof salt === "string" ? apartBy([salt]) : null) ?? [];
-      const cachedTokens = this.cache.residentTokens(chains, until);
-      return cachedTokens === null ? null : { tokens: tokens.length, chains, cachedTokens };
+      const cachedTokens = () => {
+        const resident = this.cache.residentTokens(chains, sentAt);
+        // The last token is computed in any case, and with it its block.
+        const most = tokens.length - 1 - ((tokens.length - 1) % (this.cache.blockTokens ?? 1));
+        return resident === null ? null : Math.min(resident, most);
+      };
+      return { tokens: tokens.length, chains, cachedTokens };
     } catch {
       // An engine that cannot be reached, or makes no tokens of this prompt, says so where it is sent.
       return null;

@@ -76,6 +76,23 @@ describe("an engine's cached blocks, as its events say", () => {
     expect(blocks.residentTokens(chains)).toBe(0);
   });
 
+  it("count what others computed after the prompt was sent, and not what was evicted then", () => {
+    const blocks = whole();
+    blocks.take([stored(["a", "b"], null, upTo(8))]);
+    const sentAt = blocks.newest;
+    const mine = blocks.chainsOf(upTo(20), null);
+    // Another prompt begins alike, and displaces what this one found; this one computes the rest.
+    blocks.take([
+      removed(["b"]),
+      stored(["b", "x"], "a", [...upTo(4, 4), ...upTo(4, 90)]),
+      stored(["c", "d"], "b", upTo(8, 8)),
+    ]);
+    expect(blocks.residentTokens(mine, sentAt)).toBe(8);
+    expect(blocks.residentTokens(blocks.chainsOf([...upTo(8), ...upTo(4, 90), 0], null), sentAt)).toBe(4);
+    blocks.take([removed(["b"])]);
+    expect(blocks.residentTokens(mine, sentAt)).toBe(4);
+  });
+
   it("begin anew where the engine's blocks have another size", () => {
     const blocks = whole();
     blocks.take([stored(["a"], null, upTo(4))]);
