@@ -4,7 +4,7 @@ import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adap
 import { ENGINES } from "../../engines/adapters/engines.js";
 import { wholeOf } from "../../engines/upstream/converted-body.js";
 import { eventsOf } from "../../engines/upstream/event-stream.js";
-import { isRecord, listIn, record, text } from "../../engines/upstream/json-values.js";
+import { isRecord, listIn, parsedJson, record, text } from "../../engines/upstream/json-values.js";
 import { ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
 import type { AnswerScore } from "../base/run-record.js";
@@ -110,10 +110,8 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
 /** Most tokens of a prompt by the engine's list of models, as the service reads it; null where it says nothing. */
 async function listedLimit({ upstream, model, maxTokens }: UpstreamEngineOptions): Promise<number | null> {
   try {
-    const call = { method: "GET", path: "models", query: "", headers: [], body: null } as const;
-    const { status, body } = await upstream.send(call, AbortSignal.timeout(LIST_TIMEOUT_MS));
-    if (status !== 200) return null;
-    const limit = ModelLimits.read(parsed((await wholeOf(body, upstream.name)).toString("utf8")))?.of(model) ?? null;
+    const listed = await jsonSender(upstream, AbortSignal.timeout(LIST_TIMEOUT_MS))("models", undefined);
+    const limit = ModelLimits.read(listed)?.of(model) ?? null;
     return limit && promptTokensWithin(limit, maxTokens);
   } catch {
     // Prompts show whether the engine can be reached.
@@ -128,7 +126,7 @@ function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
       { method: body === undefined ? "GET" : "POST", path, ...given },
       signal,
     );
-    return refusedOr(status, parsed(String(await wholeOf(bytes, upstream.name))));
+    return refusedOr(status, parsedJson(String(await wholeOf(bytes, upstream.name))));
   };
 }
 
@@ -163,7 +161,7 @@ async function completion(
   const response = await upstream.send(call, signal);
   const type = response.headers.find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
   if (response.status >= 400 || !type.includes("text/event-stream")) {
-    const json = refusedOr(response.status, parsed(String(await wholeOf(response.body, upstream.name))));
+    const json = refusedOr(response.status, parsedJson(String(await wholeOf(response.body, upstream.name))));
     const answer = readWholeAnswer(json);
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.
@@ -206,14 +204,6 @@ function withKnown(later: Counts, earlier: Counts): Counts {
     cachedTokens: later.cachedTokens ?? earlier.cachedTokens,
     answerTokens: later.answerTokens ?? earlier.answerTokens,
   };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /*

@@ -12,9 +12,9 @@ import {
 } from "../../core/index.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
+import { INSTRUCTION } from "../base/instruction.js";
 import type { RecordedTrace } from "./recorded-trace.js";
 
-const INSTRUCTION = "You are a helpful assistant. Answer the question from what you remember about the user.";
 /** Nodes of a user's cluster tree, for the order that is made while requests come in. */
 const MAX_NODES = 20_000;
 

@@ -1,4 +1,6 @@
-import { z } from "zod";
+import { contentText } from "../../engines/turns/answered-reasoning.js";
+import { wholeOf } from "../../engines/upstream/converted-body.js";
+import { isRecord, listIn, parsedJson, record } from "../../engines/upstream/json-values.js";
 import { openUpstream, type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { Judgement } from "../base/run-record.js";
 import type { GoldKind } from "../locomo/locomo-data.js";
@@ -63,11 +65,6 @@ const REFUSAL_CHARACTERS = 500;
 /** A verdict is a word; this leaves room for a model that reasons aloud. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-const part = z.object({ type: z.string(), text: z.string().optional() });
-const completion = z.object({
-  choices: z.array(z.object({ message: z.object({ content: z.union([z.string(), z.array(part)]).nullish() }) })).min(1),
-});
-
 /** A judge behind an OpenAI-compatible API, asked at temperature 0. Opens nothing yet. Throws a `TypeError` for what is no URL. */
 export function openJudge({ url, model, apiKey, timeoutMs }: JudgeOptions): Judge {
   const upstream = openUpstream({ url, apiKey, timeoutMs });
@@ -101,16 +98,7 @@ async function ask(
       { method: "POST", path: "chat/completions", query: "", headers: [], body },
       AbortSignal.any([signal, deadline]),
     );
-    const parts: Uint8Array[] = [];
-    let size = 0;
-    for await (const bytes of answer.body) {
-      size += bytes.byteLength;
-      if (size > MAX_ANSWER_BYTES) {
-        throw new JudgeError(upstream.name, { kind: "unreadable", cause: `more than ${MAX_ANSWER_BYTES} bytes` });
-      }
-      parts.push(bytes);
-    }
-    return { status: answer.status, text: new TextDecoder().decode(Buffer.concat(parts)) };
+    return { status: answer.status, text: String(await wholeOf(answer.body, upstream.name, MAX_ANSWER_BYTES)) };
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
     const ended = error.failure.kind === "aborted" && !signal.aborted && deadline.aborted;
@@ -120,16 +108,8 @@ async function ask(
 
 /** What the model said, null where the body is no chat completion; an empty text where it said nothing (a refusal, a tool call). */
 function contentOf(body: string): string | null {
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    return null;
-  }
-  const parsed = completion.safeParse(json);
-  if (!parsed.success) return null;
-  const content = parsed.data.choices[0]?.message.content ?? "";
-  return typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
+  const message = record(listIn(record(parsedJson(body))["choices"])[0])["message"];
+  return isRecord(message) ? contentText(message["content"]) : null;
 }
 
 /** One answer to judge. All three texts come from others: data, never instructions. */
