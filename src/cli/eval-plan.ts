@@ -37,7 +37,12 @@ export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): P
     const { conversations } = picked;
     const run = beginRun(options.out, describeRun(options, picked, call.env), true);
     const asked = recordedIn(options.out);
-    const records = await composeAll({ options, run, asked, call }, conversations, stop.signal);
+    const composed = await composeAll({ options, run, asked, call }, conversations, stop.signal);
+    const generates = options.score.includes("words");
+    // What is scored by likelihood alone is computed anew.
+    const records = generates
+      ? composed
+      : composed.map((one) => (one.outcome === "answered" ? { ...one, cachedTokens: 0 } : one));
     const texts = new Map(
       conversations.flatMap(({ id, asked }) =>
         asked.map(({ at, question }) => [JSON.stringify([id, at]), question.question]),
@@ -45,7 +50,7 @@ export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): P
     );
     const plan = planRun(run.arms, records, {
       prices: ownPrices(options) ?? PRICES,
-      maxTokens: run.engine.kind === "simulated" ? 0 : options.maxTokens,
+      maxTokens: run.engine.kind === "simulated" || !generates ? 0 : options.maxTokens,
       judges: run.engine.kind === "simulated" ? 0 : judgesOf(options).length,
       countTokens: countO200k,
       textOf: (conversation, question) => texts.get(JSON.stringify([conversation, question])) ?? "",

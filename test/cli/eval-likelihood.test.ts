@@ -146,6 +146,15 @@ describe("memstem eval locomo --score likelihood", () => {
     ]);
   });
 
+  it("is planned without answers, and without what a cache holds", async () => {
+    const [, , ...options] = asked(join(memstem.root, "out"), "--policies retrieval --score likelihood --limit 3");
+    const { code, stdout } = await memstem.run(["eval", "plan", ...options]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/\| single k=8 retrieval +\| +3 \| +[\d,]+ \| +0 \| +0\.0 % \|/);
+    expect(stdout).toContain("Answers: at most 0 tokens.");
+    expect(engine.requests).toEqual([]);
+  });
+
   it("refuses engines that give no log-probabilities of prompts", async () => {
     const ended = await memstem.run([
       ...["eval", "locomo", "--data", SAMPLE, "--out", join(memstem.root, "out"), "--score", "likelihood"],

@@ -188,7 +188,7 @@ function besideEachOther(
       return change?.found == null ? null : { text: `${pointsOf(change.found)}${isShown(change) ? " *" : ""}` };
     }),
   }));
-  const marked = `${caption} (*: p < 0.05 after Holm’s correction)`;
+  const marked = `${caption} (*: p below 0.05 after Holm’s correction)`;
   return { caption: marked, rowsAre: "Prompts built by", columns: columns.map(({ title }) => title), groups };
 }
 

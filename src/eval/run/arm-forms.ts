@@ -10,6 +10,11 @@ const LINE: Readonly<Record<ArmForm, string>> = {
   plain: "$2",
 };
 
+/** Whether a form has what annotations refer to. */
+export function hasLabels(form: ArmForm | null): boolean {
+  return form === null || LINE[form].includes("$1");
+}
+
 /** The same prompt with its memories written in another form, those of earlier turns too; for null unmodified. */
 export function inForm(messages: readonly ChatMessage[], form: ArmForm | null): readonly ChatMessage[] {
   if (form === null) return messages;

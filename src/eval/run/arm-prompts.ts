@@ -20,7 +20,7 @@ import { countReferences, PromptMemories, type StandingMemories, WindowMemories 
 import type { EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 import { composedAnnotations } from "./arm-annotations.js";
-import { inForm } from "./arm-forms.js";
+import { hasLabels, inForm } from "./arm-forms.js";
 import { memoriesInSystem } from "./memories-in-system.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
@@ -186,7 +186,8 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       const answer = await memstem.compose({ ...given, destination });
       const composeMs = performance.now() - startedAt;
       const { order, carried } = standing(answer);
-      const messages = inForm(isInSystem ? memoriesInSystem(answer.messages) : answer.messages, arm.form);
+      const placed = isInSystem ? memoriesInSystem(answer.messages) : answer.messages;
+      const messages = inForm(placed, arm.form);
       const { expectedCachedTokens: cachedTokens, totalTokens, freshStart, epoch } = answer.plan;
       return {
         messages,
@@ -203,7 +204,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         memoriesCut: answer.warnings.find(({ code }) => code === "memory_left_out")?.memoryIds?.length ?? 0,
         messagesCut: epoch?.leftOut ?? 0,
         isFreshStart: freshStart || (epoch !== undefined && epoch.began !== null),
-        ...countReferences(answer.annotations, messages),
+        ...countReferences(answer.annotations, hasLabels(arm.form) ? placed : messages),
         learn: (reported) => report(memstem, answer.requestId, reported),
       };
     },

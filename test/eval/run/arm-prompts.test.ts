@@ -123,3 +123,24 @@ describe("annotations", () => {
     ]);
   });
 });
+
+describe("forms of a memory's line", () => {
+  const ranked = { kind: "order", top: "all", wording: "memstem" } as const satisfies ArmAnnotations;
+
+  it.each([
+    ["numbers", "1 Ana likes tea\n2 Ana has a dog\n3 Ana paints\n", 3],
+    ["brackets", "[1] Ana likes tea\n[2] Ana has a dog\n[3] Ana paints\n", 3],
+    ["labelled-bullets", "- Ana likes tea [1]\n- Ana has a dog [2]\n- Ana paints [3]\n", 3],
+    ["bullets", "- Ana likes tea\n- Ana has a dog\n- Ana paints\n", 0],
+    ["plain", "Ana likes tea\nAna has a dog\nAna paints\n", 0],
+  ] as const)(
+    "%s: nothing else changes, and what annotations name stands there where it has labels",
+    async (form, lines, resolved) => {
+      const [own, formed] = [await promptsOf({ annotations: ranked }), await promptsOf({ annotations: ranked, form })];
+      const [, asked = ""] = textsOf(formed[1] as ArmPrompt);
+      expect(asked).toBe(`<memories>\n${lines}Most relevant first: [3][2][1].\n</memories>\n\nQuestion 1?`);
+      expect(formed[1]).toMatchObject({ references: 3, referencesResolved: resolved, expected: null });
+      expect(formed[1]?.order).toEqual(own[1]?.order);
+    },
+  );
+});
