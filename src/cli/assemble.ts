@@ -216,6 +216,7 @@ export function openChatEngine(
       { now: Date.now, isOpenAi: dialect.isOpenAi },
     ),
     readUsage,
+    family,
     dialect,
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",

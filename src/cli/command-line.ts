@@ -23,6 +23,7 @@ import { addEvalCommands } from "./eval.js";
 import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
 import { type CommandIo, type Environment, type Invocation, invocation, type Output, onStop } from "./invocation.js";
+import type { McpOptions } from "./mcp.js";
 import { list, oneOf, positive, ratio, wholeNumber } from "./option-values.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
@@ -137,6 +138,19 @@ function commandLine(call: Invocation): Command {
     .action(async (id: string, options: ExplainOptions) => {
       const { runExplain } = await import("./explain.js");
       await runExplain(id, options, call);
+    });
+
+  program
+    .command("mcp")
+    .description(
+      "a Model Context Protocol server on standard input and output: tools that search, compose, explain and forget in a service that runs, with MEMSTEM_API_KEY where it has keys",
+    )
+    .option("--url <address>", "the service (default: where the settings would start one)")
+    .option("--user <id>", "whose memories (default: each call says it)")
+    .addHelpText("after", settingsHelp)
+    .action(async (options: McpOptions) => {
+      const { runMcp } = await import("./mcp.js");
+      await runMcp(options, call);
     });
 
   program

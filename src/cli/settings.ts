@@ -160,6 +160,11 @@ export function sharedCacheOf(settings: Settings): { readonly tokens: number | n
   return tokens === null && engineModelOf(settings).cost.kind === "money" ? undefined : { tokens };
 }
 
+/** Where a service with these settings listens. */
+export function addressOf({ host, port }: Settings): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
 /** The settings as `--help` lists them. */
 export function settingsHelp(): string {
   const lines = SETTING_NAMES.map((name) => {

@@ -15,6 +15,7 @@ describe("memstem --help", () => {
       "compose",
       "batch",
       "explain",
+      "mcp",
       "export",
       "check",
       "backup",

@@ -29,7 +29,7 @@ describe("an installed memstem without its optional parts", () => {
     memstem.node([bin(), ...args], "", environment);
   afterEach(() => rmSync(join(memstem.folder, "memstem-data"), { recursive: true, force: true }));
 
-  /** What a service says until it listens, and how it is. */
+  /** What a service says until it listens, how it is, and what it says of a tool that is called. */
   async function served(environment: Readonly<Record<string, string>> = {}) {
     const env = { PATH: process.env["PATH"] ?? "", HOME: memstem.folder, MEMSTEM_PORT: "0", ...environment };
     const child = spawn(process.execPath, [bin(), "serve"], {
@@ -48,7 +48,10 @@ describe("an installed memstem without its optional parts", () => {
       await expect.poll(() => stdout, { timeout: 20_000 }).toMatch(/listens on \S+\n/);
       const [, address] = /listens on (\S+)\n/.exec(stdout) ?? [];
       const health: unknown = await (await fetch(`${address}/healthz`, { headers: { connection: "close" } })).json();
-      return { stdout, stderr, health };
+      const headers = { "content-type": "application/json", connection: "close" };
+      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+      const tools: unknown = await (await fetch(`${address}/mcp`, { method: "POST", headers, body })).json();
+      return { stdout, stderr, health, tools };
     } finally {
       const ended = new Promise((done) => child.once("exit", done));
       child.kill("SIGTERM");
@@ -57,8 +60,11 @@ describe("an installed memstem without its optional parts", () => {
   }
 
   it("serves without a memory source, and says how to get the embedded Mem0", async () => {
-    const { stdout, stderr, health } = await served();
+    const { stdout, stderr, health, tools } = await served();
     expect(health).toMatchObject({ source: null });
+    const sdk = `npm install @modelcontextprotocol/sdk@${manifest.devDependencies["@modelcontextprotocol/sdk"]}`;
+    const detail = `the Model Context Protocol needs packages that are not installed: ${sdk}`;
+    expect(tools).toMatchObject({ status: 501, detail });
     expect(stdout).toContain(`for the embedded Mem0, ${INSTALL}\n`);
     expect(stderr).toContain(INSTALL);
     expect((await served({ MEMSTEM_SOURCE: "none" })).stdout).not.toContain("npm install");

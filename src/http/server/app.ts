@@ -52,6 +52,7 @@ import { addChatRoutes } from "../routes/chat-route.js";
 import { addDashboardPage } from "../routes/dashboard-page.js";
 import { addHealthRoutes } from "../routes/health-routes.js";
 import { addPost } from "../routes/json-route.js";
+import { addMcpRoute, type LoadMcp } from "../routes/mcp-route.js";
 import { answerUnrouted, passToEngine } from "../routes/unrouted.js";
 import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
@@ -77,6 +78,8 @@ export interface HttpParts {
   readonly isStopping: () => boolean;
   /** The engine behind the proxy; null for none. */
   readonly chat: ChatEngine | null;
+  /** Loads what `POST /mcp` is served with. Default: it is not served. */
+  readonly mcp?: LoadMcp;
   readonly version: string;
   /** Most bytes of a request body. */
   readonly maxBodyBytes: number;
@@ -259,6 +262,7 @@ export function createApp(given: HttpParts): HttpSurface {
   addDashboardPage(app);
   addUsageRoutes(app, { hasText: parts.usage?.hasText ?? false, isStopping });
   addHealthRoutes(app, parts);
+  addMcpRoute(app, { ...parts, load: parts.mcp ?? (async () => ({ missing: "is not served here" })) });
 
   const describedMetrics = { method: "get", path: "/metrics", says: "Prometheus text format." } as const;
   const text = { "text/plain": metricsText };

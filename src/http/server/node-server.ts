@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { getRequestListener } from "@hono/node-server";
+import { inCallersTrace } from "../../service/base/spans.js";
 import { problem, problemResponse } from "../problems/problem.js";
 import type { HttpSurface } from "./app.js";
 import { isPlainCompose } from "./direct-compose.js";
@@ -14,12 +15,14 @@ const UNREADABLE = problem(400, "the request target or the host is not valid");
 /** The app on Node's HTTP server, which does not listen yet. `hostname`: where it will. */
 export function nodeServer({ app, direct, admission, answerTimeoutMs }: HttpSurface, hostname: string): Server {
   const adapted = getRequestListener(app.fetch, { hostname, errorHandler: () => problemResponse(UNREADABLE) });
-  const listener = admission.before((incoming, outgoing) => {
-    if (direct === null || !isPlainCompose(incoming)) return adapted(incoming, outgoing);
-    return direct.serve(incoming, outgoing, (answer) => {
-      void getRequestListener(async () => answer, { hostname })(incoming, outgoing);
-    });
-  });
+  const listener = admission.before((incoming, outgoing) =>
+    inCallersTrace(incoming.headers, () => {
+      if (direct === null || !isPlainCompose(incoming)) return adapted(incoming, outgoing);
+      return direct.serve(incoming, outgoing, (answer) => {
+        void getRequestListener(async () => answer, { hostname })(incoming, outgoing);
+      });
+    }),
+  );
   const queued = new PipelinedResponses();
   // The app limits the time of a body, by its length.
   const options = { ServerResponse: CorkedResponse, requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS };

@@ -1,9 +1,14 @@
-import { type Attributes, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { type Attributes, context, propagation, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 
 /*
  * OpenTelemetry spans, with the tracer that the process registered; no-ops where there is none. Attributes are durations, numbers and
  * memstem's own names: never a user, a question or a memory's text.
  */
+
+/** Runs the work for a request within its caller's trace, which its headers name (`traceparent`). */
+export function inCallersTrace<T>(headers: Readonly<Record<string, unknown>>, work: () => T): T {
+  return context.with(propagation.extract(context.active(), headers), work);
+}
 
 /** Runs work in a span of its own. An error's name becomes the span's status. */
 export function inSpan<T>(name: string, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {

@@ -132,6 +132,8 @@ export const MESSAGES: ChatFormat = {
 export interface ChatEngine {
   readonly upstream: Upstream;
   readonly readUsage: EngineAdapter["readUsage"];
+  /** Default: `generic`. */
+  readonly family?: EngineName;
   /** What it takes of requests that are converted to chat completions. Default: nothing besides them. */
   readonly dialect?: ChatDialect;
   /** Default of {@link ChatRequest.writeBack}: whether exchanges are added as memories. */

@@ -14,7 +14,7 @@ import {
   UpstreamError,
 } from "../../engines/upstream/upstream.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
-import { inClientSpan } from "../base/spans.js";
+import { InferenceSpan, UNREAD } from "../base/inference-span.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
 import type { ExactExpectation } from "../learning/engine-cache.js";
@@ -146,7 +146,7 @@ class Completion {
     // Where the store fails, the exchange is not remembered, and the chat continues. Composing reports the same fault.
     const watch = isKept ? await memstem.additions.watch(request.userId).catch(() => null) : null;
     const { composed, notComposed, sent } = await this.#untilTaken();
-    const { answer, isUsageAdded, started } = sent;
+    const { answer, isUsageAdded, started, span } = sent;
     const expectedTokens = composed && (await this.#expectedOf(composed, sent));
     const unread = { ...answer, composed, notComposed, expectedTokens, usage: null };
     try {
@@ -155,8 +155,11 @@ class Completion {
         return unread;
       }
       limits.answered(request);
-      if (headerOf(answer, "content-encoding") !== null) return unread;
-      const exchange = new Exchange(parts, { memstem, request, watch, composed, started });
+      if (headerOf(answer, "content-encoding") !== null) {
+        span.end(UNREAD);
+        return unread;
+      }
+      const exchange = new Exchange(parts, { memstem, request, watch, composed, started, span });
       if (isEventStream(answer)) return { ...unread, body: exchange.stream(answer, isUsageAdded) };
       return { ...unread, ...(await exchange.whole(answer)) };
     } catch (error) {
@@ -194,6 +197,7 @@ class Completion {
         return attempt;
       }
       terms = next;
+      sent.span.fail(refusal.kind);
       await end?.();
       const isGone = await this.#withdraw(composed);
       attempt =
@@ -321,20 +325,30 @@ class Completion {
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     const exact = composed === null || !format.isChat ? null : this.#exactly(composed, body);
     const isCurrent = maySend === null ? {} : { isCurrent: maySend };
+    const inferring = {
+      engine: engine ?? parts.family ?? "generic",
+      server: parts.upstream.name,
+      model: own["model"],
+      conversationId: request.conversationId ?? request.compose?.conversationId ?? null,
+      isStreamed: own["stream"] === true,
+      headers,
+    };
     let isAgain = false;
-    const send = (sent: object) =>
-      inClientSpan("memstem.engine", { "memstem.streamed": own["stream"] === true }, async (span) => {
-        const call = { method: "POST", path: format.path, query, headers, body: JSON.stringify(sent) } as const;
+    let span = new InferenceSpan(inferring);
+    const send = async (sent: object) => {
+      if (isAgain) span = new InferenceSpan(inferring);
+      return span.during(async () => {
+        const call = { method: "POST", path: format.path, query, body: JSON.stringify(sent) } as const;
         if ((isAgain || isPlain) && maySend !== null && !(await maySend())) throw new OutdatedCallError();
         isAgain = true;
         started = parts.clock();
-        const answer = await parts.upstream.send({ ...call, ...isCurrent }, signal);
-        span.setAttribute("http.response.status_code", answer.status);
-        return answer;
+        return parts.upstream.send({ ...call, headers: span.headers, ...isCurrent }, signal);
       });
-    if (!format.isChat) return { answer: await send(body), isUsageAdded: false, started, exact };
-    const { answer, isUsageAdded } = await usage.send(memstem, own, body, send);
-    return { answer, isUsageAdded, started, exact };
+    };
+    const { answer, isUsageAdded } = format.isChat
+      ? await usage.send(memstem, own, body, send)
+      : { answer: await send(body), isUsageAdded: false };
+    return { answer, isUsageAdded, started, exact, span };
   }
 
   /** Waits for nothing: an engine that makes tokens of a prompt more slowly than it answers is not heard here. */
@@ -365,6 +379,7 @@ interface Sent {
   readonly isUsageAdded: boolean;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
+  readonly span: InferenceSpan;
   /** What the engine's events say that it has cached of it; null where there are none. */
   readonly exact: Promise<ExactExpectation | null> | null;
 }

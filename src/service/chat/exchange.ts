@@ -4,6 +4,7 @@ import { eventsOf } from "../../engines/upstream/event-stream.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import { NotFoundError } from "../base/errors.js";
+import type { InferenceSpan } from "../base/inference-span.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import { observationOf } from "../fields/companion-options.js";
 import { RefusedModels } from "../learning/refused-models.js";
@@ -70,6 +71,8 @@ interface AnsweredRequest {
   readonly composed: ComposeAnswer | null;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;
+  /** Ends when the answer was read. */
+  readonly span: InferenceSpan;
 }
 
 /** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
@@ -108,6 +111,9 @@ export class Exchange {
         // The client did not ask for this one.
         if (!(isUsageAdded && isUsageOnly(data))) yield bytes;
       }
+    } catch (error) {
+      this.of.span.fail(error instanceof Error ? error.name : "unknown");
+      throw error;
     } finally {
       if (!isLearned) this.#learn();
     }
@@ -118,11 +124,12 @@ export class Exchange {
    * failure here does not affect the answer.
    */
   #learn(): EngineUsage | null {
-    const { reported } = this.#observed;
-    const { composed, request } = this.of;
+    const { reported, firstTokenAt } = this.#observed;
+    const { composed, request, span, started } = this.of;
     try {
       const { readUsage = this.parts.readUsage } = request.format ?? {};
       const usage = reported === null ? null : readUsage(reported);
+      span.end({ answer: reported, usage, firstTokenMs: firstTokenAt === null ? null : firstTokenAt - started });
       this.#report(usage);
       this.#remember();
       request.format?.answered?.(this.#observed, composed);

@@ -39,6 +39,7 @@ describe("GET /openapi.json", () => {
       "POST /compose/batch",
       "POST /evict",
       "POST /feedback",
+      "POST /mcp",
       "POST /memories",
       "POST /usage/notes",
       "POST /v1/chat/completions",
@@ -69,6 +70,7 @@ describe("GET /openapi.json", () => {
       "POST /v1/messages",
       "POST /v1/messages/count_tokens",
       "GET /v1/models",
+      "POST /mcp",
     ];
     const named = document.operations.filter((operation) => {
       const [method = "", path = ""] = operation.split(" ");

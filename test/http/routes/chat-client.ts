@@ -4,7 +4,10 @@ import type { ServedApp } from "../server/served-app.js";
 import { storedExchanges } from "./stored-rows.js";
 
 /** OpenAI's client with nothing changed but its address, and the user's name in a header. */
-export function clientOf(app: ServedApp, headers: Record<string, string> = { "x-memstem-user": "ada" }): OpenAI {
+export function clientOf(
+  app: Pick<ServedApp, "base">,
+  headers: Record<string, string> = { "x-memstem-user": "ada" },
+): OpenAI {
   return new OpenAI({
     baseURL: `${app.base}/v1`,
     apiKey: "sk-of-the-client",

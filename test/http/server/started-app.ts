@@ -1,5 +1,6 @@
 import type { AddressInfo } from "node:net";
 import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
+import { loadMcp } from "../../../src/cli/mcp.js";
 import { keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
 import type { UpstreamOptions } from "../../../src/engines/upstream/upstream.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
@@ -42,6 +43,7 @@ export async function startApp(
     maxLagMs: settings.maxLagMs,
     isStopping: () => false,
     chat: chat && composeTimeoutMs !== undefined ? { ...chat, composeTimeoutMs } : chat,
+    mcp: loadMcp,
     version: "1.2.3",
     maxBodyBytes: settings.maxBodyBytes,
     webhookToken: settings.webhookToken,

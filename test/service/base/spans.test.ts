@@ -1,60 +1,71 @@
-import { type Attributes, type Span, type SpanOptions, type SpanStatus, trace } from "@opentelemetry/api";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Attributes, context, metrics, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from "@opentelemetry/sdk-trace-node";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { readSettings } from "../../../src/cli/settings.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
+import { agentEngine } from "../../clients/agent-engine.js";
 import { answeringSource } from "../../http/routes/answering-source.js";
 import { ask, clientOf } from "../../http/routes/chat-client.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
-import { servedApp } from "../../http/server/served-app.js";
+import { servedApp, startApp } from "../../http/server/served-app.js";
 import { ana, composeWith, memories, openService, searchingSource } from "../compose/service-fixture.js";
 
-interface Recorded {
-  readonly name: string;
-  readonly kind: number | undefined;
-  readonly attributes: Attributes;
-  status: SpanStatus | null;
-  hasEnded: boolean;
+const exporter = new InMemorySpanExporter();
+const figures = new InMemoryMetricExporter(AggregationTemporality.DELTA);
+const reader = new PeriodicExportingMetricReader({ exporter: figures, exportIntervalMillis: 2 ** 30 });
+const named = (name: string) => exporter.getFinishedSpans().filter((span) => span.name === name);
+/** A client's trace, as its `traceparent` says. */
+const TRACE = "0af7651916cd43dd8448eb211c80319c";
+const CALLER = "b7ad6b7169203331";
+const traceparent = `00-${TRACE}-${CALLER}-01`;
+
+/** What the conventions' histograms have counted since it was last asked, by name. */
+async function counted(): Promise<
+  Record<string, readonly { readonly attributes: Attributes; readonly sum?: number }[]>
+> {
+  figures.reset();
+  await reader.forceFlush();
+  const scopes = figures.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics);
+  const all = scopes.flatMap(({ metrics: own }) => own);
+  return Object.fromEntries(
+    all.map(({ descriptor, dataPoints }) => [
+      descriptor.name,
+      dataPoints.map(({ attributes, value }) => ({ attributes, ...(value as { readonly sum?: number }) })),
+    ]),
+  );
 }
 
-const recorded: Recorded[] = [];
-
-/** What an application's tracer is to us: the part of OpenTelemetry's interface that spans are made by. */
-function recording(name: string, { kind, attributes = {} }: SpanOptions): Span {
-  const entry: Recorded = { name, kind, attributes: { ...attributes }, status: null, hasEnded: false };
-  recorded.push(entry);
-  const span = {
-    setAttribute: (key: string, value: string | number) => {
-      entry.attributes[key] = value;
-      return span;
-    },
-    setAttributes: (more: Attributes) => {
-      Object.assign(entry.attributes, more);
-      return span;
-    },
-    setStatus: (status: SpanStatus) => {
-      entry.status = status;
-      return span;
-    },
-    end: () => {
-      entry.hasEnded = true;
-    },
-  };
-  return span as unknown as Span;
-}
-
-const named = (name: string) => recorded.filter((span) => span.name === name);
-
-describe("a tracer that the application has registered", () => {
+describe("with OpenTelemetry's SDK", () => {
   const engine = openAiEngine();
   const app = servedApp({ source: () => answeringSource(["Ada drinks green tea"]), upstream: engine });
+  const headers = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+  const tracing = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
   beforeAll(() => {
-    const startActiveSpan = (name: string, options: SpanOptions, work: (span: Span) => unknown) =>
-      work(recording(name, options));
-    trace.setGlobalTracerProvider({ getTracer: () => ({ startActiveSpan, startSpan: recording }) as never });
+    tracing.register();
+    metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
   });
-  afterAll(() => trace.disable());
+  afterEach(() => exporter.reset());
+  afterAll(async () => {
+    for (const api of [trace, metrics, context, propagation]) api.disable();
+    await tracing.shutdown();
+    await reader.shutdown();
+  });
 
-  it("gets a span for a compose, with what it came to, and for its commit", async () => {
-    recorded.length = 0;
+  it("a compose is a span, with what it came to, and so is its commit", async () => {
     const service = openService();
     const { plan } = await composeWith(service, {
       userId: ana,
@@ -62,11 +73,11 @@ describe("a tracer that the application has registered", () => {
       messages: [{ role: "user", content: "Where to?" }],
       memories: memories({ m1: "Ana loves art." }),
     });
-    expect(recorded.map(({ name, hasEnded }) => [name, hasEnded])).toEqual([
-      ["memstem.compose", true],
-      ["memstem.commit", true],
+    const [compose] = named("memstem.compose");
+    expect(named("memstem.commit").map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual([
+      compose?.spanContext().spanId,
     ]);
-    expect(recorded[0]?.attributes).toEqual({
+    expect(compose?.attributes).toEqual({
       "memstem.layout": "conversation",
       "memstem.policy": "prefix-exact",
       "memstem.retention": "keep",
@@ -76,8 +87,7 @@ describe("a tracer that the application has registered", () => {
     await service.close();
   });
 
-  it("gets a span for a search, also for one that fails", async () => {
-    recorded.length = 0;
+  it("so is a search, also one that fails", async () => {
     const search = () => Promise.reject(new MemorySourceError("test", { kind: "timeout", afterMs: 5 }));
     const service = openService({ source: searchingSource(search) });
     await composeWith(service, { userId: ana, query: "Which tea?" });
@@ -90,22 +100,131 @@ describe("a tracer that the application has registered", () => {
     await service.close();
   });
 
-  it("gets a span for the engine's call, and none says who asked, what, or what is remembered", async () => {
-    recorded.length = 0;
-    await clientOf(app).chat.completions.create(ask("Which tea?"));
-    expect(named("memstem.engine")).toMatchObject([
-      { kind: 2, attributes: { "memstem.streamed": false, "http.response.status_code": 200 }, hasEnded: true },
-    ]);
-    expect(JSON.stringify(recorded)).not.toMatch(/ada|tea/i);
+  it.each([false, true])("an engine's call is one by the GenAI conventions, streamed: %s", async (stream) => {
+    await counted();
+    const chats = clientOf(app, headers).chat.completions;
+    for (const question of ["Which tea?", "Which tea then?"]) {
+      if (!stream) await chats.create(ask(question));
+      else for await (const _ of await chats.create({ ...ask(question), stream: true }));
+    }
+    const spans = named("chat stub-1");
+    expect(spans.map(({ kind }) => kind)).toEqual([SpanKind.CLIENT, SpanKind.CLIENT]);
+    const { "gen_ai.usage.cache_read.input_tokens": cached, ...attributes } = spans[1]?.attributes ?? {};
+    expect(cached).toBeGreaterThan(0);
+    const { hostname, port } = new URL(engine.url);
+    const server = { "server.address": hostname, "server.port": Number(port) };
+    expect(attributes).toEqual({
+      ...server,
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": "openai",
+      "gen_ai.request.model": "stub-1",
+      "gen_ai.request.stream": stream,
+      "gen_ai.conversation.id": "trip",
+      "gen_ai.response.id": expect.stringMatching(/^chatcmpl-/),
+      "gen_ai.response.model": "stub-1",
+      "gen_ai.usage.input_tokens": expect.any(Number),
+      "gen_ai.usage.output_tokens": 2,
+      "http.response.status_code": 200,
+      ...(stream ? { "gen_ai.response.time_to_first_chunk": expect.any(Number) } : {}),
+    });
+    const common = { ...server, "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai" };
+    const models = { "gen_ai.request.model": "stub-1", "gen_ai.response.model": "stub-1" };
+    const of = await counted();
+    expect(of["gen_ai.client.operation.duration"]).toMatchObject([{ attributes: { ...common, ...models }, count: 2 }]);
+    const tokens = Object.fromEntries(
+      (of["gen_ai.client.token.usage"] ?? []).map(({ attributes: { "gen_ai.token.type": type }, sum }) => [type, sum]),
+    );
+    const used = (name: string) => spans.reduce((sum, span) => sum + Number(span.attributes[name]), 0);
+    expect(tokens).toEqual({ input: used("gen_ai.usage.input_tokens"), output: used("gen_ai.usage.output_tokens") });
+    expect(of["gen_ai.client.operation.time_to_first_chunk"]?.length ?? 0).toBe(stream ? 1 : 0);
+    // None says who asked, what, or what is remembered.
+    const said = exporter
+      .getFinishedSpans()
+      .map(({ name, attributes: own, status, events }) => [name, own, status, events]);
+    expect(JSON.stringify(said)).not.toMatch(/ada|tea/i);
+  });
+
+  it("says what Anthropic's API read and wrote of its cache", async () => {
+    const anthropic = await agentEngine("anthropic");
+    const dataDir = mkdtempSync(join(tmpdir(), "memstem-spans-"));
+    const upstream = { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_UPSTREAM_URL: anthropic.url };
+    const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", ...upstream });
+    const proxy = await startApp(settings, null, { log: [], faults: [] });
+    try {
+      await clientOf(proxy, headers).chat.completions.create(ask("Which tea?"));
+      expect(named("chat stub-1")[0]?.attributes).toMatchObject({
+        "gen_ai.provider.name": "anthropic",
+        "gen_ai.usage.cache_read.input_tokens": expect.any(Number),
+        "gen_ai.usage.cache_creation.input_tokens": expect.any(Number),
+      });
+    } finally {
+      await proxy.close();
+      await anthropic.close();
+      rmSync(dataDir, { recursive: true });
+    }
+  });
+
+  it("goes on with the client's trace, and the engine with memstem's", async () => {
+    const chats = clientOf(app, { ...headers, traceparent, tracestate: "vendor=1" }).chat.completions;
+    await Promise.all(["Which tea?", "Which coffee?", "Which milk?"].map((question) => chats.create(ask(question))));
+    const spans = exporter.getFinishedSpans();
+    expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([TRACE]));
+    expect(named("memstem.compose").map(parentOf)).toEqual([CALLER, CALLER, CALLER]);
+    const composes = named("memstem.compose").map((span) => span.spanContext().spanId);
+    // One user's requests wait for each other: each does its work in its own trace all the same.
+    // What an engine reported is committed after the compose.
+    for (const name of ["memstem.search", "memstem.commit"])
+      expect(
+        named(name)
+          .map(parentOf)
+          .filter((id) => id !== CALLER)
+          .toSorted(),
+      ).toEqual(composes.toSorted());
+    const calls = named("chat stub-1").map((span) => `00-${TRACE}-${span.spanContext().spanId}-01`);
+    const sent = engine.requests.map(({ headers: { traceparent: given, tracestate } }) => [given, tracestate]);
+    expect(sent.toSorted()).toEqual(calls.toSorted().map((call) => [call, "vendor=1"]));
+  });
+
+  it("keeps each request in its client's trace, on /compose too", async () => {
+    const traces = ["1", "2", "3"].map((digit) => digit.repeat(32));
+    const composed = traces.map((id) =>
+      fetch(`${app.base}/compose`, {
+        method: "POST",
+        headers: { "content-type": "application/json", connection: "close", traceparent: `00-${id}-${CALLER}-01` },
+        body: JSON.stringify({ user_id: "ada", query: "Which tea?" }),
+      }),
+    );
+    for (const answer of await Promise.all(composed)) expect(answer.status).toBe(200);
+    for (const name of ["memstem.compose", "memstem.search", "memstem.commit"])
+      expect(
+        named(name)
+          .map((span) => span.spanContext().traceId)
+          .toSorted(),
+      ).toEqual(traces);
+  });
+
+  it("ends with the error's kind where the engine refuses, and where nobody answers", async () => {
+    engine.behave((_, response) => void response.writeHead(503, { "content-type": "application/json" }).end("{}"));
+    await expect(clientOf(app, headers).chat.completions.create(ask("Which tea?"))).rejects.toThrow();
+    const ended = () => named("chat stub-1").map(({ attributes, status }) => [attributes["error.type"], status.code]);
+    expect(ended()).toEqual([["503", SpanStatusCode.ERROR]]);
+    exporter.reset();
+    engine.behave((_, response) => void response.destroy());
+    await expect(clientOf(app, headers).chat.completions.create(ask("Which tea?"))).rejects.toThrow();
+    await vi.waitFor(() => expect(ended()).toEqual([["UpstreamError", SpanStatusCode.ERROR]]));
   });
 });
 
-describe("without a tracer", () => {
-  it("everything is as it was", async () => {
-    recorded.length = 0;
-    const service = openService();
-    await composeWith(service, { userId: ana, query: "Which tea?", memories: [] });
-    expect(recorded).toEqual([]);
-    await service.close();
+const parentOf = ({ parentSpanContext }: ReadableSpan) => parentSpanContext?.spanId;
+
+describe("without it", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine });
+
+  it("nothing is recorded, and a client's traceparent goes to the engine as it came", async () => {
+    exporter.reset();
+    await clientOf(app, { "x-memstem-user": "ada", traceparent }).chat.completions.create(ask("Which tea?"));
+    expect(engine.requests.map(({ headers }) => headers["traceparent"])).toEqual([traceparent]);
+    expect(exporter.getFinishedSpans()).toEqual([]);
   });
 });

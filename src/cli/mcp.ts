@@ -1,0 +1,96 @@
+import { createInterface } from "node:readline";
+import type { McpPackages } from "../http/routes/mcp-route.js";
+import { InvalidRequestError } from "../service/base/errors.js";
+import { type Invocation, onStop } from "./invocation.js";
+import { missingPackages } from "./optional-packages.js";
+import { addressOf, readSettings } from "./settings.js";
+
+/** Loads what `POST /mcp` is served with; gives what to install where it is not there. */
+export async function loadMcp(): Promise<McpPackages | { readonly missing: string }> {
+  const missing = missingPackages("mcp");
+  if (missing !== null) return { missing };
+  const [{ Server }, { WebStandardStreamableHTTPServerTransport: Transport }, types] = await Promise.all([
+    import("@modelcontextprotocol/sdk/server/index.js"),
+    import("@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js"),
+    import("@modelcontextprotocol/sdk/types.js"),
+  ]);
+  return { Server, Transport, callTool: types.CallToolRequestSchema, listTools: types.ListToolsRequestSchema };
+}
+
+/** What `memstem mcp` was asked for. */
+export interface McpOptions {
+  readonly url?: string;
+  readonly user?: string;
+}
+
+/**
+ * Speaks the Model Context Protocol on standard input and output, in lines, for a service that runs: each message is posted to its `/mcp`.
+ * Resolves when the input has ended and everything is answered.
+ */
+export async function runMcp({ url, user }: McpOptions, call: Invocation): Promise<void> {
+  const settings = readSettings(call.env);
+  const base = url ?? addressOf(settings);
+  if (!URL.canParse("/mcp", base))
+    throw new InvalidRequestError([{ field: "--url", message: "must be an http or https address" }]);
+  const { apiKey } = settings;
+  const to = {
+    url: new URL(`${base.replace(/\/+$/, "")}/mcp`),
+    headers: {
+      "content-type": "application/json",
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+      ...(user === undefined ? {} : { "x-memstem-user": user }),
+    },
+  };
+  const input = createInterface({ input: call.stdin });
+  const ignore = onStop(call.signals, () => input.close());
+  const sending = new Set<Promise<void>>();
+  for await (const line of input) {
+    if (line.trim() === "") continue;
+    const sent = relayed(line, to).then((answer) => {
+      if (answer !== null) call.print(answer);
+    });
+    sending.add(sent);
+    void sent.finally(() => sending.delete(sent));
+  }
+  ignore();
+  await Promise.all(sending);
+}
+
+/** The answer to a message, on one line; null: it takes none. Never rejects: what failed is an answer. */
+async function relayed(
+  line: string,
+  { url, headers }: { readonly url: URL; readonly headers: Readonly<Record<string, string>> },
+): Promise<string | null> {
+  const failed = (message: string) => {
+    const id = idIn(line);
+    return id === undefined ? null : JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32_000, message } });
+  };
+  try {
+    const answer = await fetch(url, { method: "POST", headers, body: line });
+    const body = await answer.text();
+    if (answer.status === 202) return null;
+    const json: unknown = JSON.parse(body);
+    if (answer.ok || isRpc(json)) return JSON.stringify(json);
+    const { title, detail } = json as { readonly title?: unknown; readonly detail?: unknown };
+    return failed(typeof title === "string" ? `${title}: ${String(detail)}` : notMemstem(url));
+  } catch (error) {
+    if (error instanceof SyntaxError) return failed(notMemstem(url));
+    return failed(`no memstem answers at ${url.origin}: memstem serve starts it`);
+  }
+}
+
+const notMemstem = ({ origin }: URL) => `${origin} answers, and is not memstem`;
+
+function isRpc(json: unknown): boolean {
+  return typeof json === "object" && json !== null && "jsonrpc" in json;
+}
+
+/** A request's id; null where it cannot be read; undefined: a notification, which takes no answer. */
+function idIn(line: string): string | number | null | undefined {
+  try {
+    const { id } = JSON.parse(line) as { readonly id?: string | number };
+    return id;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,198 @@
+import { EventEmitter } from "node:events";
+import { createInterface } from "node:readline";
+import { PassThrough } from "node:stream";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
+import { afterEach, describe, expect, it } from "vitest";
+import { run } from "../../src/cli/command-line.js";
+import { restMem0Server } from "../memory/rest-mem0-server.js";
+import { commands } from "./memstem-command.js";
+
+const TOOLS = ["search_memories", "compose_prompt", "explain_request", "forget_memory"];
+
+describe("the Model Context Protocol", () => {
+  const memstem = commands();
+  const mem0 = restMem0Server();
+  const clients: Client[] = [];
+  afterEach(async () => {
+    for (const client of clients.splice(0)) await client.close();
+  });
+  const serve = () => memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url });
+  const connected = async (transport: Transport) => {
+    const client = new Client({ name: "test", version: "1.0.0" });
+    await client.connect(transport);
+    clients.push(client);
+    return client;
+  };
+  const over = (address: string, headers: Readonly<Record<string, string>> = {}) =>
+    connected(new StreamableHTTPClientTransport(new URL("/mcp", address), { requestInit: { headers } }) as Transport);
+  const call = async (client: Client, name: string, given: object) => {
+    const { isError = false, content, structuredContent } = await client.callTool({ name, arguments: { ...given } });
+    const [first] = content as readonly { readonly text: string }[];
+    return { isError, text: first?.text ?? "", result: structuredContent };
+  };
+
+  it("searches, composes, explains and forgets over streamable HTTP", async () => {
+    mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
+    const client = await over((await serve()).address);
+    expect(client.getServerVersion()?.name).toBe("memstem");
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(TOOLS);
+    expect(tools[0]?.inputSchema.required).toEqual(["user_id", "query"]);
+
+    const found = await call(client, "search_memories", { user_id: "ana", query: "What does she eat?" });
+    expect(found).toEqual({ isError: false, text: JSON.stringify(found.result), result: found.result });
+    expect(found.result).toEqual({
+      memories: [{ label: 1, memory_id: "m1" }],
+      text: "1 Ana is vegetarian.",
+      warnings: [],
+    });
+    const messages = [{ role: "user", content: "Where should we eat?" }];
+    const asked = { user_id: "ana", conversation_id: "trip", request_id: "turn-1", messages };
+    const composed = await call(client, "compose_prompt", asked);
+    expect(composed.result).toMatchObject({ request_id: "turn-1", plan: { layout: "conversation" } });
+    expect(composed.text).toContain("Ana is vegetarian.");
+    const explained = await call(client, "explain_request", { user_id: "ana", request_id: "turn-1" });
+    expect(explained.result).toEqual({ explanation: expect.arrayContaining([expect.stringContaining("turn-1")]) });
+    const forgotten = await call(client, "forget_memory", { user_id: "ana", memory_id: "m1" });
+    expect(forgotten.result).toEqual({ memory_id: "m1", deleted_from_source: null });
+    // Mem0 owns it and still finds it: it is never given again.
+    const again = await call(client, "search_memories", { user_id: "ana", query: "What does she eat?" });
+    expect(again.result).toMatchObject({ memories: [], text: "" });
+  });
+
+  it("leaves nothing of a search", async () => {
+    mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
+    const { address } = await serve();
+    await call(await over(address), "search_memories", { user_id: "ana", query: "What does she eat?" });
+    const index = await fetch(`${address}/users/ana/index`, { headers: { connection: "close" } });
+    expect(await index.json()).toMatchObject({ nodes: [] });
+  });
+
+  it("takes the user from the header, and then from nowhere else", async () => {
+    for (const user of ["ana", "bob"])
+      mem0.memories.set(user, { id: user, memory: `${user} was here.`, user_id: user });
+    const client = await over((await serve()).address, { "x-memstem-user": "ana" });
+    const { tools } = await client.listTools();
+    for (const { inputSchema } of tools) expect(inputSchema.properties).not.toHaveProperty("user_id");
+    await call(client, "search_memories", { query: "Who?" });
+    expect(mem0.requests.at(-1)?.body).toMatchObject({ filters: { user_id: "ana" } });
+    const before = mem0.requests.length;
+    const other = await call(client, "search_memories", { user_id: "bob", query: "Who?" });
+    expect(other).toMatchObject({ isError: true, text: expect.stringContaining("user_id") });
+    expect(mem0.requests).toHaveLength(before);
+  });
+
+  it("keeps tenants apart by the key, and lets nobody in without one", async () => {
+    const keyOf = async (tenant: string) => (await memstem.run(["keys", "add", "--tenant", tenant])).stdout.trim();
+    const [ours, theirs] = [await keyOf("ours"), await keyOf("theirs")];
+    const { address } = await memstem.serve();
+    const bearing = (key: string) => over(address, { authorization: `Bearer ${key}` });
+    const memories = [{ id: "m1", memory: "Ana is vegetarian." }];
+    const asked = { user_id: "ana", request_id: "turn-1", query: "Where should we eat?", memories };
+    expect(await call(await bearing(ours), "compose_prompt", asked)).toMatchObject({ isError: false });
+    const explain = { user_id: "ana", request_id: "turn-1" };
+    expect(await call(await bearing(ours), "explain_request", explain)).toMatchObject({ isError: false });
+    expect(await call(await bearing(theirs), "explain_request", explain)).toMatchObject({
+      isError: true,
+      text: expect.stringContaining("Not found"),
+    });
+    await expect(over(address)).rejects.toThrow("401");
+    await expect(bearing(`${ours}x`)).rejects.toThrow("401");
+  });
+
+  it.each<[string, string, object, RegExp]>([
+    ["an unknown tool", "drop_table", {}, /^Invalid request: name: must be one of search_memories,/],
+    ["a tool of the prototype", "constructor", {}, /name: must be one of/],
+    ["no user", "search_memories", { query: "x" }, /user_id: /],
+    ["an empty user", "search_memories", { user_id: " ", query: "x" }, /user_id: /],
+    ["an empty query", "search_memories", { user_id: "ana", query: "" }, /query: /],
+    ["a field of no tool", "search_memories", { user_id: "ana", query: "x", dry_run: false }, /dry_run/],
+    ["a wrong number", "search_memories", { user_id: "ana", query: "x", top_k: 1e9 }, /top_k: /],
+    ["neither query nor messages", "compose_prompt", { user_id: "ana" }, /query: give a query/],
+    ["a request that is not there", "explain_request", { user_id: "ana", request_id: "r-9" }, /^Not found: /],
+  ])("answers %s with what is wrong", async (_, name, given, says) => {
+    const answer = await call(await over((await serve()).address), name, given);
+    expect(answer).toMatchObject({ isError: true, text: expect.stringMatching(says) });
+  });
+
+  it("says that Mem0 is down, and gives what is known", async () => {
+    const client = await over((await serve()).address);
+    mem0.isDown = true;
+    const found = await call(client, "search_memories", { user_id: "ana", query: "What does she eat?" });
+    expect(found).toMatchObject({ isError: false, result: { memories: [], text: "" } });
+    expect(found.text).toContain("memory_source_failed");
+  });
+
+  it.each<[string, unknown, number]>([
+    ["a list of messages", [{ jsonrpc: "2.0", id: 1, method: "tools/list" }], 422],
+    ["no message", { hello: "world" }, 422],
+    ["a text", "tools/list", 422],
+  ])("refuses %s", async (_, body, status) => {
+    const { address } = await memstem.serve();
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      connection: "close",
+    };
+    const answer = await fetch(`${address}/mcp`, { method: "POST", headers, body: JSON.stringify(body) });
+    expect(answer.status).toBe(status);
+  });
+
+  it("refuses a page of another site, and has no stream to open", async () => {
+    const { address } = await memstem.serve();
+    const asked = (method: string, headers: Readonly<Record<string, string>>) =>
+      fetch(`${address}/mcp`, { method, headers: { connection: "close", accept: "text/event-stream", ...headers } });
+    expect((await asked("POST", { origin: "https://evil.example" })).status).toBe(403);
+    expect((await asked("GET", {})).status).toBe(405);
+    expect((await asked("DELETE", {})).status).toBe(405);
+  });
+
+  describe("memstem mcp", () => {
+    /** The command as a client's transport has it. */
+    const piped = (args: readonly string[], environment: Readonly<Record<string, string>> = {}): Transport => {
+      const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+      const io = { stdin, stdout, stderr, signals: new EventEmitter(), exit: () => {} };
+      const ended = run(["mcp", ...args], environment, io);
+      const transport: Transport = {
+        async start() {
+          createInterface({ input: stdout }).on("line", (line) =>
+            transport.onmessage?.(JSON.parse(line) as JSONRPCMessage),
+          );
+        },
+        async send(message) {
+          stdin.write(`${JSON.stringify(message)}\n`);
+        },
+        async close() {
+          stdin.end();
+          expect(await ended).toBe(0);
+          expect(stderr.read()).toBeNull();
+          transport.onclose?.();
+        },
+      };
+      return transport;
+    };
+
+    it("is the same server on standard input and output, for one user", async () => {
+      mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
+      const { address } = await serve();
+      const client = await connected(piped(["--url", address, "--user", "ana"]));
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(TOOLS);
+      const found = await call(client, "search_memories", { query: "What does she eat?" });
+      expect(found.result).toMatchObject({ text: "1 Ana is vegetarian." });
+    });
+
+    it("says in a sentence that no service answers, that the key is wrong, or that it is another server", async () => {
+      await expect(connected(piped(["--url", "http://127.0.0.1:9"]))).rejects.toThrow(
+        "no memstem answers at http://127.0.0.1:9: memstem serve starts it",
+      );
+      await expect(connected(piped(["--url", mem0.url]))).rejects.toThrow(`${mem0.url} answers, and is not memstem`);
+      await memstem.run(["keys", "add"]);
+      const { address } = await memstem.serve();
+      const wrong = { MEMSTEM_API_KEY: "x".repeat(40) };
+      await expect(connected(piped(["--url", address], wrong))).rejects.toThrow("No valid API key: ");
+    });
+  });
+});
