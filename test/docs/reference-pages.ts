@@ -1,5 +1,6 @@
 import { defaultOf, SETTING_NAMES, SETTING_TITLES, SETTINGS, variableOf } from "../../src/cli/setting-list.js";
 import { begin } from "../cli/memstem-command.js";
+import { readPages } from "./pages.js";
 
 const SETTINGS_HEAD = `# Settings
 
@@ -23,6 +24,19 @@ export function settingsPage(): string {
 }
 
 const cell = (text: string) => text.replaceAll("|", "\\|");
+
+const LLMS_HEAD = `# memstem
+
+> Middleware between an agent's memory (Mem0) and an LLM inference engine: composes prompts whose prefix the engine has cached, from the same memories.
+
+A service with an OpenAI- and Anthropic-compatible proxy, a TypeScript library, a command line. In a clone, \`npm ci && npm start\` serves it at http://127.0.0.1:4600 without keys; \`POST /compose\` composes one prompt; \`npx memstem doctor\` says what is wrong.
+`;
+
+/** `docs/llms.txt` (https://llmstxt.org): the index of all pages, for models. */
+export function llmsText(): string {
+  const index = readPages().find(({ path }) => path === "docs/README.md")?.text ?? "";
+  return `${LLMS_HEAD}\n${index.slice(index.indexOf("## "))}`;
+}
 
 const CLI_HEAD = `# Command line
 

@@ -2,12 +2,16 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ROOT, readPages, samplesOf } from "./pages.js";
-import { commandPage, settingsPage } from "./reference-pages.js";
+import { commandPage, llmsText, settingsPage } from "./reference-pages.js";
 import { runningService } from "./running-service.js";
 
 describe("the reference", () => {
   it("has every setting, as --help has it", async () => {
     await expect(settingsPage()).toMatchFileSnapshot(join(ROOT, "docs/settings.md"));
+  });
+
+  it("is indexed for models, as for readers", async () => {
+    await expect(llmsText()).toMatchFileSnapshot(join(ROOT, "docs/llms.txt"));
   });
 
   it("has every command with all its options, as --help has them", async () => {

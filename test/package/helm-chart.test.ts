@@ -1,0 +1,141 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse, stringify } from "yaml";
+import { z } from "zod";
+import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
+import { readSettings } from "../../src/cli/settings.js";
+
+const CHART = resolve(import.meta.dirname, "../../examples/helm");
+const read = (name: string) => readFileSync(join(CHART, name), "utf8");
+const values = z.record(z.string(), z.unknown());
+const DEFAULTS = values.parse(parse(read("values.yaml")));
+
+/** Renders a template as Helm does. Of Helm's language it has what the chart uses, and refuses everything else. */
+function rendered(template: string, given: Readonly<Record<string, unknown>>, release = "mem"): string {
+  const value = (path: string, loop: Readonly<Record<string, unknown>>): unknown => {
+    if (path === ".Release.Name") return release;
+    const name = /^\.Values\.(\w+)$/.exec(path)?.[1];
+    const found = name === undefined ? loop[path] : given[name];
+    if (found === undefined) throw new Error(`${path} has no value`);
+    return found;
+  };
+  const lines = (text: string, loop: Readonly<Record<string, unknown>> = {}): string =>
+    text.replaceAll(/\{\{-? *(.*?) *\}\}/g, (_, action: string) => {
+      const [path = "", ...filters] = action.replace(/^toYaml /, "").split(" | ");
+      const found = value(path, loop);
+      if (filters.join() === "quote") return JSON.stringify(String(found));
+      const indent = /^nindent (\d+)$/.exec(filters.join())?.[1];
+      if (indent !== undefined && action.startsWith("toYaml "))
+        return stringify(found)
+          .trimEnd()
+          .replaceAll(/^/gm, " ".repeat(Number(indent)))
+          .replace(/^/, "\n");
+      if (filters.length > 0 || action.startsWith("toYaml ")) throw new Error(`${action} is not known here`);
+      return String(found);
+    });
+  const loops = /^ *\{\{- range \$name, \$value := \.Values\.(\w+) \}\}\n([\s\S]*?)^ *\{\{- end \}\}\n/gm;
+  const unrolled = template.replaceAll(loops, (_, name: string, body: string) =>
+    Object.entries(given[name] as object)
+      .toSorted()
+      .map(([$name, $value]) => lines(body, { $name, $value }))
+      .join(""),
+  );
+  return lines(unrolled);
+}
+
+/** The chart's objects, by their kind. */
+function objects(given: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, Record<string, unknown>>> {
+  const texts = readdirSync(join(CHART, "templates")).map((name) =>
+    rendered(read(join("templates", name)), { ...DEFAULTS, ...given }),
+  );
+  return Object.fromEntries(texts.map((text) => [String((parse(text) as { kind: string }).kind), parse(text)]));
+}
+
+const SELECTOR = { "app.kubernetes.io/name": "memstem", "app.kubernetes.io/instance": "mem" };
+
+describe("the Helm chart", () => {
+  it("is of the package's version", () => {
+    const { version } = z
+      .object({ version: z.string() })
+      .parse(JSON.parse(readFileSync(join(CHART, "../../package.json"), "utf8")));
+    expect(parse(read("Chart.yaml"))).toMatchObject({ apiVersion: "v2", name: "memstem", appVersion: version });
+    expect(DEFAULTS["image"]).toBe(`memstem:${version}`);
+  });
+
+  it("runs instances that are probed as the routes say, as a user without rights, on a root that cannot be written", () => {
+    const { Deployment } = objects();
+    expect(Deployment).toMatchObject({
+      metadata: { name: "mem" },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: SELECTOR },
+        template: {
+          metadata: { labels: SELECTOR },
+          spec: {
+            automountServiceAccountToken: false,
+            securityContext: { runAsNonRoot: true, runAsUser: 1000 },
+            containers: [
+              {
+                image: "memstem:0.1.0",
+                ports: [{ containerPort: 4600 }],
+                livenessProbe: { httpGet: { path: "/livez", port: "http" } },
+                readinessProbe: { httpGet: { path: "/healthz", port: "http" } },
+                resources: DEFAULTS["resources"],
+                securityContext: { readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } },
+              },
+            ],
+          },
+        },
+      },
+    });
+  });
+
+  it("waits longer than a service takes to stop", () => {
+    const { spec } = objects()["Deployment"] as {
+      spec: { template: { spec: { terminationGracePeriodSeconds: number } } };
+    };
+    expect(spec.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(readSettings({}).shutdownMs);
+  });
+
+  it("takes secrets from a Secret, and has none; its settings are settings, as texts, whatever they say", () => {
+    const settings = { MEMSTEM_TOP_K: 20, MEMSTEM_BLOCK_TEMPLATE: '[{date}: ]{memory} # "a"', MEMSTEM_WARM_UP: true };
+    const { Deployment } = objects({ settings, secret: "keys" });
+    expect(Deployment).toMatchObject({
+      spec: {
+        template: {
+          spec: {
+            containers: [
+              {
+                env: [
+                  { name: "MEMSTEM_BLOCK_TEMPLATE", value: '[{date}: ]{memory} # "a"' },
+                  { name: "MEMSTEM_TOP_K", value: "20" },
+                  { name: "MEMSTEM_WARM_UP", value: "true" },
+                ],
+                envFrom: [{ secretRef: { name: "keys" } }],
+              },
+            ],
+          },
+        },
+      },
+    });
+    const known = new Set(SETTING_NAMES.map(variableOf));
+    const named = [...read("values.yaml").matchAll(/\bMEMSTEM_\w+/g)].map(([name]) => name);
+    expect(named.filter((name) => !known.has(name))).toEqual([]);
+    expect(Object.keys(DEFAULTS["settings"] as object).filter((name) => /KEY|URL|TOKEN/.test(name))).toEqual([]);
+    expect(() => readSettings(DEFAULTS["settings"] as Record<string, string>)).not.toThrow();
+  });
+
+  it("lets nobody in but the callers, on one port", () => {
+    const callers = [{ namespaceSelector: { matchLabels: { team: "agents" } } }];
+    const { NetworkPolicy, Service } = objects({ callers });
+    expect(NetworkPolicy).toMatchObject({
+      spec: {
+        podSelector: { matchLabels: SELECTOR },
+        policyTypes: ["Ingress"],
+        ingress: [{ ports: [{ port: "http" }], from: callers }],
+      },
+    });
+    expect(Service).toMatchObject({ spec: { selector: SELECTOR, ports: [{ port: 4600, targetPort: "http" }] } });
+  });
+});
