@@ -7,6 +7,7 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
   overlap: () => import("./overlap.js"),
   permutation: () => import("./permutation.js"),
   sessions: () => import("./sessions.js"),
+  sweeps: () => import("./sweeps.js"),
   "zero-overlap": () => import("./zero-overlap.js"),
 };
 

@@ -3,6 +3,7 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { Readable, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { z } from "zod";
+import type { ServicePlanner } from "../core/index.js";
 import { writeBatchEvent } from "../http/contracts/batch-contract.js";
 import { batchLines } from "../http/routes/batch-route.js";
 import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
@@ -19,6 +20,7 @@ export interface BatchOptions {
   readonly window: number;
   /** Names separated by commas. */
   readonly workers?: string;
+  readonly planner?: ServicePlanner;
 }
 
 const named = z.object({ workers: field.workers.nullable().default(null) });
@@ -29,7 +31,7 @@ const named = z.object({ workers: field.workers.nullable().default(null) });
  */
 export async function runBatch(
   file: string,
-  { out, window, workers }: BatchOptions,
+  { out, window, workers, planner }: BatchOptions,
   { env, stdout, stderr }: Pick<Invocation, "env" | "stdout" | "stderr">,
 ): Promise<BatchProgress> {
   const settings = readSettings(env);
@@ -46,7 +48,7 @@ export async function runBatch(
       maxRequests: Number.POSITIVE_INFINITY,
     });
     const { signal } = new AbortController();
-    for await (const event of composeBatch(memstem.batches, inputs, { window, workers: names, signal })) {
+    for await (const event of composeBatch(memstem.batches, inputs, { window, workers: names, planner, signal })) {
       if (event.kind === "progress") continue;
       if (event.kind === "end") end = event;
       else {

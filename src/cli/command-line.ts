@@ -8,7 +8,7 @@
 
 import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
-import { POLICY_NAMES } from "../core/compose/policies.js";
+import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { parseSafeJson } from "../http/guards/safe-input.js";
 import { InvalidRequestError } from "../service/base/errors.js";
@@ -118,6 +118,7 @@ function commandLine(call: Invocation): Command {
     .argument("<file>", "where the requests are")
     .option("--out <file>", "where the answers go, one on each line (default: standard output)")
     .option("--workers <names>", "assign each request to one of these workers, separated by commas")
+    .addOption(new Option("--planner <name>", "who orders blocks and requests").choices(SERVICE_PLANNERS))
     .option("--window <number>", "requests planned together and held in memory", positive, 10_000)
     .addHelpText("after", settingsHelp)
     .action(async (file: string, options: BatchOptions) => {

@@ -1,18 +1,19 @@
 import { parentPort } from "node:worker_threads";
-import { DEFAULT_BATCH_PLANNER, type KeyKnowledge, planBatch } from "../core/index.js";
+import { type BatchPlanner, type KeyKnowledge, planBatch } from "../core/index.js";
 import { type PackedBatch, packPlan, unpackBatch } from "./plan-transfer.js";
 
 /** What the thread is asked. */
 export interface PlanJob {
   readonly id: number;
   readonly batch: PackedBatch;
+  readonly planner: BatchPlanner;
   readonly knowledge: readonly KeyKnowledge[];
 }
 
 /** The thread that plans large batches, so that nobody else's request waits for them. */
-parentPort?.on("message", ({ id, batch, knowledge }: PlanJob) => {
+parentPort?.on("message", ({ id, batch, planner, knowledge }: PlanJob) => {
   try {
-    const plan = packPlan(planBatch(unpackBatch(batch), DEFAULT_BATCH_PLANNER, knowledge));
+    const plan = packPlan(planBatch(unpackBatch(batch), planner, knowledge));
     parentPort?.postMessage({ id, plan }, [
       plan.requests.buffer,
       plan.ends.buffer,

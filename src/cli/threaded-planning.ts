@@ -1,6 +1,6 @@
 import {
+  type BatchPlanner,
   type BatchRequest,
-  DEFAULT_BATCH_PLANNER,
   type KeyKnowledge,
   type PlannedRequest,
   planBatch,
@@ -30,9 +30,10 @@ export class ThreadedPlanning {
 
   plan = async (
     requests: readonly BatchRequest[],
+    planner: BatchPlanner,
     knowledge: readonly KeyKnowledge[],
   ): Promise<readonly PlannedRequest[]> => {
-    const planHere = () => planBatch(requests, DEFAULT_BATCH_PLANNER, knowledge);
+    const planHere = () => planBatch(requests, planner, knowledge);
     let blocks = 0;
     for (const request of requests) blocks += request.blocks.length;
     for (const { cached } of knowledge) for (const sequence of cached) blocks += sequence.length;
@@ -42,7 +43,7 @@ export class ThreadedPlanning {
     const arrays = [batch.ends.buffer, batch.labels.buffer, batch.tokens.buffer] as ArrayBuffer[];
     let outcome: Outcome;
     try {
-      outcome = await this.#calls.ask({ batch, knowledge }, arrays);
+      outcome = await this.#calls.ask({ batch, planner, knowledge }, arrays);
     } catch (error) {
       // As while a new build takes the place of the one that runs. The next large batch tries again.
       if (error instanceof Error && isMissingFile(error)) return planHere();

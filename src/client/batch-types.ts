@@ -1,3 +1,4 @@
+import type { ServicePlanner } from "../core/index.js";
 import type { MessageLike } from "../service/base/message-format.js";
 import type { ComposedPrompt, QueryMessage } from "../service/compose/composed-prompt.js";
 import type { ComposeOptions } from "../service/fields/call-options.js";
@@ -19,11 +20,15 @@ export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<
   readonly deadline?: number | null | undefined;
 };
 
+/** Who orders a batch's blocks and requests: memstem (default), ContextPilot's Alg. 4 and 5, or its Alg. 2 and 5 on live trees. */
+export type BatchPlannerName = ServicePlanner;
+
 /** A batch: at most 10,000 requests, of any users. */
 export interface WholeBatchOptions<M extends MessageLike = MessageLike> {
   readonly requests: readonly BatchComposeOptions<M>[];
   /** Engine replicas with their own prefix cache, by name. */
   readonly workers?: readonly string[] | null | undefined;
+  readonly planner?: BatchPlannerName | null | undefined;
 }
 
 /** How a batch of lines is planned. */
@@ -32,6 +37,7 @@ export interface BatchLineOptions {
   readonly window?: number | undefined;
   /** Engine replicas with their own prefix cache, by name; no name may have a comma. */
   readonly workers?: readonly string[] | undefined;
+  readonly planner?: BatchPlannerName | undefined;
 }
 
 /** A composed prompt of a batch. */

@@ -134,7 +134,7 @@ export function createMemstemClient(given: ClientOptions): RemoteMemstem {
     composeBatch: (given, call) => posted(ROUTES.composeBatch, allNamed(given), call, asBatch),
     async *composeLines<const M extends MessageLike>(
       requests: Iterable<batch.BatchComposeOptions<M>> | AsyncIterable<batch.BatchComposeOptions<M>>,
-      { window, workers }: batch.BatchLineOptions = {},
+      { window, workers, planner }: batch.BatchLineOptions = {},
       call: CallControl = {},
     ) {
       if (isClosed) throw new ClosedError();
@@ -143,7 +143,7 @@ export function createMemstemClient(given: ClientOptions): RemoteMemstem {
       const lines = requestLines(requests, write);
       const outgoing = {
         route,
-        query: queryOf({ window, workers: workers === undefined ? undefined : commaSeparated(workers) }),
+        query: queryOf({ window, workers: workers === undefined ? undefined : commaSeparated(workers), planner }),
         body: { type: "application/x-ndjson", content: lines.content },
       };
       try {

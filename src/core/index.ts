@@ -3,7 +3,7 @@
  * plain rows.
  */
 
-export type { BatchRequest, KeyKnowledge, PlannedRequest } from "./batch/batch-plan.js";
+export { type BatchRequest, type KeyKnowledge, type PlannedRequest, underUrgency } from "./batch/batch-plan.js";
 export { BlockRegister } from "./blocks/block-register.js";
 export {
   type BlockTemplate,
@@ -120,7 +120,7 @@ export {
   ClusterTree,
   contextDistance,
 } from "./published/cluster-tree.js";
-export { type ClusteredRows, clusterContexts, type TicketedContext } from "./published/clustering.js";
+export { type ClusteredRows, clusterContexts, schedule, type TicketedContext } from "./published/clustering.js";
 export * from "./published/published-knowledge.js";
 export {
   MAX_WORKERS,

@@ -78,7 +78,7 @@ describe("the client's routes", () => {
   const invalid = { index: 1, problem: { status: 422, errors: [{ field: "userId", message: "must not be empty" }] } };
 
   it("compose batches, as a whole", async () => {
-    const { answers, end } = await clientOf().composeBatch({ requests, workers: ["gpu-0"] });
+    const { answers, end } = await clientOf().composeBatch({ requests, workers: ["gpu-0"], planner: "context-pilot" });
     expect(end).toEqual({ read: 3, found: 2, composed: 2, failed: 1 });
     const byIndex = answers.toSorted((a, b) => a.index - b.index);
     expect(byIndex[0]).toMatchObject({

@@ -10,7 +10,7 @@ import { MODELS, PACKAGES } from "./packages.js";
 export const ENGINES_FOLDER =
   process.env["MEMSTEM_ENGINES_DIR"] ??
   join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "memstem-engines");
-const PYTHON = "python3.11";
+export const PYTHON = "python3.11";
 const MARK = join(ENGINES_FOLDER, "installed.json");
 const program = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -70,7 +70,7 @@ async function joined(folders: readonly string[], name: RegExp, to: string): Pro
 }
 
 /** What a command prints. Rejects with its errors. */
-async function run(command: string, args: readonly string[]): Promise<string> {
+export async function run(command: string, args: readonly string[]): Promise<string> {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] });
   const [printed, errors]: [string[], string[]] = [[], []];
   child.stdout.on("data", (data) => printed.push(String(data)));

@@ -201,6 +201,7 @@ export function draftWith(
     head?.selection ??
     selectBlocks(state, resolution, input, {
       anchor: prompt.anchorFor(placement),
+      isInConversation: input.conversation !== null || replay.turns.length > 0 || answer.messages.length > 0,
       standing,
       superseded,
       before: before(true) + countTokens(SECTION_OPENING),

@@ -73,6 +73,7 @@ export function beginEpoch(
     { ...input, ...own },
     {
       anchor,
+      isInConversation: false,
       standing: NOTHING_STANDING,
       superseded: new Map(),
       before: messagesTokens(head.messages, countTokens) + countTokens(SECTION_OPENING),

@@ -45,9 +45,12 @@ export const ORDERING_POLICIES: Readonly<Record<PolicyName, ScopePolicy>> = {
 /** The best of the policies that send exactly the retrieved blocks. */
 export const DEFAULT_POLICY: PolicyName = "prefix-exact";
 
-/** Batch planners: memstem's own, and ContextPilot's (Alg. 4 and 5). */
+/** Batch planners: memstem's own, and ContextPilot's for requests that are all known (Alg. 4 and 5). */
 export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
 export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
+/** Planners of a service's batches: those, and ContextPilot's for online batches, on each scope's live cluster tree (Alg. 2 and 5). */
+export const SERVICE_PLANNERS = [...BATCH_PLANNERS, "context-pilot-live"] as const;
+export type ServicePlanner = (typeof SERVICE_PLANNERS)[number];
 export const DEFAULT_BATCH_PLANNER: BatchPlanner = "shared-prefixes";
 
 const PLANNED_BY: Readonly<Record<BatchPlanner, BatchPlanning>> = {

@@ -41,6 +41,8 @@ export interface Selection {
 export interface BlockPlace {
   /** Digest of the prompt before them. */
   readonly anchor: Digest;
+  /** Whether more than instructions is before them, or later prompts begin with them: see {@link LEAST_HIT}. */
+  readonly isInConversation: boolean;
   /** What earlier turns of this prompt injected. */
   readonly standing: Standing;
   /** What of that is superseded. */
@@ -52,12 +54,19 @@ export interface BlockPlace {
   readonly room: number | null;
 }
 
+/**
+ * Tokens that must be cached, or half of the blocks, to move blocks in a conversation. No other prompt shares what stands behind its turns, but a branch of it, and
+ * the ranking of what was moved, some 14 tokens, is computed and stands in every later prompt. Figures: docs/papers.md, "Sessions of several
+ * turns".
+ */
+const LEAST_HIT = 40;
+
 /** Chooses and orders the blocks that a turn injects, to reuse most of the cache. Pure: serves nothing. */
 export function selectBlocks(
   state: ScopeState,
   resolution: Resolution,
   input: SelectionInput,
-  { anchor, standing, superseded, before, after, room }: BlockPlace,
+  { anchor, isInConversation, standing, superseded, before, after, room }: BlockPlace,
 ): Selection {
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
@@ -67,6 +76,7 @@ export function selectBlocks(
     retrieved: room === null ? wanted : fitting(wanted, room),
     // Computed for all fresh blocks, so that deeper probes stay within the budget.
     carrying: room === null ? carryAllowance(state, standing, input, { before, retrieved: freshTokens, after }) : null,
+    ...(isInConversation ? { leastHit: Math.min(LEAST_HIT, freshTokens / 2) } : {}),
   };
   const extended = input.depth?.after ?? null;
   const { policy } = input;

@@ -1,7 +1,7 @@
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { PrefixMatch, ServedNode } from "../context-index/prefix-forest.js";
 import type { Digest, Label } from "../text/ids.js";
-import type { CarryAllowance, OrderingPolicy, RetrievedBlock } from "./ordering.js";
+import { type CarryAllowance, type OrderingPolicy, type RetrievedBlock, retrieval } from "./ordering.js";
 import { orderBehind, orderForReuse, prefixExact } from "./prefix-exact.js";
 
 /**
@@ -37,9 +37,10 @@ const NEVER = Number.POSITIVE_INFINITY;
 export const carryOver: OrderingPolicy = {
   name: "carry-over",
   order(request, known) {
-    const { anchor, retrieved, carrying } = request;
+    const { anchor, retrieved, carrying, leastHit = 0 } = request;
     if (carrying === null) return prefixExact.order(request, known);
     const match = cheapestPath(known.index, anchor, retrieved, carrying);
+    if (match.labels.length === 0 && leastHit > 0) return retrieval.order(request, known);
     const matched = new Set(match.labels);
     const rest = retrieved.filter(({ label }) => !matched.has(label));
     const asked = retrieved.map(({ label }) => label);

@@ -40,6 +40,11 @@ export interface OrderingRequest {
   readonly retrieved: readonly RetrievedBlock[];
   /** Null: no blocks but the retrieved ones. */
   readonly carrying: CarryAllowance | null;
+  /**
+   * How many tokens memstem's own policies must find cached to move blocks: with less they keep relevance order, which needs no ranking.
+   * Default: 0, they also move blocks for later requests alone.
+   */
+  readonly leastHit?: number;
 }
 
 /** An order of the blocks. How much of it should be cached follows from the served sequences, for every policy. */

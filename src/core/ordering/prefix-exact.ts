@@ -6,6 +6,7 @@ import {
   type OrderingPolicy,
   type OrderingRequest,
   type RetrievedBlock,
+  retrieval,
   type ScopeKnowledge,
 } from "./ordering.js";
 
@@ -15,8 +16,11 @@ import {
  */
 export const prefixExact: OrderingPolicy = {
   name: "prefix-exact",
-  order({ anchor, retrieved }, { index, recent }) {
+  order(request, known) {
+    const { anchor, retrieved, leastHit = 0 } = request;
+    const { index, recent } = known;
     const match = index.search(anchor, new Map(retrieved.map(({ label, tokens }) => [label, tokens])));
+    if (match.tokens < leastHit) return retrieval.order(request, known);
     const matched = new Set(match.labels);
     const rest = retrieved.filter(({ label }) => !matched.has(label));
     const asked = retrieved.map(({ label }) => label);
@@ -139,11 +143,11 @@ function lowestBit(bits: number): number {
 
 /**
  * Orders the request's blocks that are not in `front`: first along served continuations of the front, the most relevant at each step; then
- * the rest in the order that later requests can reuse most of.
+ * the rest in the order that later requests can reuse most of, or by relevance where too little is cached.
  */
 export function orderBehind(
   front: readonly Label[],
-  { anchor, retrieved }: OrderingRequest,
+  { anchor, retrieved, leastHit = 0 }: OrderingRequest,
   { index, recent }: ScopeKnowledge,
 ): readonly Label[] {
   const placed = new Set(front);
@@ -158,7 +162,10 @@ export function orderBehind(
     next = left.findIndex(({ label }) => isServed(label));
   }
   const asked = retrieved.map(({ label }) => label);
-  return [...sequence.slice(front.length), ...orderForReuse(sequence, left, asked, recent)];
+  const held = new Set(leastHit === 0 ? [] : sequence.slice(0, index.heldBlocks(anchor, sequence)));
+  const hit = retrieved.reduce((sum, { label, tokens }) => sum + (held.has(label) ? tokens : 0), 0);
+  const rest = hit < leastHit ? left.map(({ label }) => label) : orderForReuse(sequence, left, asked, recent);
+  return [...sequence.slice(front.length), ...rest];
 }
 
 /**

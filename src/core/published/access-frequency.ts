@@ -83,6 +83,14 @@ export class AccessWindow {
     if (this.size > WINDOW_REQUESTS && oldest !== undefined) this.#remove(oldest.turn);
   }
 
+  /** The engine evicted a request's prefix: what it promoted leaves the prefix tree, unless another request did too. Counts stay. */
+  evict(turn: TurnId): void {
+    const row = this.#rows[this.#rankOf(turn)];
+    if (row?.turn !== turn || row.promoted === 0) return;
+    this.#remove(turn);
+    this.#put({ ...row, promoted: 0 });
+  }
+
   /** Removes blocks whose text was forgotten: from the counts, and every promoted prefix from the first of them on. */
   forget(labels: ReadonlySet<Label>): void {
     for (const row of [...this.#rows]) {

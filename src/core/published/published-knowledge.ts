@@ -67,9 +67,26 @@ export class PublishedKnowledge {
     return this.#accesses;
   }
 
+  /**
+   * Search paths of requests that come one after the other, none of them served yet: each searches a copy of the cluster tree and is taken
+   * into it (Alg. 1), as Alg. 5 schedules them. Empty for a context without blocks.
+   */
+  pathsOf(contexts: readonly (readonly Label[])[]): readonly (readonly number[])[] {
+    const { clusters } = this;
+    const tree = new ClusterTree(clusters.stored(), clusters.nextId, this.maxNodes);
+    return contexts.map((context, at) => {
+      // Served requests have tickets from 1 up.
+      const ticket = (-1 - at) as TurnId;
+      tree.insert(context, ticket, Number.MAX_SAFE_INTEGER);
+      return tree.pathOf(ticket) ?? [];
+    });
+  }
+
   /** The engine evicted a request's prefix. */
   evict(turn: TurnId): void {
-    this.#grown().clusters?.evict(turn);
+    const { clusters, accesses } = this.#grown();
+    clusters?.evict(turn);
+    accesses?.evict(turn);
   }
 
   /** Removes blocks whose text was forgotten. */

@@ -1,8 +1,9 @@
 import { z } from "zod";
+import type { ServicePlanner } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { type BatchEvent, type BatchInput, DEFAULT_WINDOW, MAX_BATCH } from "../../service/batch/batch.js";
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
-import { workers } from "../../service/fields/compose-options.js";
+import { planner, workers } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/read-options.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
@@ -27,7 +28,11 @@ export const batchRequest = composeBody.omit(OF_ALL).extend(urgency).meta({
   description: "A `/compose` request with its urgency. Requests of one conversation keep their order.",
 });
 export const batchBody = z
-  .strictObject({ requests: z.array(batchRequest).max(MAX_BATCH), workers: workers.nullish() })
+  .strictObject({
+    requests: z.array(batchRequest).max(MAX_BATCH),
+    workers: workers.nullish(),
+    planner: planner.nullish(),
+  })
   .meta({ id: "Batch", description: `At most ${MAX_BATCH} requests, of any users.` });
 
 export const progress = z
@@ -70,6 +75,7 @@ export const batchQuery = z.strictObject({
     .pipe(field.workers)
     .optional()
     .describe("NDJSON: worker names, separated by commas."),
+  planner: planner.optional(),
 });
 
 const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
@@ -92,15 +98,21 @@ export function readBatchInput(index: number, given: unknown): BatchInput {
 export function readBatch(body: unknown): {
   readonly inputs: Iterable<BatchInput>;
   readonly workers: readonly string[] | null;
+  readonly planner: ServicePlanner | undefined;
 } {
-  const { requests, workers: names = null } = readOptions(
+  const {
+    requests,
+    workers: names = null,
+    planner: plannedBy,
+  } = readOptions(
     z.strictObject({
       requests: z.array(z.unknown()).max(MAX_BATCH, `must have at most ${MAX_BATCH} requests`),
       workers: workers.nullish(),
+      planner: planner.nullish(),
     }),
     body,
   );
-  return { inputs: inputsOf(requests), workers: names };
+  return { inputs: inputsOf(requests), workers: names, planner: plannedBy ?? undefined };
 }
 
 function* inputsOf(requests: readonly unknown[]): Generator<BatchInput, void, undefined> {

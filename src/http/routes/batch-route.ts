@@ -155,7 +155,7 @@ export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchPar
 
 async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Promise<Response> {
   const type = c.req.header("content-type") ?? "";
-  const { window, workers: namedInQuery } = readOptions(wire.batchQuery, c.req.query());
+  const { window, workers: namedInQuery, planner: plannedBy } = readOptions(wire.batchQuery, c.req.query());
   const isLines = NDJSON_TYPE.test(type);
   if (!isLines && !JSON_TYPE.test(type)) {
     const message = `must be application/json or ${NDJSON}`;
@@ -167,6 +167,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   const incoming = c.env?.incoming;
   let inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>;
   let workers: readonly string[] | null = namedInQuery ?? null;
+  let planner = plannedBy;
   if (isLines) {
     // No minimum rate, only the idle time-out.
     const pace = { rate: { ...parts.bodyRate, bytesPerSecond: null }, clock, onAwaited: () => awaitBody(c) };
@@ -181,10 +182,12 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     const document = wire.readBatch(given.value);
     inputs = document.inputs;
     workers = document.workers;
+    planner = document.planner ?? planner;
   }
   const events = composeBatch(c.get("memstem").batches, inputs, {
     window: isLines ? window : MAX_BATCH,
     workers,
+    planner,
     signal,
   });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");

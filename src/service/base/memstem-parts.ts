@@ -5,6 +5,7 @@
  */
 
 import type {
+  BatchPlanner,
   BatchRequest,
   DedupeName,
   DefaultHistoryName,
@@ -58,6 +59,7 @@ export interface ComposeDefaults {
 /** Plans a batch: its requests in execution order. `planBatch`, on whichever thread. */
 export type PlanBatch = (
   requests: readonly BatchRequest[],
+  planner: BatchPlanner,
   knowledge: readonly KeyKnowledge[],
 ) => Promise<readonly PlannedRequest[]>;
 

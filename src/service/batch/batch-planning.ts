@@ -10,7 +10,10 @@ import {
   messageDigest,
   type RetrievedBlock,
   routeToWorkers,
+  type ServicePlanner,
+  schedule,
   type TokenCounter,
+  underUrgency,
 } from "../../core/index.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
@@ -110,16 +113,19 @@ interface PlannedFound {
 export async function planFound(
   requests: readonly FoundRequest[],
   blocks: BatchBlocks,
-  planning: PlanBatch,
-  composer: Pick<PromptComposer, "known">,
+  { planning, planner }: { readonly planning: PlanBatch; readonly planner: ServicePlanner },
+  composer: Pick<PromptComposer, "known" | "clusterPaths">,
 ): Promise<PlannedFound[]> {
   const batch: BatchRequest[] = [];
   for (const request of requests) {
     batch.push(plannable(request, blocks));
     if (batch.length % READY_AT_ONCE === 0) await setImmediate();
   }
+  if (planner === "context-pilot-live") return planLive(requests, batch, blocks, composer);
   const knowledge: KeyKnowledge[] = [];
-  const withBlocks = [...batch.keys()].filter((at) => batch[at]?.blocks.length !== 0);
+  // Alg. 4 and 5 plan from an empty cache.
+  const withBlocks =
+    planner === "context-pilot" ? [] : [...batch.keys()].filter((at) => batch[at]?.blocks.length !== 0);
   for (const [key = "", ofKey] of groupBy(withBlocks, (at) => batch[at]?.key)) {
     if (ofKey.length === 1) continue;
     const { request } = requests[ofKey[0] ?? 0] as FoundRequest;
@@ -143,11 +149,51 @@ export async function planFound(
       recent: recent.map(labelsOf),
     });
   }
-  return (await planning(batch, knowledge)).map(({ request, order, shared }) => ({
+  return (await planning(batch, planner, knowledge)).map(({ request, order, shared }) => ({
     found: requests[request] as FoundRequest,
     order: order.map((label) => blocks.textOf(label)),
     shared,
   }));
+}
+
+/**
+ * ContextPilot's online batches: Alg. 5 over the search paths of each scope's live cluster tree. The policy `context-pilot` orders each
+ * request's blocks by that tree when its turn comes (Alg. 2), and takes the request into it.
+ */
+async function planLive(
+  requests: readonly FoundRequest[],
+  batch: readonly BatchRequest[],
+  blocks: BatchBlocks,
+  composer: Pick<PromptComposer, "clusterPaths">,
+): Promise<PlannedFound[]> {
+  const orders = batch.map((request) => request.blocks.map(({ label }) => blocks.textOf(label)));
+  const paths: (readonly number[])[] = batch.map(() => []);
+  /** The first steps of all scopes' trees, numbered. */
+  const steps = new Map<string, number>();
+  for (const [scope, ofScope] of groupBy(requests.keys(), (at) => scopeName((requests[at] as FoundRequest).request))) {
+    const { request } = requests[ofScope[0] ?? 0] as FoundRequest;
+    const found = await composer.clusterPaths(
+      request,
+      ofScope.map((at) => orders[at] ?? []),
+    );
+    for (const [nth, at] of ofScope.entries()) {
+      const [first, ...rest] = found?.[nth] ?? [];
+      if (first === undefined) continue;
+      const step = `${first} ${scope}`;
+      steps.set(step, steps.get(step) ?? steps.size);
+      paths[at] = [steps.get(step) ?? 0, ...rest];
+    }
+    await setImmediate();
+  }
+  return underUrgency(schedule(paths), batch).map((at) => {
+    const found = requests[at] as FoundRequest;
+    const { policy } = found.request;
+    return {
+      found: { ...found, request: { ...found.request, policy: policy ?? "context-pilot" } },
+      order: orders[at] ?? [],
+      shared: 0,
+    };
+  });
 }
 
 function plannable({ request, lookup, priority, deadline }: FoundRequest, blocks: BatchBlocks): BatchRequest {

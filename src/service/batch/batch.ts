@@ -5,7 +5,7 @@
  */
 
 import { setImmediate } from "node:timers/promises";
-import type { TokenCounter } from "../../core/index.js";
+import { DEFAULT_BATCH_PLANNER, type ServicePlanner, type TokenCounter } from "../../core/index.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
@@ -58,7 +58,7 @@ export interface BatchProgress {
 
 /** What batches are planned and composed with: a user's requests one at a time, and every answer is stored. */
 export interface BatchComposer {
-  readonly composer: Pick<PromptComposer, "compose" | "known" | "lookUp">;
+  readonly composer: Pick<PromptComposer, "compose" | "known" | "clusterPaths" | "lookUp">;
   readonly routing: PromptRouting;
   readonly countTokens: TokenCounter;
   readonly planning: PlanBatch;
@@ -69,6 +69,8 @@ export interface ComposeBatchOptions {
   readonly window: number;
   /** Names of workers to route to, each different; null: the configured ones. */
   readonly workers?: readonly string[] | null;
+  /** Default: {@link DEFAULT_BATCH_PLANNER}. */
+  readonly planner?: ServicePlanner | undefined;
   /** Stops the batch: answers given stay, nothing more is composed. */
   readonly signal: AbortSignal;
 }
@@ -80,7 +82,7 @@ export interface ComposeBatchOptions {
 export async function* composeBatch(
   batches: BatchComposer,
   inputs: AsyncIterable<BatchInput> | Iterable<BatchInput>,
-  { window, workers: given = null, signal }: ComposeBatchOptions,
+  { window, workers: given = null, planner = DEFAULT_BATCH_PLANNER, signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const { composer, countTokens, planning } = batches;
   const workers = batches.routing.namesFor(given);
@@ -114,7 +116,7 @@ export async function* composeBatch(
       yield { kind: "progress", ...progress };
     }
     const blocks = new BatchBlocks(countTokens);
-    const plan = await planFound(found, blocks, planning, composer);
+    const plan = await planFound(found, blocks, { planning, planner }, composer);
     const routed = (await routing?.route(plan, blocks)) ?? [];
     const processed: (RoutableRequest & { readonly worker: string })[] = [];
     for (const [at, { found: input, order, shared }] of plan.entries()) {

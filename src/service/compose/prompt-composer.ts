@@ -196,11 +196,22 @@ export class PromptComposer {
    *
    * @param texts each of the requests' memories, by the digests of their texts
    */
-  async known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
-    const { jobs, scopes, planner } = this.#on;
-    const scope = jobs.scopeOf(request.userId, request.agentId);
+  known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
+    return this.#read(request, (working) => this.#on.planner.known(working, request, texts));
+  }
+
+  /** The search paths of the requests of one scope in its cluster tree; null where the store does not answer. */
+  clusterPaths(
+    request: ComposeRequest,
+    texts: readonly (readonly Digest[])[],
+  ): Promise<readonly (readonly number[])[] | null> {
+    return this.#read(request, async (working) => this.#on.planner.clusterPaths(working, texts));
+  }
+
+  async #read<T>({ userId, agentId }: ComposeRequest, read: (working: WorkingScope) => Promise<T>): Promise<T | null> {
+    const { jobs, scopes } = this.#on;
     try {
-      return await retryWhileLocked(() => scopes.read(scope, (working) => planner.known(working, request, texts)));
+      return await retryWhileLocked(() => scopes.read(jobs.scopeOf(userId, agentId), read));
     } catch (error) {
       if (error instanceof StoreUnavailableError) return null;
       throw error;

@@ -300,6 +300,21 @@ export class PromptPlanner {
   }
 
   /**
+   * The search paths of requests with these texts in the scope's cluster tree, each taken into a copy of it before the next; see
+   * `PublishedKnowledge.pathsOf`.
+   */
+  clusterPaths({ state }: WorkingScope, texts: readonly (readonly Digest[])[]): readonly (readonly number[])[] {
+    const { register, published } = state;
+    const unknown = new Map<Digest, Label>();
+    const labelOf = (text: Digest): Label => {
+      const label = register.withText(text) ?? unknown.get(text) ?? ((register.nextLabel + unknown.size) as Label);
+      if (label >= register.nextLabel) unknown.set(text, label);
+      return label;
+    };
+    return published.pathsOf(texts.map((ofRequest) => ofRequest.map(labelOf)));
+  }
+
+  /**
    * What is stored of a request's past, as old as the scope in memory. Conversations that were read stay in memory.
    *
    * @param isSent whether something is sent without a commit: then the scope has to be current

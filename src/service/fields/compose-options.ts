@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { DEFAULT_BATCH_PLANNER, SERVICE_PLANNERS } from "../../core/index.js";
 import * as field from "./fields.js";
 import { givenMessages, messageFormat } from "./given-messages.js";
 
@@ -6,6 +7,13 @@ import { givenMessages, messageFormat } from "./given-messages.js";
 export const workers = field.workers.describe(
   "Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: `MEMSTEM_WORKERS`.",
 );
+
+/** Who plans a batch. */
+export const planner = z
+  .enum(SERVICE_PLANNERS)
+  .describe(
+    `Who orders blocks and requests. ContextPilot's: Alg. 4 and 5, or "context-pilot-live", Alg. 2 and 5 on each user's cluster tree. Default: "${DEFAULT_BATCH_PLANNER}".`,
+  );
 
 const annotations = z
   .union(

@@ -8,7 +8,6 @@
 import {
   type AgentId,
   type CacheState,
-  DEFAULT_BATCH_PLANNER,
   DEFAULT_SCOPE_BOUNDS,
   type EngineCache,
   groupBy,
@@ -354,7 +353,7 @@ export class Memstem {
 }
 
 /** Plans batches on this thread. */
-const planHere: PlanBatch = async (requests, known) => planBatch(requests, DEFAULT_BATCH_PLANNER, known);
+const planHere: PlanBatch = async (...batch) => planBatch(...batch);
 
 /** The engine's cache as one tenant's prompts find it, and what it leaves of a user's. */
 function ofTenant({ engineCache, residency }: MemstemParts): Pick<TenantParts, "sharedCache" | "residency"> {

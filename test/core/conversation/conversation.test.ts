@@ -63,6 +63,22 @@ describe("a conversation", () => {
     fc.assert(conversation, { numRuns: 300 });
   });
 
+  it("moves a turn's memories only where a branch of it is cached: no other prompt shares what stands there", () => {
+    const scope = new UserScope();
+    const opening = [user("Hello.")];
+    for (let n = 0; n < 2; n++) scope.compose(opening, memories("f", "e", "d", "c", "b", "a"));
+    scope.compose(opening, memories("c", "d"), { conversation: "x" });
+    const next = [...opening, assistant("Hi."), user("Which?")];
+    const first = scope.compose(next, memories("a", "b", "e", "f"), { conversation: "x" });
+    expect(first.memories.map(({ memoryId }) => memoryId)).toEqual(["a", "b", "e", "f"]);
+    expect([first.plan.orderChanged, first.annotations]).toEqual([false, []]);
+    // Asked again with another order, and one more: a sibling of that turn, which begins with its memories.
+    const again = scope.compose(next, memories("g", "f", "e", "b", "a"), { conversation: "x" });
+    expect(again.plan.orderChanged).toBe(true);
+    expect(again.memories.filter(({ placement }) => placement === "cached_prefix")).toHaveLength(4);
+    expectPromises(again, memories("g", "f", "e", "b", "a"));
+  });
+
   it("has every text asked for in the prompt once, every reference resolved, and every memory accounted for", () => {
     const conversation = fc.property(anyConversation, (turns) => {
       play(turns, (composition, turn) => expectPromises(composition, turn.memories));

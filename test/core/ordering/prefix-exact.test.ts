@@ -54,6 +54,16 @@ describe("prefix-exact", () => {
     expect(ordered(served, inOrder(9, 2, 1, 8)).labels).toEqual([1, 2, 8, 9]);
   });
 
+  it("keeps relevance order where less is cached than the least that is worth a ranking", () => {
+    const served = new ServedSequences();
+    served.serve(HERE, labels(1, 2, 3));
+    const retrieved = inOrder(9, 2, 7, 1, 8);
+    const orderFor = (leastHit: number) =>
+      prefixExact.order({ anchor: HERE, retrieved, carrying: null, leastHit }, served.known).labels;
+    expect(orderFor(10)).toEqual([1, 2, 9, 7, 8]);
+    expect(orderFor(11)).toEqual([9, 2, 7, 1, 8]);
+  });
+
   it("saves exactly what its search finds", () => {
     const lives = fc.property(anyLife, anyRequest, (life, request) => {
       const served = ServedSequences.composedBy(prefixExact, life);

@@ -70,6 +70,19 @@ describe("access window (CRAFT)", () => {
     expect(window.alongPrefixes(labels(2, 1, 7))).toEqual([7, 2, 1]);
   });
 
+  it("forgets the prefix of an evicted request, not its counts, and only where no other request promoted it", () => {
+    const window = windowAfter([1, 2], [1, 2], [3], [3, 1, 2]);
+    window.drain();
+    window.evict(ticket(2));
+    window.evict(ticket(9));
+    expect(prefixesOf(window)).toEqual([[3, 1, 2]]);
+    expect(window.countOf(label(1))).toBe(3);
+    expect(window.drain()).toEqual({ upserted: [{ turn: 2, labels: [1, 2], promoted: 0 }], removed: [] });
+    window.evict(ticket(4));
+    expect(prefixesOf(window)).toEqual([]);
+    expect(window.alongPrefixes(labels(2, 3))).toEqual([2, 3]);
+  });
+
   it("orders the same whether a node has more children than the request has blocks or fewer", () => {
     const busy = Array.from({ length: 60 }, (_, n) => [n + 1, 100 + n]).flatMap((context) => [context, context]);
     const window = windowAfter(...busy);

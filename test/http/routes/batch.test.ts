@@ -133,6 +133,19 @@ describe("POST /compose/batch", () => {
     expect(problemOf(await app.send("POST", "/compose/batch", body, type)).status).toBe(status);
   });
 
+  it("is planned by the planner that it names, as lines and whole, and by no other", async () => {
+    const policiesOf = (answers: readonly { readonly answer?: { readonly plan: { readonly policy: string } } }[]) =>
+      new Set(answers.map(({ answer }) => answer?.plan.policy));
+    const renamed = requests.map((one) => ({ ...one, user_id: "live", request_id: `live ${one.request_id}` }));
+    const lines = answersIn(await sendLines(renamed, "?planner=context-pilot-live"));
+    expect([lines.length, policiesOf(lines)]).toEqual([12, new Set(["context-pilot"])]);
+    const offline = renamed.map((one) => ({ ...one, request_id: `off ${one.request_id}` }));
+    const whole = await app.send("POST", "/compose/batch", { requests: offline, planner: "context-pilot" });
+    expect(policiesOf(batchResult.parse(JSON.parse(whole.text)).answers as never)).toEqual(new Set(["batch"]));
+    const unknown = await app.send("POST", "/compose/batch", { requests: [], planner: "alg-4" });
+    expect(problemOf(unknown).errors?.[0]?.field).toBe("planner");
+  });
+
   it("refuses a window that is none", async () => {
     const exchange = await app.send("POST", "/compose/batch?window=0", toLines(requests), "application/x-ndjson");
     expect(problemOf(exchange).errors?.[0]?.field).toBe("window");

@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
-import { type BatchComposer, type BatchInput, composeBatch } from "../../../src/service/batch/batch.js";
+import {
+  type BatchComposer,
+  type BatchInput,
+  type ComposeBatchOptions,
+  composeBatch,
+} from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeAnswer } from "../../../src/service/compose/composed-prompt.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
@@ -37,10 +42,14 @@ const asked = (facts: readonly number[], more: Partial<ComposeOptions> = {}): Co
 const anyFacts = fc.shuffledSubarray([...FACTS.keys()], { minLength: 1 });
 
 function batchedBy({ batches }: Memstem, requests: readonly ComposeOptions[], window = 1_000) {
-  return answersOf(batches, requests, window);
+  return answersOf(batches, requests, { window });
 }
 
-async function answersOf(composer: BatchComposer, requests: readonly ComposeOptions[], window: number) {
+async function answersOf(
+  composer: BatchComposer,
+  requests: readonly ComposeOptions[],
+  options: Omit<ComposeBatchOptions, "signal">,
+) {
   const inputs: BatchInput[] = requests.map((options, index) => ({
     index,
     request: readComposeOptions(options),
@@ -48,7 +57,7 @@ async function answersOf(composer: BatchComposer, requests: readonly ComposeOpti
     deadline: null,
   }));
   const answers: ComposeAnswer[] = [];
-  for await (const event of composeBatch(composer, inputs, { window, signal: new AbortController().signal })) {
+  for await (const event of composeBatch(composer, inputs, { ...options, signal: new AbortController().signal })) {
     if (event.kind === "failure") throw event.error;
     if (event.kind === "answer") answers.push(event.answer);
   }
@@ -144,9 +153,9 @@ describe("a batch by the service", () => {
     const service = openService({
       now: () => now,
       residency: residencyModel({ kind: "ttl", ttlMs: 60_000 }),
-      planning: async (requests, knowledge) => {
+      planning: async (requests, planner, knowledge) => {
         planned = knowledge;
-        return planBatch(requests);
+        return planBatch(requests, planner);
       },
     });
     await composeWith(service, asked([0, 1]));
@@ -161,9 +170,9 @@ describe("a batch by the service", () => {
   it("gives the planner nothing of other users, agents and instructions", async () => {
     let planned: readonly KeyKnowledge[] = [];
     const service = openService({
-      planning: async (requests, knowledge) => {
+      planning: async (requests, planner, knowledge) => {
         planned = knowledge;
-        return planBatch(requests);
+        return planBatch(requests, planner);
       },
     });
     for (const other of [{ userId: "bo" }, { agentId: "coder" }, { system: "Be long." }]) {
@@ -185,16 +194,17 @@ describe("a batch by the service", () => {
     let planned: readonly KeyKnowledge[] = [];
     const service = openService({
       store,
-      planning: async (requests, knowledge) => {
+      planning: async (requests, planner, knowledge) => {
         planned = knowledge;
         isGone = false;
-        return planBatch(requests);
+        return planBatch(requests, planner);
       },
     });
     await composeWith(service, asked([0, 1]));
     const { composer } = service.batches;
     const searched: BatchComposer["composer"] = {
       known: (...args) => composer.known(...args),
+      clusterPaths: (...args) => composer.clusterPaths(...args),
       compose: (...args) => composer.compose(...args),
       lookUp: async (...args) => {
         const found = await composer.lookUp(...args);
@@ -203,9 +213,53 @@ describe("a batch by the service", () => {
       },
     };
     expect(
-      await answersOf({ ...service.batches, composer: searched }, [asked([1, 0]), asked([2, 1])], 10),
+      await answersOf({ ...service.batches, composer: searched }, [asked([1, 0]), asked([2, 1])], { window: 10 }),
     ).toHaveLength(2);
     expect(planned.map(({ cached }) => cached)).toEqual([[]]);
+    await service.close();
+  });
+
+  it("by Alg. 2 and 5 is scheduled by the live cluster tree, and ordered as one by one by that policy", async () => {
+    const pilot = { policy: "context-pilot" } as const;
+    // The paper's C1 to C3, then its batch C6, C3, C7, C8, of which C7 shares nothing.
+    const [initial, batch] = [
+      [
+        [2, 1, 3],
+        [2, 6, 1],
+        [4, 1, 0],
+      ],
+      [
+        [2, 1, 4],
+        [4, 1, 0],
+        [5, 7],
+        [1, 2, 0],
+      ],
+    ];
+    const [service, alone] = [openService(), openService()];
+    for (const each of initial) for (const of of [service, alone]) await composeWith(of, asked(each, pilot));
+    const requests = batch.map((facts, at) => asked(facts, { requestId: `b${at}` }));
+    const answers = await answersOf(service.batches, requests, { window: 10, planner: "context-pilot-live" });
+    expect(answers.map(({ requestId }) => requestId).at(-1)).toBe("b2");
+    for (const { requestId, messages } of answers) {
+      const same = await composeWith(alone, { ...asked(batch[Number(requestId[1])] ?? [], pilot), requestId });
+      expect(messages).toEqual(same.messages);
+    }
+    expect(answers.every(({ plan }) => plan.policy === "context-pilot")).toBe(true);
+    await Promise.all([service.close(), alone.close()]);
+  });
+
+  it("by Alg. 4 and 5 is planned from an empty cache", async () => {
+    const planned: unknown[] = [];
+    const service = openService({
+      planning: async (requests, planner, knowledge) => {
+        planned.push(planner, knowledge);
+        return planBatch(requests, planner, knowledge);
+      },
+    });
+    await composeWith(service, asked([0, 1]));
+    const requests = [asked([1, 2]), asked([2, 1, 3])];
+    await answersOf(service.batches, requests, { window: 10, planner: "context-pilot" });
+    expect(planned).toEqual(["context-pilot", []]);
     await service.close();
   });
 });

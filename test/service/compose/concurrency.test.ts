@@ -187,6 +187,7 @@ describe("many requests at once", () => {
             const { composer } = service.batches;
             const started: BatchComposer["composer"] = {
               known: (...args) => composer.known(...args),
+              clusterPaths: (...args) => composer.clusterPaths(...args),
               lookUp: (...args) => composer.lookUp(...args),
               compose(call) {
                 const { userId, requestId } = call.request;

@@ -1,0 +1,253 @@
+/**
+ * `npm run bench:papers -- sweeps`: RAGCache++'s sweeps on its synthetic workload, over simulated prefix caches: baselines, overlap, concurrency, cache
+ * pressure, depth of hits against their number; and, with `--data FOLDER` (`recorded-data.ts`), its baselines and AdaCache's popularity on
+ * recorded Mem0 searches. One table each, as docs/papers.md has them.
+ *
+ * The workload is the paper's: 500 documents of 200 tokens in 50 regions of 10; 200 queries in bursts of 10 of one region; k = 5, of which the
+ * share `overlap` is kept from the query before, in front and in its order, the others are drawn from the region. vLLM's cache (blocks of 16). Tokens
+ * computed per prompt; the first 5 queries are left out. Ceiling of every strategy: `oracle`, the best of all k! orders for each request.
+ */
+import {
+  ContextIndex,
+  type Digest,
+  knowledgeTree,
+  type Label,
+  type OrderingPolicy,
+  prefixExact,
+  RecentRetrievals,
+  retrieval,
+  sorted,
+  type TurnId,
+} from "../src/core/index.js";
+import { simulatedCache } from "../src/simulator/simulated-cache.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { shareOfMostReturned } from "../test/eval/replay/overlap-shares.js";
+import { median } from "./median.js";
+import { givenData } from "./recorded-data.js";
+import { seeded } from "./seeded.js";
+
+const [REGIONS, PER_REGION, DOCUMENT_TOKENS, QUERIES, BURST, WARM_UP] = [50, 10, 200, 200, 10, 5];
+const [SYSTEM_TOKENS, QUESTION_TOKENS, SEEDS] = [64, 24, 5];
+const HERE = "sweeps" as Digest;
+
+type Queries = readonly (readonly Label[])[];
+
+/** Most recently served documents first, others in retrieval order behind them: the paper's recency baseline. */
+class Recency implements OrderingPolicy {
+  readonly name = "recency";
+  readonly #served = new Map<Label, number>();
+
+  order({ retrieved }: Parameters<OrderingPolicy["order"]>[0]) {
+    const at = ({ label }: { readonly label: Label }) => this.#served.get(label) ?? -1;
+    const labels = [...retrieved].sort((a, b) => at(b) - at(a)).map(({ label }) => label);
+    return { labels, carried: new Set<Label>(), searchPath: [] };
+  }
+
+  learn(request: Parameters<OrderingPolicy["order"]>[0], _: unknown, __: unknown, turn: TurnId): void {
+    for (const { label } of request.retrieved) this.#served.set(label, turn);
+  }
+}
+
+/** The longest served prefix that any order of the documents has, the others behind it in retrieval order. */
+const oracle: OrderingPolicy = {
+  name: "oracle",
+  order({ anchor, retrieved }, { index }) {
+    const all = retrieved.map(({ label }) => label);
+    let best: readonly Label[] = [];
+    const extend = (front: readonly Label[]): void => {
+      if (front.length > best.length) best = front;
+      for (const label of all) {
+        if (front.includes(label)) continue;
+        const longer = [...front, label];
+        if (index.heldBlocks(anchor, longer) === longer.length) extend(longer);
+      }
+    };
+    extend([]);
+    return { labels: [...best, ...all.filter((label) => !best.includes(label))], carried: new Set(), searchPath: [] };
+  },
+};
+
+const STRATEGIES: readonly (readonly [name: string, make: () => OrderingPolicy])[] = [
+  ["sorted", () => sorted],
+  ["recency", () => new Recency()],
+  ["retrieval order", () => retrieval],
+  ["`knowledge-tree` (greedy)", () => knowledgeTree],
+  ["`prefix-exact`", () => prefixExact],
+  ["oracle", () => oracle],
+];
+
+/** The orders of a user's or a workload's queries; what `batch` of them are ordered by is what was served before the first of them. */
+function ordersBy(policy: OrderingPolicy, queries: Queries, tokens: number, batch = 1): Queries {
+  const known = { index: new ContextIndex([], 1, 20_000), recent: new RecentRetrievals([]) };
+  const orders: (readonly Label[])[] = [];
+  for (let from = 0; from < queries.length; from += batch) {
+    const requests = queries.slice(from, from + batch).map((labels) => ({
+      anchor: HERE,
+      retrieved: labels.map((label) => ({ label, tokens })),
+      carrying: null,
+    }));
+    const ordered = requests.map((request) => policy.order(request, known));
+    for (const [nth, ordering] of ordered.entries()) {
+      const turn = (from + nth + 1) as TurnId;
+      const request = requests[nth];
+      known.index.insert(HERE, ordering.labels, turn);
+      known.recent.take(queries[turn - 1] ?? [], turn);
+      if (request !== undefined) policy.learn?.(request, ordering, known, turn);
+      orders.push(ordering.labels);
+    }
+  }
+  return orders;
+}
+
+function workload(overlap: number, seed: number): Queries {
+  const random = seeded(seed);
+  const drawn = (from: readonly Label[], count: number) =>
+    from
+      .map((label) => ({ label, key: random() }))
+      .sort((a, b) => a.key - b.key)
+      .slice(0, count)
+      .map(({ label }) => label);
+  const queries: Label[][] = [];
+  for (let burst = 0; burst < QUERIES / BURST; burst++) {
+    const first = Math.floor(random() * REGIONS) * PER_REGION;
+    const region = Array.from({ length: PER_REGION }, (_, at) => (first + at + 1) as Label);
+    let last: readonly Label[] = [];
+    for (let n = 0; n < BURST; n++) {
+      const chosen = new Set(drawn(last, Math.floor(5 * overlap)));
+      const kept = last.filter((label) => chosen.has(label));
+      const others = drawn(
+        region.filter((label) => !kept.includes(label)),
+        5 - kept.length,
+      );
+      last = [...kept, ...others];
+      queries.push([...last]);
+    }
+  }
+  return queries;
+}
+
+interface Measured {
+  /** Tokens computed, by query. */
+  readonly computed: readonly number[];
+  /** Leading documents that the cache held, by query. */
+  readonly depth: readonly number[];
+}
+
+function measured(orders: Queries, capacityTokens?: number): Measured {
+  const cache = simulatedCache("blocks", { capacityTokens });
+  const system = Array.from({ length: SYSTEM_TOKENS }, (_, at) => -1 - at);
+  const served = orders.map((order, query) => {
+    const documents = order.flatMap((label) => Array.from({ length: DOCUMENT_TOKENS }, (_, at) => label * 1_000 + at));
+    const question = Array.from({ length: QUESTION_TOKENS }, (_, at) => 10_000_000 + query * 100 + at);
+    const tokens = [...system, ...documents, ...question];
+    const { cachedTokens } = cache.serve({ tokens }, 0);
+    const depth = Math.max(0, Math.floor((cachedTokens - SYSTEM_TOKENS + 15) / DOCUMENT_TOKENS));
+    return { computed: tokens.length - cachedTokens, depth };
+  });
+  const measuredOnes = served.slice(WARM_UP);
+  return { computed: measuredOnes.map(({ computed }) => computed), depth: measuredOnes.map(({ depth }) => depth) };
+}
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+const whole = (value: number) => Math.round(value).toLocaleString("en");
+const percent = (value: number) => `${(100 * value).toFixed(1)} %`;
+
+function table(title: string, columns: readonly string[], rows: readonly (readonly string[])[]): void {
+  console.log(
+    `\n${title}\n\n| ${columns.join(" | ")} |\n| --- |${columns
+      .slice(1)
+      .map(() => " --: |")
+      .join("")}`,
+  );
+  for (const row of rows) console.log(`| ${row.join(" | ")} |`);
+}
+
+/** All seeds of one setting, as one series. */
+function over(
+  make: () => OrderingPolicy,
+  overlap: number,
+  { batch = 1, capacity }: { batch?: number; capacity?: number } = {},
+) {
+  const runs = Array.from({ length: SEEDS }, (_, seed) =>
+    measured(ordersBy(make(), workload(overlap, seed + 1), DOCUMENT_TOKENS, batch), capacity),
+  );
+  return { computed: runs.flatMap(({ computed }) => computed), depth: runs.flatMap(({ depth }) => depth) };
+}
+
+const named = (name: string) => STRATEGIES.find(([other]) => other === name)?.[1] ?? (() => retrieval);
+const COMPARED = ["retrieval order", "`knowledge-tree` (greedy)", "`prefix-exact`"];
+
+/** Mean tokens of the compared strategies, and what greedy and ours save of those of the retrieval order. */
+function compared(overlap: number, limits: { batch?: number; capacity?: number } = {}): string[] {
+  const [first = 0, ...others] = COMPARED.map((name) => mean(over(named(name), overlap, limits).computed));
+  return [whole(first), ...others.flatMap((tokens) => [whole(tokens), percent(1 - tokens / first)])];
+}
+const COMPARISON = ["retrieval order", "greedy", "less", "`prefix-exact`", "less"];
+
+const uncached = SYSTEM_TOKENS + QUESTION_TOKENS + 5 * DOCUMENT_TOKENS;
+table(
+  "Baselines, overlap 0.6",
+  ["order", "p50", "p95", "mean", "with a hit", "documents deep"],
+  [
+    ["no cache", whole(uncached), whole(uncached), whole(uncached), "", ""],
+    ...STRATEGIES.map(([name, make]) => {
+      const { computed, depth } = over(make, 0.6);
+      const ascending = [...computed].sort((a, b) => a - b);
+      const hits = depth.filter((documents) => documents > 0);
+      const p95 = ascending[Math.floor(0.95 * ascending.length)] ?? 0;
+      const cells = [median(computed), p95, mean(computed)].map(whole);
+      return [name, ...cells, percent(hits.length / depth.length), mean(hits).toFixed(2)];
+    }),
+  ],
+);
+table(
+  "Overlap",
+  ["kept of the query before", ...COMPARISON],
+  [0, 0.2, 0.4, 0.6, 0.8, 1].map((overlap) => [String(overlap), ...compared(overlap)]),
+);
+table(
+  "Concurrency, overlap 0.6",
+  ["ordered at a time", ...COMPARISON],
+  [1, 2, 4, 8].map((batch) => [String(batch), ...compared(0.6, { batch })]),
+);
+table(
+  "Cache pressure, overlap 0.6",
+  ["cache, tokens", ...COMPARISON],
+  [1_500, 3_000, 6_000, 12_000, 48_000].map((capacity) => [whole(capacity), ...compared(0.6, { capacity })]),
+);
+
+if (givenData() !== null) {
+  const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(givenData() ?? "", name));
+  const searches = (k: number) =>
+    traces.map(({ questions }) =>
+      questions.slice(0, 150).map(({ retrieved }) => retrieved.slice(0, k).map((at) => (at + 1) as Label)),
+    );
+  const ks = [5, 7, 20];
+  const meansFor = (make: () => OrderingPolicy) =>
+    ks.map((k) =>
+      mean(searches(k).map((queries) => mean(measured(ordersBy(make(), queries, DOCUMENT_TOKENS)).computed))),
+    );
+  const all = STRATEGIES.map(([name, make]) => ({ name, means: meansFor(make) }));
+  const of = (name: string) => all.find((one) => one.name === name)?.means ?? [];
+  const [asRetrieved, best] = [of("retrieval order"), of("oracle")];
+  table(
+    "Recorded searches of six users, each memory as a document of 200 tokens: mean, and share of the oracle's gain",
+    ["order", ...ks.flatMap((k) => [`k = ${k}`, "of the gain"])],
+    all.map(({ name, means }) => [
+      name,
+      ...means.flatMap((tokens, at) => {
+        const [from, to] = [asRetrieved[at] ?? 0, best[at] ?? 0];
+        return [whole(tokens), percent((from - tokens) / (from - to))];
+      }),
+    ]),
+  );
+  const firsts = traces.map(({ questions }) => questions.slice(0, 150).map(({ retrieved }) => retrieved.slice(0, 1)));
+  table(
+    "Popularity",
+    ["of the memories that are found first", "make of first places"],
+    [0.1, 0.2].map((part) => [
+      `the most found ${percent(part)}`,
+      percent(median(firsts.map((searched) => shareOfMostReturned(searched, part)))),
+    ]),
+  );
+}
