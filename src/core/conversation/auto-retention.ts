@@ -118,28 +118,33 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
     spared += (tokens * turnsUntilGiven) / ahead;
     again += (likelihood * tokens * turnsUntilGiven) / ahead;
   }
-  // Later fresh starts may cost less than what then stands: the least mean cost of a turn with one every so many turns, from the next one on.
-  const plainAhead = plain.inFront + plain.after + (ahead / 2) * (question + answer);
-  let rate = Number.POSITIVE_INFINITY;
-  let between = 0;
-  let standingThen = plainAhead + afresh.total + question + answer;
-  /** A fresh start among the turns ahead, before so much plain text. */
-  const startingLater = (plainAfter: number) => cost(plainAfter + afresh.total + question, plainAhead - plainAfter);
-  for (let every = 1; every <= ahead; every++) {
-    rate = Math.min(rate, (startingLater(every * (question + answer)) + between) / every);
-    const sent = tags + question + going.annotations + (size * novelty) / (every + novelty);
-    between += cost(sent, standingThen);
-    standingThen += sent + answer;
-  }
+  // Later fresh starts may cost less than what then stands: the least mean cost of a turn with one every so many turns, by the plain text then.
+  const exchange = question + answer;
+  const plainNow = plain.inFront + plain.after;
+  const rhythm = (plainThen: number) => {
+    let least = Number.POSITIVE_INFINITY;
+    let between = 0;
+    let stands = plainThen + afresh.total + exchange;
+    for (let every = 1; every <= ahead; every++) {
+      const recomputed = Math.min(plainThen, every * exchange);
+      least = Math.min(least, (cost(recomputed + afresh.total + question, plainThen - recomputed) + between) / every);
+      const sent = tags + question + going.annotations + (size * novelty) / (every + novelty);
+      between += cost(sent, stands);
+      stands += sent + answer;
+    }
+    return least;
+  };
+  const starting = (plainAfter: number) => cost(plain.inFront + plainAfter - front + afresh.total + question, front);
+  const afterNext = (ahead - 1) * rhythm(plainNow + (ahead / 2) * exchange);
   const staying =
     cost(total - held + going.total + question, held) +
-    Math.min(
-      ahead * usual + Math.min(holdingThese, dropping),
-      startingLater(plain.after + question + answer) + (ahead - 1) * rate,
-    );
+    Math.min(ahead * usual + Math.min(holdingThese, dropping), starting(plain.after + exchange) + afterNext);
   const leaving =
-    cost(plain.inFront + plain.after - front + afresh.total + question, front) +
-    Math.min(ahead * cost(uncached + again, cached - spared) + Math.min(holdingAfresh, dropping), ahead * rate);
+    starting(plain.after) +
+    Math.min(
+      ahead * cost(uncached + again, cached - spared) + Math.min(holdingAfresh, dropping),
+      rhythm(plainNow + exchange) + afterNext,
+    );
   const freshStart = blocks.size > 0 && leaving < staying;
   return { retention: (freshStart ? holdingAfresh : holdingThese) <= dropping ? "keep" : "volatile", freshStart };
 }
