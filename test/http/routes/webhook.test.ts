@@ -58,14 +58,11 @@ describe("POST /webhooks/mem0", () => {
   });
 
   it("says in a conversation that the text took the old one's place", async () => {
-    const first = { user_id: "ada", conversation_id: "c", messages: [{ role: "user", content: "Where?" }] };
+    const opening = [{ role: "user", content: "Where?" }];
+    const first = { user_id: "ada", conversation_id: "c", retention: "keep", messages: opening };
     await app.compose({ ...first, memories: [key] });
     await post(updated);
-    const messages = [
-      ...first.messages,
-      { role: "assistant", content: "There." },
-      { role: "user", content: "And now?" },
-    ];
+    const messages = [...opening, { role: "assistant", content: "There." }, { role: "user", content: "And now?" }];
     const answer = await app.compose({ ...first, messages, memories: [{ id: "m-key", memory: NEW }] });
     expect(answer.blocks).toMatchObject([{ memory_id: "m-key", replaces: [1] }]);
   });
