@@ -78,7 +78,8 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const packages = await kvEventPackages(settings);
   const inside = await openEngineInside(settings);
   const { memstem, keys, storedKeys, source } = await assembled(settings, inside);
-  if (!isLoopbackAddress(settings.host) && keys.configured === undefined && !(await storedKeys.anyValid())) {
+  const validKeys = (await storedKeys.list()).filter(({ revokedAt }) => revokedAt === null);
+  if (!isLoopbackAddress(settings.host) && keys.configured === undefined && validKeys.length === 0) {
     await memstem.close();
     await inside?.close();
     throw new InvalidRequestError([{ field: "MEMSTEM_HOST", message: NEEDS_A_KEY }]);
@@ -131,7 +132,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   log.info({ address, source: sourceOf(settings), ...placeOf(settings) }, "listening");
   const install = leftOutSource(settings);
   if (install !== null) log.warn({ install }, "no memory source: the embedded Mem0's packages are not installed");
-  const tenants = await storedKeys.countOtherTenants(DEFAULT_TENANT.name);
+  const tenants = new Set(validKeys.flatMap(({ tenant }) => (tenant === DEFAULT_TENANT.name ? [] : tenant))).size;
   if (tenants > 0) log.warn({ tenants, effect: effectOfTenants(settings) }, "keys of tenants other than default");
   const stopSweeps =
     settings.keepDays === undefined

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { withoutForeignReasoning } from "../turns/chat-fields.js";
-import { ReasoningNames } from "../turns/reasoning-names.js";
+import { ReasoningNames, withoutForeignReasoning } from "../turns/sent-reasoning.js";
 import {
   inOtherForm,
   jsonAnswer,

@@ -5,11 +5,11 @@ import {
   ANTHROPIC_BLOCKS,
   type CarriedReasoning,
   callSigned,
+  mergedDetails,
   REASONING_NAMES,
   type ReasoningName,
   textSigned,
 } from "./carried-reasoning.js";
-import { mergedDetails } from "./reasoning-details.js";
 
 /** What a message or a delta of a chat completion says of its reasoning. */
 export interface SaidReasoning {

@@ -6,11 +6,12 @@ import {
   ANTHROPIC_BLOCKS,
   type CarriedReasoning,
   callSigned,
+  mergedDetails,
   type ReasoningName,
   type Signed,
+  signsNothing,
   textSigned,
 } from "./carried-reasoning.js";
-import { mergedDetails, signsNothing } from "./reasoning-details.js";
 
 /**
  * The reasoning of one assistant's message as its client returned it, as fields of a chat completion's message. A signature goes back with

@@ -30,56 +30,34 @@ export type ViewOptions = Omit<UsageView, "tenant" | "now">;
 /** Which prompts a list has. */
 export type FilterOptions = Omit<UsageFilter, "tenant">;
 
-/** What records all tenants' usage. */
-interface TenantUsageParts {
-  readonly log: UsageLog;
-  readonly recorder: UsageRecorder;
-  readonly events: UsageEvents;
-  readonly alerts: AlertWatch | null;
-}
-
 /** One tenant's usage: the only way from a route to it. Everything recorded before a call is in its answer. */
 export class TenantUsage {
-  private readonly log: UsageLog;
-  private readonly recorder: UsageRecorder;
-  private readonly events: UsageEvents;
-  private readonly alerting: AlertWatch | null;
-
   constructor(
     private readonly tenant: string,
-    { log, recorder, events, alerts }: TenantUsageParts,
+    /** What records all tenants' usage. */
+    private readonly on: Pick<RecordedUsage, "log" | "recorder" | "events" | "alerts">,
     private readonly now: () => number,
-  ) {
-    this.log = log;
-    this.recorder = recorder;
-    this.events = events;
-    this.alerting = alerts;
-  }
+  ) {}
 
   async summary(view: ViewOptions): Promise<WindowSums> {
-    await this.recorder.flush();
-    return this.log.summary({ ...view, tenant: this.tenant, now: this.now() });
+    return (await this.#flushed()).summary({ ...view, tenant: this.tenant, now: this.now() });
   }
 
   async misses(view: ViewOptions): Promise<WindowMisses> {
-    await this.recorder.flush();
-    return this.log.misses({ ...view, tenant: this.tenant, now: this.now() });
+    return (await this.#flushed()).misses({ ...view, tenant: this.tenant, now: this.now() });
   }
 
   async prompts(filter: FilterOptions, before: number | null, limit: number): Promise<UsagePage> {
-    await this.recorder.flush();
-    return this.log.prompts({ ...filter, tenant: this.tenant }, before, limit);
+    return (await this.#flushed()).prompts({ ...filter, tenant: this.tenant }, before, limit);
   }
 
   /** Null: it is not kept, or no longer. */
   async prompt(userId: UserId, agentId: AgentId | null, requestId: RequestId): Promise<KeptUsage | null> {
-    await this.recorder.flush();
-    return this.log.prompt({ tenant: this.tenant, userId, agentId, requestId });
+    return (await this.#flushed()).prompt({ tenant: this.tenant, userId, agentId, requestId });
   }
 
   async users(order: ReuseOrder, limit: number): Promise<readonly UserReuse[]> {
-    await this.recorder.flush();
-    return this.log.users(this.tenant, order, limit);
+    return (await this.#flushed()).users(this.tenant, order, limit);
   }
 
   async conversations(
@@ -87,8 +65,7 @@ export class TenantUsage {
     order: ReuseOrder,
     limit: number,
   ): Promise<readonly ConversationReuse[]> {
-    await this.recorder.flush();
-    return this.log.conversations({ ...of, tenant: this.tenant }, order, limit);
+    return (await this.#flushed()).conversations({ ...of, tenant: this.tenant }, order, limit);
   }
 
   /** Rejects with {@link NotFoundError}. */
@@ -99,27 +76,32 @@ export class TenantUsage {
     before: number | null,
     limit: number,
   ): Promise<ConversationTurns> {
-    await this.recorder.flush();
-    const total = await this.log.conversation({ tenant: this.tenant, userId, agentId, conversationId });
+    const log = await this.#flushed();
+    const total = await log.conversation({ tenant: this.tenant, userId, agentId, conversationId });
     if (total === null)
       throw new NotFoundError("conversation_id", "no prompt of such a conversation of this user is kept");
     // A user without an agent has conversations of its own, with the same names as its agents'.
     const filter = { tenant: this.tenant, userId, agentId, conversationId };
-    return { total, turns: await this.log.prompts(filter, before, limit) };
+    return { total, turns: await log.prompts(filter, before, limit) };
   }
 
   note(note: Pick<KeptNote, "kind" | "label" | "model"> & { readonly at: number | null }): Promise<KeptNote> {
-    return this.recorder.note({ ...note, at: note.at ?? this.now(), tenant: this.tenant });
+    return this.on.recorder.note({ ...note, at: note.at ?? this.now(), tenant: this.tenant });
   }
 
   /** See {@link UsageEvents.listen}. */
   listen(filter: FilterOptions, limit: number, listener: UsageListener): Promise<(() => void) | null> {
-    return this.events.listen({ filter: { ...filter, tenant: this.tenant }, limit }, listener);
+    return this.on.events.listen({ filter: { ...filter, tenant: this.tenant }, limit }, listener);
   }
 
   /** The tenant's alert rules, as they were last evaluated. */
   get alerts(): readonly AlertState[] {
-    return this.alerting?.statesOf(this.tenant) ?? [];
+    return this.on.alerts?.statesOf(this.tenant) ?? [];
+  }
+
+  async #flushed(): Promise<UsageLog> {
+    await this.on.recorder.flush();
+    return this.on.log;
   }
 }
 

@@ -7,7 +7,6 @@ import {
   type MemoryId,
   QuoteSearch,
   type Scope,
-  type ScopeChanges,
   type Warning,
   withoutLabels,
 } from "../../core/index.js";
@@ -59,18 +58,6 @@ export function withErasedMessages(
     return given === one.given ? one : { ...one, given };
   });
   return turns === said.turns ? said : { ...said, turns };
-}
-
-/**
- * Without the blocks that are gone and the memory's versions: nothing of its text is left. Labels elsewhere stay, and so the changes must
- * not be folded any more: a later snapshot has the state without them.
- */
-export function changesWithout(changes: ScopeChanges, gone: ReadonlySet<Label>, memoryId: MemoryId): ScopeChanges {
-  const { register } = changes;
-  const blocks = register.blocks.filter(({ label }) => !gone.has(label));
-  const versions = register.versions.filter((version) => version.memoryId !== memoryId && !gone.has(version.label));
-  const isSame = blocks.length === register.blocks.length && versions.length === register.versions.length;
-  return isSame ? changes : { ...changes, register: { ...register, blocks, versions } };
 }
 
 function turnWithout(said: SaidTurn, gone: ReadonlySet<Label>): SaidTurn {

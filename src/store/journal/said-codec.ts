@@ -23,34 +23,20 @@ import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
 import { FORMAT, unpackedBody } from "./damaged-record.js";
 import { type RecordedMessage, type SaidTurn, SharedMessage } from "./shared-messages.js";
 
-/** Names that bodies hold by number. Numbers are for good: a new name gets a new one. */
-class NumberedNames<Name extends string> {
-  readonly #names: ReadonlyMap<number, Name>;
-
-  constructor(private readonly numbers: Readonly<Record<Name, number>>) {
-    const entries = Object.entries(numbers) as [Name, number][];
-    this.#names = new Map(entries.map(([name, number]) => [number, name]));
-  }
-
-  numberOf(name: Name): number {
-    return this.numbers[name];
-  }
-
-  /** Throws for a number that has no name. */
-  nameOf(number: number): Name {
-    const name = this.#names.get(number);
-    if (name === undefined) throw new RangeError(`no name has the number ${number}`);
-    return name;
-  }
+/** A name by its number in a body: its place in a list that is only appended to. Throws for a number that has no name. */
+function nameOf<Name extends string>(names: readonly Name[], number: number): Name {
+  const name = names[number];
+  if (name === undefined) throw new RangeError(`no name has the number ${number}`);
+  return name;
 }
 
-const PLACEMENTS = new NumberedNames<SectionPlacement>({
-  "in-question": 0,
-  "after-tool-result": 1,
-  "in-tool-result": 2,
-  "after-tool-result-as-parts": 3,
-});
-const RETENTIONS = new NumberedNames<FixedRetention>({ keep: 0, volatile: 1, ephemeral: 2 });
+const PLACEMENTS: readonly SectionPlacement[] = [
+  "in-question",
+  "after-tool-result",
+  "in-tool-result",
+  "after-tool-result-as-parts",
+];
+const RETENTIONS: readonly FixedRetention[] = ["keep", "volatile", "ephemeral"];
 
 /**
  * - A message.
@@ -86,8 +72,8 @@ function packTurn({ turn, given }: SaidTurn, digests: DigestSeal): PackedTurn {
     turn.parent,
     turn.epoch,
     turn.conversationId,
-    PLACEMENTS.numberOf(turn.placement),
-    RETENTIONS.numberOf(turn.retention),
+    PLACEMENTS.indexOf(turn.placement),
+    RETENTIONS.indexOf(turn.retention),
     turn.freshStart ? 1 : 0,
     turn.promptTokens,
     turn.computedTokens,
@@ -112,9 +98,9 @@ function unpackTurn(packed: PackedTurn, digests: DigestSeal): SaidTurn {
     parent: parent as TurnId | null,
     given: said.map(({ given }) => given),
     meant: said.map(({ meant }) => meant),
-    placement: PLACEMENTS.nameOf(placement),
+    placement: nameOf(PLACEMENTS, placement),
     injection: unpackInjection(injection),
-    retention: RETENTIONS.nameOf(retention),
+    retention: nameOf(RETENTIONS, retention),
     freshStart: freshStart === 1,
     requested: requested as Label[],
     head: digests.open(head),
@@ -192,7 +178,12 @@ function unpackInjection({ b, a }: PackedInjection): Injection {
   return { blocks, annotations: a };
 }
 
-const MEMORY_PLACEMENTS = new NumberedNames({ cached_prefix: 0, new: 1, earlier_turn: 2, carried_over: 3 });
+const MEMORY_PLACEMENTS: readonly PlacedMemory["placement"][] = [
+  "cached_prefix",
+  "new",
+  "earlier_turn",
+  "carried_over",
+];
 
 /** Label, id, placement, rank, and where it replaces some, their labels. */
 type PackedMemory = readonly [number, string, number, number | null, (readonly Label[])?];
@@ -209,7 +200,7 @@ interface PackedAnswer {
 function packAnswer({ memories, plan, warnings, grounds, worker }: StoredAnswer): PackedAnswer {
   return {
     m: memories.map(({ label, memoryId, placement, rank, replaces }): PackedMemory => {
-      const number = MEMORY_PLACEMENTS.numberOf(placement);
+      const number = MEMORY_PLACEMENTS.indexOf(placement);
       return replaces.length === 0 ? [label, memoryId, number, rank] : [label, memoryId, number, rank, replaces];
     }),
     plan,
@@ -224,7 +215,7 @@ function unpackAnswer({ m, plan, warnings, grounds, worker }: PackedAnswer): Sto
     ([label, memoryId, placement, rank, replaces = []]): PlacedMemory => ({
       label: label as Label,
       memoryId: memoryId as MemoryId,
-      placement: MEMORY_PLACEMENTS.nameOf(placement),
+      placement: nameOf(MEMORY_PLACEMENTS, placement),
       rank,
       replaces,
     }),
@@ -293,11 +284,6 @@ export class SaidCodec {
   /** Only its turns. */
   decodeTurns(text: string): SaidTurn[] {
     return this.#composed(text, ([, turns]) => turns.map((turn) => unpackTurn(turn, this.digests)));
-  }
-
-  /** Only its request. */
-  decodeRequest(text: string): AnsweredBody | null {
-    return this.#composed(text, ([, , , request]) => this.#request(request));
   }
 
   /** Only the sections of a composed request, sealed as they are. */

@@ -46,38 +46,43 @@ type PackedNodes = readonly [number, readonly PackedNode[]];
 /** Turn, then its labels. */
 type PackedRecent = readonly [number, ...number[]];
 
-/** Id, name, labels. */
-type PackedWorker = readonly [number, string, readonly Label[]];
+/** The fields of a row in the order in which they are stored. */
+function fieldsOf<Row extends object>(...names: readonly (keyof Row)[]) {
+  return {
+    pack: (row: Row): readonly unknown[] => names.map((name) => row[name]),
+    unpack: (packed: readonly unknown[]) =>
+      Object.fromEntries(names.map((name, at) => [name, packed[at]])) as unknown as Row,
+  };
+}
 
-/** Id, parent, blocks, position, next position, distance, uses, last use on the logical clock, tickets. */
-type PackedCluster = readonly [
-  ...[number, number | null, readonly Label[], number, number, number, number, number],
-  readonly TurnId[],
-];
+const COUNTERS = fieldsOf<ScopeCounters>("nextLabel", "nextNode", "nextTurn", "requests");
+const WORKER = fieldsOf<WorkerRow>("id", "name", "labels");
+const CLUSTER = fieldsOf<ClusterNode>(
+  ...(["id", "parent", "blocks", "position", "nextPosition"] as const),
+  ...(["distance", "uses", "lastUsed", "tickets"] as const),
+);
+type Packed = readonly unknown[];
 
 /** Turn, how many blocks it promoted, then its labels. */
 type PackedAccess = readonly [number, number, ...number[]];
 
-/** Next label, next node, next turn, requests. */
-type PackedCounters = readonly [number, number, number, number];
-
 type PackedState = readonly [
-  ...[typeof FORMAT, PackedCounters, number],
+  ...[typeof FORMAT, Packed, number],
   readonly [readonly PackedBlock[], readonly PackedVersion[], readonly string[]],
   PackedNodes,
   readonly PackedRecent[],
-  readonly PackedWorker[],
-  readonly [readonly PackedCluster[], readonly PackedAccess[]],
+  readonly Packed[],
+  readonly [readonly Packed[], readonly PackedAccess[]],
 ];
 
 /** Of each kind what was removed, then what was written. 0: nothing, or (published) not used. */
 type PackedChanges = readonly [
-  ...[typeof FORMAT, PackedCounters, number],
+  ...[typeof FORMAT, Packed, number],
   readonly [readonly number[], readonly string[], readonly PackedBlock[], readonly PackedVersion[]],
   readonly [readonly number[], PackedNodes],
   readonly [readonly number[], readonly PackedRecent[]],
-  0 | readonly [readonly number[], readonly PackedWorker[]],
-  0 | readonly [readonly number[], readonly PackedCluster[], readonly number[], readonly PackedAccess[]],
+  0 | readonly [readonly number[], readonly Packed[]],
+  0 | readonly [readonly number[], readonly Packed[], readonly number[], readonly PackedAccess[]],
 ];
 
 /**
@@ -90,13 +95,13 @@ export class ScopeCodec {
   encodeState({ counters, bankedTokens, register, nodes, recent, workers, published }: StoredScope): string {
     const packed: PackedState = [
       FORMAT,
-      packCounters(counters),
+      COUNTERS.pack(counters),
       bankedTokens,
       [register.blocks.map(packBlock), register.versions.map(packVersion), [...register.forgotten]],
       packNodes(nodes, this.digests),
       recent.map(packRecent),
-      workers.map(packWorker),
-      [published.clusters.map(packCluster), published.accesses.map(packAccess)],
+      workers.map(WORKER.pack),
+      [published.clusters.map(CLUSTER.pack), published.accesses.map(packAccess)],
     ];
     return JSON.stringify(packed);
   }
@@ -108,7 +113,7 @@ export class ScopeCodec {
   #unpackState([, counters, bankedTokens, register, nodes, recent, workers, published]: PackedState): StoredScope {
     const [blocks, versions, forgotten] = register;
     return {
-      counters: unpackCounters(counters),
+      counters: COUNTERS.unpack(counters),
       bankedTokens,
       register: {
         blocks: blocks.map(unpackBlock),
@@ -117,15 +122,15 @@ export class ScopeCodec {
       },
       nodes: unpackNodes(nodes, this.digests),
       recent: recent.map(unpackRecent),
-      workers: workers.map(unpackWorker),
-      published: { clusters: published[0].map(unpackCluster), accesses: published[1].map(unpackAccess) },
+      workers: workers.map(WORKER.unpack),
+      published: { clusters: published[0].map(CLUSTER.unpack), accesses: published[1].map(unpackAccess) },
     };
   }
 
   encodeChanges({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges): string {
     const packed: PackedChanges = [
       FORMAT,
-      packCounters(counters),
+      COUNTERS.pack(counters),
       bankedTokens,
       [
         register.removedBlocks,
@@ -148,7 +153,7 @@ export class ScopeCodec {
   #unpackChanges([, counters, bankedTokens, register, index, recent, workers, published]: PackedChanges): ScopeChanges {
     const [removedBlocks, forgotten, blocks, versions] = register;
     return {
-      counters: unpackCounters(counters),
+      counters: COUNTERS.unpack(counters),
       bankedTokens,
       register: {
         blocks: blocks.map(unpackBlock),
@@ -158,7 +163,7 @@ export class ScopeCodec {
       },
       index: { upserted: unpackNodes(index[1], this.digests), removed: index[0] as NodeId[] },
       recent: { upserted: recent[1].map(unpackRecent), removed: recent[0] as TurnId[] },
-      workers: workers === 0 ? NO_ROWS : { upserted: workers[1].map(unpackWorker), removed: workers[0] },
+      workers: workers === 0 ? NO_ROWS : { upserted: workers[1].map(WORKER.unpack), removed: workers[0] },
       published: unpackPublished(published),
     };
   }
@@ -166,29 +171,21 @@ export class ScopeCodec {
 
 const NO_ROWS: WorkerChanges = { upserted: [], removed: [] };
 
-function packCounters({ nextLabel, nextNode, nextTurn, requests }: ScopeCounters): PackedCounters {
-  return [nextLabel, nextNode, nextTurn, requests];
-}
-
-function unpackCounters([nextLabel, nextNode, nextTurn, requests]: PackedCounters): ScopeCounters {
-  return { nextLabel, nextNode, nextTurn, requests };
-}
-
 function packWorkers({ removed, upserted }: WorkerChanges): PackedChanges[6] {
-  return removed.length === 0 && upserted.length === 0 ? 0 : [removed, upserted.map(packWorker)];
+  return removed.length === 0 && upserted.length === 0 ? 0 : [removed, upserted.map(WORKER.pack)];
 }
 
 function packPublished(published: PublishedChanges | null): PackedChanges[7] {
   if (published === null) return 0;
   const { clusters, accesses } = published;
-  return [clusters.removed, clusters.upserted.map(packCluster), accesses.removed, accesses.upserted.map(packAccess)];
+  return [clusters.removed, clusters.upserted.map(CLUSTER.pack), accesses.removed, accesses.upserted.map(packAccess)];
 }
 
 function unpackPublished(packed: PackedChanges[7]): PublishedChanges | null {
   if (packed === 0) return null;
   const [clustersRemoved, clusters, accessesRemoved, accesses] = packed;
   return {
-    clusters: { upserted: clusters.map(unpackCluster), removed: clustersRemoved as NodeId[] },
+    clusters: { upserted: clusters.map(CLUSTER.unpack), removed: clustersRemoved as NodeId[] },
     accesses: { upserted: accesses.map(unpackAccess), removed: accessesRemoved as TurnId[] },
   };
 }
@@ -284,34 +281,6 @@ function packRecent({ turn, labels }: RecentRetrieval): PackedRecent {
 
 function unpackRecent([turn, ...labels]: PackedRecent): RecentRetrieval {
   return { turn: turn as TurnId, labels: labels as Label[] };
-}
-
-function packWorker({ id, name, labels }: WorkerRow): PackedWorker {
-  return [id, name, labels];
-}
-
-function unpackWorker([id, name, labels]: PackedWorker): WorkerRow {
-  return { id, name, labels };
-}
-
-function packCluster(node: ClusterNode): PackedCluster {
-  const { id, parent, blocks, position, nextPosition, distance, uses, lastUsed, tickets } = node;
-  return [id, parent, blocks, position, nextPosition, distance, uses, lastUsed, tickets];
-}
-
-function unpackCluster(packed: PackedCluster): ClusterNode {
-  const [id, parent, blocks, position, nextPosition, distance, uses, lastUsed, tickets] = packed;
-  return {
-    id: id as NodeId,
-    parent: parent as NodeId | null,
-    blocks,
-    position,
-    nextPosition,
-    distance,
-    uses,
-    lastUsed,
-    tickets,
-  };
 }
 
 function packAccess({ turn, promoted, labels }: Access): PackedAccess {

@@ -110,7 +110,7 @@ export class Connections implements ServerReader {
     try {
       return await this.#run(this.#readers, work);
     } catch (error) {
-      throw this.noticed(error);
+      throw this.observed(error);
     }
   }
 
@@ -125,7 +125,7 @@ export class Connections implements ServerReader {
         return await this.#run(this.#readers, work);
       } catch (error) {
         const isOver = performance.now() - startedAt + wait > AGAIN_MS;
-        if (!isConnectionLost(error) || isOver) throw this.noticed(error);
+        if (!isConnectionLost(error) || isOver) throw this.observed(error);
       }
       await setTimeout(wait);
     }
@@ -137,7 +137,7 @@ export class Connections implements ServerReader {
   }
 
   /** The store's fault that an error stands for. After a failover every connection may lead to what is a standby now, so all are closed. */
-  noticed(error: unknown): unknown {
+  observed(error: unknown): unknown {
     const fault = namedFault(error);
     if (fault instanceof Error && "fault" in fault && fault.fault === "read-only") this.#closeAll();
     return fault;
@@ -167,7 +167,7 @@ export class Connections implements ServerReader {
   }
 
   async #run<T>(pool: pg.Pool, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
-    const client = await this.#lent(pool);
+    const client = await this.#acquired(pool);
     try {
       const result = await work(client);
       client.release(this.#isOld(client));
@@ -180,7 +180,7 @@ export class Connections implements ServerReader {
   }
 
   /** A connection made since the last failover. */
-  async #lent(pool: pg.Pool): Promise<pg.PoolClient> {
+  async #acquired(pool: pg.Pool): Promise<pg.PoolClient> {
     for (;;) {
       const client = await pool.connect();
       if (!this.#generations.has(client)) this.#generations.set(client, this.#generation);

@@ -210,7 +210,8 @@ export class GroupWriter {
       for (const job of jobs) settle(job, outcomes.splice(0, job.units.length));
     } catch (error) {
       if (jobs.length > 1 && mayBeOnes(error)) for (const job of jobs) await this.#commit([job]);
-      else for (const job of jobs) job.reject(isDuplicate(error) ? staleError(error) : this.connections.noticed(error));
+      else
+        for (const job of jobs) job.reject(isDuplicate(error) ? staleError(error) : this.connections.observed(error));
     }
   }
 

@@ -62,11 +62,6 @@ export class PostgresApiKeys {
     return row?.any === true;
   }
 
-  /** Whether any key is valid. */
-  async anyValid(): Promise<boolean> {
-    return (await this.list()).some(({ revokedAt }) => revokedAt === null);
-  }
-
   /** Oldest first. */
   list(): Promise<StoredApiKey[]> {
     return this.connections.read<StoredApiKey & object>(LIST);
@@ -91,12 +86,6 @@ export class PostgresApiKeys {
     await this.connections.read(KEEP_TENANT, [tenant, newCacheSecret, createdAt]);
     const [kept] = await this.connections.read<{ cacheSecret: string }>(CACHE_SECRET, [tenant]);
     return kept?.cacheSecret ?? newCacheSecret;
-  }
-
-  /** How many tenants other than this one have a key that holds. */
-  async countOtherTenants(than: string): Promise<number> {
-    const names = (await this.list()).flatMap(({ tenant, revokedAt }) => (revokedAt === null ? [tenant] : []));
-    return new Set(names.filter((tenant) => tenant !== than)).size;
   }
 
   /** Revokes a key. False where there is none with this id, or it was revoked before. */

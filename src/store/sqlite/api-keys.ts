@@ -46,11 +46,6 @@ export class StoredApiKeys {
     return this.#any.get() === 1;
   }
 
-  /** Whether any key is valid. */
-  anyValid(): boolean {
-    return this.list().some(({ revokedAt }) => revokedAt === null);
-  }
-
   /** Oldest first. */
   list(): StoredApiKey[] {
     return this.database.orm.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).all();
@@ -78,12 +73,6 @@ export class StoredApiKeys {
     orm.insert(tenants).values({ tenant, cacheSecret: newCacheSecret, createdAt }).onConflictDoNothing().run();
     const kept = orm.select().from(tenants).where(eq(tenants.tenant, tenant)).get();
     return kept?.cacheSecret ?? newCacheSecret;
-  }
-
-  /** How many tenants other than this one have a key that holds. */
-  countOtherTenants(than: string): number {
-    const names = this.list().flatMap(({ tenant, revokedAt }) => (revokedAt === null ? [tenant] : []));
-    return new Set(names.filter((tenant) => tenant !== than)).size;
   }
 
   /** Revokes a key. False where there is none with this id, or it was revoked before. */

@@ -94,7 +94,7 @@ export class JournalWrites {
     const { tenant } = scope;
     const s = this.#statements;
     const scopeId = s.scopeId.get(keyOf(scope));
-    if (scopeId === undefined || !this.#areDeletions(scope, deletions)) return;
+    if (scopeId === undefined || !this.#deletions.areStill(scope, deletions)) return;
     const used = s.nextUse.get(tenant) ?? 1;
     if (continued !== null) s.useResponse.run({ scopeId, id: continued, used });
     s.keepResponse.run({ ...row, scopeId, tenant, used, held: row.held ? 1 : 0 });
@@ -114,14 +114,9 @@ export class JournalWrites {
     return this.#erased;
   }
 
-  #areDeletions(scope: Scope, { users, memories }: DeletionCounts): boolean {
-    const stored = this.#deletions.countsOf(scope);
-    return stored.users === users && stored.memories === memories;
-  }
-
   /** Gives the stored scope, null where there is none yet. */
   #compare({ scope, version, deletions }: JournalUnit): Applied | null {
-    if (deletions !== null && !this.#areDeletions(scope, deletions)) throw stale();
+    if (deletions !== null && !this.#deletions.areStill(scope, deletions)) throw stale();
     const { tenant, userId, agentId } = keyOf(scope);
     if (version === null) {
       if (this.#statements.scopeId.get({ tenant, userId, agentId }) !== undefined) throw stale();

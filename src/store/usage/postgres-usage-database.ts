@@ -36,7 +36,7 @@ export class PostgresUsageDatabase implements UsageDatabase {
       try {
         return await this.#connections.write((client) => transaction(client, work));
       } catch (error) {
-        const fault = this.#connections.noticed(error);
+        const fault = this.#connections.observed(error);
         const isLost = fault instanceof StoreUnavailableError && fault.fault === "unreachable";
         if (!isLost || attempt > 1) throw fault;
       }

@@ -3,11 +3,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ChatMessage, labelsIn } from "../../../src/core/index.js";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
-import { changesWithout, withErasedMessages, withoutMemory } from "../../../src/store/journal/forgetting.js";
+import { withErasedMessages, withoutMemory } from "../../../src/store/journal/forgetting.js";
 import { SaidCodec } from "../../../src/store/journal/said-codec.js";
-import { ScopeCodec } from "../../../src/store/journal/scope-codec.js";
 import { SharedMessage } from "../../../src/store/journal/shared-messages.js";
-import { anyLabels, anyMemoryId, anyScopeChanges } from "./any-rows.js";
+import { anyLabels, anyMemoryId } from "./any-rows.js";
 import { anyComposedRecord } from "./any-said.js";
 
 const KEY = randomBytes(32);
@@ -65,23 +64,6 @@ describe("a record after a memory was forgotten", () => {
       expect(said.filter(isErased)).toEqual([]);
       expect(kept.turns.map(({ turn }) => turn)).toEqual(record.turns.map(({ turn }) => turn));
       expect(codec.decodeComposed(codec.encodeComposed(kept))).toEqual(kept);
-    });
-    fc.assert(property, { numRuns: 300 });
-  });
-
-  it("has changes without the blocks that are gone and the memory's versions", () => {
-    const codec = new ScopeCodec(seal);
-    const property = fc.property(anyScopeChanges, fc.nat(3), (changes, nth) => {
-      const block = changes.register.blocks[nth];
-      const version = changes.register.versions[nth];
-      const gone = new Set(block === undefined ? [] : [block.label]);
-      const memoryId = version?.memoryId ?? ("of nobody" as never);
-      const kept = changesWithout(changes, gone, memoryId);
-      expect(kept.register.blocks).toEqual(changes.register.blocks.filter(({ label }) => label !== block?.label));
-      expect(kept.register.versions.filter((one) => one.memoryId === memoryId || gone.has(one.label))).toEqual([]);
-      expect({ ...kept, register: null }).toEqual({ ...changes, register: null });
-      if (block === undefined && version === undefined) expect(kept).toBe(changes);
-      expect(codec.decodeChanges(codec.encodeChanges(kept))).toEqual(kept);
     });
     fc.assert(property, { numRuns: 300 });
   });

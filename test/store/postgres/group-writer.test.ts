@@ -11,12 +11,12 @@ import { composed, scopeNamed, unitOf } from "../journal/journal-database.suite.
 /** A server that holds every transaction until it is told to give up on it. */
 function holdingServer() {
   const held: (() => void)[] = [];
-  const connections: Pick<Connections, "write" | "noticed"> = {
+  const connections: Pick<Connections, "write" | "observed"> = {
     write: () =>
       new Promise((_resolve, reject) => {
         held.push(() => reject(new StoreUnavailableError("full")));
       }),
-    noticed: (error) => error,
+    observed: (error) => error,
   };
   const keys = new LockKeys(new DigestSeal(() => randomBytes(32)));
   return { held, writer: new GroupWriter(connections as Connections, keys) };

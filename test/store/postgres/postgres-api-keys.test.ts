@@ -28,7 +28,6 @@ describe.skipIf(server.url === null)("API keys in PostgreSQL", () => {
 
   it("are none at first", async () => {
     expect(await one.keys.any()).toBe(false);
-    expect(await one.keys.anyValid()).toBe(false);
     expect(await one.keys.list()).toEqual([]);
     expect(await one.keys.find("0")).toBeNull();
   });
@@ -48,7 +47,6 @@ describe.skipIf(server.url === null)("API keys in PostgreSQL", () => {
       found(second.secretDigest, "acme", "drawn first"),
       found(other.secretDigest, "other", "another"),
     ]);
-    expect(await two.keys.countOtherTenants("acme")).toBe(1);
   });
 
   it("that were revoked in one instance hold in none, though questions were under way", async () => {
@@ -59,7 +57,7 @@ describe.skipIf(server.url === null)("API keys in PostgreSQL", () => {
     const after = await Promise.all(Array.from({ length: 20 }, () => two.keys.find(id)));
     expect(after.map((key) => key?.revokedAt)).toEqual(Array(20).fill(2));
     await Promise.all(before);
-    expect([await two.keys.any(), await two.keys.anyValid()]).toEqual([true, false]);
+    expect(await two.keys.any()).toBe(true);
     expect(await one.keys.revoke(id, 3)).toBe(false);
     expect(await one.keys.revoke("0", 3)).toBe(false);
     expect(await two.keys.list()).toMatchObject([{ id, tenant: "acme", revokedAt: 2 }]);
