@@ -120,7 +120,7 @@ export class ResidentBlocks {
       return run;
     });
     const missing = runs.findIndex((run) => {
-      // Blocks that only this prompt has are its own; it computes none behind one that another prompt computed.
+      // Blocks that only this prompt has are its own; it computes none after one that another prompt computed.
       return run === undefined || (run.at > sentAt && stored.get(run) === run.blocks);
     });
     if (missing === 0 && !this.#isWhole) return null;
