@@ -20,7 +20,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countO200k } from "../src/cli/o200k.js";
-import { WINDOW_HISTORIES } from "../src/cli/window-options.js";
+import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
 import {
   type ChatMessage,
   ENGINE_MODELS,

@@ -19,7 +19,7 @@
  * Floor: the turn's new text, and (window + memories) ÷ turns of an epoch.
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
-import { WINDOW_HISTORIES } from "../src/cli/window-options.js";
+import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
 import type { ChatMessage } from "../src/core/index.js";
 import { inLastMessage } from "../src/eval/base/hand-built.js";
 import { answerOf, INSTRUCTION } from "../src/eval/base/instruction.js";

@@ -233,7 +233,7 @@ export function openChatEngine(
   };
 }
 
-/** Where the proxy's engine says what it has cached, and what is called with it. */
+/** What the proxy's engine says of its cache, and who gets it. */
 interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> {
   readonly inside: UpstreamInside | null;
   /** What its events are read with; null: they are not followed. */

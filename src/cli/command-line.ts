@@ -24,12 +24,11 @@ import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
 import { type CommandIo, type Environment, type Invocation, invocation, type Output, onStop } from "./invocation.js";
 import type { McpOptions } from "./mcp.js";
-import { list, oneOf, positive, ratio, wholeNumber } from "./option-values.js";
+import { HISTORY_RATIO, list, oneOf, positive, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
 import { leftOutSource, readSettings, settingsHelp } from "./settings.js";
 import { VERSION } from "./version.js";
-import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
 
 /**
  * Runs one command, and resolves to its exit code; `memstem serve` runs until a signal stops it. Nothing of the process is used but what is

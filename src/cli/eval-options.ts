@@ -8,8 +8,7 @@ import { type Dataset, LONGMEMEVAL_TYPES, typeNumber } from "../eval/base/questi
 import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ANSWER_SCORES, ARM_FORMS } from "../eval/base/run-record.js";
 import type { Ingest } from "../eval/locomo/conversation-memories.js";
 import { ARM_PLACES } from "../eval/run/arms.js";
-import { list, oneOf, positiveNumber, ratio, wholeNumber } from "./option-values.js";
-import { HISTORY_RATIO, WINDOW_HISTORIES } from "./window-options.js";
+import { HISTORY_RATIO, list, oneOf, positiveNumber, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
 
 /** An option as commander has it. `T`: what a run gets of it. */
 interface OptionRow<T> {

@@ -17,9 +17,9 @@ import type { PickedData } from "./eval-data.js";
 import { describeEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import type { Environment } from "./invocation.js";
+import { WINDOW_HISTORIES, windowProblem } from "./option-values.js";
 import { engineModel } from "./structured-settings.js";
 import { VERSION } from "./version.js";
-import { WINDOW_HISTORIES, windowProblem } from "./window-options.js";
 
 /** Least similarity in Mem0's searches: none, so that each finds k memories. */
 export const THRESHOLD = 0;

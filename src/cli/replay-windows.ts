@@ -6,7 +6,7 @@ import { type ReplayedWindow, replayWindows, type WindowArm } from "../eval/run/
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { openMeasuredMemstem } from "./measured-memstem.js";
 import { countO200k, encodeO200k } from "./o200k.js";
-import { WINDOW_HISTORIES } from "./window-options.js";
+import { WINDOW_HISTORIES } from "./option-values.js";
 
 /** What `memstem replay` was asked for of a window. */
 export interface WindowCommand {

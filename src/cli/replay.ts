@@ -18,8 +18,8 @@ import { RecordedBatch } from "../eval/replay/replay-batch.js";
 import { type ReplayedTrace, replayTrace } from "../eval/replay/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
+import { windowProblem } from "./option-values.js";
 import type { WindowCommand } from "./replay-windows.js";
-import { windowProblem } from "./window-options.js";
 
 /** What `memstem replay` was asked for. */
 export interface ReplayCommand extends Omit<WindowCommand, "answer"> {

@@ -17,8 +17,7 @@ import {
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { startSweeps } from "../service/records/expiry.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
-import { readAlertFile } from "./alert-file.js";
-import { AlertNotSentError, alertBody, postAlert } from "./alert-webhook.js";
+import { AlertNotSentError, alertBody, postAlert, readAlertFile } from "./alerts.js";
 import { assembleWhereStored, keepsUsage, openEngineInside, openFollowedEngine } from "./assemble.js";
 import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";

@@ -87,9 +87,8 @@ export { type EntropyBounds, entropyBounds, VOCABULARY_TOKENS } from "./cost/fir
 export * from "./cost/time-law-fit.js";
 export { escapeText, unescapeText } from "./escaping/escaping.js";
 export { comparableText, QuoteSearch } from "./escaping/quote-search.js";
-export * from "./explain/causes.js";
 export { comparePrompt, type ExplainInput, explain } from "./explain/explain.js";
-export type * from "./explain/explanation.js";
+export * from "./explain/explanation.js";
 export { explanationText } from "./explain/explanation-text.js";
 export { type PromptBar, type PromptBars, promptBars } from "./explain/prompt-bars.js";
 export { carryOver, MAX_MEMORY_BUDGET_RATIO } from "./ordering/carry-over.js";
@@ -149,5 +148,4 @@ export {
   unstorableWithin,
 } from "./text/storable-text.js";
 export * from "./text/token-counter.js";
-export * from "./usage/time-histogram.js";
 export * from "./usage/usage-record.js";

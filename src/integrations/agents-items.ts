@@ -4,6 +4,7 @@
  */
 
 import type { ChatMessage, ContentPart, ITEM_FORM } from "../core/index.js";
+import type { AdapterOptions } from "./composing.js";
 
 /** An `AgentInputItem` of `@openai/agents-core`, or anything that stands in its place. */
 export type AgentsItem = object;
@@ -81,7 +82,7 @@ export function instructionsIn(messages: readonly ChatMessage[]): string | undef
 }
 
 /** Whether there is a place for memories in a message: not where it holds an item without a chat form. */
-export function hasPlace(message: ChatMessage | undefined): boolean {
+function hasPlace(message: ChatMessage | undefined): boolean {
   return message !== undefined && !(OPAQUE in message);
 }
 
@@ -228,4 +229,16 @@ function formOf(message: ChatMessage): AgentsForm {
 
 function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Options for a prompt that has an item for each that is given: memories go into a tool's result, or, where its item has no place for them,
+ * nowhere.
+ */
+export function placedInResults<Call>(
+  options: AdapterOptions<Call>,
+  messages: readonly ChatMessage[],
+): AdapterOptions<Call> {
+  const placed: AdapterOptions<Call> = { ...options, compose: { ...options.compose, toolMemories: "in_result" } };
+  return hasPlace(messages.at(-1)) ? placed : { ...placed, memories: () => [] };
 }

@@ -1,6 +1,5 @@
 import type { ChatMessage } from "../core/index.js";
-import { type AgentsItem, instructionsIn, itemsOf, messagesOf } from "./agents-items.js";
-import { placedInResults } from "./agents-placing.js";
+import { type AgentsItem, instructionsIn, itemsOf, messagesOf, placedInResults } from "./agents-items.js";
 import { type AgentsUsage, reportedUsage } from "./agents-usage.js";
 import { type AdapterOptions, type ComposedCall, composeCall, tellError } from "./composing.js";
 

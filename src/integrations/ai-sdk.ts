@@ -7,11 +7,9 @@
 import type { LanguageModelMiddleware } from "ai";
 import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
 import type { MessageLike } from "../service/base/message-format.js";
-import { type AiSdkCall, callOptions } from "./ai-sdk-call-options.js";
-import { withHints } from "./ai-sdk-hints.js";
+import { asV3Result, asV3Stream, StreamReader, usageIn } from "./ai-sdk-answer.js";
+import { type AiSdkCall, callOptions, withHints } from "./ai-sdk-call.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
-import { StreamReader, usageIn } from "./ai-sdk-usage.js";
-import { asV3Result, asV3Stream } from "./ai-sdk-v2.js";
 import {
   type AdapterOptions,
   type ComposedCall,
@@ -21,7 +19,7 @@ import {
   tellError,
 } from "./composing.js";
 
-export type { AiSdkCall } from "./ai-sdk-call-options.js";
+export type { AiSdkCall } from "./ai-sdk-call.js";
 
 /** {@link AdapterOptions}; the user may also be named by each call, as `providerOptions.memstem.userId`. */
 export interface AiSdkOptions extends Omit<AdapterOptions<AiSdkCall>, "userId"> {

@@ -5,8 +5,8 @@
  */
 
 import type { MessageLike } from "../service/base/message-format.js";
+import { usageIn } from "./ai-sdk-answer.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
-import { usageIn } from "./ai-sdk-usage.js";
 import { type AdapterOptions, type ComposedCall, composeCall, type NameOf, tellError } from "./composing.js";
 
 /** A message of an AI SDK prompt, of any version. */

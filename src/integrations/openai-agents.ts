@@ -3,8 +3,7 @@
  * input, which knows the run's context, or models that compose what they are asked, which nothing is stored of.
  */
 
-import { type AgentsItem, instructionsIn, itemsOf, messagesOf } from "./agents-items.js";
-import { placedInResults } from "./agents-placing.js";
+import { type AgentsItem, instructionsIn, itemsOf, messagesOf, placedInResults } from "./agents-items.js";
 import { type AgentsAgent, RunUsage } from "./agents-usage.js";
 import { type AdapterOptions, composeCall, tellError } from "./composing.js";
 

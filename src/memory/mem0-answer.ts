@@ -1,12 +1,15 @@
 import { z } from "zod";
-import { ENDED, type RetrievedMemory } from "../core/blocks/context-block.js";
+import { endOfDay, instantOf } from "../core/blocks/block-template.js";
+import {
+  ENDED,
+  type MemoryEnd,
+  type MemoryFields,
+  type MetadataValue,
+  type RetrievedMemory,
+} from "../core/blocks/context-block.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { foundTextProblem, unstorable } from "../core/text/storable-text.js";
-import { mem0End } from "./mem0-end.js";
-import { mem0Fields } from "./mem0-fields.js";
-
-export { mem0End } from "./mem0-end.js";
 
 /** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */
 export interface AnswerIssue {
@@ -158,4 +161,143 @@ function issuesAt(path: string, error: z.ZodError): AnswerIssue[] {
 
 function refusal(path: string, message: string): AnswerRead {
   return { ok: false, issues: [{ path, message }] };
+}
+
+/*
+ * When a memory ceases to hold, in the words of Mem0:
+ *
+ *   expiration_date               its last day in UTC: the platform, the REST server, Python and TypeScript
+ *   lifecycle_state, replaced_by  the platform: another memory took its place
+ *   superseded_by, is_deleted     the same of older versions, and of histories
+ *   valid_until, invalid_at       an instant; or its last day, and the first day after it
+ *   state                         OpenMemory
+ *   event: DELETE                 an answer to `add`
+ *
+ * The platform's SDK writes them in camelCase. What `mem0ai/oss` and the REST server do not know as fields of their own is in `metadata`;
+ * there `state`, `event` and times may be the application's, and mean something else.
+ */
+
+/** States in which no search of Mem0's own gives a memory. In every other one it holds. */
+const ENDED_STATES: ReadonlySet<unknown> = new Set([
+  "superseded",
+  "replaced",
+  "archived",
+  "deleted",
+  "expired",
+  "invalid",
+  "invalidated",
+  "inactive",
+  "outdated",
+  "obsolete",
+  "deprecated",
+  "paused",
+]);
+/** A time before 1970 is past, and differs from {@link ENDED}. */
+const LONG_AGO = 1;
+
+/** What an item says of its memory's end; undefined where it says of none. What cannot be read says nothing. Never throws. */
+export function mem0End(item: Mem0Item): MemoryEnd | undefined {
+  const { metadata } = item;
+  const own = [item, ...(typeof metadata === "object" && metadata !== null ? [metadata as Mem0Item] : [])];
+  const replacedBy = own.map(successorIn).find((id) => id !== undefined);
+  const hasEnded = replacedBy !== undefined || isEndedState(item["state"]) || isDeletion(item["event"]);
+  if (hasEnded || own.some(saysEnded))
+    return { until: ENDED, ...(typeof replacedBy === "string" ? { replacedBy } : {}) };
+  const times = [...own.map(lastDayOf), timeOf(item, "valid_until", endOfDay), timeOf(item, "invalid_at", startOfDay)];
+  const [until] = times.filter((time) => time !== null).sort((a, b) => a - b);
+  return until === undefined ? undefined : { until: Math.max(until, LONG_AGO) };
+}
+
+function saysEnded(fields: Mem0Item): boolean {
+  return isEndedState(of(fields, "lifecycle_state")) || isTrue(of(fields, "is_deleted"));
+}
+
+/** A field in either spelling. */
+function of(fields: Mem0Item, name: string): unknown {
+  return fields[name] ?? fields[name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())];
+}
+
+function isEndedState(state: unknown): boolean {
+  return typeof state === "string" && ENDED_STATES.has(state.trim().toLowerCase());
+}
+
+function isDeletion(event: unknown): boolean {
+  return typeof event === "string" && event.trim().toUpperCase() === "DELETE";
+}
+
+/** SQLite and Python write truth as numbers, too. */
+function isTrue(value: unknown): boolean {
+  return value === true || value === 1 || value === "true" || value === "True";
+}
+
+/** The memory that took this one's place; null where it is not named so that it can be found; undefined for none. */
+function successorIn(fields: Mem0Item): MemoryId | null | undefined {
+  const named = of(fields, "replaced_by") ?? of(fields, "superseded_by");
+  const id: unknown = Array.isArray(named) ? named.at(-1) : named;
+  if (typeof id === "number") return String(id) as MemoryId;
+  if (typeof id === "string") return id === "" ? undefined : (id as MemoryId);
+  return typeof id === "object" && id !== null ? null : undefined;
+}
+
+/** `expiration_date`: Mem0 gives a memory on that day, and not on the next. */
+function lastDayOf(fields: Mem0Item): number | null {
+  const day = of(fields, "expiration_date");
+  return typeof day === "string" ? endOfDay(day) : null;
+}
+
+function timeOf(fields: Mem0Item, name: string, ofDay: (day: string) => number | null): number | null {
+  const time = of(fields, name);
+  if (typeof time === "number") return instantOf(time);
+  return typeof time === "string" ? (instantOf(time) ?? ofDay(time)) : null;
+}
+
+function startOfDay(day: string): number | null {
+  return instantOf(`${day.trim()}T00:00Z`);
+}
+
+/** Most entries of a memory's metadata that are kept. */
+const MAX_ENTRIES = 100;
+
+/**
+ * What an item says of its memory besides the text, in either spelling. A field of another type counts as missing, since no prompt should
+ * fail for what it may not even name; undefined where there is none at all. Every item of every search passes here, and most prompts give
+ * none of its fields, so the checks are by hand: a schema takes half a millisecond for 100 items.
+ */
+function mem0Fields(item: Mem0Item): MemoryFields | undefined {
+  const createdAt = timestampOf(item["createdAt"] ?? item["created_at"]);
+  const updatedAt = timestampOf(item["updatedAt"] ?? item["updated_at"]);
+  const categories = categoriesOf(item["categories"]);
+  const metadata = metadataOf(item["metadata"]);
+  if (createdAt === undefined && updatedAt === undefined && categories === undefined && metadata === undefined)
+    return undefined;
+  return { createdAt, updatedAt, categories, metadata };
+}
+
+function timestampOf(given: unknown): string | number | undefined {
+  if (typeof given === "string" || typeof given === "number") return given;
+  return given instanceof Date ? given.getTime() : undefined;
+}
+
+function categoriesOf(given: unknown): readonly string[] | undefined {
+  if (typeof given === "string") return [given];
+  return Array.isArray(given) && given.every((name) => typeof name === "string") ? given : undefined;
+}
+
+/** The entries that a block can give: text, numbers, truth values, and lists of those. */
+function metadataOf(given: unknown): Readonly<Record<string, MetadataValue>> | undefined {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return undefined;
+  const values = Object.values(given);
+  if (values.length === 0) return undefined;
+  if (values.length <= MAX_ENTRIES && values.every(isMetadataValue)) return given as Record<string, MetadataValue>;
+  const entries = Object.entries(given).slice(0, MAX_ENTRIES);
+  const kept = entries.filter((entry): entry is [string, MetadataValue] => isMetadataValue(entry[1]));
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+function isMetadataValue(value: unknown): value is MetadataValue {
+  return isPlain(value) || (Array.isArray(value) && value.every(isPlain));
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
 }

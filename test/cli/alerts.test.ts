@@ -4,8 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readAlertFile } from "../../src/cli/alert-file.js";
-import { AlertNotSentError, postAlert } from "../../src/cli/alert-webhook.js";
+import { AlertNotSentError, postAlert, readAlertFile } from "../../src/cli/alerts.js";
 import { InvalidRequestError } from "../../src/service/base/errors.js";
 import { alertFile } from "../../src/service/usage/usage-alerts.js";
 

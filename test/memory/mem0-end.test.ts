@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ENDED } from "../../src/core/index.js";
-import { mem0End } from "../../src/memory/mem0-end.js";
+import { mem0End } from "../../src/memory/mem0-answer.js";
 
 const at = (time: string) => ({ until: Date.parse(time) });
 

@@ -12,16 +12,18 @@ import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js
 import type { ConversationId, RequestId } from "../text/ids.js";
 import { isPlainMessage } from "../text/message.js";
 import type { TokenCounter } from "../text/token-counter.js";
-import type { MissCause, WhyLeft, WhyLess } from "./causes.js";
 import type {
   Difference,
   EngineVerdict,
   Explanation,
   IndexVerdict,
+  MissCause,
   NearestPrompt,
   PlaceInPrompt,
   PromptPrice,
   Waste,
+  WhyLeft,
+  WhyLess,
 } from "./explanation.js";
 import { missCause } from "./miss-cause.js";
 import { mostSegments, type Outline, PromptOutlines, type Segment, segmentTokens } from "./prompt-outline.js";

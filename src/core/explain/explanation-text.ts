@@ -1,7 +1,14 @@
 import type { EpochReason } from "../conversation/epoch.js";
 import type { Label } from "../text/ids.js";
-import type { MissCause } from "./causes.js";
-import type { Difference, EngineVerdict, Explanation, IndexVerdict, PlaceInPrompt, Waste } from "./explanation.js";
+import type {
+  Difference,
+  EngineVerdict,
+  Explanation,
+  IndexVerdict,
+  MissCause,
+  PlaceInPrompt,
+  Waste,
+} from "./explanation.js";
 
 /** Why an epoch began, after "because". */
 const EPOCH_BEGAN: Readonly<Record<EpochReason, string>> = {

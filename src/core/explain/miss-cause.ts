@@ -3,7 +3,7 @@ import { ownTurn, type StoredPrompt } from "../compose/plan.js";
 import type { Turn } from "../conversation/turn.js";
 import type { InjectedBlock } from "../prompt/injection.js";
 import type { Label } from "../text/ids.js";
-import type { MissCause } from "./causes.js";
+import type { MissCause } from "./explanation.js";
 import type { Outline, Segment } from "./prompt-outline.js";
 
 /** An outlined prompt. */

@@ -64,9 +64,6 @@ async function answersOf(
   return answers;
 }
 
-const cachedIn = (answers: readonly ComposeAnswer[]) =>
-  answers.reduce((sum, { plan }) => sum + plan.expectedCachedTokens, 0);
-
 describe("a batch by the service", () => {
   it("of one is composed as the request by itself would be", async () => {
     const same = fc.asyncProperty(
@@ -107,26 +104,6 @@ describe("a batch by the service", () => {
       expect(blocks.filter(({ placement }) => placement === "cached_prefix")).toHaveLength(3);
     }
     await service.close();
-  });
-
-  it("hits no less than its requests one by one", async () => {
-    const noLess = fc.asyncProperty(
-      fc.array(anyFacts, { maxLength: 8 }),
-      fc.array(anyFacts, { minLength: 1, maxLength: 8 }),
-      async (earlier, batch) => {
-        const [one, other] = [openService(), openService()];
-        for (const service of [one, other]) for (const each of earlier) await composeWith(service, asked(each));
-        const alone: ComposeAnswer[] = [];
-        for (const facts of batch) alone.push(await composeWith(one, asked(facts)));
-        const together = await batchedBy(
-          other,
-          batch.map((facts) => asked(facts)),
-        );
-        expect(cachedIn(together)).toBeGreaterThanOrEqual(cachedIn(alone));
-        await Promise.all([one.close(), other.close()]);
-      },
-    );
-    await fc.assert(noLess, { numRuns: 100 });
   });
 
   it("plans each window from what the windows before left cached", async () => {

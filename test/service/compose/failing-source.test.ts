@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { withDeadline } from "../../../src/memory/deadline.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { composeWith, found, memories, openService, searchingSource } from "./service-fixture.js";
 
@@ -9,27 +8,6 @@ const down = searchingSource(async () => {
 });
 
 describe("a memory source that fails", () => {
-  it("gets a prompt from the memories known already, with a warning", async () => {
-    const service = openService({ source: down });
-    await composeWith(service, { userId: "ana", query: "hello", memories: KNOWN });
-    const { blocks, warnings, messages } = await composeWith(service, {
-      userId: "ana",
-      query: "Which tea does Ana like?",
-    });
-    expect(blocks.map(({ memoryId }) => memoryId)).toEqual(["m1", "m3"]);
-    expect(messages.at(-1)?.content).toContain("Ana likes green tea.");
-    expect(warnings).toEqual([{ code: "memory_source_failed", message: expect.stringContaining("ECONNREFUSED") }]);
-    await service.close();
-  });
-
-  it("gets the bare question where nothing is known", async () => {
-    const service = openService({ source: down });
-    const { blocks, messages } = await composeWith(service, { userId: "ana", query: "Which tea?" });
-    expect(blocks).toEqual([]);
-    expect(messages).toEqual([{ role: "user", content: "Which tea?" }]);
-    await service.close();
-  });
-
   it("does not bring back a memory that was superseded or forgotten", async () => {
     const service = openService({ source: down });
     await composeWith(service, { userId: "ana", query: "x", memories: KNOWN });
@@ -39,14 +17,6 @@ describe("a memory source that fails", () => {
     expect(messages.at(-1)?.content).toContain("black tea");
     expect(messages.at(-1)?.content).not.toContain("green tea");
     expect(messages.at(-1)?.content).not.toContain("lives in");
-    await service.close();
-  });
-
-  it("is waited for no longer than its deadline, though it ignores its signal", async () => {
-    const silent = searchingSource(() => new Promise(() => {}));
-    const service = openService({ source: withDeadline(silent, { searchMs: 30, writeMs: 30 }) });
-    const { warnings } = await composeWith(service, { userId: "ana", query: "Which tea?" });
-    expect(warnings[0]?.message).toContain("did not answer within 30 ms");
     await service.close();
   });
 });

@@ -1,4 +1,5 @@
 import type { LanguageModelMiddleware } from "ai";
+import type { EngineHints } from "../service/compose/composed-prompt.js";
 
 /** A call of a model as the middleware of the installed AI SDK gets it: `LanguageModelV3CallOptions` or `LanguageModelV4CallOptions`. */
 export type AiSdkCall = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"];
@@ -23,7 +24,7 @@ export interface ReadCall {
 }
 
 /** The header with which memstem's proxy composes nothing. */
-export const BYPASS = "x-memstem-bypass";
+const BYPASS = "x-memstem-bypass";
 
 const NAMES = ["userId", "agentId", "conversationId"] as const;
 const KNOWN: ReadonlySet<string> = new Set([...NAMES, "memories", "bypass"]);
@@ -48,7 +49,7 @@ export function callOptions(params: AiSdkCall, onError: (error: unknown) => void
 }
 
 /** The value of a header, whose name may have capitals. */
-export function headerIn(headers: AiSdkCall["headers"], name: string): string | undefined {
+function headerIn(headers: AiSdkCall["headers"], name: string): string | undefined {
   return Object.entries(headers ?? {}).find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
@@ -63,3 +64,38 @@ function problemOf(given: unknown): string | null {
   const { bypass } = options;
   return bypass == null || typeof bypass === "boolean" ? null : ".bypass must be true or false";
 }
+
+/** OpenAI's own body fields, as its provider's options name them. */
+const OPENAI_OPTIONS: Readonly<Record<string, string>> = {
+  prompt_cache_key: "promptCacheKey",
+  prompt_cache_options: "promptCacheOptions",
+};
+/** Providers that take OpenAI's options, by what their names begin with. */
+const OPENAI_PROVIDERS: ReadonlySet<string> = new Set(["openai", "azure", "gateway"]);
+
+/**
+ * A call with what the engine is to be sent along: headers, and fields of its body as options of the provider. OpenAI's provider has names of
+ * its own for them; those for OpenAI-compatible engines put options under their own name into the body; others ignore what they do not know.
+ * What the caller set stays. Through memstem's proxy the prompt is not composed again.
+ *
+ * @param provider the model's, such as `openai.responses`
+ */
+export function withHints(call: AiSdkCall, { fields, headers }: EngineHints, provider: string): AiSdkCall {
+  const added = Object.entries({ ...headers, [BYPASS]: "true" }).filter(
+    ([name]) => headerIn(call.headers, name) === undefined,
+  );
+  const [name = ""] = provider.split(".");
+  const isOpenAi = OPENAI_PROVIDERS.has(name);
+  const options = Object.entries(fields).flatMap(([field, value]): [string, unknown][] => {
+    if (!isOpenAi) return [[field, value]];
+    const option = OPENAI_OPTIONS[field];
+    return option === undefined ? [] : [[option, value]];
+  });
+  const sent = { ...call, headers: { ...call.headers, ...Object.fromEntries(added) } };
+  if (options.length === 0) return sent;
+  const place = isOpenAi ? "openai" : name;
+  const own = { ...Object.fromEntries(options), ...call.providerOptions?.[place] };
+  return { ...sent, providerOptions: { ...call.providerOptions, [place]: own as ProviderOptions } };
+}
+
+type ProviderOptions = NonNullable<AiSdkCall["providerOptions"]>[string];
