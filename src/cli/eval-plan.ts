@@ -39,7 +39,7 @@ export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): P
     const asked = recordedIn(options.out);
     const composed = await composeAll({ options, run, asked, call }, conversations, stop.signal);
     const generates = options.score.includes("words");
-    // What is scored by likelihood alone is computed again.
+    // What is scored by likelihood alone is computed whole.
     const records = generates
       ? composed
       : composed.map((one) => (one.outcome === "answered" ? { ...one, cachedTokens: 0 } : one));

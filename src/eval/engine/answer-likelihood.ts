@@ -26,7 +26,7 @@ export interface ScoredAnswer {
 
 /**
  * The right answer's likelihood after a prompt, as vLLM gives it: the chat as tokens, the answer's after them, and log-probabilities of a
- * prompt's tokens. vLLM computes such a prompt anew, cached or not.
+ * prompt's tokens. vLLM computes such a prompt whole, cached or not.
  */
 export async function answerLikelihood(
   send: SendJson,
