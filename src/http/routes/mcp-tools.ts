@@ -20,7 +20,7 @@ interface MemoryTool {
   readonly description: string;
   readonly input: z.ZodObject;
   readonly isDestructive?: true;
-  /** Whether it leaves nothing behind. */
+  /** Whether nothing is stored. */
   readonly isReadOnly: boolean;
   call(given: object, memstem: Memstem, signal: AbortSignal): Promise<object>;
 }
