@@ -151,6 +151,7 @@ function assembleWith(
       among: {
         appId: settings.mem0AppId ?? null,
         filters: settings.mem0Filters ?? null,
+        rerank: settings.mem0Rerank === "on",
       },
       retention: settings.retention,
       engine: engineModelOf(settings),

@@ -106,6 +106,9 @@ export const SETTINGS = {
   mem0Filters: memoryFilters
     .optional()
     .describe('conditions of every search in Mem0\'s form, as JSON, such as {"topic": "food"}; default: none'),
+  mem0Rerank: onOrOff
+    .default("off")
+    .describe("on or off: by default, have Mem0 rank what a search found once more, by its reranker"),
   mem0Check: onOrOff
     .default("on")
     .describe(

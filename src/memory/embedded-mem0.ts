@@ -6,7 +6,14 @@ import { append } from "../core/text/lists.js";
 import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
 import { Erasure } from "./erasure.js";
 import { loadOnce } from "./load-once.js";
-import { embeddedScope, embeddedSearch, embeddedUserName, isOwnedBy, searchFilters } from "./mem0-identity.js";
+import {
+  embeddedScope,
+  embeddedSearch,
+  embeddedUserName,
+  isOwnedBy,
+  searchFilters,
+  searchOptions,
+} from "./mem0-identity.js";
 import { readMem0Added, readMem0Kept, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText, similarityThreshold } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
@@ -114,9 +121,8 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
       const { query, topK } = asked;
       if (query.trim() === "") return [];
       const search = embeddedSearch(asked);
-      const { showExpired } = search;
-      const limits = { showExpired, ...(threshold === undefined ? {} : { threshold }) };
-      const searching = { filters: searchFilters(search), ...limits };
+      const limits = threshold === undefined ? {} : { threshold };
+      const searching = { filters: searchFilters(search), ...limits, ...searchOptions(search) };
       const seen = query.slice(0, MAX_QUERY_CHARACTERS);
       const ask = (most: number) => call(signal, (mem0) => mem0.search(seen, { ...searching, topK: most }));
       return await searchMem0(NAME, search, topK, ask);

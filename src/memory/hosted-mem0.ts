@@ -1,7 +1,7 @@
 import { isNotFound } from "./bounded-json.js";
 import { type BoundedMem0Client, loadBoundedMem0Client } from "./bounded-mem0-client.js";
 import { LoadingError, loadOnce } from "./load-once.js";
-import { filtersOf, type Mem0Search } from "./mem0-identity.js";
+import { filtersOf, type Mem0Search, searchOptions } from "./mem0-identity.js";
 import { checkedService } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
@@ -40,9 +40,8 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
       await client();
     },
     search(search, query, topK, signal) {
-      const expired = search.showExpired ? { showExpired: true } : {};
       // Else the platform gives versions that it has superseded as if they held.
-      const searching = { filters: platformFilters(search), latestOnly: true, ...limits, ...expired };
+      const searching = { filters: platformFilters(search), latestOnly: true, ...limits, ...searchOptions(search) };
       return run(signal, (mem0) => mem0.search(query, { ...searching, topK }));
     },
     get: (id, signal) => run(signal, (mem0): Promise<unknown> => mem0.get(id)),

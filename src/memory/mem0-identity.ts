@@ -20,13 +20,19 @@ interface Mem0Ids {
 }
 
 /** What a search is for, under the names that Mem0 knows it by. */
-export interface Mem0Search extends Mem0Scope {
-  /** Null: of no run. */
-  readonly runId: string | null;
-  /** Null: of any application. */
-  readonly appId: string | null;
-  readonly filters: Readonly<Record<string, unknown>> | null;
-  readonly showExpired: boolean;
+export interface Mem0Search extends Mem0Scope, MemoryChoice {}
+
+/** What a search says besides its filters, in the names of Mem0's SDKs; nothing where it says nothing. */
+export function searchOptions({ showExpired, rerank, referenceDate }: MemoryChoice): {
+  showExpired?: true;
+  rerank?: true;
+  referenceDate?: string | number;
+} {
+  return {
+    ...(showExpired ? { showExpired } : {}),
+    ...(rerank ? { rerank } : {}),
+    ...(referenceDate === null ? {} : { referenceDate }),
+  };
 }
 
 /** The ids of a scope, or of a search: Mem0 takes them only in `filters`, and only in snake_case. */
@@ -95,7 +101,10 @@ const NO_AGENT = "%none";
 const TENANT_PREFIX = "memstem/";
 
 /** What of a scope's memories where nothing more is said. */
-const NO_CHOICE: MemoryChoice = { runId: null, appId: null, filters: null, showExpired: false };
+const NO_CHOICE: MemoryChoice = {
+  ...{ runId: null, appId: null, filters: null },
+  ...{ showExpired: false, rerank: false, referenceDate: null },
+};
 /** What Mem0 takes for any value. */
 const ANY = "*";
 

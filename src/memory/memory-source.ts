@@ -30,6 +30,10 @@ export interface MemoryChoice {
   readonly filters: Readonly<Record<string, unknown>> | null;
   /** Whether those are given too whose expiration date is past. */
   readonly showExpired: boolean;
+  /** Whether Mem0 ranks what it found once more. */
+  readonly rerank: boolean;
+  /** From when relative times are read: a date, or seconds since the epoch; null: from now. */
+  readonly referenceDate: string | number | null;
 }
 
 /** A memory to keep, for `POST /memories`. */

@@ -1,4 +1,4 @@
-import { searchFilters } from "./mem0-identity.js";
+import { searchFilters, searchOptions } from "./mem0-identity.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
@@ -20,6 +20,9 @@ export interface OwnMem0 {
       /** The platform's: no versions that it has superseded. */
       latestOnly: true;
       showExpired?: true;
+      rerank?: true;
+      /** A date, or seconds since the epoch. */
+      referenceDate?: string | number;
     },
   ): Promise<unknown> | unknown;
   /** Keeps one text as it is. Absent: `add` of memstem's is not supported. */
@@ -41,8 +44,7 @@ const NAME = "own";
 export function openOwnMem0(own: OwnMem0): MemorySource {
   return sharedMem0(NAME, {
     search(search, query, topK) {
-      const expired = search.showExpired ? { showExpired: true as const } : {};
-      const searching = { filters: searchFilters(search), latestOnly: true as const, ...expired };
+      const searching = { filters: searchFilters(search), latestOnly: true as const, ...searchOptions(search) };
       return run(() => own.search(query, { ...searching, topK }));
     },
     ...(own.get && { get: (id) => found(() => own.get?.(id)) }),

@@ -1,6 +1,6 @@
 import type { MemoryId } from "../core/text/ids.js";
 import { requestJson } from "./bounded-json.js";
-import { filtersOf, searchFilters } from "./mem0-identity.js";
+import { filtersOf, searchFilters, searchOptions } from "./mem0-identity.js";
 import { checkedService, type Mem0Service } from "./mem0-service.js";
 import type { MemorySource } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
@@ -28,14 +28,10 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
   const pathOf = (id: MemoryId) => `/memories/${encodeURIComponent(id)}`;
   return sharedMem0(NAME, {
     search: (search, query, top_k, signal) => {
-      const expired = search.showExpired ? { show_expired: true } : {};
-      return send(service, "POST", "/search", signal, {
-        query,
-        filters: searchFilters(search),
-        ...threshold,
-        ...expired,
-        top_k,
-      });
+      const { showExpired: show_expired, rerank, referenceDate: reference_date } = searchOptions(search);
+      const body = { query, filters: searchFilters(search), ...threshold, show_expired, rerank, reference_date, top_k };
+      // What is undefined is no field of JSON.
+      return send(service, "POST", "/search", signal, body);
     },
     get: (id, signal) => send(service, "GET", pathOf(id), signal),
     add: (scope, { text, metadata }, signal) =>

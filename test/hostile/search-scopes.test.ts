@@ -63,6 +63,10 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   ["a run that is a number", { run_id: 7 }, "run_id"],
   ["NUL in an application", { app_id: "a\0" }, "app_id"],
   ["a switch that is a text", { show_expired: "yes" }, "show_expired"],
+  ["a reranker that is a number", { rerank: 1 }, "rerank"],
+  ["a day that is none", { reference_date: "2026-02-30" }, "reference_date"],
+  ["a day in words", { reference_date: "yesterday" }, "reference_date"],
+  ["a time before all times", { reference_date: -1 }, "reference_date"],
 ];
 
 describe("a search", () => {
@@ -101,7 +105,8 @@ describe("a search", () => {
   });
 
   it("is narrowed from every door", async () => {
-    const asked = { run_id: "trip", filters: { topic: "food" }, show_expired: true };
+    const ranked = { rerank: true, reference_date: "2026-02-27" };
+    const asked = { run_id: "trip", filters: { topic: "food" }, show_expired: true, ...ranked };
     await app.send("POST", "/compose/batch", { requests: [{ user_id: "ada", query: "What?", ...asked }] });
     const messages = [{ role: "user", content: "What?" }];
     const chats: readonly (readonly [string, object])[] = [
@@ -116,6 +121,7 @@ describe("a search", () => {
       expect(body).toMatchObject({
         filters: { user_id: "ada", run_id: "trip", topic: "food" },
         show_expired: true,
+        ...ranked,
       });
   });
 
@@ -137,6 +143,7 @@ describe("searches as they are configured", () => {
     environment: {
       MEMSTEM_MEM0_APP_ID: "games",
       MEMSTEM_MEM0_FILTERS: '{"topic":"food"}',
+      MEMSTEM_MEM0_RERANK: "on",
     },
   });
   const sent = async (asked: object) => {
@@ -145,8 +152,9 @@ describe("searches as they are configured", () => {
   };
 
   it("give way to what a request says, and their conditions apply beside its own", async () => {
-    expect(await sent({})).toMatchObject({ filters: { user_id: "ada", app_id: "games", topic: "food" } });
-    expect(await sent({ app_id: "maps", filters: { year: 2026 }, show_expired: true })).toEqual({
+    expect(await sent({})).toMatchObject({ filters: { user_id: "ada", app_id: "games", topic: "food" }, rerank: true });
+    const asked = { app_id: "maps", filters: { year: 2026 }, show_expired: true, rerank: false };
+    expect(await sent(asked)).toEqual({
       query: "What?",
       top_k: 20,
       show_expired: true,

@@ -82,7 +82,10 @@ describe("on the wire", () => {
     const source = openHostedMem0({ url: server.url, apiKey: KEY, threshold: 0.2 });
     expect(await source.add(odd, [{ text: "she drinks tea", metadata: { camelKey: 1 } }], never)).toEqual([]);
     const [found] = await source.search({ scope: odd, query: "tea", topK: 7 }, never);
-    const among = { runId: "trip", appId: null, filters: { topic: "food" }, showExpired: true };
+    const among = {
+      ...{ runId: "trip", appId: null, filters: { topic: "food" } },
+      ...{ showExpired: true, rerank: true, referenceDate: "2026-11-26" },
+    };
     await source.search({ scope: odd, query: "tea", topK: 7, among }, never).catch(() => []);
     const narrowed = server.requests[2];
     await source.delete(odd, found?.id ?? ("" as MemoryId), never);
@@ -93,6 +96,8 @@ describe("on the wire", () => {
         AND: [{ user_id: names.user_id }, { agent_id: names.agent_id }, { run_id: "trip" }, { topic: "food" }],
       },
       show_expired: true,
+      rerank: true,
+      reference_date: "2026-11-26",
     });
     const others = server.requests.filter((request) => request !== narrowed);
     expect(others.map(({ method, path, body }) => [`${method} ${path}`, body])).toEqual([

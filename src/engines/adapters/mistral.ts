@@ -1,12 +1,18 @@
 import type { EngineAdapter } from "./engine-adapter.js";
 import { generic } from "./generic.js";
+import { cacheKey } from "./openai.js";
 
 /**
  * Mistral's API, and its models on any engine: a user message after a tool result is rejected by the API and by the chat templates, so
- * memories go into the result. The API rejects unknown body fields, so it gets what `generic` does.
- * Source: mistral-common, `protocol/instruct/validator.py`
+ * memories go into the result. The API caches prefixes of requests with one `prompt_cache_key`, and rejects unknown body fields.
+ * Sources: mistral-common, `protocol/instruct/validator.py`; https://docs.mistral.ai/studio-api/conversations/advanced/prompt-caching
  */
-export const mistral: EngineAdapter = { ...generic, name: "mistral", toolMemories: "in_result" };
+export const mistral: EngineAdapter = {
+  ...generic,
+  name: "mistral",
+  toolMemories: "in_result",
+  emit: (prompt) => ({ ...generic.emit(prompt), fields: cacheKey(prompt.scopeKey) }),
+};
 
 /** Matches anywhere in a name: `mistralai/Devstral-Small-2507`, `codestral-latest`. */
 const MODEL = /(?:^|[^a-z])(?:mistral|ministral|mixtral|devstral|codestral|magistral|pixtral|voxtral)/i;

@@ -26,7 +26,19 @@ import { type AsGiven, readOptions } from "../fields/read-options.js";
 
 /** Fields of the options that a request has in another form. */
 const CONVERTED = [
-  ...(["messages", "format", "memories", "system", "runId", "appId", "filters", "showExpired", "annotations"] as const),
+  ...([
+    "messages",
+    "format",
+    "memories",
+    "system",
+    "runId",
+    "appId",
+    "filters",
+    "showExpired",
+    "rerank",
+    "referenceDate",
+    "annotations",
+  ] as const),
   ...(["prompt", "dryRun", "recordUsage"] as const),
 ];
 type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
@@ -155,12 +167,21 @@ type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memorie
 };
 
 /** What a request says of which memories to search for; nothing where it says nothing. */
-function choiceIn({ runId, appId, filters, showExpired }: ComposeFields): Pick<ComposeRequest, "among"> {
+function choiceIn({
+  runId,
+  appId,
+  filters,
+  showExpired,
+  rerank,
+  referenceDate,
+}: ComposeFields): Pick<ComposeRequest, "among"> {
   const among = {
     ...(runId == null ? {} : { runId }),
     ...(appId == null ? {} : { appId }),
     ...(filters == null ? {} : { filters }),
     ...(showExpired == null ? {} : { showExpired }),
+    ...(rerank == null ? {} : { rerank }),
+    ...(referenceDate == null ? {} : { referenceDate }),
   };
   return Object.keys(among).length === 0 ? {} : { among };
 }

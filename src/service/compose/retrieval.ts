@@ -96,10 +96,19 @@ export async function lookUpMemories(
 
 /** The configured choice with what a request says. The conditions of both apply. Null: nothing is chosen. */
 function chosen(configured: Partial<MemoryChoice> = {}, asked: Partial<MemoryChoice> = {}): MemoryChoice | null {
-  const { runId = null, appId = null, showExpired = false } = { ...configured, ...asked };
+  const all = { ...configured, ...asked };
+  const { runId = null, appId = null, showExpired = false, rerank = false, referenceDate = null } = all;
   const [filters = null, more] = [configured.filters, asked.filters].filter((one) => one != null);
-  if (runId === null && appId === null && filters === null && !showExpired) return null;
-  return { runId, appId, showExpired, filters: more === undefined ? filters : { AND: [filters, more] } };
+  const isPlain = [runId, appId, filters, referenceDate].every((one) => one === null);
+  if (isPlain && !showExpired && !rerank) return null;
+  return {
+    runId,
+    appId,
+    showExpired,
+    rerank,
+    referenceDate,
+    filters: more === undefined ? filters : { AND: [filters, more] },
+  };
 }
 
 /** A lookup's memories, and the resulting warnings. */

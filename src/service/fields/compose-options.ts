@@ -98,6 +98,15 @@ export const composeOptions = z.strictObject({
     .boolean()
     .nullish()
     .describe("Whether the search gives memories whose `expiration_date` is past. Default: false."),
+  rerank: z
+    .boolean()
+    .nullish()
+    .describe("Whether Mem0 ranks what it found once more, by its reranker. Default: `MEMSTEM_MEM0_RERANK`."),
+  referenceDate: field.referenceDate
+    .nullish()
+    .describe(
+      "The day from which Mem0's platform reads relative times, such as `last week`: `2026-11-26`, or seconds since the epoch. Other sources refuse it.",
+    ),
   memoryBudgetTokens: field.memoryBudgetTokens
     .nullish()
     .describe(

@@ -175,6 +175,11 @@ export const memories = z.unknown().transform((value, context): GivenMemories =>
 /** A run or an application of Mem0's, or `*` for any. */
 export const mem0Name = identifier;
 export { memoryFilters } from "./memory-filters.js";
+/** A day, or seconds since the epoch. */
+export const referenceDate = z.union(
+  [z.iso.date(), z.int().min(0)],
+  "must be a date as 2026-11-26, or seconds since the epoch",
+);
 export const topK = z.int().min(1).max(MAX_MEMORIES);
 export const memoryBudgetTokens = z.int().min(0, "must not be negative");
 export const memoryBudgetRatio = z

@@ -23,6 +23,14 @@ describe("the engine inside, under vLLM's name", () => {
   });
 });
 
+describe("Mistral's adapter", () => {
+  it("names a user's prompts by a key, and nobody's by none", () => {
+    const prompt = promptOf([{ role: "user", content: "Hello?" }]);
+    expect(ENGINES.mistral.emit(prompt).fields).toEqual({ prompt_cache_key: prompt.scopeKey });
+    expect(ENGINES.mistral.emit({ ...prompt, scopeKey: null }).fields).toEqual({});
+  });
+});
+
 describe("the engines", () => {
   it("are all there, each under its own name", () => {
     expect(Object.keys(ENGINES).sort()).toEqual([...ENGINE_NAMES].sort());
