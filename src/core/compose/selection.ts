@@ -55,9 +55,9 @@ export interface BlockPlace {
 }
 
 /**
- * Tokens that must be cached, or half of the blocks, to move blocks in a conversation. No other prompt shares what stands behind its turns, but a branch of it, and
- * the ranking of what was moved, some 14 tokens, is computed and stands in every later prompt. Figures: docs/papers.md, "Sessions of several
- * turns".
+ * Tokens that must be cached, or half of the blocks, to move blocks in a conversation. After its turns only a branch of it can share anything,
+ * and the ranking of what was moved, some 14 tokens, is computed and stands in every later prompt. Figures: docs/papers.md, "Sessions of
+ * several turns".
  */
 const LEAST_HIT = 40;
 
