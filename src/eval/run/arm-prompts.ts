@@ -22,6 +22,7 @@ import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 import { composedAnnotations } from "./arm-annotations.js";
 import { hasLabels, inForm } from "./arm-forms.js";
 import { memoriesInSystem } from "./memories-in-system.js";
+import { PaperSections } from "./paper-annotations.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
 export interface EvaluatedMemory {
@@ -158,6 +159,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
   const { window } = arm;
   const isInSystem = arm.place === "system";
   const annotations = composedAnnotations(arm.annotations);
+  const paper = arm.annotations?.wording === "paper" ? new PaperSections() : null;
   let now = 0;
   const memstem = openMemstem(() => now);
   const standing = standingMemories(isInSystem ? null : window);
@@ -187,7 +189,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       const composeMs = performance.now() - startedAt;
       const { order, carried } = standing(answer);
       const placed = isInSystem ? memoriesInSystem(answer.messages) : answer.messages;
-      const messages = inForm(placed, arm.form);
+      const messages = inForm(paper?.in(answer.messages, answer.blocks, placed) ?? placed, arm.form);
       const { expectedCachedTokens: cachedTokens, totalTokens, freshStart, epoch } = answer.plan;
       return {
         messages,
@@ -197,7 +199,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         carried,
         composeMs,
         // What it expects is of the prompt that it composed.
-        expected: isInSystem || arm.form !== null ? null : { cachedTokens, totalTokens },
+        expected: isInSystem || arm.form !== null || paper !== null ? null : { cachedTokens, totalTokens },
         retrievedTokens,
         memoryTokens: list.tokens(order),
         evidenceInPrompt: list.evidenceIn(order, evidence),

@@ -112,14 +112,33 @@ describe("annotations", () => {
     const order = await said({ kind: "order", ...wordless });
     expect(order[1]).toEqual(["Most relevant first: [3][2][1]."]);
     expect((await said({ kind: "references", ...wordless }))[1]).toEqual(["Also relevant, given earlier: [2][1]."]);
-    expect((await said({ kind: "references", top: 1, wording: "paper" }))[1]).toEqual([
-      "Please refer to [2] from the previous context.",
-    ]);
-    const both = await said({ kind: "both", top: "all", wording: "paper" });
-    expect(both.at(-1)).toEqual(["Please refer to [2] from the previous context."]);
     const [single] = [await promptsOf({ annotations: { kind: "order", top: "all", wording: "paper" } })];
     expect(annotationsIn(single?.[1])).toEqual([
-      "Please read the context in the following priority order: [3][2][1] and answer the question.",
+      "Please read the context in the following priority order: [3] > [2] > [1] and answer the question.",
+    ]);
+  });
+
+  it("are the paper's word for word: each duplicate is referred to in its place, also in what is replayed", async () => {
+    const prompts = await promptsOf({ ...kept, annotations: { kind: "both", top: "auto", wording: "paper" } });
+    const [first, second, third] = prompts.map(textsOf);
+    expect(second?.[3]).toBe(
+      [
+        "<memories>",
+        "3 Ana paints",
+        "Please refer to [2] in the previous conversation.",
+        "Please refer to [1] in the previous conversation.",
+        "</memories>\n\nQuestion 1?",
+      ].join("\n"),
+    );
+    expect(third?.slice(0, 4)).toEqual(second);
+    expect(second?.slice(0, 2)).toEqual(first);
+    expect(third?.at(-1)).toBe(
+      "<memories>\nPlease refer to [2] in the previous conversation.\n4 Ana sails\n</memories>\n\nQuestion 2?",
+    );
+    expect(prompts.map(({ references, referencesResolved }) => [references, referencesResolved])).toEqual([
+      [0, 0],
+      [2, 2],
+      [1, 1],
     ]);
   });
 });
