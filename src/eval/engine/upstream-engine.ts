@@ -7,6 +7,7 @@ import { eventsOf } from "../../engines/upstream/event-stream.js";
 import { isRecord, listIn, parsedJson, record, text } from "../../engines/upstream/json-values.js";
 import { ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream } from "../../engines/upstream/upstream.js";
+import { OWN_NAME } from "../../engines/upstream/upstream-headers.js";
 import type { AnswerScore } from "../base/run-record.js";
 import { answerLikelihood, identityOf, type SendJson } from "./answer-likelihood.js";
 import type { EngineAnswer, EnginePrompt, MeasuredEngine } from "./measured-engine.js";
@@ -121,12 +122,12 @@ async function listedLimit({ upstream, model, maxTokens }: UpstreamEngineOptions
 
 function jsonSender(upstream: Upstream, signal: AbortSignal): SendJson {
   return async (path, body) => {
-    const given = { query: "", headers: [], body: body === undefined ? null : JSON.stringify(body) };
-    const { status, body: bytes } = await upstream.send(
-      { method: body === undefined ? "GET" : "POST", path, ...given },
-      signal,
-    );
-    return refusedOr(status, parsedJson(String(await wholeOf(bytes, upstream.name))));
+    const call =
+      body === undefined
+        ? ({ method: "GET", headers: [OWN_NAME], body: null } as const)
+        : ({ method: "POST", headers: [], body: JSON.stringify(body) } as const);
+    const answer = await upstream.send({ path, query: "", ...call }, signal);
+    return refusedOr(answer.status, parsedJson(String(await wholeOf(answer.body, upstream.name))));
   };
 }
 
