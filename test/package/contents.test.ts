@@ -47,7 +47,7 @@ describe("the packed package", () => {
 
   it("has nothing else: no sources, tests, benches, maps, data or settings of the project", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png)|examples\/[\w-]+\.json|[A-Z]+(\.md)?|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md))|[A-Z]+(\.md)?|package\.json)$/;
     expect(memstem.files.filter((name) => !expected.test(name))).toEqual([]);
   });
 
