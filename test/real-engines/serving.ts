@@ -115,7 +115,7 @@ async function freeAddresses(): Promise<EventAddresses> {
   return { endpoint: endpoint ?? "", replay_endpoint: replay ?? "" };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await new Promise((listening) => server.once("listening", listening));
   const address = server.address();

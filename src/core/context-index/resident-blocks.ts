@@ -8,6 +8,9 @@ import { digestOf } from "../text/ids.js";
 /** Blocks that are mirrored, at most: some 200 bytes each. Of more, the least recently stored are taken for evicted. */
 const MOST_BLOCKS = 500_000;
 
+/** Runs of blocks that are remembered: those of the newest prompts. */
+const MOST_RUNS = 4_096;
+
 /** A block's name: a digest of all that it continues. */
 export type BlockChain = string;
 
@@ -29,19 +32,16 @@ export type KvEvent =
   | { readonly kind: "removed"; readonly hashes: readonly string[]; readonly medium: string | null }
   | { readonly kind: "cleared" };
 
-/** Blocks that one event stored: what an engine computes of one prompt in one step. */
-interface StoredRun {
+/** Blocks that one event stored: what an engine computed of one prompt in one step. */
+interface ComputedRun {
   /** Number of the batch. */
   readonly at: number;
-  /** Those that were not known. */
-  blocks: number;
+  readonly first: BlockChain;
 }
 
 interface Block {
   /** Null: what it continues is not known. */
   readonly chain: BlockChain | null;
-  /** That stored it first. */
-  readonly run: StoredRun;
   readonly media: Set<string>;
 }
 
@@ -50,6 +50,8 @@ export class ResidentBlocks {
   /** By the engine's hash; least recently stored first. */
   readonly #blocks = new Map<string, Block>();
   readonly #byChain = new Map<BlockChain, Block>();
+  /** By the last block, whether it is still there or not; oldest first. */
+  readonly #runs = new Map<BlockChain, ComputedRun>();
   #blockTokens: number | null = null;
   #isWhole = false;
   #batches = 0;
@@ -82,6 +84,7 @@ export class ResidentBlocks {
   forget(isWhole: boolean): void {
     this.#blocks.clear();
     this.#byChain.clear();
+    this.#runs.clear();
     this.#isWhole = isWhole;
   }
 
@@ -109,20 +112,17 @@ export class ResidentBlocks {
    * How many leading tokens of a prompt are cached; null where that is not known, because the blocks that it begins with may have been stored
    * before events were followed.
    *
-   * @param sentAt the newest batch when the prompt was sent: what the engine computed of it since does not count, what it computed of others does
+   * @param sentAt the newest batch when the prompt was sent: what was computed of it since begins where what was cached ended
    */
   residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
     if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
-    const stored = new Map<StoredRun, number>();
-    const runs = chains.map((chain) => {
-      const run = this.#byChain.get(chain)?.run;
-      if (run !== undefined) stored.set(run, (stored.get(run) ?? 0) + 1);
-      return run;
+    // A run whose last block is of this prompt is of it as a whole.
+    const computed = chains.flatMap((chain) => {
+      const run = this.#runs.get(chain);
+      return run !== undefined && run.at > sentAt ? [chains.indexOf(run.first)] : [];
     });
-    const missing = runs.findIndex((run) => {
-      // Blocks that only this prompt has are its own; it computes none after one that another prompt computed.
-      return run === undefined || (run.at > sentAt && stored.get(run) === run.blocks);
-    });
+    if (computed.length > 0) return Math.min(...computed) * this.#blockTokens;
+    const missing = chains.findIndex((chain) => !this.#byChain.has(chain));
     if (missing === 0 && !this.#isWhole) return null;
     return (missing === -1 ? chains.length : missing) * this.#blockTokens;
   }
@@ -130,7 +130,7 @@ export class ResidentBlocks {
   #store({ hashes, parent, tokens, blockTokens, apart, medium }: KvEvent & { kind: "stored" }): void {
     if (this.#blockTokens !== null && this.#blockTokens !== blockTokens) this.forget(false);
     this.#blockTokens = blockTokens;
-    const run = { at: this.#batches, blocks: 0 };
+    let first: BlockChain | null = null;
     let before: Block | null = parent === null ? null : (this.#blocks.get(parent) ?? UNKNOWN);
     for (const [at, hash] of hashes.entries()) {
       const own = tokens.slice(at * blockTokens, (at + 1) * blockTokens);
@@ -139,18 +139,28 @@ export class ResidentBlocks {
         isKnown && own.length === blockTokens ? chainOf(before?.chain ?? null, own, apart[at] ?? null) : null;
       const known = this.#blocks.get(hash);
       const isNew = known === undefined || (known.chain === null && chain !== null);
-      const block = isNew ? { chain, run, media: new Set(known?.media) } : known;
-      if (isNew) run.blocks++;
+      const block = isNew ? { chain, media: new Set(known?.media) } : known;
+      // One that was known is copied to another medium.
+      if (isNew) first ??= block.chain;
       block.media.add(medium);
       this.#blocks.delete(hash);
       this.#blocks.set(hash, block);
       if (block.chain !== null) this.#byChain.set(block.chain, block);
       before = block;
     }
+    this.#remember(first, before?.chain ?? null);
     for (const [oldest, block] of this.#blocks) {
       if (this.#blocks.size <= MOST_BLOCKS) break;
       this.#drop(oldest, block);
     }
+  }
+
+  #remember(first: BlockChain | null, last: BlockChain | null): void {
+    if (first === null || last === null) return;
+    this.#runs.delete(last);
+    this.#runs.set(last, { at: this.#batches, first });
+    const [oldest] = this.#runs.keys();
+    if (oldest !== undefined && this.#runs.size > MOST_RUNS) this.#runs.delete(oldest);
   }
 
   #remove(hash: string, medium: string | null): void {
@@ -169,7 +179,7 @@ export class ResidentBlocks {
 }
 
 /** What stands before blocks that were stored before events were followed. */
-const UNKNOWN: Block = { chain: null, run: { at: 0, blocks: 0 }, media: new Set() };
+const UNKNOWN: Block = { chain: null, media: new Set() };
 
 function chainOf(before: BlockChain | null, tokens: readonly number[], apart: string | null): BlockChain {
   return digestOf(`${before ?? ""} ${apart ?? ""} ${tokens.join(",")}`).slice(0, 22);

@@ -73,8 +73,8 @@ export function startCacheReadings({
   };
 }
 
-/** Milliseconds that an engine may take to make tokens of a prompt; its own answer takes longer, mostly. */
-const TOKENIZE_MS = 1_000;
+/** Milliseconds that an engine may take to make tokens of a prompt. Nothing waits for it. */
+const TOKENIZE_MS = 10_000;
 /** What decides which tokens a prompt is. */
 const TEMPLATE_FIELDS = ["model", "messages", "tools", "chat_template", "chat_template_kwargs"] as const;
 

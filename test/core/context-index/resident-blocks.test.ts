@@ -89,8 +89,10 @@ describe("an engine's cached blocks, as its events say", () => {
     ]);
     expect(blocks.residentTokens(mine, sentAt)).toBe(8);
     expect(blocks.residentTokens(blocks.chainsOf([...upTo(8), ...upTo(4, 90), 0], null), sentAt)).toBe(4);
-    blocks.take([removed(["b"])]);
-    expect(blocks.residentTokens(mine, sentAt)).toBe(4);
+    // What is displaced after it was taken up had been found.
+    blocks.take([removed(["b", "d"])]);
+    expect(blocks.residentTokens(mine, sentAt)).toBe(8);
+    expect(blocks.residentTokens(mine)).toBe(4);
   });
 
   it("begin anew where the engine's blocks have another size", () => {

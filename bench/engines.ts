@@ -1,0 +1,241 @@
+/**
+ * `npm run bench:engines -- --data FOLDER`: prompts to a real engine, with and without memstem's proxy, as their clients see them: time to the
+ * first token, to the end, throughput, tokens. Recorded real Mem0 searches; every client has a LoCoMo conversation of its own, sends its
+ * questions one after the other, and what each of them found. `ARMS`: `readme` (Mem0's README), `hand` (in the last message), `contextpilot`
+ * (ContextPilot 0.5.0's `optimize`, its time not counted), `memstem` (its defaults), or a retention. `LAYOUT=conversation` sends the whole
+ * history, `window` the last 20 messages, `single` none. `CLIENTS=1` at once, `N=CLIENTS` of them in all, `TURNS=10`, `K=20`, `ANSWER=16` tokens,
+ * `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the cache. `npm run engines` installs what it starts.
+ */
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { ChatMessage, MemoryId } from "../src/core/index.js";
+import { eventsOf } from "../src/engines/upstream/event-stream.js";
+import { inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
+import { INSTRUCTION } from "../src/eval/base/instruction.js";
+import { quantile } from "../src/eval/measures/measured.js";
+import { launch, listening } from "../test/cli/launch.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { besidePath, installAll, program } from "../test/real-engines/install.js";
+import { MODELS } from "../test/real-engines/packages.js";
+import { serving } from "../test/real-engines/serving.js";
+import { neededData } from "./recorded-data.js";
+
+const { env } = process;
+const number = (name: string, standard: number) => Number(env[name] ?? standard);
+const [clients, turns, k, answer] = [number("CLIENTS", 1), number("TURNS", 10), number("K", 20), number("ANSWER", 16)];
+const all = number("N", clients);
+const layout = env["LAYOUT"] ?? "conversation";
+const WINDOW_MESSAGES = 20;
+const arms = (env["ARMS"] ?? "readme,hand,contextpilot,memstem").split(",");
+const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
+const data = neededData();
+const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
+
+/** What one prompt came to. */
+interface Sent {
+  readonly text: string;
+  readonly ttft: number;
+  readonly total: number;
+  readonly prompt: number;
+  readonly cached: number;
+  /** Null without memstem. */
+  readonly expected: number | null;
+}
+
+await installAll();
+const blocks = env["BLOCKS"] === undefined ? {} : { blocks: number("BLOCKS", 0) };
+const engine = await serving({ engine: "vllm", model, contextTokens: number("CONTEXT", 8_192), ...blocks });
+const pilot = arms.includes("contextpilot") ? startContextPilot() : null;
+const opened: Arm[] = [];
+try {
+  for (const name of arms) opened.push(await open(name));
+  // Another arm begins with each turn, so that what else the machine does falls on all alike.
+  for (let turn = 0; turn < turns; turn++)
+    for (let n = 0; n < opened.length; n++) await turnOf(opened[(turn + n) % opened.length] as Arm, turn);
+  console.log(
+    `${model}, ${layout}, k=${k}: ${all} clients, ${clients} at once, ${turns} turns, ${answer} tokens of answer`,
+  );
+  console.log(
+    "| | TTFT p50, ms | p95 | total p50 | p95 | prompts/s | tokens in the prompt | computed | off by | failed |",
+  );
+  console.log(`| --- |${" --: |".repeat(9)}`);
+  for (const arm of opened) console.log(`| ${arm.name} | ${figures(arm).join(" | ")} |`);
+} finally {
+  for (const { close } of opened) await close();
+  pilot?.end();
+  await engine.kill();
+}
+
+/** A way to build prompts, and what they came to. */
+interface Arm {
+  readonly name: string;
+  /** What its prompts are sent to. */
+  readonly base: string;
+  readonly histories: readonly ChatMessage[][];
+  readonly sent: Sent[];
+  seconds: number;
+  failed: number;
+  readonly close: () => Promise<void>;
+}
+
+/** One arm, with a service of its own where it has one. */
+async function open(name: string): Promise<Arm> {
+  const histories = Array.from({ length: all }, (): ChatMessage[] => []);
+  const arm = { name, base: engine.url, histories, sent: [], seconds: 0, failed: 0, close: async () => {} };
+  if (name === "readme" || name === "hand" || name === "contextpilot") return arm;
+  const folder = mkdtempSync(join(tmpdir(), "memstem-engines-"));
+  const service = launch(["serve"], {
+    PATH: env["PATH"] ?? "",
+    MEMSTEM_DATA_DIR: folder,
+    MEMSTEM_PORT: "0",
+    MEMSTEM_SOURCE: "none",
+    MEMSTEM_UPSTREAM_URL: engine.url,
+    MEMSTEM_ENGINE_FAMILY: "vllm",
+  });
+  const close = async () => {
+    service.child.kill("SIGTERM");
+    await service.ended;
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { ...arm, base: `${await listening(service)}/v1`, close };
+}
+
+/** Each client's next question; so many clients are at work at a time. */
+async function turnOf(arm: Arm, turn: number): Promise<void> {
+  const since = performance.now();
+  for (let first = 0; first < all; first += clients) {
+    const group = arm.histories.slice(first, first + clients);
+    const asked = group.map((history, at) => ask(arm.name, arm.base, first + at, turn, history));
+    for (const each of await Promise.allSettled(asked)) {
+      if (each.status === "fulfilled") arm.sent.push(each.value);
+      else arm.failed++;
+    }
+  }
+  arm.seconds += (performance.now() - since) / 1_000;
+}
+
+function figures({ sent, failed, seconds }: Arm): string[] {
+  const at = (share: number, of: (one: Sent) => number) => (quantile(sent.map(of), share) ?? Number.NaN).toFixed(0);
+  const mean = (of: (one: Sent) => number) => (sent.reduce((sum, one) => sum + of(one), 0) / sent.length).toFixed(0);
+  return [
+    ...[
+      at(0.5, ({ ttft }) => ttft),
+      at(0.95, ({ ttft }) => ttft),
+      at(0.5, ({ total }) => total),
+      at(0.95, ({ total }) => total),
+    ],
+    ...[
+      (sent.length / seconds).toFixed(2),
+      mean(({ prompt }) => prompt),
+      mean(({ prompt, cached }) => prompt - cached),
+    ],
+    ...[
+      sent[0]?.expected === null ? "" : mean(({ expected, cached }) => Math.abs((expected ?? 0) - cached)),
+      `${failed}`,
+    ],
+  ];
+}
+
+/** Asks a client's next question; what was asked and answered is in its history then. */
+async function ask(arm: string, base: string, client: number, turn: number, history: ChatMessage[]): Promise<Sent> {
+  const trace = traces[client % traces.length];
+  const asked = trace?.questions[(turn + turns * Math.floor(client / traces.length)) % trace.questions.length];
+  if (trace === undefined || asked === undefined) throw new Error("no such question");
+  const found = asked.retrieved
+    .slice(0, k)
+    .map((at) => ({ id: `m-${at}` as MemoryId, text: trace.memories[at]?.memory ?? "" }));
+  const question: ChatMessage = { role: "user", content: asked.question };
+  const before = layout === "single" ? [] : layout === "window" ? history.slice(1 - WINDOW_MESSAGES) : history;
+  const chat = [...before, question];
+  const body = { model, temperature: 0, max_tokens: answer, stream: true, stream_options: { include_usage: true } };
+  const { messages, ...more } = await prompted(arm, client, chat, found);
+  const sent = await send(base, { ...body, ...more, messages: ofRun(arm, client, messages) });
+  history.push(question, { role: "assistant", content: sent.text });
+  return sent;
+}
+
+async function prompted(
+  arm: string,
+  client: number,
+  chat: readonly ChatMessage[],
+  found: readonly { readonly id: MemoryId; readonly text: string }[],
+): Promise<{ readonly messages: readonly ChatMessage[] }> {
+  if (arm === "readme") return { messages: readmeMessages(found, chat) };
+  if (arm === "hand") return { messages: inLastMessage(found, chat) };
+  if (arm === "contextpilot") {
+    const docs = found.map(({ text }) => text);
+    const conversation = layout === "single" ? null : `client ${client}`;
+    const [system] = (await pilot?.ask({ docs, query: String(chat.at(-1)?.content), conversation })) ?? [];
+    return { messages: [...(system === undefined ? [] : [system]), ...chat] };
+  }
+  const memories = found.map(({ id, text }) => ({ id, memory: text }));
+  const named = layout === "single" ? {} : { conversation_id: "c" };
+  const retention = arm === "memstem" ? {} : { retention: arm };
+  const system: ChatMessage = { role: "system", content: INSTRUCTION };
+  return {
+    messages: [system, ...chat],
+    ...{ user: `client ${client}`, memstem: { ...named, memories, ...retention } },
+  };
+}
+
+/** With a line at the head that no other arm and client has: nothing of theirs is found cached. */
+function ofRun(arm: string, client: number, [first, ...others]: readonly ChatMessage[]): ChatMessage[] {
+  return first === undefined
+    ? []
+    : [{ ...first, content: `Session ${arm} ${client}.\n${String(first.content)}` }, ...others];
+}
+
+async function send(base: string, body: object): Promise<Sent> {
+  const since = performance.now();
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(`${base}/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
+  if (!response.ok || response.body === null) throw new Error(`${response.status}: ${await response.text()}`);
+  let ttft: number | null = null;
+  let text = "";
+  let usage: Chunk["usage"] = null;
+  for await (const { data } of eventsOf(response.body as AsyncIterable<Uint8Array>)) {
+    const chunk = data as Chunk | undefined;
+    const said = chunk?.choices?.[0]?.delta.content ?? "";
+    if (said !== "") ttft ??= performance.now() - since;
+    text += said;
+    usage = chunk?.usage ?? usage;
+  }
+  const expected = response.headers.get("x-memstem-expected-cached-tokens");
+  const total = performance.now() - since;
+  return {
+    ...{ text, total, ttft: ttft ?? total, prompt: usage?.prompt_tokens ?? 0 },
+    cached: usage?.prompt_tokens_details?.cached_tokens ?? 0,
+    expected: expected === null ? null : Number(expected),
+  };
+}
+
+interface Chunk {
+  readonly choices?: readonly { readonly delta: { readonly content?: string | null } }[];
+  readonly usage?: {
+    readonly prompt_tokens: number;
+    readonly prompt_tokens_details: { readonly cached_tokens?: number } | null;
+  } | null;
+}
+
+function startContextPilot() {
+  const child = spawn(besidePath("contextpilot", "python"), [program("contextpilot_optimize.py")], {
+    stdio: ["pipe", "pipe", "ignore"],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    /** One after the other. */
+    ask(given: object): Promise<ChatMessage[]> {
+      const answer = last.then(async () => {
+        child.stdin.write(`${JSON.stringify(given)}\n`);
+        return JSON.parse(String((await lines.next()).value)) as ChatMessage[];
+      });
+      last = answer.catch(() => {});
+      return answer;
+    },
+    end: () => child.kill(),
+  };
+}

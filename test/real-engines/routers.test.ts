@@ -1,0 +1,122 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type Launched, launch, listening } from "../cli/launch.js";
+import { endingWithUs } from "../ending-children.js";
+import { besidePath } from "./install.js";
+import { memoriesOf } from "./real-engine.suite.js";
+import { freePort, type RealEngine, serving } from "./serving.js";
+
+const ROUTERS = [{ router: "vllm-router", policy: "consistent_hash" }] as const;
+/** Milliseconds until a router has noticed what became of its workers. */
+const PATIENT = { timeout: 120_000, interval: 500 };
+const engine = { engine: "llama", model: "smol", contextTokens: 2_048, slots: 4 } as const;
+
+describe.each(ROUTERS)("$router in front of two engines", ({ router, policy }) => {
+  const binary = besidePath("routers", router);
+  const isThere = existsSync(binary);
+  const skipped = isThere ? "" : " (skipped: npm run engines installs it)";
+  const folder = mkdtempSync(join(tmpdir(), "memstem-router-"));
+  let engines: RealEngine[] = [];
+  let routing: ChildProcess;
+  let service: Launched;
+  let base: string;
+  let admin: string;
+
+  beforeAll(async () => {
+    if (!isThere) return;
+    engines = [await serving(engine), await serving(engine)];
+    const port = await freePort();
+    admin = `http://127.0.0.1:${port}`;
+    const workers = engines.map(({ url }) => new URL(url).origin);
+    const args = ["--host", "127.0.0.1", "--port", `${port}`, "--policy", policy, "--worker-urls", ...workers];
+    const checks = ["--health-check-interval-secs", "1", "--health-failure-threshold", "1"];
+    routing = spawn(binary, [...args, ...checks, "--prometheus-port", `${await freePort()}`], { stdio: "ignore" });
+    endingWithUs(routing);
+    await vi.waitFor(async () => expect((await fetch(`${admin}/v1/models`)).ok).toBe(true), PATIENT);
+    service = launch(["serve"], {
+      PATH: process.env["PATH"] ?? "",
+      MEMSTEM_DATA_DIR: folder,
+      MEMSTEM_PORT: "0",
+      MEMSTEM_SOURCE: "none",
+      MEMSTEM_UPSTREAM_URL: `${admin}/v1`,
+      MEMSTEM_ENGINE_FAMILY: "llamacpp",
+      MEMSTEM_ROUTER: router,
+    });
+    base = await listening(service);
+  }, 400_000);
+  afterAll(async () => {
+    service?.child.kill("SIGTERM");
+    await service?.ended;
+    routing?.kill("SIGKILL");
+    for (const each of engines) await each.kill();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const histories = new Map<string, object[]>();
+  /** A user's next turn. */
+  const turn = async (user: string) => {
+    const history = histories.get(user) ?? [];
+    histories.set(user, history);
+    history.push({ role: "user", content: `And in year ${history.length}?` });
+    const memstem = { conversation_id: "c", memories: memoriesOf(0) };
+    const body = { model: "smol", temperature: 0, max_tokens: 4, messages: history, memstem };
+    const headers = { "content-type": "application/json", "x-memstem-user": user };
+    const answer = await fetch(`${base}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
+    const text = await answer.text();
+    if (answer.status !== 200) history.pop();
+    expect(answer.status, text).toBe(200);
+    const { choices, usage } = JSON.parse(text) as Answer;
+    history.push({ role: "assistant", content: choices[0]?.message.content });
+    return { prompt: usage.prompt_tokens, cached: usage.prompt_tokens_details?.cached_tokens ?? 0 };
+  };
+  /** How many prompts each engine has computed. */
+  const served = () =>
+    Promise.all(
+      engines.map(async ({ url }) => {
+        const metrics = await (await fetch(new URL("/metrics", url))).text();
+        return Number(/^llamacpp:prompt_tokens_total (\d+)/m.exec(metrics)?.[1] ?? 0);
+      }),
+    );
+
+  it.skipIf(!isThere)(
+    `brings a conversation's prompts to the engine that has it cached${skipped}`,
+    async () => {
+      const users = ["ada", "bob", "eve", "joe", "kim", "lou"];
+      for (const user of users) await turn(user);
+      const begun = await served();
+      // Both are used, so that affinity means something.
+      expect(Math.min(...begun)).toBeGreaterThan(0);
+      for (const user of users.slice(0, 4)) {
+        const { prompt, cached } = await turn(user);
+        expect(cached, user).toBeGreaterThan(0.8 * (prompt - 40));
+      }
+    },
+    400_000,
+  );
+
+  it.skipIf(!isThere)(
+    `goes on where a worker dies, and where one joins${skipped}`,
+    async () => {
+      const [first] = engines;
+      await first?.kill();
+      await vi.waitFor(() => turn("ada"), PATIENT);
+      for (const user of ["bob", "eve"]) await turn(user);
+      engines[0] = await serving({ ...engine, port: Number(new URL(first?.url ?? "").port) });
+      for (const user of ["ada", "bob", "eve"]) await turn(user);
+      const again = await turn("bob");
+      expect(again.cached).toBeGreaterThan(0.8 * (again.prompt - 40));
+    },
+    400_000,
+  );
+});
+
+interface Answer {
+  readonly choices: readonly { readonly message: { readonly content: string } }[];
+  readonly usage: {
+    readonly prompt_tokens: number;
+    readonly prompt_tokens_details?: { readonly cached_tokens: number };
+  };
+}
