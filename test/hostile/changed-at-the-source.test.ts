@@ -21,7 +21,7 @@ describe("a memory that changes at its source during a conversation", () => {
   const app = servedApp({
     source: () => openRestMem0({ url: mem0.url }),
     upstream: engine,
-    environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN },
+    environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN, MEMSTEM_RETENTION: "keep" },
   });
 
   const conversation = (id: string, door: "compose" | "chat" = "compose") => {

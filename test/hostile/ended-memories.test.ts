@@ -47,7 +47,10 @@ const HOLDING: readonly (readonly [string, object])[] = [
 
 describe("a memory that no longer holds", () => {
   const mem0 = restMem0Server();
-  const app = servedApp({ source: () => openRestMem0({ url: mem0.url }) });
+  const app = servedApp({
+    source: () => openRestMem0({ url: mem0.url }),
+    environment: { MEMSTEM_RETENTION: "keep" },
+  });
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["Date"], now: NOON });
   });

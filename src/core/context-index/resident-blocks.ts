@@ -117,11 +117,12 @@ export class ResidentBlocks {
   residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
     if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
     // A run whose last block is of this prompt is of it as a whole.
-    const computed = chains.flatMap((chain) => {
+    let computed = chains.length;
+    for (const chain of chains) {
       const run = this.#runs.get(chain);
-      return run !== undefined && run.at > sentAt ? [chains.indexOf(run.first)] : [];
-    });
-    if (computed.length > 0) return Math.min(...computed) * this.#blockTokens;
+      if (run !== undefined && run.at > sentAt) computed = Math.min(computed, chains.indexOf(run.first));
+    }
+    if (computed < chains.length) return computed * this.#blockTokens;
     const missing = chains.findIndex((chain) => !this.#byChain.has(chain));
     if (missing === 0 && !this.#isWhole) return null;
     return (missing === -1 ? chains.length : missing) * this.#blockTokens;
