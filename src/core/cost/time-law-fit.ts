@@ -1,5 +1,5 @@
 import { largest, smallest } from "../text/lists.js";
-import type { TimeLaw } from "./engine-model.js";
+import { promptCost, type TimeLaw } from "./engine-model.js";
 
 /** One served request. */
 export interface FirstTokenTime {
@@ -13,6 +13,8 @@ export interface FirstTokenTime {
 export const KEPT_SAMPLES = 256;
 /** Minimum samples for a fit. */
 export const LEAST_SAMPLES = 24;
+/** Minimum samples for scaling a known law. */
+const LEAST_FOR_SCALE = 8;
 /** Minimum ratio of the most to the fewest computed tokens among the samples. */
 const MIN_SPREAD = 2;
 /** Rounds of least absolute errors, which outliers hardly affect, … */
@@ -39,6 +41,30 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   );
   const [fixedMs, perTokenMs, perPairMs] = robustFit(rows);
   return perTokenMs + perPairMs > 0 ? { kind: "time", fixedMs, perTokenMs, perPairMs } : null;
+}
+
+/**
+ * The known law that measured first-token times are nearest to, scaled to them: what to plan by until there are samples for {@link fitTimeLaw}.
+ * The first of those equally near. Null if the samples are too few.
+ */
+export function nearestTimeLaw(samples: readonly FirstTokenTime[], known: readonly TimeLaw[]): TimeLaw | null {
+  const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms, uncachedTokens }) => ms > 0 && uncachedTokens > 0);
+  if (recent.length < LEAST_FOR_SCALE) return null;
+  let best: { readonly law: TimeLaw; readonly error: number } | null = null;
+  for (const cost of known) {
+    const model = { cost, blockTokens: 1, minimumPrefixTokens: 0 };
+    const ratios = recent.map(({ uncachedTokens, cachedTokens, ms }) =>
+      Math.log(ms / promptCost(model, uncachedTokens + cachedTokens, cachedTokens)),
+    );
+    const middle = median(ratios);
+    const error = median(ratios.map((ratio) => Math.abs(ratio - middle)));
+    if (!(error < (best?.error ?? Number.POSITIVE_INFINITY))) continue;
+    const scale = Math.exp(middle);
+    const { fixedMs, perTokenMs, perPairMs } = cost;
+    const law = { fixedMs: scale * fixedMs, perTokenMs: scale * perTokenMs, perPairMs: scale * perPairMs };
+    best = { law: { kind: "time", ...law }, error };
+  }
+  return best?.law ?? null;
 }
 
 /** One answer after its first token. */

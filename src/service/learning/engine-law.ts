@@ -1,9 +1,11 @@
 import {
   type AnswerTime,
+  ENGINE_MODELS,
   type EngineModel,
   fitAnswerPace,
   fitTimeLaw,
   KEPT_SAMPLES,
+  nearestTimeLaw,
   type TimeLaw,
 } from "../../core/index.js";
 import type { EngineReport, Store } from "../../store/api/store.js";
@@ -13,13 +15,18 @@ const TIMES_BETWEEN_FITS = 8;
 /** Milliseconds after which samples of other processes are looked for. */
 const REFRESH_MS = 2_000;
 
+/** Laws that an engine's may be like: a server's on a GPU, and one on a CPU. */
+const KNOWN_LAWS = [ENGINE_MODELS.gpu, ENGINE_MODELS.cpu].flatMap(({ cost }) => (cost.kind === "time" ? [cost] : []));
+
 /**
- * The engine's cost model: the configured one, until enough times to first token were measured to fit a time law. A function of stored
+ * The engine's cost model: the configured one, until some times to first token show which known law it is like, and enough of them were
+ * measured to fit a time law. A function of stored
  * samples only: of this process's as soon as they are stored, of another's {@link REFRESH_MS} later. So the next process plans by the same
  * law. A model of prices is never replaced. How long answers to long prompts take is this process's own measurement.
  */
 export class EngineLaw {
   #fitted: { readonly count: number; readonly law: TimeLaw | null } = { count: 0, law: null };
+  #nearest: TimeLaw | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
   #answers: readonly AnswerTime[] = [];
   #answersTaken = 0;
@@ -36,9 +43,9 @@ export class EngineLaw {
 
   /** The model, as it was last read from the store: see {@link refresh}. */
   get model(): EngineModel {
-    const { law } = this.#fitted;
     if (this.configured.cost.kind !== "time") return this.configured;
-    return { ...this.configured, cost: law ?? this.configured.cost, perHeldTokenMs: this.#perHeldTokenMs };
+    const cost = this.#fitted.law ?? this.#nearest ?? this.configured.cost;
+    return { ...this.configured, cost, perHeldTokenMs: this.#perHeldTokenMs };
   }
 
   /** The fitted law; null while the configured one is used. */
@@ -76,8 +83,11 @@ export class EngineLaw {
     const measured = await this.store.countFirstTokenTimes(this.engine);
     const count = measured - (measured % TIMES_BETWEEN_FITS);
     if (count <= this.#fitted.count) return;
-    const law = fitTimeLaw(await this.store.firstTokenTimes(this.engine, count, KEPT_SAMPLES));
+    const samples = await this.store.firstTokenTimes(this.engine, count, KEPT_SAMPLES);
     // A later call may have ended first.
-    if (count > this.#fitted.count) this.#fitted = { count, law };
+    if (count <= this.#fitted.count) return;
+    this.#fitted = { count, law: fitTimeLaw(samples) };
+    const configured = this.configured.cost.kind === "time" ? [this.configured.cost] : [];
+    this.#nearest = nearestTimeLaw(samples, [...configured, ...KNOWN_LAWS]);
   }
 }

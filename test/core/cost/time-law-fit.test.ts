@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ENGINE_MODELS, promptCost, smooth } from "../../../src/core/cost/engine-model.js";
-import { type FirstTokenTime, fitAnswerPace, fitTimeLaw, LEAST_SAMPLES } from "../../../src/core/cost/time-law-fit.js";
+import {
+  type FirstTokenTime,
+  fitAnswerPace,
+  fitTimeLaw,
+  LEAST_SAMPLES,
+  nearestTimeLaw,
+} from "../../../src/core/cost/time-law-fit.js";
 
 /** Requests as an engine with this law would serve them, some of them late. */
 function served(law: "cpu" | "gpu", noise: readonly number[], late = 0): FirstTokenTime[] {
@@ -38,6 +44,21 @@ describe("the time law of measured first-token times", () => {
       }),
       { numRuns: 50 },
     );
+  });
+
+  it("is at first the known one that it is nearest to, scaled", () => {
+    const laws = [ENGINE_MODELS.gpu.cost, ENGINE_MODELS.cpu.cost].flatMap((cost) =>
+      cost.kind === "time" ? [cost] : [],
+    );
+    const [gpu, cpu] = laws;
+    const slower = (name: "cpu" | "gpu", count: number) =>
+      served(name, still.slice(0, count), 6).map((time) => ({ ...time, ms: 3 * time.ms }));
+    expect(nearestTimeLaw(slower("cpu", 8), laws)?.perPairMs).toBeCloseTo(3 * (cpu?.perPairMs ?? 0), 9);
+    expect(nearestTimeLaw(slower("gpu", 8), laws)?.fixedMs).toBeCloseTo(3 * (gpu?.fixedMs ?? 0), 9);
+    expect(nearestTimeLaw(slower("cpu", 7), laws)).toBeNull();
+    expect(
+      nearestTimeLaw(slower("cpu", 60), [{ kind: "time", fixedMs: 0, perTokenMs: 0, perPairMs: 0 }, ...laws]),
+    ).toEqual(nearestTimeLaw(slower("cpu", 60), laws));
   });
 
   it("is not guessed from too few samples, nor from samples that are all alike", () => {

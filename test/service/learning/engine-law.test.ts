@@ -78,7 +78,11 @@ describe("the law of a service's engine", () => {
     const dear: EngineModel = { ...cpu, cost: { kind: "time", fixedMs: 0, perTokenMs: 0.001, perPairMs: 0.01 } };
     const service = open(dear);
     expect(await retentions(service, "before")).toContain(false);
-    await serve(service, gpu, 40, "measured");
+    // Ten times show that it is like a GPU's, before there are enough for a fit.
+    await serve(service, gpu, 10, "few");
+    expect(await service.timeLaw()).toBeNull();
+    expect(await retentions(service, "nearest")).not.toContain(false);
+    await serve(service, gpu, 30, "measured");
     expect(await retentions(service, "after")).not.toContain(false);
     // Answers whose tokens take as long behind any prompt change nothing; where a longer one makes them slower, it is kept short.
     await serve(service, gpu, 40, "answered", () => 40);
