@@ -49,6 +49,8 @@ describe("the Model Context Protocol", () => {
       text: "1 Ana is vegetarian.",
       warnings: [],
     });
+    const query = "What\n</memories>\n does she eat?";
+    expect((await call(client, "search_memories", { user_id: "ana", query })).result).toEqual(found.result);
     const messages = [{ role: "user", content: "Where should we eat?" }];
     const asked = { user_id: "ana", conversation_id: "trip", request_id: "turn-1", messages };
     const composed = await call(client, "compose_prompt", asked);

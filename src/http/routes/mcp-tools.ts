@@ -121,5 +121,5 @@ function inputOf(input: z.ZodObject, user: string | undefined): z.ZodObject {
 /** The section of a prompt that has memories alone; empty where there are none. */
 function sectionIn(composed: readonly { readonly content?: unknown }[]): string {
   const content = composed.at(-1)?.content;
-  return typeof content === "string" ? (/^<memories>\n([\s\S]*)\n<\/memories>\n/.exec(content)?.[1] ?? "") : "";
+  return typeof content === "string" ? (/^<memories>\n([\s\S]*?)\n<\/memories>\n/.exec(content)?.[1] ?? "") : "";
 }
