@@ -6,7 +6,7 @@ import { ANTHROPIC_LIMITS } from "../engines/adapters/provider-limits.js";
 import { readCacheMetrics } from "../engines/upstream/cache-metrics.js";
 import { wholeOf } from "../engines/upstream/converted-body.js";
 import { errorsIn } from "../engines/upstream/engine-errors.js";
-import { listIn, record, text } from "../engines/upstream/json-values.js";
+import { listIn, parsedJson, record, text } from "../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
 import { type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
 import { OWN_NAME } from "../engines/upstream/upstream-headers.js";
@@ -60,7 +60,7 @@ export async function probeEngine(
   try {
     const list = await get(upstream, "models");
     if (list.status === 401 || list.status === 403) return refusal(list.status, list.text);
-    const json = parsed(list.text);
+    const json = parsedJson(list.text);
     const models = [...listIn(record(json)["data"] ?? json)].map(record);
     const names = models.map(({ id }) => text(id)).filter((id) => id !== "");
     const model = wanted ?? (names.length === 1 ? names[0] : undefined);
@@ -76,7 +76,7 @@ export async function probeEngine(
       const sent = await ask(upstream, prompt(question));
       if (sent.status !== 200) return refusal(sent.status, sent.text);
       clockAheadMs = sent.clockAheadMs;
-      probes.push({ usage: ENGINES[family].readUsage(parsed(sent.text)), ms: sent.ms });
+      probes.push({ usage: ENGINES[family].readUsage(parsedJson(sent.text)), ms: sent.ms });
     }
     const metrics = await get(upstream, "/metrics").catch(() => null);
     return {
@@ -163,12 +163,4 @@ async function received(upstream: Upstream, call: Parameters<Upstream["send"]>[0
     ms: performance.now() - began,
     clockAheadMs: Number.isNaN(date) ? null : date - Date.now(),
   };
-}
-
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
 }

@@ -1,3 +1,5 @@
+import { parsedJson } from "./json-values.js";
+
 /** An error as an engine reports it. */
 export interface EngineError {
   readonly message: string;
@@ -20,7 +22,7 @@ const PREFIXES = [
  * @param text the body; none where it is no JSON
  */
 export function errorsIn(text: string): Iterable<EngineError> {
-  return nestedErrors(parsed(text), 0);
+  return nestedErrors(parsedJson(text), 0);
 }
 
 /** An engine's own message, without what stands in front of it; `kind`: the error's name in LiteLLM. */
@@ -50,19 +52,11 @@ function* nestedErrors(body: unknown, depth: number): Generator<EngineError> {
   else yield* nestedErrors(error, depth + 1);
   if (typeof detail === "string") {
     yield { message: detail, names: [], fields };
-    yield* nestedErrors(parsed(detail), depth + 1);
+    yield* nestedErrors(parsedJson(detail), depth + 1);
   } else yield* nestedErrors(detail, depth + 1);
   // OpenRouter; and Gemini, whose message is its own error as JSON.
   const { metadata } = fields;
   if (typeof metadata === "object" && metadata !== null && "raw" in metadata && typeof metadata.raw === "string")
-    yield* nestedErrors(parsed(metadata.raw), depth + 1);
-  if (typeof message === "string" && message.startsWith("{")) yield* nestedErrors(parsed(message), depth + 1);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return null;
-  }
+    yield* nestedErrors(parsedJson(metadata.raw), depth + 1);
+  if (typeof message === "string" && message.startsWith("{")) yield* nestedErrors(parsedJson(message), depth + 1);
 }
