@@ -26,7 +26,8 @@ const KNOWN_LAWS = [ENGINE_MODELS.gpu, ENGINE_MODELS.cpu].flatMap(({ cost }) => 
  */
 export class EngineLaw {
   #fitted: { readonly count: number; readonly law: TimeLaw | null } = { count: 0, law: null };
-  #nearest: TimeLaw | null = null;
+  /** The fitted law, or until there is one the nearest; null: the configured one. */
+  #measured: TimeLaw | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
   #answers: readonly AnswerTime[] = [];
   #answersTaken = 0;
@@ -44,8 +45,7 @@ export class EngineLaw {
   /** The model, as it was last read from the store: see {@link refresh}. */
   get model(): EngineModel {
     if (this.configured.cost.kind !== "time") return this.configured;
-    const cost = this.#fitted.law ?? this.#nearest ?? this.configured.cost;
-    return { ...this.configured, cost, perHeldTokenMs: this.#perHeldTokenMs };
+    return { ...this.configured, cost: this.#measured ?? this.configured.cost, perHeldTokenMs: this.#perHeldTokenMs };
   }
 
   /** The fitted law; null while the configured one is used. */
@@ -86,8 +86,9 @@ export class EngineLaw {
     const samples = await this.store.firstTokenTimes(this.engine, count, KEPT_SAMPLES);
     // A later call may have ended first.
     if (count <= this.#fitted.count) return;
-    this.#fitted = { count, law: fitTimeLaw(samples) };
+    const law = fitTimeLaw(samples);
     const configured = this.configured.cost.kind === "time" ? [this.configured.cost] : [];
-    this.#nearest = nearestTimeLaw(samples, [...configured, ...KNOWN_LAWS]);
+    this.#fitted = { count, law };
+    this.#measured = law ?? nearestTimeLaw(samples, [...configured, ...KNOWN_LAWS]);
   }
 }
