@@ -105,9 +105,11 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const hasNew = requested.some(({ label }) => !standing.given.has(label));
   const frame = hasNew ? 0 : tags;
   const holdingThese = going.annotations === 0 ? 0 : holding(going.annotations + frame);
-  const holdingAfresh = holding(afresh.annotations);
+
+  if (blocks.size === 0) return { retention: holdingThese <= dropping ? "keep" : "volatile", freshStart: false };
 
   // What a fresh start spares the turns ahead, and what they inject again, on average.
+  const holdingAfresh = holding(afresh.annotations);
   let spared = frames;
   let again = 0;
   const wanted = new Set(requested.map(({ label }) => label));
@@ -145,7 +147,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
       ahead * cost(uncached + again, cached - spared) + Math.min(holdingAfresh, dropping),
       rhythm(plainNow + exchange) + afterNext,
     );
-  const freshStart = blocks.size > 0 && leaving < staying;
+  const freshStart = leaving < staying;
   return { retention: (freshStart ? holdingAfresh : holdingThese) <= dropping ? "keep" : "volatile", freshStart };
 }
 

@@ -162,9 +162,12 @@ export function orderBehind(
     next = left.findIndex(({ label }) => isServed(label));
   }
   const asked = retrieved.map(({ label }) => label);
-  const held = new Set(leastHit === 0 ? [] : sequence.slice(0, index.heldBlocks(anchor, sequence)));
-  const hit = retrieved.reduce((sum, { label, tokens }) => sum + (held.has(label) ? tokens : 0), 0);
-  const rest = hit < leastHit ? left.map(({ label }) => label) : orderForReuse(sequence, left, asked, recent);
+  const isWorthMoving = () => {
+    const held = new Set(sequence.slice(0, index.heldBlocks(anchor, sequence)));
+    return retrieved.reduce((sum, { label, tokens }) => sum + (held.has(label) ? tokens : 0), 0) >= leastHit;
+  };
+  const isMoved = leastHit === 0 || isWorthMoving();
+  const rest = isMoved ? orderForReuse(sequence, left, asked, recent) : left.map(({ label }) => label);
   return [...sequence.slice(front.length), ...rest];
 }
 
