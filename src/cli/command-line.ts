@@ -71,10 +71,13 @@ function commandLine(call: Invocation): Command {
       const settings = readSettings(call.env);
       const { startService } = await import("./serve.js");
       const service = await startService(settings, call.stderr);
+      // Before it says that it listens: who reads that may signal at once.
+      const stopped = stopAtSignal(call, service);
       call.print(`memstem ${VERSION} listens on ${service.address}`);
       const install = leftOutSource(settings);
       if (install !== null) call.print(`It searches no memories of its own: for the embedded Mem0, ${install}`);
-      await serveUntilStopped(call, service);
+      await stopped;
+      call.exit(0);
     });
 
   program
@@ -295,8 +298,8 @@ function commandLine(call: Invocation): Command {
 }
 
 /** Stops a service at the first signal. A second one ends the process at once: answered requests are stored, unanswered ones are lost. */
-async function serveUntilStopped({ signals, exit }: Invocation, service: RunningService): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
+function stopAtSignal({ signals, exit }: Invocation, service: RunningService): Promise<void> {
+  return new Promise((resolve, reject) => {
     let isStopping = false;
     onStop(signals, () => {
       if (isStopping) {
@@ -307,7 +310,6 @@ async function serveUntilStopped({ signals, exit }: Invocation, service: Running
       service.stop().then(resolve, reject);
     });
   });
-  exit(0);
 }
 
 /** Columns of a terminal, as of anything else. */

@@ -38,8 +38,9 @@ export function addEngineCommands(program: Command, call: Invocation): void {
       // The error's name only: its message may quote a prompt.
       const onFault = (error: unknown) => call.note(error instanceof Error ? error.name : "fault");
       const running = await serveEngine(options, onFault);
+      const stopped = untilStopped(call.signals);
       call.print(`memstem ${VERSION} engine listens on ${running.address}`);
-      await untilStopped(call.signals);
+      await stopped;
       await running.stop();
       call.exit(0);
     });

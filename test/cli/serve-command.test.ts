@@ -1,6 +1,10 @@
+import { EventEmitter } from "node:events";
 import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
+import { PassThrough, Readable, Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
+import { run } from "../../src/cli/command-line.js";
 import { composeResult } from "../../src/http/contracts/compose-contract.js";
 import { commands, type Ended } from "./memstem-command.js";
 import type { Listening } from "./own-directories.js";
@@ -28,6 +32,22 @@ describe("memstem serve", () => {
     });
     expect(readdirSync(memstem.dataDir).every((name) => /^(memstem|usage)\.db/.test(name))).toBe(true);
     expect(memstem.leftBehind).toEqual([]);
+  });
+
+  it("stops at a signal that comes while it says that it listens", async () => {
+    const signals = new EventEmitter();
+    const heard: boolean[] = [];
+    const stdout = new Writable({
+      write(line, _encoding, done) {
+        if (String(line).includes("listens on")) heard.push(signals.emit("SIGTERM"));
+        done();
+      },
+    });
+    const env = { MEMSTEM_SOURCE: "none", MEMSTEM_PORT: "0", MEMSTEM_DATA_DIR: join(memstem.root, "signalled") };
+    const code = await new Promise<number>((exit) => {
+      void run(["serve"], env, { stdin: Readable.from([]), stdout, stderr: new PassThrough(), signals, exit });
+    });
+    expect({ heard, code }).toEqual({ heard: [true], code: 0 });
   });
 
   it("searches embedded Mem0 unless told otherwise", async () => {
