@@ -14,6 +14,9 @@ const pages = readPages()
   .map((page) => ({ path: page.path, samples: samplesOf(page).filter(({ language }) => language === "sh") }))
   .filter(({ samples }) => samples.some(({ shown }) => shown !== null));
 
+/** What the machine has, without settings of memstem's that somebody works with. */
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEMSTEM_")));
+
 /** The commands of a page that are followed by what they print, in the page's order, against a fresh service. */
 describe.each(pages)("$path", ({ samples }) => {
   const service = runningService();
@@ -23,7 +26,7 @@ describe.each(pages)("$path", ({ samples }) => {
       .replaceAll("localhost:4600", `127.0.0.1:${service.port}`)
       .replaceAll("127.0.0.1:4600", `127.0.0.1:${service.port}`)
       .replaceAll("npx memstem", MEMSTEM);
-    const { stdout: output } = await promisify(execFile)("bash", ["-c", runnable], { cwd: service.directory });
+    const { stdout: output } = await promisify(execFile)("bash", ["-c", runnable], { cwd: service.directory, env });
     expect(inAnyTime(output.trimEnd())).toBe(inAnyTime(shown?.trimEnd() ?? ""));
   });
 });

