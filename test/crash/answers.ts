@@ -76,14 +76,22 @@ export class Answers {
     const texts = new Map<number, Set<string>>();
     for (const { body, text } of this.#byId.values()) {
       if (body.user_id !== user) continue;
+      const placed = [...new Set(blocksIn(text).map(({ label }) => label))];
       for (const { content } of messagesIn(text)) {
         const section = typeof content === "string" ? sectionAtStart(content) : null;
-        for (const block of (section === null ? null : parseSection(section))?.blocks ?? [])
-          texts.set(block.label, (texts.get(block.label) ?? new Set()).add(block.text));
+        for (const [at, block] of ((section === null ? null : parseSection(section))?.blocks ?? []).entries()) {
+          // Single prompts write no labels: their blocks stand as the answer lists them.
+          const label = block.label ?? placed[at];
+          if (label !== undefined) texts.set(label, (texts.get(label) ?? new Set()).add(block.text));
+        }
       }
     }
     return texts;
   }
+}
+
+function blocksIn(text: string): readonly { readonly label: number }[] {
+  return (JSON.parse(text) as { readonly blocks: readonly { readonly label: number }[] }).blocks;
 }
 
 export function messagesIn(text: string): readonly Message[] {

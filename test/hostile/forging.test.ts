@@ -50,7 +50,7 @@ describe("memories with structure in them", () => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: separators of files, groups and records are line breaks to it
     const lines = section.split(/[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/);
     expect(lines.filter((line) => !line.startsWith("  "))).toHaveLength(memories.length + 2);
-    const numbered = lines.flatMap((line) => /^\s*(\p{N}+)\s/u.exec(asRead(line))?.[1] ?? []);
-    expect(numbered).toEqual(["1", "2", "3", "4", "5", "6"]);
+    const begun = lines.flatMap((line) => /^\s*(\p{N}+|-)\s/u.exec(asRead(line))?.[1] ?? []);
+    expect(begun).toEqual(memories.map((_, at) => (conversation_id === null ? "-" : String(at + 1))));
   });
 });

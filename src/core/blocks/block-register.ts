@@ -41,6 +41,8 @@ export class BlockRegister {
   #nextLabel: number;
   #textLength = 0;
   #currentTokens = 0;
+  /** Tokens of lines without labels, counted where single prompts have them. */
+  readonly #unlabelledTokens = new Map<Label, number>();
 
   constructor(
     stored: StoredRegister,
@@ -99,17 +101,17 @@ export class BlockRegister {
     return block.text;
   };
 
-  /** A block as a turn injects it today. */
-  injected(label: Label, replaces: readonly Label[]): InjectedBlock {
-    return { label, replaces };
-  }
-
   /** Tokens of a block's line as a turn injected it; 0 if its text is gone. */
   lineTokens(block: InjectedBlock): number {
     const stored = this.#blocks.get(block.label);
     if (stored === undefined) return 0;
-    if (block.replaces.length === 0) return stored.tokens;
-    return this.countTokens(renderBlock(block, stored.text));
+    if (block.replaces.length > 0) return this.countTokens(renderBlock(block, stored.text));
+    if (!block.isUnlabelled) return stored.tokens;
+    const known = this.#unlabelledTokens.get(block.label);
+    if (known !== undefined) return known;
+    const tokens = this.countTokens(renderBlock(block, stored.text));
+    this.#unlabelledTokens.set(block.label, tokens);
+    return tokens;
   }
 
   /** Blocks that are the current text of some memory, in label order. */
@@ -307,7 +309,7 @@ export class BlockRegister {
   }
 
   #tokensOf(label: Label, text: string): number {
-    return this.countTokens(renderBlock(this.injected(label, []), text));
+    return this.countTokens(renderBlock({ label, replaces: [] }, text));
   }
 
   #keep(block: StoredBlock): void {
@@ -327,6 +329,7 @@ export class BlockRegister {
     this.#removedBlocks.add(label);
     this.#textLength -= block.text.length;
     this.#compared.drop(label);
+    this.#unlabelledTokens.delete(label);
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
 

@@ -61,10 +61,17 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { prompt, totalTokens, past, replay, choice, selection, section, epoch } = draft;
   const { turns, history } = past;
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
-  const { placement, injection, anchor } = section;
+  const { placement, injection, anchor, sharedAnchor } = section;
   const { rest } = history;
   const { retention, freshStart } = choice;
-  const ownSection = { anchor, blocks: injection.blocks, before: section.tokensBefore, end: totalTokens, sentBy: null };
+  const ownSection = {
+    anchor,
+    sharedAnchor,
+    blocks: injection.blocks,
+    before: section.tokensBefore,
+    end: totalTokens,
+    sentBy: null,
+  };
   const { sections, known } = promptSections(
     replay,
     ownSection,
@@ -116,7 +123,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   return {
     messages: prompt.messages,
     memories: placeMemories(register, resolution, ordering, cachedBlocks, draft.head?.injection ?? injection, heldBack),
-    annotations: injection.annotations.map(renderAnnotation),
+    annotations: injection.annotations.map((annotation) => renderAnnotation(annotation, register.textOf)),
     plan: {
       layout: conversation === null ? "single" : "conversation",
       policy: policy.name,

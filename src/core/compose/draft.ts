@@ -21,7 +21,7 @@ import {
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/turn.js";
 import { replacedExchanges } from "../conversation/window.js";
-import type { AnnotationSettings } from "../prompt/annotations.js";
+import { type AnnotationSettings, asksForLabels } from "../prompt/annotations.js";
 import { exchangesIn, isExchange } from "../prompt/exchange-text.js";
 import { type Injection, ownMessageBehind, type SectionPlacement, type ToolMemories } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
@@ -90,8 +90,10 @@ export interface DraftedSection {
   /** As this prompt contains it, and as later prompts replay it. */
   readonly text: string;
   readonly kept: string;
-  /** Digest of the prompt before the blocks. */
+  /** Digest of the prompt before the blocks; another one where these are without labels. */
   readonly anchor: Digest;
+  /** See `OwnSection`. */
+  readonly sharedAnchor: Digest | null;
   /** Tokens of the prompt before the section. */
   readonly tokensBefore: number;
 }
@@ -196,11 +198,12 @@ export function draftWith(
       ? replay.tokens + tokensBeforeSection(answer.messages, placement, true, countTokens)
       : beforeText;
   const before = (hasSection: boolean) => (hasSection ? beforeSection : beforeText);
+  const hasLabels = sectionHasLabels(input);
   const questionTokens = messagesTokens(question.messages, countTokens);
   const selection =
     head?.selection ??
     selectBlocks(state, resolution, input, {
-      anchor: prompt.anchorFor(placement),
+      anchor: prompt.anchorFor(placement, true, hasLabels),
       isInConversation: input.conversation !== null || replay.turns.length > 0 || answer.messages.length > 0,
       standing,
       superseded,
@@ -209,7 +212,7 @@ export function draftWith(
       room: room === null ? null : room - before(true) - questionTokens,
     });
   const { ordering, heldBack } = selection;
-  const injection = planInjection(register, {
+  const injection = planInjection({
     requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
     standing,
     superseded,
@@ -217,11 +220,13 @@ export function draftWith(
     carried: ordering.carried,
     placement,
     settings: input.annotations,
+    hasLabels,
   });
   const text = renderSection(injection, register.textOf);
   const kept =
     choice.retention === "keep" ? text : renderSection(retained(injection, choice.retention), register.textOf);
-  const anchor = prompt.anchorFor(placement, text !== "");
+  const anchor = prompt.anchorFor(placement, text !== "", hasLabels);
+  const sharedAnchor = text === "" || hasLabels ? null : prompt.anchorFor(placement);
   const tokensBefore = before(text !== "");
   prompt.pushTurn(question, placement, text);
   return {
@@ -231,10 +236,18 @@ export function draftWith(
     replay,
     choice,
     selection,
-    section: { placement, injection, text, kept, anchor, tokensBefore },
+    section: { placement, injection, text, kept, anchor, sharedAnchor, tokensBefore },
     isCramped: room !== null,
     head,
   };
+}
+
+/** Whether blocks are written with their labels: later turns may refer to them, or the caller's own lines do. */
+export function sectionHasLabels({
+  conversation,
+  annotations,
+}: Pick<ComposeInput, "conversation" | "annotations">): boolean {
+  return conversation !== null || asksForLabels(annotations);
 }
 
 /** The request's memories without exchanges that the client has changed since they were recorded. */

@@ -82,7 +82,7 @@ export function beginEpoch(
     },
   );
   const { labels } = selection.ordering;
-  const injection = { blocks: labels.map((label) => state.register.injected(label, [])), annotations: [] };
+  const injection = { blocks: labels.map((label) => ({ label, replaces: [] })), annotations: [] };
   const first = { messages: rest.messages.slice(0, count), digests: rest.digests.slice(0, count) };
   const turn: RecalledTurn = {
     ...first,

@@ -4,7 +4,7 @@ import { replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
-import { type ComposeInput, placementFor } from "./draft.js";
+import { type ComposeInput, placementFor, sectionHasLabels } from "./draft.js";
 import { type PastInput, recallPast } from "./past.js";
 import type { ScopeState } from "./scope-state.js";
 import { promptSections } from "./section-tokens.js";
@@ -38,7 +38,8 @@ export function promptHead(
   const { prompt } = replay;
   prompt.push(answer);
   const tokens = replay.tokens + messagesTokens(answer.messages, countTokens);
-  const own = { anchor: prompt.digest, blocks: [], before: tokens, end: tokens, sentBy: null };
+  const anchor = prompt.anchorFor("in-question");
+  const own = { anchor, sharedAnchor: null, blocks: [], before: tokens, end: tokens, sentBy: null };
   const { sections, known } = promptSections(replay, own, residency, register, countTokens);
   const { cachedTokens } = heldTokens(index, residency, sections, known);
   return {
@@ -65,7 +66,7 @@ export interface BatchKnowledge {
  */
 export function batchKnowledge(
   { index, recent }: ScopeState,
-  input: PastInput & Pick<ComposeInput, "residency" | "now">,
+  input: PastInput & Pick<ComposeInput, "residency" | "now" | "annotations">,
   wanted: readonly ReadonlySet<Label>[],
 ): BatchKnowledge {
   input.residency.expire(index, input.now);
@@ -77,7 +78,7 @@ export function batchKnowledge(
 }
 
 /** Digest of the bytes before a prompt's memories; null where the prompt continues earlier turns, after which no other one comes. */
-function firstAnchor(input: PastInput): Digest | null {
+function firstAnchor(input: PastInput & Pick<ComposeInput, "annotations">): Digest | null {
   const { head, history } = recallPast(input);
   const last = history.rest.messages.at(-1);
   if (history.turns.length > 0 || last === undefined) return null;
@@ -85,5 +86,5 @@ function firstAnchor(input: PastInput): Digest | null {
   const prompt = new Prompt();
   prompt.push(head);
   prompt.push(splitAtAnchor(history.rest, placement).answer);
-  return prompt.anchorFor(placement);
+  return prompt.anchorFor(placement, true, sectionHasLabels(input));
 }

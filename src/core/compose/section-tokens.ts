@@ -3,7 +3,14 @@ import type { ResidencyModel, SectionTokens } from "../context-index/residency.j
 import type { KnownTurns } from "../context-index/serving.js";
 import { type PromptSection, type Replay, sectionPrefixTokens } from "../conversation/replay.js";
 import { SECTION_OPENING } from "../prompt/rendering.js";
+import type { Digest } from "../text/ids.js";
 import type { TokenCounter } from "../text/token-counter.js";
+
+/** A prompt's own section. */
+export interface OwnSection extends PromptSection {
+  /** Of blocks without labels: the anchor of sections with labels, which have the same before their blocks. Null: the section's own. */
+  readonly sharedAnchor: Digest | null;
+}
 
 /**
  * A prompt's sections as residency models read them, its own last, and how much of the conversation the index holds. Earlier sections are
@@ -12,14 +19,15 @@ import type { TokenCounter } from "../text/token-counter.js";
  */
 export function promptSections(
   replay: Replay,
-  own: PromptSection,
+  own: OwnSection,
   { foresee }: Pick<ResidencyModel, "foresee">,
   register: BlockRegister,
   countTokens: TokenCounter,
   hasRestated = false,
 ): { readonly sections: readonly SectionTokens[]; readonly known: KnownTurns } {
   const isAllKnown = foresee === undefined && !hasRestated;
-  const read = isAllKnown ? [own] : [...replay.sections, own];
+  const shared = own.sharedAnchor === null ? [] : [{ ...own, anchor: own.sharedAnchor, blocks: [], end: own.before }];
+  const read = [...(isAllKnown ? [] : replay.sections), ...shared, own];
   return {
     sections: read.map((section) => sectionTokens(section, register, countTokens)),
     known: { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },

@@ -64,7 +64,11 @@ export function heldTokens(
 function allHeld(index: ContextIndex, sections: readonly SectionTokens[], known: KnownTurns): Foreseen {
   const last = sections.at(-1);
   if (last === undefined || !index.hasAnchor(last.anchor)) {
-    return { cachedTokens: known.tokens, cachedBlocks: 0, replaces: null };
+    // Of blocks without labels others may have shared what is before them.
+    const before = sections.at(-2);
+    const isShared = before !== undefined && before.labels.length === 0 && index.hasAnchor(before.anchor);
+    const cachedTokens = Math.max(known.tokens, isShared ? before.upTo(0, false) : 0);
+    return { cachedTokens, cachedBlocks: 0, replaces: null };
   }
   const cachedBlocks = index.heldBlocks(last.anchor, last.labels);
   return { cachedTokens: last.upTo(cachedBlocks, false), cachedBlocks, replaces: null };

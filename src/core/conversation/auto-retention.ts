@@ -171,7 +171,7 @@ interface SectionSize {
 /** Tokens of the turn's section in a prompt that contains what stands. */
 function sectionOf(turn: RetainableTurn, standing: Standing, register: BlockRegister): SectionSize {
   const { requested, placement, countTokens } = turn;
-  const injection = planInjection(register, {
+  const injection = planInjection({
     superseded: supersededIn(register, standing),
     requested,
     standing,
@@ -180,6 +180,7 @@ function sectionOf(turn: RetainableTurn, standing: Standing, register: BlockRegi
     carried: new Set(),
     placement,
     settings: turn.annotations,
+    hasLabels: true,
   });
   const total = injectionTokens(injection, placement, register, countTokens);
   const bare = { blocks: injection.blocks, annotations: [] };

@@ -1,7 +1,13 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { type RequestedMemory, type Resolution, type StoredBlock, WITHDRAWN } from "../blocks/context-block.js";
-import { type AnnotationSettings, rankingAnnotations } from "../prompt/annotations.js";
-import { type Annotation, type Injection, isEmptyInjection, NOTHING_INJECTED } from "../prompt/injection.js";
+import { type AnnotationSettings, bestAgain, rankingAnnotations } from "../prompt/annotations.js";
+import {
+  type Annotation,
+  type InjectedBlock,
+  type Injection,
+  isEmptyInjection,
+  NOTHING_INJECTED,
+} from "../prompt/injection.js";
 import { LONE_SECTION_CLOSING, renderAnnotation, SECTION_CLOSING, SECTION_OPENING } from "../prompt/rendering.js";
 import type { Label } from "../text/ids.js";
 import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
@@ -21,6 +27,8 @@ export interface InjectionRequest {
   readonly carried: ReadonlySet<Label>;
   readonly placement: Turn["placement"];
   readonly settings: AnnotationSettings;
+  /** Whether blocks are written with their labels: where something may refer to them. */
+  readonly hasLabels: boolean;
 }
 
 /**
@@ -28,9 +36,15 @@ export interface InjectionRequest {
  * referred to, never repeated (Alg. 3). If a memory's text changed back to one that the prompt contains, an annotation declares that one
  * current.
  */
-export function planInjection(register: BlockRegister, request: InjectionRequest): Injection {
-  const { requested, standing, superseded: replacing, placed, settings } = request;
-  const blocks = placed.map((label) => register.injected(label, replacing.get(label) ?? []));
+export function planInjection(request: InjectionRequest): Injection {
+  const { requested, standing, superseded: replacing, placed, settings, hasLabels } = request;
+  const blocks = placed.map(
+    (label): InjectedBlock => ({
+      label,
+      replaces: replacing.get(label) ?? [],
+      ...(hasLabels ? {} : { isUnlabelled: true }),
+    }),
+  );
   const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
   const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
   const restored = earlier
@@ -45,14 +59,13 @@ export function planInjection(register: BlockRegister, request: InjectionRequest
   if (request.placement !== "in-question" && blocks.length === 0 && corrections.length === 0) {
     return NOTHING_INJECTED;
   }
-  const ranking = rankingAnnotations(
-    {
-      ranked: requested.map(({ label }) => label),
-      earlier: new Set(earlier),
-      placed: placed.filter((label) => !request.carried.has(label)),
-    },
-    settings,
-  );
+  const ranked = requested.map(({ label }) => label);
+  const ranking = hasLabels
+    ? rankingAnnotations(
+        { ranked, earlier: new Set(earlier), placed: placed.filter((label) => !request.carried.has(label)) },
+        settings,
+      )
+    : bestAgain(ranked, placed, settings);
   const annotations = [...corrections, ...ranking];
   return { blocks, annotations };
 }
@@ -114,7 +127,8 @@ export function injectionTokens(
   if (isEmptyInjection(injection)) return 0;
   let tokens = countTokens(SECTION_OPENING) + closingTokens(placement, countTokens);
   for (const block of injection.blocks) tokens += register.lineTokens(block);
-  for (const annotation of injection.annotations) tokens += countTokens(`${renderAnnotation(annotation)}\n`);
+  for (const annotation of injection.annotations)
+    tokens += countTokens(`${renderAnnotation(annotation, register.textOf)}\n`);
   return tokens;
 }
 

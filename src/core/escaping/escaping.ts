@@ -44,21 +44,22 @@ const BREAK = /[\n\r\u000b\u000c\u001c-\u001e\u0085\u2028\u2029]/.source;
 const UNSEEN = String.raw`(?:(?!${BREAK})[\s\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}])`;
 
 /*
- * A block's line begins with its number and a space. Where a further line of a text begins so, in digits of any script, a backslash is
- * inserted before the number; existing ones do not affect whether a line matches, so the inverse removes one.
+ * A block's line begins with a number or a hyphen, and a space. Where a further line of a text begins so, in digits of any script or a hyphen
+ * of any width, a backslash is inserted before it; existing ones do not affect whether a line matches, so the inverse removes one.
  */
-const NUMBER = String.raw`(\\*\p{N}(?:\p{N}|${UNSEEN})*(?=\s))`;
-const NUMBERED = `(${BREAK}${UNSEEN}*)${NUMBER}`;
-const NUMBERED_LINES = new RegExp(NUMBERED, "gu");
-const ESCAPED_LINES = new RegExp(String.raw`(${BREAK}${UNSEEN}*)\\${NUMBER}`, "gu");
+const NUMBER = String.raw`\p{N}(?:\p{N}|${UNSEEN})*(?=\s)`;
+const BULLET = `[-－﹣](?=${UNSEEN}|${BREAK}|$)`;
+const START = String.raw`(\\*(?:${NUMBER}|${BULLET}))`;
+const LIKE_BLOCKS = new RegExp(`(${BREAK}${UNSEEN}*)${START}`, "gu");
+const ESCAPED_LINES = new RegExp(String.raw`(${BREAK}${UNSEEN}*)\\${START}`, "gu");
 
-/** Escapes the numbers at the start of further lines. Linear time. */
-function escapeNumberedLines(text: string): string {
-  return text.replace(NUMBERED_LINES, "$1\\$2");
+/** Escapes further lines that begin as a block's does. Linear time. */
+function escapeLines(text: string): string {
+  return text.replace(LIKE_BLOCKS, "$1\\$2");
 }
 
-/** The inverse of {@link escapeNumberedLines}. */
-function unescapeNumberedLines(text: string): string {
+/** The inverse of {@link escapeLines}. */
+function unescapeLines(text: string): string {
   return text.replace(ESCAPED_LINES, "$1$2");
 }
 
@@ -229,20 +230,21 @@ function behindBackslashes(text: string, from: number): number {
 }
 
 /*
- * Escaped is everything with the shape of a marker, and the number of a further line that begins as a block's does. A backslash is inserted after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. Existing backslashes do not
- * affect whether a marker matches, so the inverse removes one from each match.
+ * Escaped is everything with the shape of a marker, and the start of a further line that begins as a block's does. A backslash is inserted
+ * after a marker's first character: `[7]` becomes `[\7]`, `[\7]` becomes `[\\7]`. Existing backslashes do not affect whether a marker matches,
+ * so the inverse removes one from each match.
  */
 
 /** Escapes a canonical text for a section. Linear time. */
 export function escapeText(text: string): string {
   if (!MAY_CHANGE.test(text)) return text;
   const escaped = text.replace(CANDIDATES, (opener, at: number) => (isMarkerAt(text, at) ? `${opener}\\` : opener));
-  return escapeNumberedLines(escaped).replace(LINE_BREAKS, "$&  ");
+  return escapeLines(escaped).replace(LINE_BREAKS, "$&  ");
 }
 
 /** The inverse of {@link escapeText}. */
 export function unescapeText(written: string): string {
-  const escaped = unescapeNumberedLines(written.replace(INDENTED, "$1"));
+  const escaped = unescapeLines(written.replace(INDENTED, "$1"));
   return escaped.replace(ESCAPED_OPENERS, (both, opener: string, at: number) =>
     isMarkerAt(escaped, at) ? opener : both,
   );

@@ -133,7 +133,7 @@ function textOf(segment: Segment, register: BlockRegister): string | null {
     case "block":
       return register.textOf(segment.block.label);
     case "annotation":
-      return renderAnnotation(segment.annotation);
+      return renderAnnotation(segment.annotation, register.textOf);
     default:
       return null;
   }

@@ -170,7 +170,9 @@ export class PromptOutlines {
   #anchorOf({ turn: { id, given, placement }, injection, standing }: OutlinedTurn, before: Digest): Digest {
     return this.#digest(`${before} ${id} ${standing} anchor`, () => {
       const digest = digestAfter(before, given.slice(0, answersIn(given, placement)));
-      return isEmptyInjection(injection) ? digest : anchorAfter(digest, placement);
+      return isEmptyInjection(injection)
+        ? digest
+        : anchorAfter(digest, placement, !injection.blocks.some(({ isUnlabelled }) => isUnlabelled));
     });
   }
 
@@ -251,15 +253,19 @@ function sectionSegments(
       return { ...where, kind: "block", block, key: blockKey(block) };
     }),
     ...injection.annotations.map((annotation): SectionSegment => {
-      return { ...where, kind: "annotation", annotation, key: `a${renderAnnotation(annotation)}` };
+      return { ...where, kind: "annotation", annotation, key: `a${annotationKey(annotation)}` };
     }),
     { ...where, kind: "closing", placement, key: `>${placement}` },
   ];
 }
 
 /** Equal for lines that are the same bytes. */
-function blockKey({ label, replaces }: InjectedBlock): string {
-  return `b${label} ${replaces.join()}`;
+function blockKey({ label, replaces, isUnlabelled }: InjectedBlock): string {
+  return `b${isUnlabelled ? "-" : ""}${label} ${replaces.join()}`;
+}
+
+function annotationKey(annotation: Annotation): string {
+  return renderAnnotation(annotation, (label) => String(label));
 }
 
 /** Upper bound of the segments of the prompt's outline, and so of what it can share, without building it. */
@@ -284,7 +290,7 @@ export function segmentTokens(segment: Segment, register: BlockRegister, countTo
     case "block":
       return register.lineTokens(segment.block);
     case "annotation":
-      return countTokens(`${renderAnnotation(segment.annotation)}\n`);
+      return countTokens(`${renderAnnotation(segment.annotation, register.textOf)}\n`);
     case "closing":
       return closingTokens(segment.placement, countTokens);
     case "erased":

@@ -24,7 +24,7 @@ export function wordingProblem(template: string): string | null {
   if (/[\p{Cc}\u2028\u2029]/u.test(template)) return "must be one line without control characters";
   // With labels or a number first, the line would parse as a block.
   if (/^(?:[[<\s]|\{labels\})/.test(template)) return 'must not begin with {labels}, "[", "<" or white space';
-  if (/^\d+ /.test(template)) return "must not begin with a number";
+  if (/^(?:\d+|-) /.test(template)) return "must not begin with a number or a hyphen";
   if (forgesStructure(template)) return "must not contain a label, a memories tag or a template token";
   return null;
 }
@@ -50,6 +50,11 @@ export const DEFAULT_ANNOTATIONS: AnnotationSettings = {
   wording: DEFAULT_WORDING,
 };
 
+/** Whether a caller asks for labels to be named: in lines of its own wording, so many of them, or of earlier turns. */
+export function asksForLabels({ location, topN, wording }: AnnotationSettings): boolean {
+  return location || topN !== DEFAULT_ANNOTATIONS.topN || wording.order !== DEFAULT_WORDING.order;
+}
+
 /**
  * The retrieved blocks that a prompt has, by where their texts are. Carried blocks must not be in the lists.
  */
@@ -71,6 +76,21 @@ export function rankingAnnotations(blocks: RankedBlocks, settings: AnnotationSet
   const { ranked, earlier, placed } = blocks;
   const moved = earlier.size > 0 || ranked.some((label, rank) => placed[rank] !== label);
   return settings.order && moved ? annotation("order", ranked, settings) : [];
+}
+
+/**
+ * The ranking of blocks without labels: the most relevant one again, where another stands first.
+ *
+ * @param ranked best first
+ * @param placed in prompt order, carried ones included
+ */
+export function bestAgain(
+  ranked: readonly Label[],
+  placed: readonly Label[],
+  { order }: AnnotationSettings,
+): Annotation[] {
+  const [best] = ranked;
+  return order && best !== undefined && placed[0] !== best ? [{ kind: "best", label: best }] : [];
 }
 
 /** The paper's two: a ranking of this turn's blocks, and a reference to the earlier ones (Alg. 3). */
@@ -106,6 +126,6 @@ function mostLabels(topN: TopN, ranked: number): number {
  * A quarter of the ranked blocks, from three to eight: a label is two uncached tokens in every prompt. Naming all
  * of 100 costs as much as ten memories.
  */
-function autoTopN(ranked: number): number {
+export function autoTopN(ranked: number): number {
   return Math.min(8, Math.max(3, Math.ceil(ranked / 4)));
 }

@@ -6,12 +6,16 @@ export interface InjectedBlock {
   readonly label: Label;
   /** Labels in the same prompt that this block supersedes (an updated memory). */
   readonly replaces: readonly Label[];
+  /** Written without its label: a single prompt, whose blocks nothing refers to. Of a section all blocks are, or none. */
+  readonly isUnlabelled?: true;
 }
 
 /** One line after the blocks of a section. */
 export type Annotation =
   /** The relevance ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */
   | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
+  /** The most relevant block again, because blocks without labels were reordered. */
+  | { readonly kind: "best"; readonly label: Label }
   /** Retrieved blocks that are earlier in this prompt, best first (Alg. 3). */
   | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
   /** A memory's current text became, perhaps again, one that this prompt already contains. */
@@ -42,10 +46,15 @@ export function labelsIn(injection: Injection): ReadonlySet<Label> {
     for (const label of block.replaces) labels.add(label);
   }
   for (const annotation of injection.annotations) {
-    if (annotation.kind === "restored") labels.add(annotation.label);
-    for (const label of annotation.kind === "restored" ? annotation.replaces : annotation.labels) labels.add(label);
+    if (annotation.kind === "restored" || annotation.kind === "best") labels.add(annotation.label);
+    for (const label of labelsOf(annotation)) labels.add(label);
   }
   return labels;
+}
+
+function labelsOf(annotation: Annotation): readonly Label[] {
+  if (annotation.kind === "best") return [];
+  return annotation.kind === "restored" ? annotation.replaces : annotation.labels;
 }
 
 /** The injection without some labels: without their blocks, references to them, and annotations that would be empty. */
@@ -55,8 +64,9 @@ export function withoutLabels(injection: Injection, forgotten: ReadonlySet<Label
     .filter((block) => !forgotten.has(block.label))
     .map((block) => ({ ...block, replaces: keep(block.replaces) }));
   const annotations = injection.annotations.flatMap((annotation): Annotation[] => {
-    if (annotation.kind === "restored") {
-      return forgotten.has(annotation.label) ? [] : [{ ...annotation, replaces: keep(annotation.replaces) }];
+    if (annotation.kind === "restored" || annotation.kind === "best") {
+      if (forgotten.has(annotation.label)) return [];
+      return [annotation.kind === "best" ? annotation : { ...annotation, replaces: keep(annotation.replaces) }];
     }
     const labels = keep(annotation.labels);
     return labels.length === 0 ? [] : [{ ...annotation, labels }];

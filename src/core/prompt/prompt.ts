@@ -39,8 +39,8 @@ export class Prompt {
   }
 
   /** Digest of the prompt before a section that follows; without a section, of the prompt so far. */
-  anchorFor(placement: SectionPlacement, hasSection = true): Digest {
-    return hasSection ? anchorAfter(this.#digest, placement) : this.#digest;
+  anchorFor(placement: SectionPlacement, hasSection = true, hasLabels = true): Digest {
+    return hasSection ? anchorAfter(this.#digest, placement, hasLabels) : this.#digest;
   }
 
   /** Appends what one turn adds after its {@link anchorFor}: its plain messages, with the section in its place. */
@@ -83,9 +83,13 @@ export function digestAfterTurn(
   return roll(anchorAfter(before, placement), EMPTY_PROMPT, content);
 }
 
-/** Digest of the prompt before a section after these messages. Inside the last message differs from after it. */
-export function anchorAfter(prompt: Digest, placement: SectionPlacement): Digest {
-  return placement === "in-tool-result" ? roll(prompt, EMPTY_PROMPT, placement) : prompt;
+/**
+ * Digest of the prompt before a section after these messages. Inside the last message differs from after it, and a section of blocks without
+ * labels from one with: they share no block.
+ */
+export function anchorAfter(prompt: Digest, placement: SectionPlacement, hasLabels = true): Digest {
+  const form = `${placement === "in-tool-result" ? placement : ""}${hasLabels ? "" : "unlabelled"}`;
+  return form === "" ? prompt : roll(prompt, EMPTY_PROMPT, form);
 }
 
 function roll(prompt: Digest, message: Digest, section: string): Digest {

@@ -14,13 +14,14 @@ import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
  * A section is what memstem injects into a message:
  *
  *   section      = "<memories>" LF *block *annotation "</memories>"
- *   block        = 1*DIGIT SP [ "(replaces " labels ") " ] text LF *( SP SP text LF )
+ *   block        = ( 1*DIGIT SP [ "(replaces " labels ") " ] / "- " ) text LF *( SP SP text LF )
  *   labels       = 1*( "[" 1*DIGIT "]" )
- *   annotation   = a line that begins with neither digits and a space, "[", "<" nor white space
+ *   annotation   = a line that begins with neither digits and a space, "- ", "[", "<" nor white space LF *( SP SP text LF )
  *
- * A block begins with its label as a bare number, which takes two tokens less than one in brackets. Memory text is
- * untrusted. Every line except the first is indented, and anything that looks like structure is escaped with a backslash (see escaping.ts),
- * so no memory can forge structure.
+ * In a conversation a block begins with its label as a bare number, which takes two tokens less than one in brackets. Nothing refers to the
+ * blocks of a single prompt: they are items of a list, which small models read better (docs/quality.md). Memory text is untrusted. Every line
+ * except the first is indented, and anything that looks like structure is escaped with a backslash (see escaping.ts), so no memory can forge
+ * structure.
  */
 
 /** Separates a section from the message's own text. */
@@ -48,12 +49,23 @@ export function renderLabels(labels: readonly Label[]): string {
 
 /** One block's line or lines, line break included. */
 export function renderBlock(block: InjectedBlock, text: string): string {
+  if (block.isUnlabelled) return `- ${escapeText(text)}\n`;
   const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces)}) `;
   return `${block.label} ${mark}${escapeText(text)}\n`;
 }
 
-/** One annotation's line, without the line break. */
-export function renderAnnotation(annotation: Annotation): string {
+/** Characters of a text that is given again; its start is enough to find it in the list. */
+const LONGEST_AGAIN = 400;
+
+/** One annotation's line, without the line break; of several lines where it gives a text of several again. */
+export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
+  if (annotation.kind === "best") {
+    const text = textOf(annotation.label);
+    // No half of a character that is two UTF-16 units.
+    const start = text.slice(0, LONGEST_AGAIN).replace(/[\uD800-\uDBFF]$/, "");
+    const again = text.length <= LONGEST_AGAIN ? text : `${start.trimEnd()}…`;
+    return `Most relevant: ${escapeText(again)}`;
+  }
   if (annotation.kind === "restored") {
     const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
     return `Current again: ${renderLabel(annotation.label)}${mark}.`;
@@ -68,7 +80,7 @@ export function renderSection(injection: Injection, textOf: TextOf): string {
   // Joined, as V8 keeps a sum of strings in its parts, and sections are kept.
   const parts = [OPEN];
   for (const block of injection.blocks) parts.push(renderBlock(block, textOf(block.label)));
-  for (const annotation of injection.annotations) parts.push(renderAnnotation(annotation), "\n");
+  for (const annotation of injection.annotations) parts.push(renderAnnotation(annotation, textOf), "\n");
   parts.push(CLOSE);
   return parts.join("");
 }
@@ -199,18 +211,23 @@ export function blockBounds(text: string): readonly number[] {
 
 /** A strictly parsed section: the blocks with their texts, and the annotation lines. */
 export interface ParsedSection {
-  readonly blocks: readonly { readonly label: number; readonly replaces: readonly number[]; readonly text: string }[];
+  /** Without labels: null. */
+  readonly blocks: readonly {
+    readonly label: number | null;
+    readonly replaces: readonly number[];
+    readonly text: string;
+  }[];
   readonly annotations: readonly string[];
 }
 
-const BLOCK_LINE = /^(\d+) (?:\(replaces ((?:\[\d+\])+)\) )?(.*)$/s;
+const BLOCK_LINE = /^(?:(\d+) (?:\(replaces ((?:\[\d+\])+)\) )?|- )(.*)$/s;
 
 /** Parses a section by its grammar; null for any violation. The inverse of {@link renderSection}. */
 export function parseSection(section: string): ParsedSection | null {
   if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
   const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");
   lines.pop();
-  const blocks: { label: number; replaces: number[]; lines: string[] }[] = [];
+  const blocks: { label: number | null; replaces: number[]; lines: string[] }[] = [];
   const annotations: string[] = [];
   for (const line of lines) {
     const last = blocks.at(-1);
@@ -219,13 +236,15 @@ export function parseSection(section: string): ParsedSection | null {
       if (annotations.length > 0) return null;
       const [, label, replaced = "", text = ""] = match;
       blocks.push({
-        label: Number(label),
+        label: label === undefined ? null : Number(label),
         replaces: [...replaced.matchAll(/\d+/g)].map(([digits]) => Number(digits)),
         lines: [text],
       });
     } else if (lineKindAt(line, 0) === "continued") {
-      if (last === undefined || annotations.length > 0) return null;
-      last.lines.push(line);
+      const annotation = annotations.pop();
+      if (annotation !== undefined) annotations.push(`${annotation}\n${line}`);
+      else if (last === undefined) return null;
+      else last.lines.push(line);
     } else if (lineKindAt(line, 0) === "annotation") {
       annotations.push(line);
     } else {

@@ -11,7 +11,7 @@ export const CLOSE = "</memories>";
 /** The kind of a section's line; `close`: starts with the closing tag. */
 export type LineKind = "block" | "continued" | "annotation" | "close" | "none";
 
-const BLOCK = /\d+ /y;
+const BLOCK = /(?:\d+|-) /y;
 const NO_ANNOTATION = /[[<\s]/y;
 
 /** The kind of the line at an offset of a text. */
@@ -29,7 +29,7 @@ type SectionPart = "opening" | "blocks" | "annotations";
 const NEXT: Readonly<Record<SectionPart, Partial<Record<LineKind, SectionPart>>>> = {
   opening: { block: "blocks", annotation: "annotations" },
   blocks: { block: "blocks", continued: "blocks", annotation: "annotations" },
-  annotations: { annotation: "annotations" },
+  annotations: { annotation: "annotations", continued: "annotations" },
 };
 
 /** Finds the ends of sections in one text. Lines that were scanned without success are not scanned again. */

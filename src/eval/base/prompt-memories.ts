@@ -77,7 +77,7 @@ export function labelsIn(message: ChatMessage): readonly number[] {
   while (at >= 0) {
     const section = sectionAtStart(text.slice(at));
     const blocks = section === null ? [] : (parseSection(section)?.blocks ?? []);
-    for (const { label } of blocks) labels.push(label);
+    for (const { label } of blocks) if (label !== null) labels.push(label);
     at = isInstruction(message) ? text.indexOf(OPEN, at + OPEN.length) : -1;
   }
   return labels;

@@ -27,7 +27,7 @@ const window = z.strictObject({
 });
 
 /** How a memory's line begins: as memstem writes it, with a number in brackets, a dash, a dash and the number at the end, or the text alone. */
-export const ARM_FORMS = ["numbers", "brackets", "bullets", "labelled-bullets", "plain"] as const;
+export const ARM_FORMS = ["numbers", "brackets", "bullets", "plain"] as const;
 export type ArmForm = (typeof ARM_FORMS)[number];
 
 /** How answers are scored: F1 and BLEU-1 of the words generated, and the likelihood of the right answer, for which nothing is generated. */

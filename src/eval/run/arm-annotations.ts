@@ -1,20 +1,27 @@
-import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../core/index.js";
-import type { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ArmAnnotations } from "../base/run-record.js";
+import { type AnnotationSettings, autoTopN, DEFAULT_ANNOTATIONS } from "../../core/index.js";
+import type { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ArmAnnotations, EvalArm } from "../base/run-record.js";
 import { PAPER_WORDING } from "./paper-annotations.js";
 
 export type AnnotationKind = (typeof ANNOTATION_KINDS)[number];
 export type AnnotationWordingName = (typeof ANNOTATION_WORDINGS)[number];
 
-/** What a compose request is told for an arm's annotations. Null: nothing, which leaves memstem's default. */
-export function composedAnnotations(arm: ArmAnnotations | null): AnnotationSettings | null {
-  if (arm === null) return null;
-  const { kind, top, wording } = arm;
+/**
+ * What a compose request is told for an arm's annotations. Null: nothing, which leaves memstem's default. Other forms of lines are made of
+ * those with labels, which single prompts have where a number of them is asked for.
+ */
+export function composedAnnotations({
+  annotations,
+  form,
+  k,
+}: Pick<EvalArm, "annotations" | "form" | "k">): AnnotationSettings | null {
+  if (annotations === null) return form === null ? null : { ...DEFAULT_ANNOTATIONS, topN: autoTopN(k) };
+  const { kind, top, wording } = annotations;
   // The paper's ranking names all.
-  const topN = wording === "paper" && top === "auto" ? "all" : top;
+  const topN = (wording === "paper" && top === "auto" ? "all" : top) ?? DEFAULT_ANNOTATIONS.topN;
   return {
     order: kind === "order" || kind === "both",
     location: kind === "references" || kind === "both",
-    topN: topN ?? DEFAULT_ANNOTATIONS.topN,
+    topN: topN === "auto" && form !== null ? autoTopN(k) : topN,
     wording: wording === "paper" ? PAPER_WORDING : DEFAULT_ANNOTATIONS.wording,
   };
 }

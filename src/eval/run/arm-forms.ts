@@ -6,7 +6,6 @@ const LINE: Readonly<Record<ArmForm, string>> = {
   numbers: "$1 $2",
   brackets: "[$1] $2",
   bullets: "- $2",
-  "labelled-bullets": "- $2 [$1]",
   plain: "$2",
 };
 

@@ -141,7 +141,7 @@ export interface MemoryBudget {
 export interface ComposedPromptsOptions {
   /** Opens one without users, on this clock; closed with the builder. */
   readonly openMemstem: (now: () => number) => Memstem;
-  readonly arm: Pick<EvalArm, "layout" | "retention" | "window" | "place" | "annotations" | "form">;
+  readonly arm: Pick<EvalArm, "layout" | "k" | "retention" | "window" | "place" | "annotations" | "form">;
   readonly budget: MemoryBudget;
   readonly policy: PolicyName;
   readonly family: EngineName;
@@ -158,7 +158,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
   const { openMemstem, arm, budget, policy, family, mark, promptTokens } = options;
   const { window } = arm;
   const isInSystem = arm.place === "system";
-  const annotations = composedAnnotations(arm.annotations);
+  const annotations = composedAnnotations(arm);
   const paper = arm.annotations?.wording === "paper" ? new PaperSections() : null;
   let now = 0;
   const memstem = openMemstem(() => now);

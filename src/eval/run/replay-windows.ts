@@ -71,7 +71,7 @@ export async function replayWindows(
     const prompts = composedPrompts(list, {
       openMemstem: parts.openMemstem,
       arm: {
-        ...{ layout: "conversation", retention: null, place: null, annotations: null, form: null },
+        ...{ layout: "conversation", k: replay.k, retention: null, place: null, annotations: null, form: null },
         window: windowOf(replay, arm),
       },
       budget: replay.budget,

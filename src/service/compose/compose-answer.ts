@@ -46,6 +46,8 @@ export interface ComposedPromptParts {
   readonly head: number;
   /** What this turn injected before its last message. */
   readonly injection: Injection;
+  /** Its annotations, as printed in the prompt. */
+  readonly annotations: readonly string[];
 }
 
 /** Builds the answer from a new or a stored composition. */
@@ -61,7 +63,7 @@ export function composeAnswer(
     requestId: composed.requestId,
     messages: prompt.messages,
     blocks: memories,
-    annotations: composed.injection.annotations.map(renderAnnotation),
+    annotations: composed.annotations,
     plan: given === null ? plan : { ...plan, stableMessages: stableOf(given, emitted.messages, prompt.messages, plan) },
     engine: {
       fields: emitted.fields,
@@ -106,7 +108,9 @@ export function answerAgain(
     ),
   ];
   const injection = last?.injection ?? NOTHING_INJECTED;
-  return composeAnswer({ requestId, scope, messages, head: request.head.length, injection }, request.answer, form);
+  const annotations = injection.annotations.map((annotation) => renderAnnotation(annotation, textOf));
+  const parts = { requestId, scope, messages, head: request.head.length, injection, annotations };
+  return composeAnswer(parts, request.answer, form);
 }
 
 const SPEAKERS: Readonly<Record<string, string>> = {
@@ -129,7 +133,7 @@ export type ReusePlan = Pick<Plan, "layout" | "retention" | "stableMessages" | "
 
 /** An engine adapter's view of a composed prompt; the same for a new and a repeated answer. */
 export function enginePrompt(
-  composed: ComposedPromptParts,
+  composed: Omit<ComposedPromptParts, "annotations">,
   plan: ReusePlan,
   { request, cacheSecret }: Pick<AnswerForm, "request" | "cacheSecret">,
 ): AdapterPrompt {
@@ -192,7 +196,7 @@ function scopeKeyOf(scope: Scope, cacheSecret: string): string {
 
 /** Index of the last message that the next prompt shares. */
 function lastSharedMessage(
-  { messages, injection }: ComposedPromptParts,
+  { messages, injection }: Pick<ComposedPromptParts, "messages" | "injection">,
   { layout, retention }: ReusePlan,
   section: number | null,
 ): number {

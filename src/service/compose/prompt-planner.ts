@@ -152,7 +152,7 @@ export class PromptPlanner {
     const before = input.conversation?.turns.newest ?? null;
     const newest = before?.id ?? null;
     const composition = this.limits.within(request, () => compose(state, input));
-    const { plan, memories, messages, head, turn, headTokens } = composition;
+    const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
@@ -172,7 +172,7 @@ export class PromptPlanner {
       worker: await this.routing.route(scope, state, request, routable(composition, newest), at),
     };
     if (answer.worker !== undefined) this.routing.record(state, request, answer.worker, memories);
-    const parts = { requestId, scope, messages, head: head.length, injection: turn.injection };
+    const parts = { requestId, scope, messages, head: head.length, injection: turn.injection, annotations };
     return {
       answer: composeAnswer(parts, answer, this.#formOf(request)),
       commit: {

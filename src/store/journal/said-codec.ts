@@ -161,19 +161,21 @@ type PackedBlock = number | readonly [number, readonly Label[]];
 interface PackedInjection {
   readonly b: readonly PackedBlock[];
   readonly a: readonly Annotation[];
+  /** Whether blocks are without labels. */
+  readonly u?: 1;
 }
 
 const NO_LABELS: readonly Label[] = [];
 
 function packInjection({ blocks, annotations }: Injection): PackedInjection {
   const packed = blocks.map(({ label, replaces }): PackedBlock => (replaces.length === 0 ? label : [label, replaces]));
-  return { b: packed, a: annotations };
+  return { b: packed, a: annotations, ...(blocks.some(({ isUnlabelled }) => isUnlabelled) ? { u: 1 } : {}) };
 }
 
-function unpackInjection({ b, a }: PackedInjection): Injection {
+function unpackInjection({ b, a, u }: PackedInjection): Injection {
   const blocks = b.map((block): InjectedBlock => {
     const [label, replaces] = typeof block === "number" ? [block, NO_LABELS] : block;
-    return { label: label as Label, replaces };
+    return { label: label as Label, replaces, ...(u === 1 ? { isUnlabelled: true } : {}) };
   });
   return { blocks, annotations: a };
 }

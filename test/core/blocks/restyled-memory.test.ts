@@ -51,8 +51,8 @@ describe("a memory that another block template renders", () => {
     const scope = new UserScope();
     scope.compose([user("?")], [tea(BARE)]);
     const { messages } = scope.compose([user("?")], [tea(DATED)]);
-    expect(messages.at(-1)?.content).toBe("<memories>\n2 2023-05-08: Likes tea.\n</memories>\n\n?");
-    expect(scope.compose([user("?")], [tea(BARE)]).messages.at(-1)?.content).toContain("1 Likes tea.\n");
+    expect(messages.at(-1)?.content).toBe("<memories>\n- 2023-05-08: Likes tea.\n</memories>\n\n?");
+    expect(scope.compose([user("?")], [tea(BARE)]).messages.at(-1)?.content).toContain("\n- Likes tea.\n");
   });
 
   it("replaces the text that stands there where its words changed too", () => {

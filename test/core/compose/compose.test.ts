@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { AnnotationSettings } from "../../../src/core/prompt/annotations.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
 import { assistant, memories, memory, system, toolExchange, UserScope, user } from "./scope-fixture.js";
@@ -11,7 +12,7 @@ describe("compose, one prompt", () => {
     );
     expect(composition.messages).toEqual([
       system("Be brief."),
-      user("<memories>\n1 Likes tea.\n2 Lives in Oslo.\n  In the centre.\n</memories>\n\nWhat tea?"),
+      user("<memories>\n- Likes tea.\n- Lives in Oslo.\n  In the centre.\n</memories>\n\nWhat tea?"),
     ]);
     expect(composition.memories).toEqual([
       { label: 1, memoryId: "a", placement: "new", rank: 0, replaces: [] },
@@ -58,7 +59,7 @@ describe("compose, one prompt", () => {
     ];
     const composition = new UserScope().compose(messages, [memory("a", "Likes tea.")]);
     expect(composition.messages.slice(0, 4)).toEqual(messages.slice(0, 4));
-    const section = { type: "text", text: "<memories>\n1 Likes tea.\n</memories>" };
+    const section = { type: "text", text: "<memories>\n- Likes tea.\n</memories>" };
     expect(composition.messages[4]).toEqual({
       role: "user",
       content: [section, ...((messages[4]?.content ?? []) as readonly object[])],
@@ -69,7 +70,7 @@ describe("compose, one prompt", () => {
   it("gives the memories after a tool's result, in a message of their own", () => {
     const messages = [user("What is it?"), ...toolExchange("42")];
     const composition = new UserScope().compose(messages, [memory("a", "Likes 42.")]);
-    expect(composition.messages).toEqual([...messages, user("<memories>\n1 Likes 42.\n</memories>")]);
+    expect(composition.messages).toEqual([...messages, user("<memories>\n- Likes 42.\n</memories>")]);
     expect(composition.turn.placement).toBe("after-tool-result");
     expectPromises(composition, [memory("a", "Likes 42.")]);
   });
@@ -127,15 +128,15 @@ describe("compose, what a request lists", () => {
     scope.compose([user("?")], memories("a", "b", "c"));
     const { messages, annotations, memories: placed } = scope.compose([user("?")], memories("d", "b", "a"));
     expect(textsIn(messages)).toHaveLength(3);
-    expect(annotations).toEqual(["Most relevant first: [4][2][1]."]);
+    expect(annotations).toEqual(["Most relevant: The user's d is known."]);
     expect(placed.map(({ placement }) => placement)).toEqual(["cached_prefix", "cached_prefix", "new"]);
   });
 });
 
 describe("compose, order and annotations", () => {
-  const served = () => {
+  const served = (annotations: Partial<AnnotationSettings> = {}) => {
     const scope = new UserScope();
-    scope.compose([user("?")], memories("a", "b", "c"));
+    scope.compose([user("?")], memories("a", "b", "c"), { annotations });
     return scope;
   };
 
@@ -145,8 +146,22 @@ describe("compose, order and annotations", () => {
     expect(plan).toMatchObject({ orderChanged: false, searchPath: [0] });
   });
 
-  it("reuses the served order, and ranks the most relevant where blocks moved", () => {
-    const composition = served().compose([user("?")], memories("d", "c", "b", "a"), { annotations: { topN: 2 } });
+  it("reuses the served order, and gives the most relevant again where another stands first", () => {
+    const { annotations, messages } = served().compose([user("?")], memories("d", "c", "b", "a"));
+    expect(annotations).toEqual(["Most relevant: The user's d is known."]);
+    expect(textsIn(messages)).toEqual(["a", "b", "c", "d"].map((name) => `The user's ${name} is known.`));
+    expect(served().compose([user("?")], memories("a", "z", "b")).annotations).toEqual([]);
+  });
+
+  it("gives the start of a long text again", () => {
+    const long = memory("long", `${"x".repeat(399)}👍 and more`);
+    const { annotations } = served().compose([user("?")], [long, ...memories("a", "b")]);
+    expect(annotations).toEqual([`Most relevant: ${"x".repeat(399)}…`]);
+  });
+
+  it("ranks the most relevant by label where the caller asks for labels", () => {
+    const settings = { annotations: { topN: 2 } };
+    const composition = served(settings.annotations).compose([user("?")], memories("d", "c", "b", "a"), settings);
     expect(composition.memories.map(({ memoryId, rank }) => [memoryId, rank])).toEqual([
       ["a", 3],
       ["b", 2],
@@ -166,15 +181,16 @@ describe("compose, order and annotations", () => {
 
   it("uses the caller's wording", () => {
     const wording = { order: "Read $& as: {labels}!", location: "See {labels}." };
-    const { annotations } = served().compose([user("?")], memories("c", "a"), { annotations: { wording } });
+    const { annotations } = served({ wording }).compose([user("?")], memories("c", "a"), { annotations: { wording } });
     expect(annotations).toEqual(["Read $& as: [3][1]!"]);
   });
 
   it('"references name the caller\'s visible labels, never internal integers"', () => {
-    const scope = served();
+    const options = { annotations: { topN: 5 } };
+    const scope = served(options.annotations);
     // Nodes, turns and requests count on without new labels, so that no two counters agree by chance.
-    for (let n = 0; n < 5; n++) scope.compose([system(`${n}`), user("?")], memories("c", "b"));
-    const { messages, annotations } = scope.compose([user("?")], memories("c", "z", "a"));
+    for (let n = 0; n < 5; n++) scope.compose([system(`${n}`), user("?")], memories("c", "b"), options);
+    const { messages, annotations } = scope.compose([user("?")], memories("c", "z", "a"), options);
     expect(annotations).toEqual(["Most relevant first: [3][4][1]."]);
     expect(messages[0]?.content).toContain("\n4 The user's z is known.\n");
   });

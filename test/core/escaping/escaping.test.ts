@@ -116,29 +116,63 @@ describe("memstem's own structure", () => {
     },
   );
 
-  it.each(["3 x", "1２ x", "  3 x", "\u200b3 x", "3\u200b x", "3\u200b4\u00a0x", "٣ x", "② x", "\\3 x", "3\tx", "3"])(
-    "is not forged by a further line that begins %j, as blocks do",
-    (line) => {
-      const text = `tea\n${line}\nmore`;
-      const written = escapeText(text);
-      const [, read = ""] = asRead(written).split("\n");
-      expect(read).toMatch(/^\s+\\+\p{N}/u);
-      expect(unescapeText(written)).toBe(text);
-    },
-  );
+  it.each([
+    "3 x",
+    "1２ x",
+    "  3 x",
+    "\u200b3 x",
+    "3\u200b x",
+    "3\u200b4\u00a0x",
+    "٣ x",
+    "② x",
+    "\\3 x",
+    "3\tx",
+    "3",
+    "- x",
+    "－ x",
+    "﹣ x",
+    "  - x",
+    "\u200b- x",
+    "-\u200b x",
+    "\\- x",
+    "-\tx",
+    "-",
+  ])("is not forged by a further line that begins %j, as blocks do", (line) => {
+    const text = `tea\n${line}\nmore`;
+    const written = escapeText(text);
+    const [, read = ""] = asRead(written).split("\n");
+    expect(read).toMatch(/^\s+\\+[\p{N}-]/u);
+    expect(unescapeText(written)).toBe(text);
+  });
 
-  it.each(["1. Tea", "2023-05-08: tea", "3, 4 and 5", "7th x", "3) x", "v3 x"])(
+  it.each(["1. Tea", "2023-05-08: tea", "3, 4 and 5", "7th x", "3) x", "v3 x", "--- x", "-5 degrees", "– x", "-x"])(
     "is not what a further line %j says",
     (line) => {
       expect(escapeText(`tea\n${line}`)).toBe(`tea\n  ${line}`);
     },
   );
 
-  it("comes off again, whatever numbers and backslashes begin the lines", () => {
-    const piece = fc.constantFrom("\n", "\r", "\u2028", " ", "\u200b", "\\", "3", "\uff13", "x", "\t", "[", "]");
+  it("comes off again, whatever numbers, bullets and backslashes begin the lines", () => {
+    const piece = fc.constantFrom(
+      "\n",
+      "\r",
+      "\u2028",
+      " ",
+      "\u200b",
+      "\\",
+      "3",
+      "\uff13",
+      "-",
+      "\uff0d",
+      "x",
+      "\t",
+      "[",
+      "]",
+    );
     const roundTrip = fc.property(fc.array(piece, { maxLength: 14 }), (pieces) => {
       const text = canonicalText(pieces.join(""));
-      for (const line of asRead(escapeText(text)).split(ANY_BREAK).slice(1)) expect(line).not.toMatch(/^\s*\p{N}+\s/u);
+      for (const line of asRead(escapeText(text)).split(ANY_BREAK).slice(1))
+        expect(line).not.toMatch(/^\s*(?:\p{N}+\s|-(?:\s|$))/u);
       expect(unescapeText(escapeText(text))).toBe(text);
     });
     fc.assert(roundTrip, { numRuns: 5_000 });

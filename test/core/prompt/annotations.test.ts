@@ -68,7 +68,7 @@ describe("the ranking", () => {
         const ranked = all as unknown as Label[];
         const earlier = ranked.filter((_, at) => (at * 7) % 40 < cut);
         const count = (annotations: readonly Annotation[]) =>
-          annotations.reduce((sum, each) => sum + (each.kind === "restored" ? 0 : each.labels.length), 0);
+          annotations.reduce((sum, each) => sum + ("labels" in each ? each.labels.length : 0), 0);
         const [one] = ranking({ ranked, earlier }, { topN });
         const two = ranking({ ranked, earlier }, { topN, location: true });
         const fresh = ranked.length - earlier.length;

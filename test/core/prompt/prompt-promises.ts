@@ -47,14 +47,19 @@ export function expectPromises(composition: Composition, requested: readonly Ret
 
 function expectComplete({ messages, memories, annotations }: Composition, requested: readonly RetrievedMemory[]): void {
   const sections = sectionsOf(messages);
-  const blocks = sections.flatMap((section) => section.blocks);
+  const placed = [...new Set(memories.map(({ label }) => label as number))];
+  // A single prompt writes none: its blocks stand as they are listed, which their texts must confirm.
+  const labelAt = ({ label }: ParsedSection["blocks"][number], at: number) => label ?? placed[at];
+  const blocks = sections.flatMap((section) =>
+    section.blocks.map((block, at) => ({ ...block, label: labelAt(block, at) })),
+  );
   const textOf = new Map(blocks.map(({ label, text }) => [label, text]));
   expect(textOf.size, "a label stands once").toBe(blocks.length);
   for (const { id, text } of requested) {
     const canonical = canonicalText(text);
     expect(blocks.filter((block) => block.text === canonical).length, `"${text}" stands once`).toBe(1);
-    const placed = memories.some(({ memoryId, label }) => memoryId === id && textOf.get(label) === canonical);
-    expect(placed, `memory ${id} with "${text}" is accounted for`).toBe(true);
+    const isPlaced = memories.some(({ memoryId, label }) => memoryId === id && textOf.get(label) === canonical);
+    expect(isPlaced, `memory ${id} with "${text}" is accounted for`).toBe(true);
   }
   const asked = new Set(requested.map(({ id }) => id));
   const corrections = memories.filter(({ memoryId }) => !asked.has(memoryId));
@@ -71,7 +76,7 @@ function expectComplete({ messages, memories, annotations }: Composition, reques
   const injectsNow = fresh.length > 0 || annotations.length > 0;
   const last = injectsNow ? sections.at(-1) : undefined;
   expect([...new Set(fresh)], "this turn's memories are listed as they stand").toEqual(
-    (last?.blocks ?? []).map(({ label }) => label),
+    (last?.blocks ?? []).map(labelAt),
   );
   expect([...annotations]).toEqual(last?.annotations ?? []);
 }
@@ -79,7 +84,7 @@ function expectComplete({ messages, memories, annotations }: Composition, reques
 function expectReferencesResolve(messages: readonly ChatMessage[]): void {
   const before = new Set<number>();
   for (const { blocks, annotations } of sectionsOf(messages)) {
-    const here = new Set(blocks.map(({ label }) => label));
+    const here = new Set(blocks.flatMap(({ label }) => label ?? []));
     const replaced = blocks.flatMap(({ replaces }) => replaces);
     expect(
       replaced.filter((label) => !before.has(label)),

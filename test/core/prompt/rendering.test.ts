@@ -25,6 +25,7 @@ const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
     template: fc.constant(DEFAULT_WORDING.location),
     labels: someLabels,
   }),
+  fc.record({ kind: fc.constant("best" as const), label: someLabels.map(([first]) => first as Label) }),
   fc.record({
     kind: fc.constant("restored" as const),
     label: fc.integer({ min: 1, max: 99 }).map(label),
@@ -41,11 +42,16 @@ const anySection: fc.Arbitrary<{ injection: Injection; texts: ReadonlyMap<Label,
       maxLength: 5,
     }),
     fc.array(anyAnnotation, { maxLength: 3 }),
+    fc.boolean(),
   )
-  .map(([blocks, annotations]) => ({
+  .map(([blocks, annotations, isUnlabelled]) => ({
     injection: {
-      blocks: blocks.map(([block, , replaces]) => ({ label: block, replaces: replaces ?? [] })),
-      annotations,
+      blocks: blocks.map(([block, , replaces]) =>
+        isUnlabelled ? { label: block, replaces: [], isUnlabelled } : { label: block, replaces: replaces ?? [] },
+      ),
+      annotations: annotations.map((each) =>
+        each.kind === "best" ? { ...each, label: blocks[0]?.[0] ?? each.label } : each,
+      ),
     },
     texts: new Map(blocks.map(([block, text]) => [block, canonicalText(text)])),
   }));
@@ -100,8 +106,12 @@ Also relevant, given earlier: [7].
   it("reads back as exactly the blocks, texts and annotations that were put in, whatever the texts are", () => {
     const roundTrip = fc.property(anySection, ({ injection, texts }) => {
       expect(parseSection(renderSection(injection, textIn(texts)))).toEqual({
-        blocks: injection.blocks.map((block) => ({ ...block, text: texts.get(block.label) })),
-        annotations: injection.annotations.map(renderAnnotation),
+        blocks: injection.blocks.map(({ label, replaces, isUnlabelled }) => ({
+          label: isUnlabelled ? null : label,
+          replaces,
+          text: texts.get(label),
+        })),
+        annotations: injection.annotations.map((each) => renderAnnotation(each, textIn(texts))),
       });
     });
     fc.assert(roundTrip, { numRuns: 1_000 });
@@ -110,7 +120,9 @@ Also relevant, given earlier: [7].
   it("holds no label, tag or template token but its own, whatever the texts are", () => {
     const sections = fc.property(anySection, ({ injection, texts }) => {
       const section = renderSection({ ...injection, annotations: [] }, textIn(texts));
-      expect(labelsNamed(section)).toEqual(injection.blocks.flatMap((block) => [block.label, ...block.replaces]));
+      expect(labelsNamed(section)).toEqual(
+        injection.blocks.flatMap((block) => (block.isUnlabelled ? [] : [block.label, ...block.replaces])),
+      );
       expect(section.match(/<\/?memories>/gi)).toEqual(["<memories>", "</memories>"]);
       expect(section).not.toMatch(
         /<[|｜]|\[\/?INST\]|<<\/?SYS>>|<\/?(?:s|think|tool_call)>|<\w+_of_turn>|<BOS_TOKEN>/i,
@@ -154,7 +166,6 @@ describe("a strict reader", () => {
     "a closing on a block's line": "<memories>\n1 a</memories>",
     "an empty line": "<memories>\n1 a\n\n</memories>",
     "a block after an annotation": "<memories>\nMost relevant first: [1].\n1 a\n</memories>",
-    "a continued annotation": "<memories>\n1 a\nMost relevant first: [1].\n  b\n</memories>",
     "a continuation of nothing": "<memories>\n  a\n</memories>",
     "a line that begins with one space": "<memories>\n1 a\n b\n</memories>",
     "a tag inside": "<memories>\n1 a\n<memories>\n</memories>",
@@ -204,7 +215,7 @@ describe("the wording of annotations", () => {
       const section = renderSection({ blocks: [{ label: label(1), replaces: [] }], annotations }, () => "text");
       expect(parseSection(section)).toEqual({
         blocks: [{ label: 1, replaces: [], text: "text" }],
-        annotations: annotations.map(renderAnnotation),
+        annotations: annotations.map((each) => renderAnnotation(each, () => "text")),
       });
       expect(labelsNamed(section)).toEqual([1, ...named]);
     });

@@ -6,6 +6,7 @@ import { hostileText } from "../escaping/hostile-text.js";
 
 const LINES = [
   "1 tea",
+  "- tea",
   "2 (replaces [1]) tea",
   "[3] tea",
   "4th tea",

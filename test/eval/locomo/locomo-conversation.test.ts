@@ -61,7 +61,7 @@ async function searchAll(file: string, id: string, ks: readonly number[], dataDi
 
 /** What a strict reader sees in a prompt: each block's text by label, and every label that is referred to. */
 function readPrompt(messages: readonly ChatMessage[]) {
-  const texts: { label: number; text: string }[] = [];
+  const texts: { label: number | null; text: string }[] = [];
   const references: number[] = [];
   for (const message of messages) {
     const section = sectionAtStart(messageText(message));
@@ -101,6 +101,7 @@ async function checkEveryTurn(memstem: Memstem, turns: readonly Turn[], k: numbe
     }
     const labels = texts.map(({ label }) => label);
     expect(new Set(labels).size).toBe(labels.length);
+    expect(labels).not.toContain(null);
     expect(references.filter((label) => !labels.includes(label))).toEqual([]);
     history.push(asked, { role: "assistant", content: answer });
     before = [...messages, { role: "assistant", content: answer }];

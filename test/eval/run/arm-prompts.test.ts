@@ -149,7 +149,6 @@ describe("forms of a memory's line", () => {
   it.each([
     ["numbers", "1 Ana likes tea\n2 Ana has a dog\n3 Ana paints\n", 3],
     ["brackets", "[1] Ana likes tea\n[2] Ana has a dog\n[3] Ana paints\n", 3],
-    ["labelled-bullets", "- Ana likes tea [1]\n- Ana has a dog [2]\n- Ana paints [3]\n", 3],
     ["bullets", "- Ana likes tea\n- Ana has a dog\n- Ana paints\n", 0],
     ["plain", "Ana likes tea\nAna has a dog\nAna paints\n", 0],
   ] as const)(

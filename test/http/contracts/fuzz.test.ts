@@ -216,8 +216,9 @@ function expectOwnStructure({ messages, blocks, annotations }: Composed, isForge
     return section === null ? [] : [parseSection(section)];
   });
   const last = sections.at(-1);
-  const standing = last?.blocks.map(({ label }) => label) ?? [];
-  const named = isForgetful ? standing.filter((label) => labels.includes(label)) : standing;
+  // Single prompts write no labels; what a forgetful one lost is not known then.
+  const standing = last?.blocks.map(({ label }, at) => label ?? labels[at]) ?? [];
+  const named = isForgetful ? standing.filter((label) => label !== undefined && labels.includes(label)) : standing;
   expect(named, shown).toEqual(labels);
   expect(last?.annotations, shown).toEqual(annotations);
 }
