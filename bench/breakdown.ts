@@ -1,6 +1,6 @@
 /**
  * `npm run bench:papers -- breakdown`: what ordering and what scheduling add to a cache's hits, step by step, and how much that depends on the cache's
- * size: ContextPilot's breakdown (k = 15) on recorded real Mem0 searches. Six LoCoMo users ask in turn (all their questions); prompts
+ * size: ContextPilot's breakdown (k = 15, or `K`) on recorded real Mem0 searches. Six LoCoMo users ask in turn (all their questions); prompts
  * without annotations; vLLM's block-hash cache and SGLang's radix cache, with room for all prompts and for less. Takes `--data FOLDER`
  * (`recorded-data.ts`).
  *
@@ -16,7 +16,7 @@ import { executedLive } from "./live-batches.js";
 import { neededData } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
 
-const K = 15;
+const K = Number(process.env["K"] ?? 15);
 /** Contexts at once that the bound looks at. */
 const BOUND_DEPTH = 12;
 const SHARES = [1 / 64, 1 / 16, 1 / 4, 1] as const;
