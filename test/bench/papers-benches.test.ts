@@ -42,7 +42,7 @@ const recorded = recordedData();
 const reason = recorded === null ? SKIPPED : "";
 
 describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
-  it.each(["overlap", "breakdown", "permutation", "warm-start"])(
+  it.each(["breakdown", "permutation"])(
     "has the rows that bench:papers prints with %s",
     { timeout: 120_000 },
     (bench) => {
