@@ -1,13 +1,13 @@
 /**
  * `npm run bench:papers -- breakdown`: what ordering and what scheduling add to a cache's hits, step by step, and how much that depends on the cache's
- * size: ContextPilot's breakdown (k = 15) on recorded real Mem0 searches. Six LoCoMo users ask in turn (all their questions); prompts
+ * size: ContextPilot's breakdown (k = 15, or `K`) on recorded real Mem0 searches. Six LoCoMo users ask in turn (all their questions); prompts
  * without annotations; vLLM's block-hash cache and SGLang's radix cache, with room for all prompts and for less. Takes `--data FOLDER`
  * (`recorded-data.ts`).
  *
  * Ceiling of any plan that sends each request exactly its own blocks: the last line.
  */
 import { encodeO200k } from "../src/cli/o200k.js";
-import type { BatchRequest } from "../src/core/index.js";
+import type { BatchPlanner, BatchRequest } from "../src/core/index.js";
 import { type ExecutedRequest, RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
@@ -16,7 +16,7 @@ import { executedLive } from "./live-batches.js";
 import { neededData } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
 
-const K = 15;
+const K = Number(process.env["K"] ?? 15);
 /** Contexts at once that the bound looks at. */
 const BOUND_DEPTH = 12;
 const SHARES = [1 / 64, 1 / 16, 1 / 4, 1] as const;
@@ -39,10 +39,11 @@ const asTheyCame = (executed: readonly ExecutedRequest[]) =>
   executed.toSorted((a, b) => (place.get(a.request) ?? 0) - (place.get(b.request) ?? 0));
 
 /** One by one, or in batches of so many, planned behind what was served before. */
-const live = (size: number | null): readonly ExecutedRequest[] =>
+const live = (size: number | null, planner?: BatchPlanner): readonly ExecutedRequest[] =>
   executedLive(
     arrivals.map((at) => batch.requests[at] as BatchRequest),
     size,
+    planner,
   ).map((each) => ({ ...each, request: arrivals[each.request] ?? 0 }));
 
 const known = batch.executedBy("context-pilot");
@@ -51,6 +52,8 @@ const ROWS: readonly (readonly [name: string, executed: readonly ExecutedRequest
   ["+ ordering, online (Alg. 2)", asTheyCame(batch.executedBy("online"))],
   ["+ ordering, all known (Alg. 4)", asTheyCame(known)],
   ["+ scheduling (Alg. 4 and 5)", known],
+  ["Alg. 4 and 5, batches of 64", live(64, "context-pilot")],
+  ["Alg. 4 and 5, batches of 512", live(512, "context-pilot")],
   ["memstem, one by one (`prefix-exact`)", live(null)],
   ["memstem, batches of 64", live(64)],
   ["memstem, batches of 512", live(512)],

@@ -3,7 +3,7 @@
  * conversations with recorded real Mem0 searches (question 1 of each, question 2 of each, …; first 150 of each), single prompts. The
  * share is of all prompt tokens: instructions, annotations and question included. Capacity 1 is what a cache without end holds when all
  * prompts of `retrieval` were served: the tokens of distinct blocks of 16, or of distinct prefixes in the radix cache. It is the same
- * for every row. Takes `--data FOLDER` (`recorded-data.ts`), with the peer's orders.
+ * for every row. `PARTS=128,64`: other parts of it than 4, 2 and 1. Takes `--data FOLDER` (`recorded-data.ts`), with the peer's orders.
  *
  * Floor of what is left to prefill: the question and the annotation, some 50 tokens per prompt, and what is seen for the first time.
  */
@@ -21,6 +21,7 @@ import { neededData } from "./recorded-data.js";
 
 const LIMIT = 150;
 const BUDGET_EACH = 1.5;
+const PARTS = (process.env["PARTS"] ?? "4,2,1").split(",").map((part) => 1 / Number(part));
 
 const data = neededData();
 const recordings = RECORDED_CONVERSATIONS.map((name) => readRecording(data, name));
@@ -44,14 +45,17 @@ for (const engine of ["blocks", "radix"] as const) {
     console.log(
       `\n${engine}, k = ${k}: ${reference.length} prompts; capacity 1 is ${all.toLocaleString("en")} tokens\n`,
     );
-    console.log("| policy                          |    ¼ |    ½ |    1 | tokens per prompt | to prefill at ½ |");
-    console.log("| ------------------------------- | ---: | ---: | ---: | ----------------: | --------------: |");
+    const titles = PARTS.map((part) => `1/${1 / part}`.padStart(4)).join(" | ");
+    console.log(`| policy                          | ${titles} | tokens per prompt | to prefill at ½ |`);
+    console.log(
+      `| ------------------------------- | ${PARTS.map(() => "---:").join(" | ")} | ----------------: | --------------: |`,
+    );
     for (const [name, policyFor, budgetEach] of ROWS) {
       const prompts = promptsOf(policyFor, budgetEach);
       const shareAt = (part: number) =>
         cachedShare(prompts, simulatedCache(engine, { capacityTokens: Math.floor(part * all) }));
       const half = shareAt(1 / 2);
-      const shares = [shareAt(1 / 4), half, shareAt(1)].map((share) => share.toFixed(3).slice(1));
+      const shares = PARTS.map((part) => (part === 1 / 2 ? half : shareAt(part)).toFixed(3).slice(1));
       const sent = prompts.reduce((sum, { tokens }) => sum + tokens.length, 0) / prompts.length;
       const tokens = (count: number, width: number) => Math.round(count).toLocaleString("en").padStart(width);
       console.log(

@@ -1,4 +1,5 @@
 import {
+  type BatchPlanner,
   type BatchRequest,
   ContextIndex,
   DEFAULT_BATCH_PLANNER,
@@ -21,9 +22,13 @@ const MAX_NODES = 20_000;
 /**
  * Executes requests in batches of `size`, one batch after the other, as the service does: each is planned from what the batches before it
  * left in their users' indexes, and what the plan leaves open is ordered by `prefix-exact` when its turn comes. `size` null: no plan, every
- * request by `prefix-exact` in the order in which they came. Nothing is evicted from the indexes.
+ * request by `prefix-exact` in the order in which they came. Nothing is evicted from the indexes. `context-pilot` plans each batch by itself.
  */
-export function executedLive(requests: readonly BatchRequest[], size: number | null): readonly ExecutedRequest[] {
+export function executedLive(
+  requests: readonly BatchRequest[],
+  size: number | null,
+  planner: BatchPlanner = DEFAULT_BATCH_PLANNER,
+): readonly ExecutedRequest[] {
   const scopes = new Map<string, UserScope>();
   const scopeOf = (request: number): UserScope => {
     const { key = "" } = requests[request] ?? {};
@@ -44,7 +49,7 @@ export function executedLive(requests: readonly BatchRequest[], size: number | n
     const knowledge = [...groupBy(batch.keys(), (at) => batch[at]?.key)].map(([, ofKey]) =>
       scopeOf(from + (ofKey[0] ?? 0)).knownFor(ofKey.map((at) => batch[at] as BatchRequest)),
     );
-    for (const { request, order, shared } of planBatch(batch, DEFAULT_BATCH_PLANNER, knowledge)) {
+    for (const { request, order, shared } of planBatch(batch, planner, knowledge)) {
       execute(from + request, order.slice(0, shared));
     }
   }

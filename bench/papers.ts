@@ -8,6 +8,7 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
   permutation: () => import("./permutation.js"),
   sessions: () => import("./sessions.js"),
   sweeps: () => import("./sweeps.js"),
+  "warm-start": () => import("./warm-start.js"),
   "zero-overlap": () => import("./zero-overlap.js"),
 };
 

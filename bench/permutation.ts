@@ -3,7 +3,8 @@
  * memstem's order. Recorded real Mem0 searches of six LoCoMo users, first 150 questions each, single prompts, an endless cache that is exact
  * on blocks; medians over the users. `time`: the time to the first token in retrieval order ÷ in this one, by the cost model `gpu`, of
  * prompts whose blocks have 256 tokens each, as CRAFT's have 128 to 512; memories have some 17. CRAFT's own times are against no cache at all:
- * the last two columns. Takes `--data FOLDER` (`recorded-data.ts`).
+ * the last two columns. A second table has what the retrieval order and counts over fewer requests spare at more depths. Takes `--data FOLDER`
+ * (`recorded-data.ts`).
  *
  * Floor of a random permutation: the first block is one of k, so a hit of one block is as good as chance.
  */
@@ -31,6 +32,17 @@ function ordersBy(policy: PolicyName, trace: RecordedTrace, k: number): Orders {
   const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio: null, layout: "single", limit: LIMIT } as const;
   const prompts = composeTrace(trace, { encode: encodeO200k, countTokens: countO200k }, options);
   return [...prompts].map(({ order }) => order);
+}
+
+/** Most often found in the last `window` searches first; CRAFT's window is 1,000. */
+function byCounts({ questions }: RecordedTrace, k: number, window: number): Orders {
+  const searches = questions.slice(0, LIMIT).map(({ retrieved }) => retrieved.slice(0, k));
+  return searches.map((search, at) => {
+    const counts = new Map<number, number>();
+    for (const block of searches.slice(Math.max(0, at - window), at).flat())
+      counts.set(block, (counts.get(block) ?? 0) + 1);
+    return [...search].sort((a, b) => (counts.get(b) ?? 0) - (counts.get(a) ?? 0));
+  });
 }
 
 function shuffled(orders: Orders, random: () => number): Orders {
@@ -104,4 +116,17 @@ for (const k of [5, 20]) {
     const ofUsers = traces.map((trace) => measured(ordersBy(policy, trace, k)));
     row(k, `\`${policy}\``, first, ofUsers);
   }
+}
+
+const DEPTHS = [2, 5, 8, 20];
+console.log(`\n| fewer tokens than without a cache | ${DEPTHS.map((k) => `k = ${k}`).join(" | ")} |`);
+console.log(`| --- |${DEPTHS.map(() => " --: |").join("")}`);
+for (const [name, window] of [
+  ["as retrieved", 0],
+  ["counts of the last 10 requests", 10],
+  ["counts of the last 50", 50],
+  ["counts of all", LIMIT],
+] as const) {
+  const cells = DEPTHS.map((k) => median(traces.map((trace) => measured(byCounts(trace, k, window)).fewer)).toFixed(2));
+  console.log(`| ${name} | ${cells.map((cell) => `${cell}×`).join(" | ")} |`);
 }

@@ -34,7 +34,7 @@ const rowsOf = (printed: string) =>
     );
 
 function printedBy(bench: string, data: string): string {
-  const args = ["--import", "tsx", join(ROOT, "bench", `${bench}.ts`), "--data", data];
+  const args = ["--import", "tsx", join(ROOT, "bench/papers.ts"), bench, "--data", data];
   return execFileSync(process.execPath, args, { cwd: ROOT, encoding: "utf8" });
 }
 
@@ -42,14 +42,18 @@ const recorded = recordedData();
 const reason = recorded === null ? SKIPPED : "";
 
 describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
-  it.each(["overlap", "breakdown"])("has the rows that bench:papers prints with %s", { timeout: 120_000 }, (bench) => {
-    const page = readFileSync(join(ROOT, "docs/papers.md"), "utf8").split("\n");
-    const printed = printedBy(bench, recorded ?? "")
-      .split("\n")
-      .filter((line) => /^\| [^|]+ \| \d/.test(line));
-    expect(printed.length).toBeGreaterThan(4);
-    expect(printed.filter((row) => !page.includes(row))).toEqual([]);
-  });
+  it.each(["breakdown", "permutation"])(
+    "has the rows that bench:papers prints with %s",
+    { timeout: 120_000 },
+    (bench) => {
+      const page = readFileSync(join(ROOT, "docs/papers.md"), "utf8").split("\n");
+      const printed = printedBy(bench, recorded ?? "")
+        .split("\n")
+        .filter((line) => /^\| [^|]+ \| \d/.test(line));
+      expect(printed.length).toBeGreaterThan(3);
+      expect(printed.filter((row) => !page.includes(row))).toEqual([]);
+    },
+  );
 });
 
 describe("the benches of docs/papers.md, on searches made up here", () => {

@@ -137,8 +137,8 @@ export class PublishedKnowledge {
 const NOTHING_CHANGED = { upserted: [], removed: [] };
 
 /**
- * ContextPilot as published (Alg. 1 and 2): first the blocks of the best matching cluster node, then the rest in relevance order; relevance
- * order if nothing matches. It matches sets of blocks, not the prefix in the engine's cache.
+ * ContextPilot (Alg. 1 and 2): first the retrieved ones among the blocks of the best matching cluster node, then the rest in relevance order;
+ * relevance order if nothing matches. It matches sets of blocks, not the prefix in the engine's cache.
  */
 export const contextPilot: OrderingPolicy<WithPublished> = {
   name: "context-pilot",
@@ -155,8 +155,8 @@ export const contextPilot: OrderingPolicy<WithPublished> = {
 };
 
 /**
- * RAGCache++'s knowledge tree: a greedy walk over the served sequences that takes the first matching child at each node, then the rest in
- * relevance order. Cheaper than the exact search of `prefix-exact`, but can miss a longer prefix.
+ * RAGCache++'s knowledge tree (its Alg. 1): a greedy walk over the served sequences, at each node to the child of the best-ranked block, then the
+ * rest in relevance order. Cheaper than the exact search of `prefix-exact`, but can miss a longer prefix.
  */
 export const knowledgeTree: OrderingPolicy = {
   name: "knowledge-tree",
@@ -176,7 +176,7 @@ export const accessFrequency: OrderingPolicy<WithPublished> = {
   learn: takeIn,
 };
 
-/** CRAFT's CP-Tree: first along the prefixes of frequently accessed blocks, then the rest by access count. */
+/** Not CRAFT's order: along its CP-Tree, the prefixes of frequently accessed blocks, then the rest by access count. CRAFT only looks up there. */
 export const cpTree: OrderingPolicy<WithPublished> = {
   name: "cp-tree",
   order({ retrieved }, { published: { accesses } }) {
