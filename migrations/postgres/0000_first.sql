@@ -150,6 +150,7 @@ CREATE TABLE "memstem"."usage_owners" (
 	"shared_expected_tokens" bigint NOT NULL,
 	"shared_reported_prompt_tokens" bigint NOT NULL,
 	"shared_reported_cached_tokens" bigint NOT NULL,
+	"shared_reported_expected_tokens" bigint NOT NULL,
 	"saved_money" double precision NOT NULL,
 	"last_at" bigint NOT NULL
 );

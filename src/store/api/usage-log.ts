@@ -99,6 +99,8 @@ export interface UsageSums {
   readonly sharedExpectedTokens: number;
   readonly sharedReportedPromptTokens: number;
   readonly sharedReportedCachedTokens: number;
+  /** What was expected of the reported ones, as the same share of the engine's count. */
+  readonly sharedReportedExpectedTokens: number;
   readonly belowMinimumPrompts: number;
   readonly belowMinimumTokens: number;
   readonly expiredPrompts: number;
@@ -176,6 +178,7 @@ export interface ReuseSums {
   readonly sharedExpectedTokens: number;
   readonly sharedReportedPromptTokens: number;
   readonly sharedReportedCachedTokens: number;
+  readonly sharedReportedExpectedTokens: number;
   readonly savedMoney: number;
   readonly lastAt: number;
 }

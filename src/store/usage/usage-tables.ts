@@ -99,6 +99,7 @@ export const USAGE_TABLES = {
       shared_expected_tokens: "bigint",
       shared_reported_prompt_tokens: "bigint",
       shared_reported_cached_tokens: "bigint",
+      shared_reported_expected_tokens: "bigint",
       saved_money: "double precision",
       last_at: "bigint",
     },
