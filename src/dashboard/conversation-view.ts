@@ -34,7 +34,7 @@ export const conversationView = loading(
     });
     return html`
       <p class="crumbs"><a href=${linkTo("users")}>Users</a> / ${userLink(named, 40)} / </p>
-      <h1>Conversation <span class="id">${shortId(named.conversation_id, 60)}</span></h1>
+      <h1>What was cached of each turn of <span class="id">${shortId(named.conversation_id, 60)}</span>?</h1>
       <p class="note">
         ${counted(total.prompts, "turn")}, ${whole(total.prompt_tokens)} prompt tokens: ${share} cached ${by}, ${whole(total.missed_tokens)} missed; last ${ago(total.last_at, Date.now())}.
       </p>
