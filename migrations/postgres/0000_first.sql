@@ -143,6 +143,7 @@ CREATE TABLE "memstem"."usage_owners" (
 	"agent" text NOT NULL,
 	"conversation" text NOT NULL,
 	"prompts" bigint NOT NULL,
+	"reported_prompts" bigint NOT NULL,
 	"prompt_tokens" bigint NOT NULL,
 	"uncached_tokens" bigint NOT NULL,
 	"missed_tokens" bigint NOT NULL,

@@ -22,7 +22,11 @@ export const conversationView = loading(
     const named = namedIn(query);
     const most = Math.max(1, ...epochs.flatMap(({ turns }) => turns.map(({ prompt_tokens: tokens }) => tokens)));
     const share = percent(total.cached_share ?? total.expected_share);
-    const by = total.cached_share === null ? "as expected" : "by the engine";
+    const { prompts, reported_prompts: reported } = total;
+    const by =
+      total.cached_share === null
+        ? "as expected"
+        : `by the engine${reported < prompts ? `, which reported ${whole(reported)} of them` : ""}`;
     const older = next !== null && linkTo("conversation", { ...named, cursor: next });
     const panels = epochs.map(({ began, turns }, at) => {
       const title = epochs.length === 1 && began === null ? "Turns" : `Epoch ${at + 1}`;

@@ -72,14 +72,18 @@ export const nowView = loading(
       )}
       ${rules.filter((rule) => rule.is_firing).map(firing)}
       ${
-        summary.total.prompts === 0 && html`<div class="panel">${empty("No prompts in this window yet", nothing)}</div>`
+        summary.total.prompts === 0
+          ? html`<div class="panel">${empty("No prompts in this window yet", nothing)}</div>`
+          : [tiles(summary), html`<div class="charts">${charts.map((parts) => h(TimeChart, parts))}</div>`]
       }
-      ${tiles(summary)}
-      <div class="charts">${charts.map((parts) => h(TimeChart, parts))}</div>
       ${summary.cache !== null && sharedCache(summary.cache, misses)}
       ${
         happened.length > 0 &&
-        panel("What happened", "The dashed lines in the charts.", html`<ul class="events">${happened}</ul>`)
+        panel(
+          "What happened",
+          summary.total.prompts === 0 ? null : "The dashed lines in the charts.",
+          html`<ul class="events">${happened}</ul>`,
+        )
       }
       ${breakdown(summary, query)}`;
   },
@@ -146,11 +150,10 @@ function sharesOf({
   cached_share: cached,
   expected_share: expected,
 }: WireSums): string {
-  if (prompts === 0) return "no prompts yet";
   if (expected === null) return "not known: all prompts are kept apart";
   if (cached === null) return reported === 0 ? "expected; the engine did not report" : "expected; no report counts";
-  const few = reported < FEW ? ": few" : "";
-  return `by the engine, of ${whole(reported)} of ${counted(prompts, "prompt")}${few}; expected of these ${percent(expected)}`;
+  const few = reported < FEW ? ", few" : "";
+  return `by the engine, which reported ${whole(reported)} of ${counted(prompts, "prompt")}${few}; expected of the same: ${percent(expected)}`;
 }
 
 /** Who says how much the cache holds. */
@@ -183,7 +186,7 @@ function sharedCache(
         "Evicted by others",
         short(tokens),
         tokens === 0
-          ? "no tokens: nothing missed because of others' prompts"
+          ? "nothing missed because of others' prompts"
           : html`tokens in ${counted(prompts, "prompt")}, ${percent(shareOf(tokens, misses.missed_tokens))} of what missed: <a href=${linkTo("requests", { cause: "displaced" })}>show them</a>`,
       )}
     </dl>`,

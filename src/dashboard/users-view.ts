@@ -73,7 +73,12 @@ const REUSE: readonly Column<Reuse>[] = [
     cell: ({ missed_tokens: missed, prompt_tokens: all }) =>
       html`<strong>${short(missed)}</strong><span class="sub">${percent(shareOf(missed, all))}</span>`,
   },
-  { title: "Cached share", isNumber: true, cell: ({ cached_share: share }) => percent(share) },
+  {
+    title: "Cached share",
+    isNumber: true,
+    cell: ({ cached_share: share, prompts, reported_prompts: reported }) =>
+      html`${percent(share)}${reported < prompts && html`<span class="sub">${reported === 0 ? "not reported" : `${whole(reported)} reported`}</span>`}`,
+  },
   { title: "Expected", isNumber: true, cell: ({ expected_share: share }) => percent(share) },
   { title: "Prompts", isNumber: true, cell: ({ prompts }) => whole(prompts) },
   { title: "Prompt tokens", isNumber: true, cell: ({ prompt_tokens: tokens }) => short(tokens) },

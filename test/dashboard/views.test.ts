@@ -171,7 +171,9 @@ describeInChromium("the views of what prompts cost", () => {
     const share = page.locator(".tile").filter({ hasText: "Cached share" });
     await share.getByText("40%").waitFor();
     // What was expected is of the same prompt, and one of three is said to be few.
-    expect(await share.innerText()).toMatch(/by the engine, of 1 of 3 prompts: few; expected of these \d/);
+    expect(await share.innerText()).toMatch(
+      /by the engine, which reported 1 of 3 prompts, few; expected of the same: \d/,
+    );
     expect(await page.locator(".tile").filter({ hasText: "Holds" }).innerText()).toContain("not known");
     await expect.poll(() => page.locator("figure.chart canvas").count()).toBe(4);
     const layouts = page.getByRole("row").filter({ hasText: "layout" });

@@ -232,6 +232,7 @@ export const usageMissesResult = z
 
 const reuse = {
   prompts: z.int(),
+  reported_prompts: z.int().describe("Those whose engine reported cached tokens."),
   prompt_tokens: tokens,
   uncached_tokens: tokens,
   missed_tokens: tokens,

@@ -171,6 +171,7 @@ export interface UsagePage {
 /** Sums over the prompts that are kept of a user or a conversation. */
 export interface ReuseSums {
   readonly prompts: number;
+  readonly reportedPrompts: number;
   readonly promptTokens: number;
   readonly uncachedTokens: number;
   readonly missedTokens: number;

@@ -130,6 +130,7 @@ export function sumsOf({ usage, apart, savedMoney, missedMoney }: Valued): Usage
 /** The sums of a user or a conversation that grow with each prompt, and their columns. */
 export const REUSE_COLUMNS = {
   prompts: "prompts",
+  reportedPrompts: "reported_prompts",
   promptTokens: "prompt_tokens",
   uncachedTokens: "uncached_tokens",
   missedTokens: "missed_tokens",

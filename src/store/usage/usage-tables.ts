@@ -92,6 +92,7 @@ export const USAGE_TABLES = {
       agent: "text",
       conversation: "text",
       prompts: "bigint",
+      reported_prompts: "bigint",
       prompt_tokens: "bigint",
       uncached_tokens: "bigint",
       missed_tokens: "bigint",
