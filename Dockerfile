@@ -6,7 +6,7 @@ WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
-COPY .ci/build.ts .ci/plain-types.ts .ci/tsconfig.json .ci/
+COPY .ci/build.ts .ci/plain-types.ts .ci/shipped-packages.ts .ci/tsconfig.json .ci/
 COPY src src
 RUN npm run build
 
@@ -16,7 +16,7 @@ FROM node:${NODE_VERSION}-bookworm AS packages
 ARG PACKAGES=""
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN if [ -z "$PACKAGES" ]; then npm ci --omit=dev; \
+RUN if [ -z "$PACKAGES" ]; then npm ci --omit=dev --omit=optional; \
     else npm pkg delete devDependencies peerDependencies peerDependenciesMeta && npm install --no-save $PACKAGES; fi
 # What compiling left behind.
 RUN rm -rf node_modules/better-sqlite3/deps \

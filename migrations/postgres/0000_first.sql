@@ -143,6 +143,7 @@ CREATE TABLE "memstem"."usage_owners" (
 	"agent" text NOT NULL,
 	"conversation" text NOT NULL,
 	"prompts" bigint NOT NULL,
+	"reported_prompts" bigint NOT NULL,
 	"prompt_tokens" bigint NOT NULL,
 	"uncached_tokens" bigint NOT NULL,
 	"missed_tokens" bigint NOT NULL,
@@ -150,6 +151,7 @@ CREATE TABLE "memstem"."usage_owners" (
 	"shared_expected_tokens" bigint NOT NULL,
 	"shared_reported_prompt_tokens" bigint NOT NULL,
 	"shared_reported_cached_tokens" bigint NOT NULL,
+	"shared_reported_expected_tokens" bigint NOT NULL,
 	"saved_money" double precision NOT NULL,
 	"last_at" bigint NOT NULL
 );

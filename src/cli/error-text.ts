@@ -16,7 +16,9 @@ export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return `memstem: ${String(error)}\n`;
   const isSystems = "code" in error && typeof error.code === "string";
   const isSayable = isSystems || SAYABLE.some((kind) => error instanceof kind);
-  return `memstem: ${isSayable ? error.message : (error.stack ?? error.message)}\n`;
+  const isTaken = isSystems && error.code === "EADDRINUSE";
+  const instead = isTaken ? ": end what listens there, or choose another MEMSTEM_PORT" : "";
+  return `memstem: ${isSayable ? `${error.message}${instead}` : (error.stack ?? error.message)}\n`;
 }
 
 /** Where the database has no native build, that is what is wrong, whatever failed first. Null where it has one, or the error is another. */

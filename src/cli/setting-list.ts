@@ -225,7 +225,7 @@ export const SETTINGS = {
   router: sessionRouter
     .optional()
     .describe(
-      "router in front of the upstream's replicas, which gets a key per conversation: sglang, dynamo, vllm-router, litellm, bifrost, xai, openai, or header:NAME; default: none",
+      "router in front of the upstream's replicas, which gets a key per conversation: sglang, dynamo, vllm-router, llm-d, litellm, bifrost, xai, openai, or header:NAME; default: none",
     ),
   writeBack: onOrOff
     .default("off")

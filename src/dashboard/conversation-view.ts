@@ -22,7 +22,11 @@ export const conversationView = loading(
     const named = namedIn(query);
     const most = Math.max(1, ...epochs.flatMap(({ turns }) => turns.map(({ prompt_tokens: tokens }) => tokens)));
     const share = percent(total.cached_share ?? total.expected_share);
-    const by = total.cached_share === null ? "as expected" : "by the engine";
+    const { prompts, reported_prompts: reported } = total;
+    const by =
+      total.cached_share === null
+        ? "as expected"
+        : `by the engine${reported < prompts ? `, which reported ${whole(reported)} of them` : ""}`;
     const older = next !== null && linkTo("conversation", { ...named, cursor: next });
     const panels = epochs.map(({ began, turns }, at) => {
       const title = epochs.length === 1 && began === null ? "Turns" : `Epoch ${at + 1}`;
@@ -34,7 +38,7 @@ export const conversationView = loading(
     });
     return html`
       <p class="crumbs"><a href=${linkTo("users")}>Users</a> / ${userLink(named, 40)} / </p>
-      <h1>Conversation <span class="id">${shortId(named.conversation_id, 60)}</span></h1>
+      <h1>What was cached of each turn of <span class="id">${shortId(named.conversation_id, 60)}</span>?</h1>
       <p class="note">
         ${counted(total.prompts, "turn")}, ${whole(total.prompt_tokens)} prompt tokens: ${share} cached ${by}, ${whole(total.missed_tokens)} missed; last ${ago(total.last_at, Date.now())}.
       </p>

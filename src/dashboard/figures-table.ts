@@ -8,6 +8,8 @@ export interface Column<T> {
   readonly isNumber?: boolean;
   /** Whether it names the row. */
   readonly isName?: boolean;
+  /** Whether it is known of a row; a column that is known of none is left out. Absent: of all. */
+  readonly isKnown?: (row: T) => boolean;
   readonly cell: (row: T) => ComponentChildren;
 }
 
@@ -21,7 +23,8 @@ interface TableProps<T> {
 }
 
 /** A table that scrolls sideways where it is too wide. */
-export function figuresTable<T>({ caption, columns, rows, keyOf, classOf }: TableProps<T>): VNode {
+export function figuresTable<T>({ caption, columns: all, rows, keyOf, classOf }: TableProps<T>): VNode {
+  const columns = all.filter(({ isKnown }) => isKnown === undefined || rows.some(isKnown));
   const head = columns.map(({ title, isNumber }) => html`<th class=${isNumber && "number"} scope="col">${title}</th>`);
   const cells = (row: T) =>
     columns.map(({ isNumber, isName, cell }) =>

@@ -23,9 +23,11 @@ export function short(value: number | null | undefined): string {
   return value === null || value === undefined ? UNKNOWN : SHORT.format(value);
 }
 
-/** 87.5% */
+/** 87.5%; what is not none, and not all, is never shown as if it were: <0.1%, >99.9%. */
 export function percent(share: number | null | undefined): string {
-  return share === null || share === undefined || !Number.isFinite(share) ? UNKNOWN : PERCENT.format(share);
+  if (share === null || share === undefined || !Number.isFinite(share)) return UNKNOWN;
+  if (share > 0 && share < 0.0005) return "<0.1%";
+  return share < 1 && share >= 0.9995 ? ">99.9%" : PERCENT.format(share);
 }
 
 /** `part` of `all` as a share; null where there is nothing to have a share of. */
@@ -58,10 +60,12 @@ export function moment(at: number): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
-/** An amount of the operator's currency, whose name is not known. */
+/** An amount of the operator's currency, whose name is not known; what is not none is never shown as if it were. */
 export function money(amount: number | null | undefined): string {
   if (amount === null || amount === undefined) return UNKNOWN;
-  const digits = amount === 0 || Math.abs(amount) >= 100 ? 0 : Math.abs(amount) >= 1 ? 2 : 4;
+  const size = Math.abs(amount);
+  if (size > 0 && size < 0.00005) return amount > 0 ? "<0.0001" : ">-0.0001";
+  const digits = amount === 0 || size >= 100 ? 0 : size >= 1 ? 2 : 4;
   return amount.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 

@@ -25,7 +25,7 @@ export const missesView = loading(
     const whyApart =
       "Too short for the provider's cache, or unused for longer than it keeps prefixes: not in the cached share.";
     return html`
-      <div class="row spread"><h1>Why prompts missed</h1>${windowLinks("misses", query)}</div>
+      <div class="row spread"><h1>Why did prompts miss?</h1>${windowLinks("misses", query)}</div>
       ${panel(
         title,
         note,

@@ -5,10 +5,12 @@ import { getJson } from "./api.js";
 import { type ChartParts, TimeChart } from "./chart.js";
 import { type Column, figuresTable } from "./figures-table.js";
 import { summed, windowLinks } from "./filters.js";
-import { duration, moment, money, percent, short, whole } from "./format.js";
+import { counted, duration, moment, money, percent, shareOf, short, whole } from "./format.js";
 import { onUsage } from "./live.js";
 import { alarm, empty, linkTo, loading, panel } from "./view.js";
-import type { WireAlerts, WireHealth, WireNote, WireSummary, WireSums } from "./wire.js";
+import type { WireAlerts, WireHealth, WireMisses, WireNote, WireSummary, WireSums } from "./wire.js";
+
+type WireCache = NonNullable<WireSummary["cache"]>;
 
 /** What a note is called. */
 const NOTES: Readonly<Record<WireNote["kind"], string>> = {
@@ -28,10 +30,11 @@ export const nowView = loading(
     Promise.all([
       getJson<WireSummary>("/usage/summary", summed(query), signal),
       getJson<WireAlerts>("/usage/alerts", {}, signal),
+      getJson<WireMisses>("/usage/misses", summed(query), signal),
       // A service that is stopping has other news.
       getJson<WireHealth>("/healthz", {}, signal).catch(() => null),
     ]),
-  ({ data: [summary, { rules }, health], query, reload }) => {
+  ({ data: [summary, { rules }, misses, health], query, reload }) => {
     useEffect(() => {
       const ending = new AbortController();
       let timer: ReturnType<typeof setTimeout> | undefined;
@@ -58,7 +61,7 @@ export const nowView = loading(
     </p>`;
     return html`
       <div class="row spread">
-        <div><h1>Cache, now and over time</h1>${["model", "engine", "layout"].map((name) => filterTag(name, query))}</div>
+        <div><h1>How much of what is sent is cached?</h1>${["model", "engine", "layout"].map((name) => filterTag(name, query))}</div>
         ${windowLinks("", query)}
       </div>
       ${health?.degraded?.map(({ part, reason, since }) =>
@@ -69,13 +72,18 @@ export const nowView = loading(
       )}
       ${rules.filter((rule) => rule.is_firing).map(firing)}
       ${
-        summary.total.prompts === 0 && html`<div class="panel">${empty("No prompts in this window yet", nothing)}</div>`
+        summary.total.prompts === 0
+          ? html`<div class="panel">${empty("No prompts in this window yet", nothing)}</div>`
+          : [tiles(summary), html`<div class="charts">${charts.map((parts) => h(TimeChart, parts))}</div>`]
       }
-      ${tiles(summary)}
-      <div class="charts">${charts.map((parts) => h(TimeChart, parts))}</div>
+      ${summary.cache !== null && sharedCache(summary.cache, misses)}
       ${
         happened.length > 0 &&
-        panel("What happened", "The dashed lines in the charts.", html`<ul class="events">${happened}</ul>`)
+        panel(
+          "What happened",
+          summary.total.prompts === 0 ? null : "The dashed lines in the charts.",
+          html`<ul class="events">${happened}</ul>`,
+        )
       }
       ${breakdown(summary, query)}`;
   },
@@ -102,38 +110,87 @@ function firing({ name, measure, model, value, reference, since }: WireAlerts["r
   return alarm(`Alert: ${name}`, `${what} is ${show(value)}, against ${show(reference)}${from}.`);
 }
 
-function tiles({ total, has_prices: hasPrices, cache_capacity_tokens: capacity }: WireSummary): VNode {
-  const tile = (title: string, value: string, sub: ComponentChildren) => html`<div class="tile">
-    <dt>${title}</dt><dd><span class="value">${value}</span><span class="sub">${sub}</span></dd>
-  </div>`;
+/** Reports of fewer prompts say little. */
+const FEW = 20;
+
+function tiles({ total, window, has_prices: hasPrices }: WireSummary): VNode {
   const { first_token_ms: ttft, below_minimum: tooShort, expired } = total;
   const apart = tooShort.prompts + expired.prompts;
   return html`<dl class="tiles">
-    ${tile(
-      "Cached share",
-      percent(total.cached_share ?? total.expected_share),
-      total.cached_share === null
-        ? "expected; the engine did not report"
-        : `by the engine; expected ${percent(total.expected_share)}`,
-    )}
+    ${tile("Cached share", percent(total.cached_share ?? total.expected_share), sharesOf(total))}
     ${tile("Tokens computed", short(total.uncached_tokens), `of ${short(total.prompt_tokens)} sent`)}
     ${tile("Missed", short(total.missed_tokens), html`<a href=${linkTo("misses")}>why they were computed again</a>`)}
-    ${tile("First token", duration(ttft?.p50), ttft === null ? "not measured yet" : `p95 ${duration(ttft.p95)}`)}
+    ${tile("First token", duration(ttft?.p50), ttft === null ? "not measured yet" : `p95 ${duration(ttft.p95)}, of ${counted(ttft.prompts, "prompt")}`)}
     ${
       hasPrices
         ? tile("Saved", money(total.saved_money), "net of cache writes, by your prices")
-        : tile("Prompts", whole(total.prompts), `${whole(total.reported_prompts)} reported by the engine`)
+        : tile("Prompts", whole(total.prompts), `of the last ${window}`)
     }
-    ${capacity !== null && tile("Engine's cache", short(capacity), "tokens of all users, as far as is known")}
     ${
       apart > 0 &&
       tile(
         "Kept apart",
         whole(apart),
-        `${whole(tooShort.prompts)} too short to cache, ${whole(expired.prompts)} expired`,
+        `${whole(tooShort.prompts)} too short to cache, ${whole(expired.prompts)} expired: in no share`,
       )
     }
   </dl>`;
+}
+
+function tile(title: string, value: string, sub: ComponentChildren): VNode {
+  return html`<div class="tile">
+    <dt>${title}</dt><dd><span class="value">${value}</span><span class="sub">${sub}</span></dd>
+  </div>`;
+}
+
+/** Whose word a share is, and of how many prompts. */
+function sharesOf({
+  prompts,
+  reported_prompts: reported,
+  cached_share: cached,
+  expected_share: expected,
+}: WireSums): string {
+  if (expected === null) return "not known: all prompts are kept apart";
+  if (cached === null) return reported === 0 ? "expected; the engine did not report" : "expected; no report counts";
+  const few = reported < FEW ? ", few" : "";
+  return `by the engine, which reported ${whole(reported)} of ${counted(prompts, "prompt")}${few}; expected of the same: ${percent(expected)}`;
+}
+
+/** Who says how much the cache holds. */
+const CAPACITY_FROM = {
+  setting: "tokens of all users, as MEMSTEM_CACHE_TOKENS says",
+  engine: "tokens of all users, as the engine says",
+  reports: "tokens of all users, learned from reports",
+} as const;
+
+/** What is known of the engine's cache, which all prompts share. */
+function sharedCache(
+  { capacity_tokens: capacity, capacity_from: from, share_tokens: share }: WireCache,
+  misses: WireMisses,
+): VNode {
+  const displaced = misses.causes.find(({ cause }) => cause === "displaced");
+  const [tokens, prompts] = [displaced?.tokens ?? 0, displaced?.prompts ?? 0];
+  return panel(
+    "How much does the engine's cache hold?",
+    null,
+    html`<dl class="tiles">
+      ${tile("Holds", short(capacity), from === null ? "not known: nothing that was expected has been missed yet" : CAPACITY_FROM[from])}
+      ${tile(
+        "A conversation's share",
+        short(share),
+        share === null
+          ? "not known either"
+          : "tokens of it for the newest prompt's conversation; a longer one may be gone at its next turn",
+      )}
+      ${tile(
+        "Evicted by others",
+        short(tokens),
+        tokens === 0
+          ? "nothing missed because of others' prompts"
+          : html`tokens in ${counted(prompts, "prompt")}, ${percent(shareOf(tokens, misses.missed_tokens))} of what missed: <a href=${linkTo("requests", { cause: "displaced" })}>show them</a>`,
+      )}
+    </dl>`,
+  );
 }
 
 function chartsOf({ points, notes, has_prices: hasPrices }: WireSummary): readonly ChartParts[] {

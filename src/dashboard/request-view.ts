@@ -39,10 +39,10 @@ export const requestView = loading(
     const kinds = ["cached", "expected", "carried", "annotation", "again", "new", "same", "other"] as const;
     return html`
       <p class="crumbs"><a href=${linkTo("requests")}>Requests</a> / </p>
-      <h1>Request <span class="id">${shortId(named.request_id, 40)}</span></h1>
+      <h1>Why did request <span class="id">${shortId(named.request_id, 40)}</span> hit as far as it did?</h1>
       ${request === null ? html`<p class="note">Its figures are no longer kept; the prompt is.</p>` : figures(request)}
       ${panel(
-        "Why it hit as far as it did",
+        "In words",
         null,
         html`<ul class="words">${explanation.explanation.map((sentence) => html`<li>${sentence}</li>`)}</ul>`,
       )}

@@ -102,7 +102,7 @@ export const requestsView = loading(
     const keyOf = ({ id }: WireRow) => id;
     const classOf = ({ id }: WireRow) => (arrived.has(id) ? "arrived" : undefined);
     return html`
-      <h1>Requests</h1>
+      <h1>What was cached of each request?</h1>
       <section class="panel">
         ${filterForm("requests", query, filters, pause)}
         <p class="note" role="status">${rows.length} shown${isLive ? ", new ones as they come" : ", paused"}.${besides}</p>
@@ -126,19 +126,6 @@ const COLUMNS: readonly Column<WireRow>[] = [
     </a>`,
   },
   {
-    title: "User, conversation",
-    cell: (row) => html`${userLink(row)}
-      ${row.agent_id !== null && html`<span class="tag">${shortId(row.agent_id, 16)}</span>`}
-      <span class="sub">${row.conversation_id === null ? "a single prompt" : conversationLink(row, row.conversation_id)}</span>`,
-  },
-  {
-    title: "Model",
-    cell: ({ model, policy, retention }) =>
-      html`<span class="id">${shortId(model, 22)}</span><span class="sub">${policy}, ${retention}</span>`,
-  },
-  { title: "Prompt", cell: (row) => pieceBar(rowPieces(row)) },
-  { title: "Tokens", isNumber: true, cell: (row) => whole(row.prompt_tokens) },
-  {
     title: "Cached",
     isNumber: true,
     cell: (row) => {
@@ -146,14 +133,32 @@ const COLUMNS: readonly Column<WireRow>[] = [
       return isExpected ? html`<span class="muted" title="expected; the engine did not report">~${text}</span>` : text;
     },
   },
+  { title: "Prompt", cell: (row) => pieceBar(rowPieces(row)) },
+  { title: "Tokens", isNumber: true, cell: (row) => whole(row.prompt_tokens) },
+  {
+    title: "User, conversation",
+    cell: (row) => html`${userLink(row)}
+      ${row.agent_id !== null && html`<span class="tag">${shortId(row.agent_id, 16)}</span>`}
+      <span class="sub">${row.conversation_id === null ? "a single prompt" : conversationLink(row, row.conversation_id)}</span>`,
+  },
   { title: "First token", isNumber: true, cell: (row) => duration(row.first_token_ms) },
-  { title: "Saved", isNumber: true, cell: (row) => money(row.saved_money) },
+  {
+    title: "Saved",
+    isNumber: true,
+    isKnown: ({ saved_money: saved }) => saved !== null,
+    cell: (row) => money(row.saved_money),
+  },
   {
     title: "Missed because",
     cell: ({ causes }) =>
       causes.length === 0
         ? html`<span class="muted">–</span>`
         : causes.slice(0, 2).map(({ cause }) => causeChip(cause)),
+  },
+  {
+    title: "Model",
+    cell: ({ model, policy, retention }) =>
+      html`<span class="id">${shortId(model, 22)}</span><span class="sub">${policy}, ${retention}</span>`,
   },
 ];
 

@@ -64,7 +64,7 @@ export const tryView = loading(
     });
     const type = ({ currentTarget }: { currentTarget: HTMLInputElement }) => setPerQuestion(currentTarget.value);
     return html`
-      <h1>Try it</h1>
+      <h1>How much of your prompts could be cached?</h1>
       <p class="lead">
         Paste memories and a history, or take the sample. Every question is composed by this service in several ways, and you see how much of each prompt an engine's prefix cache can reuse.
       </p>

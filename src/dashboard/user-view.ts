@@ -31,7 +31,7 @@ export const userView = loading(
     return html`
       <p class="crumbs"><a href=${linkTo("users")}>Users</a> / </p>
       <h1>
-        User <span class="id">${shortId(user, 60)}</span>${agent !== null && html`<span class="tag">agent ${shortId(agent)}</span>`}
+        What should be cached of user <span class="id">${shortId(user, 60)}</span>?${agent !== null && html`<span class="tag">agent ${shortId(agent)}</span>`}
       </h1>
       <p class="note">
         ${counted(counts.requests, "request")}, ${counted(counts.conversations, "conversation")}, ${whole(counts.blocks)} memories that were sent. ${all}

@@ -15,6 +15,13 @@ const ORDERS = [
   ["last_at", "Newest"],
 ] as const;
 
+/** What each order answers. */
+const ASKED: Readonly<Record<(typeof ORDERS)[number][0], string>> = {
+  missed_tokens: "Whose prompts miss most?",
+  cached_share: "Whose prompts hit least?",
+  last_at: "Who came last?",
+};
+
 /** The users and conversations with the worst reuse. */
 export const usersView = loading(
   (query, signal) => {
@@ -25,7 +32,7 @@ export const usersView = loading(
     ]);
   },
   ({ data: [{ users }, { conversations }], query }) => html`
-    <div class="row spread"><h1>Users and conversations</h1>${choices("Order", "users", query, "order", ORDERS)}</div>
+    <div class="row spread"><h1>${ASKED[chosen(query, "order", ORDERS)]}</h1>${choices("Order", "users", query, "order", ORDERS)}</div>
     ${panel(
       "Users",
       "Sums over all prompts that are kept: those of a month.",
@@ -60,17 +67,27 @@ const conversationColumn: Column<WireConversations["conversations"][number]> = {
 
 /** Columns of sums over prompts. */
 const REUSE: readonly Column<Reuse>[] = [
-  { title: "Prompts", isNumber: true, cell: ({ prompts }) => whole(prompts) },
-  { title: "Prompt tokens", isNumber: true, cell: ({ prompt_tokens: tokens }) => short(tokens) },
   {
     title: "Missed",
     isNumber: true,
     cell: ({ missed_tokens: missed, prompt_tokens: all }) =>
       html`<strong>${short(missed)}</strong><span class="sub">${percent(shareOf(missed, all))}</span>`,
   },
-  { title: "Computed", isNumber: true, cell: ({ uncached_tokens: tokens }) => short(tokens) },
-  { title: "Cached share", isNumber: true, cell: ({ cached_share: share }) => percent(share) },
+  {
+    title: "Cached share",
+    isNumber: true,
+    cell: ({ cached_share: share, prompts, reported_prompts: reported }) =>
+      html`${percent(share)}${reported < prompts && html`<span class="sub">${reported === 0 ? "not reported" : `${whole(reported)} reported`}</span>`}`,
+  },
   { title: "Expected", isNumber: true, cell: ({ expected_share: share }) => percent(share) },
-  { title: "Saved", isNumber: true, cell: ({ saved_money: saved }) => money(saved) },
+  { title: "Prompts", isNumber: true, cell: ({ prompts }) => whole(prompts) },
+  { title: "Prompt tokens", isNumber: true, cell: ({ prompt_tokens: tokens }) => short(tokens) },
+  { title: "Computed", isNumber: true, cell: ({ uncached_tokens: tokens }) => short(tokens) },
+  {
+    title: "Saved",
+    isNumber: true,
+    isKnown: ({ saved_money: saved }) => saved !== null,
+    cell: ({ saved_money: saved }) => money(saved),
+  },
   { title: "Last", isNumber: true, cell: ({ last_at: at }) => ago(at, Date.now()) },
 ];

@@ -69,7 +69,11 @@ describe("memstem serve", () => {
     await new Promise((resolve) => taken.close(resolve));
     expect(code).toBe(1);
     expect(stdout).toBe("");
-    expect(stderr).toMatch(new RegExp(`^memstem: .*address already in use.*:${port}\\n$`));
+    expect(stderr).toMatch(
+      new RegExp(
+        `^memstem: .*address already in use.*:${port}: end what listens there, or choose another MEMSTEM_PORT\\n$`,
+      ),
+    );
   });
 
   it("logs JSON lines on standard error that hold no memory text, question or answer", async () => {

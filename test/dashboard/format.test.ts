@@ -21,6 +21,12 @@ describe("figures", () => {
     expect([percent(null), percent(Number.NaN), whole(null), money(null)]).toEqual(["–", "–", "–", "–"]);
     expect(percent(0)).toBe("0%");
     expect(percent(0.79249)).toBe("79.2%");
+    expect([percent(0.0004), percent(0.9996), percent(1), percent(0.0006)]).toEqual([
+      "<0.1%",
+      ">99.9%",
+      "100%",
+      "0.1%",
+    ]);
     expect(shareOf(1, 0)).toBeNull();
     expect(shareOf(null, 4)).toBeNull();
     expect(shareOf(1, 4)).toBe(0.25);
@@ -28,6 +34,7 @@ describe("figures", () => {
 
   it("of money have as many digits as its size asks for, losses too", () => {
     expect([money(1234.5), money(12.345), money(0.00412), money(-2.5)]).toEqual(["1,235", "12.35", "0.0041", "-2.50"]);
+    expect([money(0), money(0.00001), money(-0.00001)]).toEqual(["0", "<0.0001", ">-0.0001"]);
   });
 
   it("of time passed are never of the future", () => {

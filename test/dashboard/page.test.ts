@@ -95,7 +95,7 @@ describeInChromium("the page", () => {
 
     await page.getByRole("link", { name: "Users" }).focus();
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { level: 1, name: "Users and conversations" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "Whose prompts miss most?" }).waitFor();
     expect(await page.getByRole("link", { name: "Users", exact: true }).getAttribute("aria-current")).toBe("page");
     // A screen reader goes on where the new view begins.
     expect(await focused()).toBe("view");

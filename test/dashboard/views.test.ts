@@ -127,7 +127,7 @@ describeInChromium("the views of what prompts cost", () => {
     await recorded(2);
     const { page, problems } = await open("requests");
     await page.locator("main tbody tr").first().getByRole("link").first().click();
-    await page.getByRole("heading", { level: 1, name: "Request a-2" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "Why did request a-2 hit as far as it did?" }).waitFor();
     const { explanation } = JSON.parse((await app.send("GET", "/request/explain?user_id=ana&request_id=a-2")).text) as {
       explanation: string[];
     };
@@ -141,7 +141,7 @@ describeInChromium("the views of what prompts cost", () => {
     // No text where the operator has not allowed it.
     expect(await page.locator("main").innerText()).not.toMatch(/vegetarian|Jardim|You plan trips/);
     await page.getByRole("link", { name: "open it" }).click();
-    await page.getByRole("heading", { level: 1, name: "Request a-1" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "Why did request a-1 hit as far as it did?" }).waitFor();
     expect(problems).toEqual([]);
   });
 
@@ -152,7 +152,7 @@ describeInChromium("the views of what prompts cost", () => {
     const card = page.locator("article.cause").filter({ hasText: "The instructions changed" });
     expect(await card.innerText()).toContain("Keep dates");
     await card.getByRole("link", { name: "Show them" }).click();
-    await page.getByRole("heading", { level: 1, name: "Requests" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "What was cached of each request?" }).waitFor();
     await expect.poll(() => page.locator("main tbody tr").count()).toBe(1);
   });
 
@@ -170,6 +170,11 @@ describeInChromium("the views of what prompts cost", () => {
     const { page } = await open("");
     const share = page.locator(".tile").filter({ hasText: "Cached share" });
     await share.getByText("40%").waitFor();
+    // What was expected is of the same prompt, and one of three is said to be few.
+    expect(await share.innerText()).toMatch(
+      /by the engine, which reported 1 of 3 prompts, few; expected of the same: \d/,
+    );
+    expect(await page.locator(".tile").filter({ hasText: "Holds" }).innerText()).toContain("not known");
     await expect.poll(() => page.locator("figure.chart canvas").count()).toBe(4);
     const layouts = page.getByRole("row").filter({ hasText: "layout" });
     expect(await layouts.allInnerTexts()).toEqual([
@@ -180,7 +185,10 @@ describeInChromium("the views of what prompts cost", () => {
     await page.getByText("layout: single").waitFor();
     await page.getByRole("link", { name: "Month" }).click();
     await expect.poll(() => page.url()).toMatch(/layout=single.*window=month|window=month.*layout=single/);
-    const prompts = page.locator(".tile").filter({ hasText: "Prompts" }).locator(".value");
+    const prompts = page
+      .locator(".tile")
+      .filter({ hasText: /^Prompts/ })
+      .locator(".value");
     await expect.poll(() => prompts.innerText()).toBe("1");
     await page.getByRole("link", { name: "Hour" }).click();
     await expect.poll(() => page.url()).toContain("window=hour");
@@ -194,7 +202,7 @@ describeInChromium("the views of what prompts cost", () => {
     await recorded(3);
     const { page } = await open("users");
     await page.getByRole("region", { name: "Users by reuse" }).getByRole("link", { name: "ana" }).click();
-    await page.getByRole("heading", { level: 1, name: "User ana" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "What should be cached of user ana?" }).waitFor();
     const tree = page.getByRole("region", { name: "Context index" });
     const { nodes } = JSON.parse((await app.send("GET", "/user/index?user_id=ana")).text) as {
       nodes: { total_tokens: number }[];
@@ -202,7 +210,7 @@ describeInChromium("the views of what prompts cost", () => {
     expect(await tree.locator("li").count()).toBe(nodes.length);
     for (const { total_tokens: tokens } of nodes) expect(await tree.innerText()).toContain(`${tokens} tokens`);
     await page.getByRole("link", { name: "trip" }).click();
-    await page.getByRole("heading", { level: 1, name: "Conversation trip" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "What was cached of each turn of trip?" }).waitFor();
     expect(await page.locator("a.turn").count()).toBe(2);
     expect(await seriousFindings(page)).toEqual([]);
   });

@@ -109,7 +109,7 @@ function fill(root: string, steps: readonly Step[], roots: ReadonlyMap<string, s
 function perform(command: string, root: string, workdir: string): void {
   const folder = join(root, workdir);
   if (command.includes("npm ci")) {
-    installPackages(folder, command.includes("--omit=dev"));
+    installPackages(folder, command.includes("--omit=dev --omit=optional"));
     return;
   }
   const owned = IS_ROOT ? command : command.replaceAll(/ -[og] \d+/g, "");
@@ -119,7 +119,14 @@ function perform(command: string, root: string, workdir: string): void {
 }
 
 const lock = z.object({
-  packages: z.record(z.string(), z.object({ dev: z.boolean().optional(), devOptional: z.boolean().optional() })),
+  packages: z.record(
+    z.string(),
+    z.object({
+      dev: z.boolean().optional(),
+      devOptional: z.boolean().optional(),
+      optional: z.boolean().optional(),
+    }),
+  ),
 });
 
 /** The project's own packages: all of them, to build with, or copies of those that memstem runs with. */
@@ -130,10 +137,11 @@ function installPackages(folder: string, forRunning: boolean): void {
     return;
   }
   const { packages } = lock.parse(JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")));
-  for (const [path, { dev, devOptional }] of Object.entries(packages)) {
+  for (const [path, { dev, devOptional, optional }] of Object.entries(packages)) {
     // Packages within packages are copied with them, and those for other systems are not there.
-    const isOwn = /^node_modules\/(?:@[^/]+\/)?[^/]+$/.test(path) && dev !== true && devOptional !== true;
-    if (isOwn && existsSync(join(PROJECT, path))) copy(join(PROJECT, path), join(folder, path));
+    const isNeeded = ![dev, devOptional, optional].includes(true);
+    const isOwn = /^node_modules\/(?:@[^/]+\/)?[^/]+$/.test(path);
+    if (isOwn && isNeeded && existsSync(join(PROJECT, path))) copy(join(PROJECT, path), join(folder, path));
   }
 }
 

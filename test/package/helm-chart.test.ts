@@ -1,11 +1,14 @@
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parse, stringify } from "yaml";
+import { parse, parseAllDocuments, stringify } from "yaml";
 import { z } from "zod";
 import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import { readSettings } from "../../src/cli/settings.js";
 
+/** Where Helm itself is; undefined: the chart is rendered by this test alone. */
+const HELM = process.env["HELM"];
 const CHART = resolve(import.meta.dirname, "../../examples/helm");
 const read = (name: string) => readFileSync(join(CHART, name), "utf8");
 const values = z.record(z.string(), z.unknown());
@@ -44,10 +47,19 @@ function rendered(template: string, given: Readonly<Record<string, unknown>>, re
   return lines(unrolled);
 }
 
+function isMap(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** The chart's objects, by their kind. */
 function objects(given: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, Record<string, unknown>>> {
+  // Helm merges maps, and replaces all else.
+  const merged = Object.entries({ ...DEFAULTS, ...given }).map(([name, value]) => {
+    const before = DEFAULTS[name];
+    return [name, isMap(before) && isMap(value) ? { ...before, ...value } : value];
+  });
   const texts = readdirSync(join(CHART, "templates")).map((name) =>
-    rendered(read(join("templates", name)), { ...DEFAULTS, ...given }),
+    rendered(read(join("templates", name)), Object.fromEntries(merged)),
   );
   return Object.fromEntries(texts.map((text) => [String((parse(text) as { kind: string }).kind), parse(text)]));
 }
@@ -109,6 +121,8 @@ describe("the Helm chart", () => {
               {
                 env: [
                   { name: "MEMSTEM_BLOCK_TEMPLATE", value: '[{date}: ]{memory} # "a"' },
+                  { name: "MEMSTEM_ENGINE_FAMILY", value: "vllm" },
+                  { name: "MEMSTEM_SOURCE", value: "none" },
                   { name: "MEMSTEM_TOP_K", value: "20" },
                   { name: "MEMSTEM_WARM_UP", value: "true" },
                 ],
@@ -138,4 +152,29 @@ describe("the Helm chart", () => {
     });
     expect(Service).toMatchObject({ spec: { selector: SELECTOR, ports: [{ port: 4600, targetPort: "http" }] } });
   });
+
+  it.skipIf(HELM === undefined).each([
+    ["the defaults", {}],
+    [
+      "values of one's own",
+      {
+        secret: "keys",
+        replicas: 3,
+        settings: { MEMSTEM_TOP_K: 20, MEMSTEM_BLOCK_TEMPLATE: '[{date}: ]{memory} # "a"' },
+        callers: [{ namespaceSelector: { matchLabels: { team: "agents" } } }],
+      },
+    ],
+  ])(
+    `is linted and rendered by Helm as here, with %s${HELM === undefined ? " (skipped: HELM names no Helm)" : ""}`,
+    (_, given) => {
+      const input = stringify(given);
+      const helm = (...args: readonly string[]) =>
+        execFileSync(HELM ?? "", [...args, "--values", "-"], { input, encoding: "utf8" });
+      expect(helm("lint", "--strict", CHART)).toContain("0 chart(s) failed");
+      const made = parseAllDocuments(helm("template", "mem", CHART)).map((document) => document.toJS() as object);
+      expect(Object.fromEntries(made.map((object) => [(object as { kind: string }).kind, object]))).toEqual(
+        objects(given),
+      );
+    },
+  );
 });

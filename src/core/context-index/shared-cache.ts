@@ -217,6 +217,12 @@ export class EngineCache {
     return this.configured ?? this.#reading.capacityTokens;
   }
 
+  /** Who says so. */
+  get capacityFrom(): CapacityOrigin | null {
+    if (this.configured !== null) return "setting";
+    return this.#reading.capacityTokens === null ? null : "engine";
+  }
+
   /** Tokens of its blocks; null: not known. */
   get blockTokens(): number | null {
     return this.residents.find(({ blockTokens }) => blockTokens !== null)?.blockTokens ?? this.#reading.blockTokens;
@@ -290,10 +296,17 @@ export class EngineCache {
   }
 }
 
+/** Where a capacity comes from: it was configured, the engine says it, or reports showed it, which may contradict both. */
+export type CapacityOrigin = "setting" | "engine" | "reports";
+
 /** An engine's cache as it is planned for. */
 export interface CacheState {
   /** Tokens that it is taken to hold, by memstem's counter; null: not known. */
   readonly capacityTokens: number | null;
+  /** Null: the capacity is not known. */
+  readonly capacityFrom: CapacityOrigin | null;
+  /** Of it, what the stream of the tenant's newest prompt may have; null: not known, or no prompt yet. See {@link SharedCache.shareOf}. */
+  readonly shareTokens: number | null;
   /** Tokens of its blocks; null: not known. */
   readonly blockTokens: number | null;
   /** Conversations, and users' single prompts, whose newest prompt lies within the capacity. */
@@ -314,6 +327,8 @@ export class SharedCache {
   readonly #tokenized = new LruMap<string, TokenizedPrompt>(MOST_TOKENIZED);
   /** The engine's tokens of one of memstem's. */
   #ratio = 1;
+  /** Whose prompt came last. */
+  #newest: string | null = null;
 
   constructor(private readonly engine: EngineCache) {}
 
@@ -325,8 +340,13 @@ export class SharedCache {
 
   get state(): CacheState {
     const { capacity } = this;
+    const isKnown = Number.isFinite(capacity);
+    const told = this.engine.capacityTokens;
+    const isAsTold = told !== null && capacity === Math.round(told / this.#ratio);
     return {
-      capacityTokens: Number.isFinite(capacity) ? capacity : null,
+      capacityTokens: isKnown ? capacity : null,
+      capacityFrom: isKnown ? (isAsTold ? this.engine.capacityFrom : "reports") : null,
+      shareTokens: isKnown && this.#newest !== null ? Math.round(this.shareOf(this.#newest)) : null,
       blockTokens: this.engine.blockTokens,
       streams: this.engine.uses.within(capacity).tips,
       foreignTokens: this.engine.foreignTokens,
@@ -356,6 +376,7 @@ export class SharedCache {
   /** Takes a prompt in. */
   served({ stream, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
     const before = this.#streams.get(stream);
+    this.#newest = stream;
     const underWay = { at, computed: this.#ratio * Math.max(0, total - cached), cached: this.#ratio * cached };
     this.engine.sends(underWay);
     const sent = { stream, at, before: at, distance: 0, known: 0, cached, head, total, underWay };

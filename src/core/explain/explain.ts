@@ -276,7 +276,7 @@ function trackedTokens(here: Outline, there: Outline, shared: number, sizes: rea
  * @param tracked tokens of the prefix that the index once held; `expected`: those that it held when the request was planned
  */
 function indexVerdict(
-  { prompt, earlier, limits }: ExplainInput,
+  { prompt, earlier, limits, engine }: ExplainInput,
   { prompt: nearest, outline }: Candidate,
   { shared, tracked, expected }: { readonly shared: number; readonly tracked: number; readonly expected: number },
 ): IndexVerdict {
@@ -291,6 +291,8 @@ function indexVerdict(
   const after = ownTurn(nearest).id;
   const short = earlier.find((request) => ownTurn(request).id > after && isShort(request));
   if (short !== undefined && short.requestId !== null) return left({ kind: "reported", requestId: short.requestId });
+  // What is no whole block was never expected.
+  if (tracked - expected < engine.blockTokens) return { kind: "expected" };
   if (limits.kind === "capacity" || limits.kind === "ttl-and-capacity")
     return left({ kind: "capacity", tokens: limits.tokens });
   return left(limits.kind === "slots" ? limits : { kind: "unknown" });

@@ -109,17 +109,33 @@ export interface ReportFacts {
 export function reportedUsage(usage: PromptUsage, facts: ReportFacts): PromptUsage {
   const report = facts.report ?? usage.report;
   const firstTokenMs = facts.firstTokenMs ?? usage.firstTokenMs;
-  const tokens = report === null ? 0 : shortfall(usage, report);
-  const unserved = report === null || tokens === 0 ? null : { cause: reportedCause(usage, report, facts), tokens };
-  return { ...usage, unserved, report, firstTokenMs };
+  if (report === null) return { ...usage, firstTokenMs };
+  const tokens = shortfall(usage, report);
+  const unserved = tokens === 0 ? null : { cause: reportedCause(usage, report, facts), tokens };
+  return { ...usage, planned: stillMissed(usage, report), unserved, report, firstTokenMs };
+}
+
+/** Cached tokens of the engine's report, in the plan's tokens. */
+function cachedOf({ promptTokens }: PromptUsage, { cachedTokens, promptTokens: counted }: CacheReport): number {
+  return Math.round(counted !== null && counted > 0 ? (cachedTokens * promptTokens) / counted : cachedTokens);
+}
+
+/** What the plan took for missed, without what the engine had after all. */
+function stillMissed(usage: PromptUsage, report: CacheReport): CausedMiss | null {
+  const { promptTokens, expectedTokens, planned } = usage;
+  if (planned === null) return null;
+  const known = expectedTokens + planned.tokens;
+  const plan = { expectedCachedTokens: known, totalTokens: promptTokens };
+  if (reachOf({ plan }, report) >= known) return null;
+  return { ...planned, tokens: known - Math.max(expectedTokens, cachedOf(usage, report)) };
 }
 
 /** Expected tokens that the engine had not, in the plan's tokens; 0 within the tolerance of its steps and of the estimate. */
-function shortfall({ promptTokens, expectedTokens }: PromptUsage, report: CacheReport): number {
+function shortfall(usage: PromptUsage, report: CacheReport): number {
+  const { promptTokens, expectedTokens } = usage;
   const plan = { expectedCachedTokens: expectedTokens, totalTokens: promptTokens };
   if (reachOf({ plan }, report) >= expectedTokens) return 0;
-  const scale = report.promptTokens !== null && report.promptTokens > 0 ? promptTokens / report.promptTokens : 1;
-  return Math.max(0, expectedTokens - Math.round(report.cachedTokens * scale));
+  return Math.max(0, expectedTokens - cachedOf(usage, report));
 }
 
 function reportedCause({ expectedTokens }: PromptUsage, { cachedTokens }: CacheReport, facts: ReportFacts): UsageCause {
@@ -138,6 +154,13 @@ export function causesOf({ planned, unserved }: Pick<PromptUsage, "planned" | "u
 /** Tokens that were sent before and computed again. */
 export function missedTokens({ planned, unserved }: Pick<PromptUsage, "planned" | "unserved">): number {
   return (planned?.tokens ?? 0) + (unserved?.tokens ?? 0);
+}
+
+/** Tokens that no cache could have: neither sent before, nor cached after all. */
+export function newTokens(usage: PromptUsage): number {
+  const { promptTokens, expectedTokens, planned, report } = usage;
+  const cached = report === null ? 0 : cachedOf(usage, report);
+  return Math.max(0, promptTokens - Math.max(expectedTokens, cached) - (planned?.tokens ?? 0));
 }
 
 /** Tokens that the engine computed: by its own count where it reported, else as expected. */

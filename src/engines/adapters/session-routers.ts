@@ -20,7 +20,7 @@ export interface SessionRouter {
 
 /**
  * Routers that read a key of the session, by the names that an operator gives. Others take any header's name: vLLM's production stack
- * (`--session-key`), Envoy, nginx, Caddy, HAProxy. llm-d and cache-aware routers look at the prompt and need none.
+ * (`--session-key`), Envoy, nginx, Caddy, HAProxy. Cache-aware routers look at the prompt and need none.
  */
 export const SESSION_ROUTERS = {
   /** https://docs.sglang.ai/advanced_features/router.html: policies `manual` and `consistent_hashing`. */
@@ -29,6 +29,11 @@ export const SESSION_ROUTERS = {
   dynamo: { header: "x-dynamo-session-id" },
   /** https://github.com/vllm-project/router (load balancing): policy `consistent_hash`; `x-request-id`, which every request has, is less than it. */
   "vllm-router": { header: "x-session-id" },
+  /**
+   * https://github.com/llm-d/llm-d-router, `pkg/epp/framework/plugins/scheduling/scorer/sessionaffinity`: algorithm `session_id_header`. The other
+   * one has clients send back what its answers said.
+   */
+  "llm-d": { header: "x-session-token" },
   /** https://docs.litellm.ai/docs/proxy/auto_routing#session-affinity */
   litellm: { header: "x-litellm-session-id" },
   /** https://docs.getbifrost.ai/providers/session-affinity */

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { FromWire } from "../../client/wire-names.js";
+import type { CacheState } from "../../core/index.js";
 import type { ShownPrompt } from "../../service/records/explain.js";
 import type { ConversationTurns } from "../../service/usage/tenant-usage.js";
 import type { AlertState } from "../../service/usage/usage-alerts.js";
@@ -15,6 +16,7 @@ import type {
 import {
   causesOf,
   missedTokens,
+  newTokens,
   timeAt,
   USAGE_CAUSES,
   type UsageCause,
@@ -49,7 +51,7 @@ export function shownRow({ number: id, usage, engine, ...row }: KeptUsage): Row 
     promptTokens: usage.promptTokens,
     expectedCachedTokens: usage.expectedTokens,
     carriedTokens: usage.carriedTokens,
-    newTokens: Math.max(0, usage.promptTokens - usage.expectedTokens - (usage.planned?.tokens ?? 0)),
+    newTokens: newTokens(usage),
     missedTokens: missedTokens(usage),
     reportedPromptTokens: usage.report?.promptTokens ?? null,
     reportedCachedTokens: usage.report?.cachedTokens ?? null,
@@ -69,7 +71,7 @@ export function usageSummary(
   window: Answer<typeof wire.usageSummaryResult>["window"],
   { from, to, stepMs, total, points, groups, notes }: WindowSums,
   priced: Priced,
-  cacheCapacityTokens: number | null,
+  cache: CacheState | null,
 ): Answer<typeof wire.usageSummaryResult> {
   const steps = Array.from({ length: Math.round((to - from) / stepMs) }, (_, step) => from + step * stepMs);
   const by = <K extends "model" | "engine" | "layout">(key: K) =>
@@ -83,7 +85,12 @@ export function usageSummary(
     to,
     stepMs,
     hasPrices: priced.hasPrices,
-    cacheCapacityTokens,
+    cache: cache && {
+      capacityTokens: cache.capacityTokens,
+      capacityFrom: cache.capacityFrom,
+      blockTokens: cache.blockTokens,
+      shareTokens: cache.shareTokens,
+    },
     total: shownSums(total, priced),
     points: steps.map((at) => ({ at, ...shownSums(points.get(at) ?? null, priced) })),
     byModel: by("model") as never,
@@ -144,8 +151,7 @@ export function usageMisses(
 export function shownReuse<T extends ReuseSums>(sums: T, { hasPrices }: Priced) {
   return {
     ...sums,
-    cachedShare: shareOf(sums.sharedReportedCachedTokens, sums.sharedReportedPromptTokens),
-    expectedShare: shareOf(sums.sharedExpectedTokens, sums.sharedPromptTokens),
+    ...cachedShares(sums),
     savedMoney: hasPrices ? rounded(sums.savedMoney) : null,
   };
 }
@@ -218,8 +224,7 @@ function shownSums(of: TimedSums | null, { hasPrices }: Priced): Sums {
     reportedCachedTokens: count("reportedCachedTokens"),
     uncachedTokens: count("uncachedTokens"),
     missedTokens: count("missedTokens"),
-    cachedShare: shareOf(count("sharedReportedCachedTokens"), count("sharedReportedPromptTokens")),
-    expectedShare: shareOf(count("sharedExpectedTokens"), count("sharedPromptTokens")),
+    ...(sums === null ? { cachedShare: null, expectedShare: null } : cachedShares(sums)),
     belowMinimum: { prompts: count("belowMinimumPrompts"), tokens: count("belowMinimumTokens") },
     expired: { prompts: count("expiredPrompts"), tokens: count("expiredTokens") },
     firstTokenMs:
@@ -233,6 +238,16 @@ function shownSums(of: TimedSums | null, { hasPrices }: Priced): Sums {
           },
     savedMoney: hasPrices ? rounded(count("savedMoney")) : null,
     missedMoney: hasPrices ? rounded(count("missedMoney")) : null,
+  };
+}
+
+/** What was cached by the engine's word, and what was expected of the same prompts; where none was reported, of all. */
+function cachedShares(sums: Pick<TimedSums["sums"], keyof ReuseSums & keyof TimedSums["sums"]>) {
+  const { sharedReportedPromptTokens: reported, sharedReportedExpectedTokens: expected } = sums;
+  return {
+    cachedShare: shareOf(sums.sharedReportedCachedTokens, reported),
+    expectedShare:
+      reported > 0 ? shareOf(expected, reported) : shareOf(sums.sharedExpectedTokens, sums.sharedPromptTokens),
   };
 }
 

@@ -54,7 +54,9 @@ const sums = {
   cached_share: share.describe(
     "The engine's word: reported cached of reported prompt tokens. Prompts below a provider's minimum and expired ones are left out (`below_minimum`, `expired`). Null: nothing reported.",
   ),
-  expected_share: share.describe("The same as memstem expected it, of the same prompts and those not reported."),
+  expected_share: share.describe(
+    "The same as memstem expected it, of the same prompts; where none was reported, of all.",
+  ),
   below_minimum: z
     .object({ prompts: z.int(), tokens })
     .describe("Prompts shorter than what the provider caches: not in the shares."),
@@ -96,10 +98,28 @@ export const usageSummaryResult = z
     to: at,
     step_ms: z.int().describe("Between two points: 1 minute, 15 minutes or 6 hours."),
     has_prices: z.boolean().describe("Whether `MEMSTEM_COST` has prices, so that money is not null."),
-    cache_capacity_tokens: z
-      .int()
+    cache: z
+      .object({
+        capacity_tokens: z
+          .int()
+          .nullable()
+          .describe("Tokens of all users that it is taken to hold now; null: not known, as nothing was missed yet."),
+        capacity_from: z
+          .enum(["setting", "engine", "reports"])
+          .nullable()
+          .describe(
+            "`setting`: `MEMSTEM_CACHE_TOKENS`; `engine`: its metrics; `reports`: learned from what was reported of prompts. Null: not known.",
+          ),
+        block_tokens: z.int().nullable().describe("The engine's block, in its own tokens; null: not known."),
+        share_tokens: z
+          .int()
+          .nullable()
+          .describe(
+            "The share of it that the newest prompt's conversation plans for: longer ones may be evicted before their next turn. Null: not known.",
+          ),
+      })
       .nullable()
-      .describe("Tokens of all users that the engine's prefix cache is taken to hold now; null: not known."),
+      .describe("The engine's prefix cache, which all users share; null: prompts are planned as if it had no end."),
     total: usageSums,
     points: z
       .array(z.object({ at: at.describe("Where the step begins."), ...sums }))
@@ -132,7 +152,9 @@ export const usageRow = z
     prompt_tokens: tokens,
     expected_cached_tokens: tokens,
     carried_tokens: tokens.describe("Of memories that were not retrieved, so that those behind them hit."),
-    new_tokens: tokens.describe("Never sent before: no cache could have them."),
+    new_tokens: tokens.describe(
+      "Never sent before, or not in a whole block of the engine's: no cache could have them.",
+    ),
     missed_tokens: tokens,
     reported_prompt_tokens: tokens.nullable(),
     reported_cached_tokens: tokens.nullable(),
@@ -210,6 +232,7 @@ export const usageMissesResult = z
 
 const reuse = {
   prompts: z.int(),
+  reported_prompts: z.int().describe("Those whose engine reported cached tokens."),
   prompt_tokens: tokens,
   uncached_tokens: tokens,
   missed_tokens: tokens,

@@ -21,8 +21,7 @@ export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText, isS
   const { usageSummaryQuery, usageSummaryResult, usageMissesQuery, usageMissesResult } = wire;
   addGet(app, "getUsageSummary", "/usage/summary", usageSummaryQuery, usageSummaryResult, async (view, c) => {
     const { usage, priced } = usageOf(c);
-    const capacity = c.get("memstem").cacheState?.capacityTokens ?? null;
-    return shown.usageSummary(view.window, await usage.summary(view), priced, capacity);
+    return shown.usageSummary(view.window, await usage.summary(view), priced, c.get("memstem").cacheState);
   });
   addGet(app, "getUsageMisses", "/usage/misses", usageMissesQuery, usageMissesResult, async (view, c) => {
     const { usage, priced } = usageOf(c);

@@ -10,12 +10,14 @@ interface KnownBefore {
   /** The first label that no block had. */
   readonly firstNew: number;
   readonly register: Pick<BlockRegister, "tokensOf">;
+  /** How many of so many leading tokens the engine can have cached; see `SharedCache.wholeBlocks`. */
+  readonly wholeBlocks: (tokens: number) => number;
 }
 
 /** Compares a prompt with the one that it should have continued, by digests and labels. */
 export function plannedReuse(
   { plan, turn, memories, headTokens }: Composition,
-  { before, headBefore, firstNew, register }: KnownBefore,
+  { before, headBefore, firstNew, register, wholeBlocks }: KnownBefore,
 ): PlannedReuse {
   const carried = memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : []));
   const carriedTokens = register.tokensOf(new Set(carried));
@@ -24,7 +26,7 @@ export function plannedReuse(
     const { moved, hasNewInFront } = movedBlocks(memories, firstNew);
     const hasOtherInstructions = headBefore !== null && headBefore !== turn.head;
     return {
-      reusableTokens: headBefore === null || hasOtherInstructions ? null : headTokens,
+      reusableTokens: headBefore === null || hasOtherInstructions ? null : wholeBlocks(headTokens),
       hasOtherInstructions,
       beganEpoch: false,
       isRewritten: false,
@@ -36,7 +38,7 @@ export function plannedReuse(
   }
   return {
     // A restated turn was not sent as a prompt.
-    reusableTokens: before === null ? null : before.promptTokens,
+    reusableTokens: before === null ? null : wholeBlocks(before.promptTokens),
     hasOtherInstructions: before !== null && before.head !== turn.head,
     beganEpoch,
     isRewritten: before !== null && turn.parent !== before.id,

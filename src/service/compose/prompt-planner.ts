@@ -190,6 +190,7 @@ export class PromptPlanner {
             headBefore: working.newestHead,
             firstNew,
             register: state.register,
+            wholeBlocks: this.parts.sharedCache?.wholeBlocks ?? ((tokens) => tokens),
           }),
         },
         store: async () => {

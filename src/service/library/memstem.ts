@@ -295,7 +295,8 @@ export class Memstem {
     // A scope that was never stored is not loaded.
     if ((await store.findServed(scope, id)) === null)
       throw new NotFoundError("request_id", "no such request of this user");
-    const parts = { engine: defaults.engine, residency, countTokens };
+    const engine = this.parts.sharedCache?.inItsBlocks(defaults.engine) ?? defaults.engine;
+    const parts = { engine, residency, countTokens };
     return this.#scopes.read(scope, (working) => read(working, parts));
   }
 

@@ -3,7 +3,7 @@
  */
 
 export type { UsageCause } from "../../core/index.js";
-export { causesOf, missedTokens, timeAt, USAGE_CAUSES, uncachedTokens } from "../../core/index.js";
+export { causesOf, missedTokens, newTokens, timeAt, USAGE_CAUSES, uncachedTokens } from "../../core/index.js";
 export type {
   KeptNote,
   KeptUsage,

@@ -99,6 +99,8 @@ export interface UsageSums {
   readonly sharedExpectedTokens: number;
   readonly sharedReportedPromptTokens: number;
   readonly sharedReportedCachedTokens: number;
+  /** What was expected of the reported ones, as the same share of the engine's count. */
+  readonly sharedReportedExpectedTokens: number;
   readonly belowMinimumPrompts: number;
   readonly belowMinimumTokens: number;
   readonly expiredPrompts: number;
@@ -169,6 +171,7 @@ export interface UsagePage {
 /** Sums over the prompts that are kept of a user or a conversation. */
 export interface ReuseSums {
   readonly prompts: number;
+  readonly reportedPrompts: number;
   readonly promptTokens: number;
   readonly uncachedTokens: number;
   readonly missedTokens: number;
@@ -176,6 +179,7 @@ export interface ReuseSums {
   readonly sharedExpectedTokens: number;
   readonly sharedReportedPromptTokens: number;
   readonly sharedReportedCachedTokens: number;
+  readonly sharedReportedExpectedTokens: number;
   readonly savedMoney: number;
   readonly lastAt: number;
 }

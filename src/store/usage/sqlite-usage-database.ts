@@ -16,7 +16,7 @@ import {
 /** Milliseconds that a statement waits for another process's lock. */
 const WAIT_MS = 5_000;
 /** The schema's number. A file with a greater one is a newer version's; none with a lesser one was ever published. */
-const SCHEMA = 3;
+const SCHEMA = 4;
 
 const DIALECT: Dialect = {
   rows: (parameter, alias, columns) => {

@@ -81,6 +81,7 @@ const NO_SUMS: UsageSums = {
   sharedExpectedTokens: 0,
   sharedReportedPromptTokens: 0,
   sharedReportedCachedTokens: 0,
+  sharedReportedExpectedTokens: 0,
   belowMinimumPrompts: 0,
   belowMinimumTokens: 0,
   expiredPrompts: 0,
@@ -114,6 +115,7 @@ export function sumsOf({ usage, apart, savedMoney, missedMoney }: Valued): Usage
     sharedExpectedTokens: isShared * expectedTokens,
     sharedReportedPromptTokens: isShared * reportedPromptTokens,
     sharedReportedCachedTokens: isShared * reportedCachedTokens,
+    sharedReportedExpectedTokens: isShared * Math.round((expectedTokens * reportedPromptTokens) / (promptTokens || 1)),
     belowMinimumPrompts: isBelow,
     belowMinimumTokens: isBelow * promptTokens,
     expiredPrompts: isExpired,
@@ -128,6 +130,7 @@ export function sumsOf({ usage, apart, savedMoney, missedMoney }: Valued): Usage
 /** The sums of a user or a conversation that grow with each prompt, and their columns. */
 export const REUSE_COLUMNS = {
   prompts: "prompts",
+  reportedPrompts: "reported_prompts",
   promptTokens: "prompt_tokens",
   uncachedTokens: "uncached_tokens",
   missedTokens: "missed_tokens",
@@ -135,6 +138,7 @@ export const REUSE_COLUMNS = {
   sharedExpectedTokens: "shared_expected_tokens",
   sharedReportedPromptTokens: "shared_reported_prompt_tokens",
   sharedReportedCachedTokens: "shared_reported_cached_tokens",
+  sharedReportedExpectedTokens: "shared_reported_expected_tokens",
   savedMoney: "saved_money",
 } as const satisfies Record<Exclude<keyof ReuseSums, "lastAt">, string>;
 export const REUSE_NAMES = Object.keys(REUSE_COLUMNS) as (keyof typeof REUSE_COLUMNS)[];

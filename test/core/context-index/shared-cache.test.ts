@@ -46,6 +46,25 @@ describe("a cache that all users share", () => {
     expect(asking.cache.capacity).toBeLessThan(17_200);
   });
 
+  it("says where its capacity comes from, and what the newest stream may have of it", () => {
+    const said = (engine: EngineCache, found: number | null) => {
+      const asking = new Asking(new SharedCache(engine));
+      asking.ask("a", 1_000);
+      for (const stream of ["b", "c", "d"]) asking.ask(stream, 4_000);
+      asking.ask("a", 1_100, 1_000, found);
+      const { capacityTokens, capacityFrom, shareTokens } = asking.cache.state;
+      expect(shareTokens).toBe(capacityTokens === null ? null : Math.round(asking.cache.shareOf("a")));
+      return capacityFrom;
+    };
+    const read = new EngineCache();
+    read.read({ capacityTokens: 50_000, blockTokens: 16, computedTokens: null }, 0);
+    expect(said(new EngineCache(), 1_000)).toBeNull();
+    expect(said(new EngineCache(50_000), 1_000)).toBe("setting");
+    expect(said(read, 1_000)).toBe("engine");
+    expect(said(new EngineCache(), 0)).toBe("reports");
+    expect(said(new EngineCache(50_000), 0)).toBe("reports");
+  });
+
   it("loses what has more above it than it holds, oldest first and a prompt from its end", () => {
     const asking = new Asking(new SharedCache(new EngineCache(10_000)));
     asking.ask("a", 6_000);

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { causesOf, composedUsage, setApart } from "../../../src/core/usage/usage-record.js";
+import {
+  causesOf,
+  composedUsage,
+  missedTokens,
+  newTokens,
+  reportedUsage,
+  setApart,
+} from "../../../src/core/usage/usage-record.js";
 
 const tokens = { promptTokens: 400, expectedTokens: 100, carriedTokens: 0 };
 const facts = {
@@ -32,5 +39,18 @@ describe("what a composed prompt missed", () => {
     const cause = (bound: "tokens" | "slots" | null) =>
       causesOf(composedUsage(tokens, same, { minimumPrefixTokens: 0, ttlMs: null, bound }))[0]?.cause;
     expect([cause("tokens"), cause("slots"), cause(null)]).toEqual(["displaced", "evicted", "unknown"]);
+  });
+
+  it.each([
+    // Of 400 tokens 100 were expected and 200 more were sent before.
+    ["nothing more", 100, 200, 100],
+    ["half of it", 200, 100, 100],
+    ["all but a step", 296, 0, 104],
+    ["what others sent, too", 380, 0, 20],
+  ])("is not what the engine had after all: %s", (_, cachedTokens, missed, fresh) => {
+    const report = { cachedTokens, promptTokens: 400 };
+    const usage = reportedUsage(usageWith(0), { report, firstTokenMs: 9, minimumPrefixTokens: 0, because: null });
+    expect([missedTokens(usage), newTokens(usage)]).toEqual([missed, fresh]);
+    expect(causesOf(usage)).toEqual(missed === 0 ? [] : [{ cause: "changed_instructions", tokens: missed }]);
   });
 });

@@ -81,6 +81,23 @@ describe("the session's key of xAI", () => {
   });
 });
 
+describe("the session's key for llm-d's router", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine, environment: { MEMSTEM_ROUTER: "llm-d" } });
+
+  it("is a conversation's, and a token that the client sends back stays", async () => {
+    const tokenOf = async (headers: Record<string, string>) => {
+      const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+      await clientOf(app, { ...trip, ...headers }).chat.completions.create(ask("Which tea?"));
+      return engine.requests.at(-1)?.headers["x-session-token"];
+    };
+    const key = await tokenOf({});
+    expect(key).toMatch(KEY);
+    expect(await tokenOf({})).toBe(key);
+    expect(await tokenOf({ "x-session-token": "cG9kLTE=" })).toBe("cG9kLTE=");
+  });
+});
+
 describe("the session's key for SGLang's gateway", () => {
   const engine = openAiEngine();
   const app = servedApp({

@@ -79,19 +79,18 @@ describe("GET /usage/…", () => {
     });
     const saved = plan.total_tokens - 0.1 * plan.expected_cached_tokens - 1.25 * plan.uncached_tokens;
     expect(requests[0]?.saved_money).toBeCloseTo(saved, 6);
-    const { total, points, by_model, by_engine, by_layout, has_prices, cache_capacity_tokens } = await usageOf(
-      app,
-      "summary",
-    );
+    const { total, points, by_model, by_engine, by_layout, has_prices, cache } = await usageOf(app, "summary");
     expect(total).toMatchObject({
       prompts: 2,
       reported_prompts: 1,
       reported_cached_tokens: plan.expected_cached_tokens,
       cached_share: plan.expected_cached_tokens / plan.total_tokens,
+      // Of the prompt that was reported, not of the one before it, too.
+      expected_share: plan.expected_cached_tokens / plan.total_tokens,
       first_token_ms: { prompts: 1, mean: 40, p50: expect.closeTo(40, -1) },
     });
     expect(has_prices).toBe(true);
-    expect(cache_capacity_tokens).toBeNull();
+    expect(cache).toBeNull();
     expect(points).toHaveLength(60);
     expect(points.reduce((sum, { prompts }) => sum + prompts, 0)).toBe(2);
     expect([by_model[0]?.model, by_engine[0]?.engine, by_layout[0]?.layout]).toEqual([

@@ -3,6 +3,7 @@ import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   ENGINE_MODELS,
+  type EngineCache,
   type EngineModel,
   type MemoryId,
   type RequestId,
@@ -35,6 +36,8 @@ export interface ServiceOptions {
   readonly maxWorkingBytes?: number;
   readonly scopeBounds?: ScopeBounds;
   readonly residency?: ResidencyModel;
+  /** The cache that all users share. */
+  readonly engineCache?: EngineCache;
   /** Turns that expire in one transaction. */
   readonly maxExpiredAtOnce?: number;
   /** How batches are planned. */
