@@ -26,7 +26,7 @@ const window = z.strictObject({
   ratio: z.number().positive().nullable(),
 });
 
-/** How a memory's line begins: as memstem writes it, with a number in brackets, a dash, a dash and the number at the end, or the text alone. */
+/** How a memory's line begins: with a number, as memstem writes it in conversations, with one in brackets, with a dash, or with the text. */
 export const ARM_FORMS = ["numbers", "brackets", "bullets", "plain"] as const;
 export type ArmForm = (typeof ARM_FORMS)[number];
 

@@ -22,7 +22,7 @@ const annotations = z
       z.strictObject({
         order: field.annotationSwitch
           .optional()
-          .describe("Rank the most relevant blocks, where they are not first in the prompt. Default: true."),
+          .describe("Say which blocks are the most relevant, where they are not first in the prompt: by their labels, in single prompts by giving the best one again. Default: true."),
         location: field.annotationSwitch
           .optional()
           .describe(
@@ -31,7 +31,7 @@ const annotations = z
         topN: field.annotationTopN
           .optional()
           .describe(
-            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 8.",
+            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 8. Single prompts have labels only where this or a wording is given.",
           ),
         wording: field.wording.optional().describe("Templates, each with `{labels}` once."),
       }),
