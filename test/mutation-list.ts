@@ -361,4 +361,11 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'return inFront >= 0 || isMoved ? { kind: "summarised" }',
     by: ["test/core/conversation/window.test.ts"],
   },
+  {
+    promise: "honest: blocks that are written in another form are not expected cached",
+    file: "src/core/prompt/prompt.ts",
+    from: 'hasLabels ? "" : "unlabelled"',
+    to: 'hasLabels ? "" : ""',
+    by: ["test/core/compose/plan.test.ts"],
+  },
 ];

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { Composition } from "../../../src/core/compose/compose.js";
 import { SECTION_OPENING } from "../../../src/core/prompt/rendering.js";
 import { TOKENS_PER_MESSAGE } from "../../../src/core/text/token-counter.js";
-import { Chat, countTokens, memories, UserScope } from "./scope-fixture.js";
+import { Chat, countTokens, memories, system, UserScope, user } from "./scope-fixture.js";
 
 const INSTRUCTIONS = "You are helpful.";
 const headTokens = countTokens(INSTRUCTIONS) + TOKENS_PER_MESSAGE;
@@ -32,6 +33,19 @@ describe("a plan", () => {
     chat.answer("1");
     const second = chat.ask("Two?", memories("c"));
     expect(second.plan.expectedCachedTokens).toBe(first.plan.totalTokens);
+  });
+
+  it("expects no block of a conversation in a single prompt, nor the other way: they are written in another form", () => {
+    const scope = new UserScope();
+    const asked = [system(INSTRUCTIONS), user("?")];
+    const expected = (composition: Composition) => composition.plan.expectedCachedTokens;
+    expect(expected(scope.compose(asked, memories("a", "b")))).toBe(0);
+    expect(expected(new Chat(scope, "one").ask("One?", memories("a", "b")))).toBe(headTokens);
+    expect(expected(scope.compose(asked, memories("d")))).toBe(headTokens);
+    expect(expected(scope.compose(asked, memories("a", "d")))).toBeGreaterThan(headTokens + 5);
+    const labelled = { annotations: { topN: 2 } };
+    expect(expected(scope.compose(asked, memories("a", "c"), labelled))).toBeGreaterThan(headTokens + 5);
+    expect(expected(scope.compose(asked, [], labelled))).toBe(headTokens);
   });
 
   it("expects the head and the blocks cached that another conversation was served behind it", () => {
