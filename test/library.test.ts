@@ -27,7 +27,7 @@ describe("the library", () => {
   it("composes from Mem0's answer as it is, and gives the caller's messages back with text added", async () => {
     const messages = [{ role: "user" as const, content: "Tea?", name: "ana" }];
     const answer = await memstem.compose({ userId: "ana", messages, memories: { results: TEA, relations: [] } });
-    expect(answer.messages).toEqual([{ ...messages[0], content: expect.stringMatching(/^<memories>\n1 Ana likes/) }]);
+    expect(answer.messages).toEqual([{ ...messages[0], content: expect.stringMatching(/^<memories>\n- Ana likes/) }]);
   });
 
   it("keeps agents apart, and takes feedback on an agent's request", async () => {
@@ -68,7 +68,7 @@ describe("the library", () => {
     }
     const own = createMemstem({ dataDir: join(dataDir, "own"), source: new Own() });
     const prompt = await own.compose({ userId: "ana", query: "Tea?", topK: 7 });
-    expect(prompt.messages.at(-1)?.content).toBe("<memories>\n1 Ana likes green tea.\n</memories>\n\nTea?");
+    expect(prompt.messages.at(-1)?.content).toBe("<memories>\n- Ana likes green tea.\n</memories>\n\nTea?");
     const memories = ["Ana rows."];
     expect(await own.add({ userId: "ana", agentId: "coach", memories })).toEqual([{ id: "m2", memory: "Ana rows." }]);
     expect(asked).toEqual([
@@ -117,7 +117,7 @@ describe("the library", () => {
     const messages = [{ role: "user", content: "Tea?" }, call, { role: "tool", tool_call_id: "t", content: "green" }];
     const first = await memstem.compose({ ...of, messages, memories: TEA });
     const section = first.messages.at(-1);
-    expect(section).toEqual({ role: "user", content: "<memories>\n1 Ana likes green tea.\n</memories>" });
+    expect(section).toEqual({ role: "user", content: "<memories>\n- Ana likes green tea.\n</memories>" });
     const echoed = await memstem.compose({
       ...of,
       messages: first.messages.slice(-1),

@@ -15,7 +15,7 @@ describe("memstem compose", () => {
     expect(first).toMatchObject({ code: 0, stderr: "" });
     const answer = composeResult.parse(JSON.parse(first.stdout));
     expect(answer).toEqual(JSON.parse(first.stdout));
-    expect(answer.messages).toEqual([{ role: "user", content: `<memories>\n1 ${SECRET}\n</memories>\n\nWhere?` }]);
+    expect(answer.messages).toEqual([{ role: "user", content: `<memories>\n- ${SECRET}\n</memories>\n\nWhere?` }]);
     expect(await memstem.run(["compose"], { input: JSON.stringify(good), environment })).toEqual(first);
     expect(memstem.leftBehind).toEqual([]);
   });

@@ -46,7 +46,7 @@ describe("the Model Context Protocol", () => {
     expect(found).toEqual({ isError: false, text: JSON.stringify(found.result), result: found.result });
     expect(found.result).toEqual({
       memories: [{ label: 1, memory_id: "m1" }],
-      text: "1 Ana is vegetarian.",
+      text: "- Ana is vegetarian.",
       warnings: [],
     });
     const query = "What\n</memories>\n does she eat?";
@@ -183,7 +183,7 @@ describe("the Model Context Protocol", () => {
       const client = await connected(piped(["--url", address, "--user", "ana"]));
       expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(TOOLS);
       const found = await call(client, "search_memories", { query: "What does she eat?" });
-      expect(found.result).toMatchObject({ text: "1 Ana is vegetarian." });
+      expect(found.result).toMatchObject({ text: "- Ana is vegetarian." });
     });
 
     it("says in a sentence that no service answers, that the key is wrong, or that it is another server", async () => {

@@ -98,7 +98,7 @@ describe("a bundle for browsers and workers", () => {
       }
     `;
     expect(await inWorker(source, app.base)).toEqual({
-      messages: [{ role: "user", content: "<memories>\n1 in Paris\n</memories>\n\nWhere?" }],
+      messages: [{ role: "user", content: "<memories>\n- in Paris\n</memories>\n\nWhere?" }],
       difference: 0,
       ends: [{ read: 1, found: 1, composed: 1, failed: 0 }],
       refused: ["InvalidRequestError", [{ field: "userId", message: "must not be empty" }], true],

@@ -186,7 +186,7 @@ print(composed["messages"][0]["content"])
 `;
     writeFileSync(join(folder, "search.py"), program);
     const { stdout } = await run("search.py", app.base);
-    expect(stdout).toBe("<memories>\n1 Ana has a dog.\n</memories>\n\nWho is with Ana?\n");
+    expect(stdout).toBe("<memories>\n- Ana has a dog.\n</memories>\n\nWho is with Ana?\n");
     expect(found.queries.at(-1)).toMatchObject({ query: "Who is with Ana?", topK: 3 });
   });
 });

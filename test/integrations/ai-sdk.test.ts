@@ -66,7 +66,7 @@ describe("the AI SDK's middleware", () => {
       {
         role: "user",
         content: [
-          { type: "text", text: expect.stringMatching(/^<memories>\n1 /), providerOptions: mark },
+          { type: "text", text: expect.stringMatching(/^<memories>\n- /), providerOptions: mark },
           { type: "text", text: "</memories>" },
           { type: "text", text: "Tea?" },
         ],
@@ -90,7 +90,7 @@ describe("the AI SDK's middleware", () => {
     const sent = await sentWith(options, { messages, prompt: undefined }, provider, name);
     expect(sent?.prompt.at(-1)).toMatchObject({
       role: "tool",
-      content: [{ type: "tool-result", output: { value: expect.stringMatching(/^12 degrees\.\n\n<memories>\n1 /) } }],
+      content: [{ type: "tool-result", output: { value: expect.stringMatching(/^12 degrees\.\n\n<memories>\n- /) } }],
     });
   });
 
@@ -227,7 +227,7 @@ describe("the AI SDK's middleware", () => {
   it("takes out what Mem0's provider retrieved for the system text, and composes it", async () => {
     const sent = await sentWith({}, { system: retrieved(["Ana has a cat."]) });
     const content = [
-      { type: "text", text: "<memories>\n1 Ana has a cat.\n</memories>" },
+      { type: "text", text: "<memories>\n- Ana has a cat.\n</memories>" },
       { type: "text", text: "Tea?" },
     ];
     expect(sent?.prompt).toEqual([{ role: "user", content }]);

@@ -12,7 +12,7 @@ import {
 } from "../../src/integrations/openai-agents.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
-const SECTION = "<memories>\n1 Ana likes green tea.\n</memories>";
+const SECTION = "<memories>\n- Ana likes green tea.\n</memories>";
 
 const dataDir = mkdtempSync(join(tmpdir(), "memstem-agents-"));
 let memstem: MemstemClient;

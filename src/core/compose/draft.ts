@@ -21,7 +21,7 @@ import {
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type RetentionChoice, type RetentionName, retained } from "../conversation/turn.js";
 import { replacedExchanges } from "../conversation/window.js";
-import { type AnnotationSettings, asksForLabels } from "../prompt/annotations.js";
+import { type AnnotationSettings, wantsLabels } from "../prompt/annotations.js";
 import { exchangesIn, isExchange } from "../prompt/exchange-text.js";
 import { type Injection, ownMessageBehind, type SectionPlacement, type ToolMemories } from "../prompt/injection.js";
 import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
@@ -247,7 +247,7 @@ export function sectionHasLabels({
   conversation,
   annotations,
 }: Pick<ComposeInput, "conversation" | "annotations">): boolean {
-  return conversation !== null || asksForLabels(annotations);
+  return conversation !== null || wantsLabels(annotations);
 }
 
 /** The request's memories without exchanges that the client has changed since they were recorded. */

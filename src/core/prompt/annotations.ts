@@ -50,8 +50,8 @@ export const DEFAULT_ANNOTATIONS: AnnotationSettings = {
   wording: DEFAULT_WORDING,
 };
 
-/** Whether a caller asks for labels to be named: in lines of its own wording, so many of them, or of earlier turns. */
-export function asksForLabels({ location, topN, wording }: AnnotationSettings): boolean {
+/** Whether a caller wants labels to be named: in lines of its own wording, so many of them, or of earlier turns. */
+export function wantsLabels({ location, topN, wording }: AnnotationSettings): boolean {
   return location || topN !== DEFAULT_ANNOTATIONS.topN || wording.order !== DEFAULT_WORDING.order;
 }
 

@@ -69,15 +69,19 @@ export function countReferences(annotations: readonly string[], messages: readon
   return { references: named.length, referencesResolved: named.filter((label) => there.has(label)).length };
 }
 
-/** Labels of the memories that stand in a message, in their order: in instructions anywhere, else at the start, where memstem puts them. */
-export function labelsIn(message: ChatMessage): readonly number[] {
+function labelsIn(message: ChatMessage): readonly number[] {
+  return blocksIn(message).flatMap((label) => label ?? []);
+}
+
+/** Labels of the memories that stand in a message, null for each without one, in their order: in instructions anywhere, else at the start, where memstem puts them. */
+export function blocksIn(message: ChatMessage): readonly (number | null)[] {
   const text = sectionText(message);
-  const labels: number[] = [];
+  const labels: (number | null)[] = [];
   let at = isInstruction(message) ? text.indexOf(OPEN) : 0;
   while (at >= 0) {
     const section = sectionAtStart(text.slice(at));
     const blocks = section === null ? [] : (parseSection(section)?.blocks ?? []);
-    for (const { label } of blocks) if (label !== null) labels.push(label);
+    for (const { label } of blocks) labels.push(label);
     at = isInstruction(message) ? text.indexOf(OPEN, at + OPEN.length) : -1;
   }
   return labels;

@@ -14,7 +14,7 @@ import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { alignedTable } from "../base/aligned-table.js";
 import { readmeMessages } from "../base/hand-built.js";
 import { INSTRUCTION } from "../base/instruction.js";
-import { labelsIn } from "../base/prompt-memories.js";
+import { blocksIn } from "../base/prompt-memories.js";
 
 /** A question with what memory search returned for it, best first, and the answer that the history will hold. */
 export interface ComparedQuestion {
@@ -89,7 +89,7 @@ export async function comparePrefill(
       sums.promptTokens += tokens.length;
       sums.prefillTokens += tokens.length - cachedTokens;
       sums.hostedCost += promptCost(ENGINE_MODELS.hosted, tokens.length, cachedTokens);
-      sums.memories += isReadme ? memories.length : prompt.flatMap(labelsIn).length;
+      sums.memories += isReadme ? memories.length : prompt.flatMap(blocksIn).length;
       history.push(asked, { role: "assistant", content: answer });
       onTurn();
     }

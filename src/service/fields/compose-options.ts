@@ -22,7 +22,9 @@ const annotations = z
       z.strictObject({
         order: field.annotationSwitch
           .optional()
-          .describe("Say which blocks are the most relevant, where they are not first in the prompt: by their labels, in single prompts by giving the best one again. Default: true."),
+          .describe(
+            "Say which blocks are the most relevant, where they are not first in the prompt: by their labels, in single prompts by giving the best one again. Default: true.",
+          ),
         location: field.annotationSwitch
           .optional()
           .describe(

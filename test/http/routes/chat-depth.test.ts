@@ -24,7 +24,7 @@ async function complete(app: ServedApp, memstem: object = {}, body: object = {})
 
 /** The blocks of a prompt's last message, as they stand there. */
 function blocksOf({ body }: Received): string[] {
-  return String(body.messages.at(-1)?.content).match(/^\d+ .*$/gm) ?? [];
+  return String(body.messages.at(-1)?.content).match(/^(?:\d+|-) .*$/gm) ?? [];
 }
 
 /** What a prompt's last message begins with, up to where its blocks end. */
@@ -52,7 +52,12 @@ describe("adaptive depth, configured", () => {
     expect(upToBlocks(second).startsWith(upToBlocks(first))).toBe(true);
     expect(last.body.messages).toEqual(second.body.messages);
     // The most relevant ones.
-    expect(blocksOf(last).sort()).toEqual(memories.slice(0, 6).map(({ memory }, at) => `${at + 1} ${memory}`));
+    expect(blocksOf(last).sort()).toEqual(
+      memories
+        .slice(0, 6)
+        .map(({ memory }) => `- ${memory}`)
+        .sort(),
+    );
     expect(first.body).toMatchObject({ max_tokens: 1, logprobs: true, top_logprobs: 20, temperature: 1 });
     expect(last.body).toMatchObject({ max_tokens: 50, temperature: 0.2 });
     expect(last.body).not.toHaveProperty("logprobs");
@@ -104,7 +109,9 @@ describe("adaptive depth, configured", () => {
     const [probe, next] = engine.requests.slice(2) as [Received, Received];
     expect(next.body.messages[0]).toEqual(said.body.messages[0]);
     expect(next.body.messages).toEqual(probe.body.messages);
-    const both = [...blocksOf(next), ...String(next.body.messages[0]?.content).matchAll(/^\d+ .*$/gm)].map(String);
+    const both = [...blocksOf(next), ...String(next.body.messages[0]?.content).matchAll(/^(?:\d+|-) .*$/gm)].map(
+      String,
+    );
     expect(new Set(both).size).toBe(6);
     expect(both).toHaveLength(6);
   });

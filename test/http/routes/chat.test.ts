@@ -15,7 +15,7 @@ import {
 
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
-const SECTION = `<memories>\n1 ${TEA}\n2 ${PARIS}\n</memories>`;
+const SECTION = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
 
 async function chunksOf<T>(stream: AsyncIterable<T>): Promise<T[]> {
   const chunks: T[] = [];

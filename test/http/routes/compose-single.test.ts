@@ -16,7 +16,7 @@ describe("POST /compose without a conversation", () => {
     expect(answer.messages).toEqual([
       {
         role: "user",
-        content: `<memories>\n1 ${paris.memory}\n2 ${tea.memory}\n</memories>\n\nWhere does Ada live?`,
+        content: `<memories>\n- ${paris.memory}\n- ${tea.memory}\n</memories>\n\nWhere does Ada live?`,
       },
     ]);
     expect(answer.blocks).toEqual([
@@ -29,7 +29,7 @@ describe("POST /compose without a conversation", () => {
     expect(answer.engine.headers).toEqual({ "x-request-id": answer.request_id });
   });
 
-  it("starts with the blocks that are cached already and names the retrieval order on one line", async () => {
+  it("starts with the blocks that are cached already and gives the most relevant one again on one line", async () => {
     await app.compose({ user_id: "ada", query: "one", memories: [paris, tea] });
     const answer = await app.compose({ user_id: "ada", query: "two", memories: [bicycle, tea, paris] });
     expect(answer.blocks.map(({ label, placement }) => [label, placement])).toEqual([
@@ -37,10 +37,10 @@ describe("POST /compose without a conversation", () => {
       [2, "cached_prefix"],
       [3, "new"],
     ]);
-    expect(answer.annotations).toEqual(["Most relevant first: [3][2][1]."]);
+    expect(answer.annotations).toEqual([`Most relevant: ${bicycle.memory}`]);
     expect(answer.messages[0]?.["content"]).toBe(
-      `<memories>\n1 ${paris.memory}\n2 ${tea.memory}\n3 ${bicycle.memory}\n` +
-        "Most relevant first: [3][2][1].\n</memories>\n\ntwo",
+      `<memories>\n- ${paris.memory}\n- ${tea.memory}\n- ${bicycle.memory}\n` +
+        `Most relevant: ${bicycle.memory}\n</memories>\n\ntwo`,
     );
     expect(answer.plan).toMatchObject({ order_changed: true, search_path: [0] });
     expect(answer.plan.expected_cached_tokens).toBeGreaterThan(0);
@@ -64,13 +64,13 @@ describe("POST /compose without a conversation", () => {
       ["developer", "Use metric units."],
       ["user", "Hello"],
       ["assistant", "Hi"],
-      ["user", `<memories>\n1 ${tea.memory}\n</memories>\n\nTea?`],
+      ["user", `<memories>\n- ${tea.memory}\n</memories>\n\nTea?`],
     ]);
   });
 
   it("gives the prompt as one text where that was asked for", async () => {
     const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], prompt: true });
-    expect(answer.prompt).toBe(`User: <memories>\n1 ${tea.memory}\n</memories>\n\nTea?\n\nAssistant:`);
+    expect(answer.prompt).toBe(`User: <memories>\n- ${tea.memory}\n</memories>\n\nTea?\n\nAssistant:`);
   });
 
   it("leaves a question without memories as it is", async () => {
@@ -89,13 +89,16 @@ describe("POST /compose without a conversation", () => {
   });
 
   it("uses the caller's words for annotations, and none where they are switched off", async () => {
-    const compose = (annotations: unknown) =>
-      app.compose({ user_id: "ada", query: "Tea?", memories: [bicycle, paris], annotations });
-    await app.compose({ user_id: "ada", query: "one", memories: [paris] });
-    expect((await compose(false)).annotations).toEqual([]);
-    expect((await compose({ wording: { order: "Read {labels} first." }, top_n: 1 })).annotations).toEqual([
-      "Read [2] first.",
-    ]);
+    const compose = (annotations: unknown, ...memories: object[]) =>
+      app.compose({ user_id: "ada", query: "Tea?", memories, annotations });
+    await compose(true, paris);
+    expect((await compose(false, bicycle, paris)).annotations).toEqual([]);
+    // Blocks have labels then.
+    const own = { wording: { order: "Read {labels} first." }, top_n: 1 };
+    await compose(own, paris);
+    const answer = await compose(own, bicycle, paris);
+    expect(answer.annotations).toEqual(["Read [2] first."]);
+    expect(answer.messages[0]?.["content"]).toContain(`1 ${paris.memory}\n2 ${bicycle.memory}\nRead [2] first.\n`);
   });
 
   it("warns that a memory budget changes nothing with a policy that carries nothing over", async () => {
@@ -132,7 +135,7 @@ describe("POST /compose without a conversation", () => {
       ["m-bicycle", "carried_over", null],
       ["m-paris", "cached_prefix", 0],
     ]);
-    expect(answer.annotations).toEqual(["Most relevant first: [3][1]."]);
+    expect(answer.annotations).toEqual([`Most relevant: ${paris.memory}`]);
     // Enough for the bicycle, but what was retrieved counts, too.
     const budget = countO200k(tea.memory) + countO200k(bicycle.memory);
     expect((await ask([paris, tea], budget)).blocks.map(({ placement }) => placement)).not.toContain("carried_over");

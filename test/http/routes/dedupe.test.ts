@@ -13,7 +13,7 @@ describe("dedupe", () => {
   it("gives a text once that another memory says too, under its label, and says which", async () => {
     const answer = await app.compose({ ...ada, request_id: "r-1", memories: [tea, again, both] });
     expect(answer.messages.at(-1)?.content).toBe(
-      "<memories>\n3 Ana likes tea. She lives in Porto.\n</memories>\n\nWho?",
+      "<memories>\n- Ana likes tea. She lives in Porto.\n</memories>\n\nWho?",
     );
     expect(answer.blocks.map(({ memory_id, label }) => [memory_id, label])).toEqual([
       ["tea", 3],

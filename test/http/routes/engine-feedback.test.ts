@@ -160,12 +160,12 @@ describe("GET /users/{user_id}/index", () => {
   const index = async (path: string) => indexResult.parse(JSON.parse((await app.send("GET", path)).text));
 
   it("shows the tree of what was served, with the requests that end at each node", async () => {
-    await app.compose({ user_id: "ada", request_id: "r-1", query: "one", memories: [a, b] });
-    await app.compose({ user_id: "ada", request_id: "r-2", query: "two", memories: [a, c] });
+    await app.compose({ user_id: "ada", conversation_id: "one", request_id: "r-1", query: "one", memories: [a, b] });
+    await app.compose({ user_id: "ada", conversation_id: "two", request_id: "r-2", query: "two", memories: [a, c] });
     await app.compose({ user_id: "ada", conversation_id: "talk", request_id: "r-3", query: "three", memories: [a] });
     const shown = await index("/users/ada/index");
     expect(shown).toMatchObject({ user_id: "ada", agent_id: null });
-    expect(shown.counts).toMatchObject({ blocks: 3, conversations: 1, turns: 3, requests: 3 });
+    expect(shown.counts).toMatchObject({ blocks: 3, conversations: 3, turns: 3, requests: 3 });
     expect(shown.nodes).toHaveLength(shown.counts.nodes);
     expect(shown.nodes).toMatchObject([
       { search_path: [], labels: [], request_ids: [], uses: 3, live_requests: 0 },

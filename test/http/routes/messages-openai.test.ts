@@ -59,7 +59,7 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
       request_id: expect.any(String),
       messages: [
         { role: "system", content: "Be brief." },
-        { role: "user", content: `<memories>\n1 ${TEA}\n</memories>\n\nWhich tea?` },
+        { role: "user", content: `<memories>\n- ${TEA}\n</memories>\n\nWhich tea?` },
       ],
       max_tokens: 50,
       stop: ["."],

@@ -48,7 +48,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     });
     expect(JSON.stringify(system)).toContain("Be brief.");
     const said = messages.flatMap(({ content }) => content.map((block) => block["text"])).join("");
-    expect(said).toBe(`<memories>\n1 ${TEA}\n</memories>\n\nWhich tea?`);
+    expect(said).toBe(`<memories>\n- ${TEA}\n</memories>\n\nWhich tea?`);
     expect(response.headers.get("x-memstem-cached-tokens")).toBe("2000");
     expect(response.headers.get("request-id")).toBe("req_018EeWyXxfu5pfWkrYcMdjWG");
     expect(await observedBy(app)).toMatchObject({ promptTokens: 2209, cachedTokens: 2000 });

@@ -16,7 +16,7 @@ import {
 
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
-const SECTION = `<memories>\n1 ${TEA}\n2 ${PARIS}\n</memories>`;
+const SECTION = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
 
 describe("OpenAI's own client, by the Responses API", () => {
   const engine = openAiEngine();
