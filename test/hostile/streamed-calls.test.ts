@@ -128,6 +128,40 @@ const STREAMS: Readonly<Record<string, readonly [deltas: readonly object[], call
     apart(call({ ...A, index: 0 }, "one", '{"t":"one"}'), call({ ...A, index: 1 }, "two", '{"t":"two"}')),
     [TWO[0], UNNAMED[1]],
   ],
+  "one id for two calls, in turns": [
+    apart(
+      call({ ...A, index: 0 }, "one", '{"t":'),
+      call({ ...A, index: 1 }, "two", '{"t":'),
+      call({ ...A, index: 0 }, undefined, '"one"}'),
+      call({ index: 1 }, undefined, '"two"}'),
+    ),
+    [TWO[0], UNNAMED[1]],
+  ],
+  "one id and the same arguments for two calls": [
+    apart(call({ ...A, index: 0 }, "one", "{}"), call({ ...A, index: 0 }, "two", "{}")),
+    [
+      ["a", "one", "{}"],
+      [MADE, "two", "{}"],
+    ],
+  ],
+  "numbers as ids, no index": [
+    apart(call({ id: 0 }, "one", '{"t":"one"}'), call({ id: 1 }, "two", '{"t":"two"}')),
+    [
+      ["0", "one", '{"t":"one"}'],
+      ["1", "two", '{"t":"two"}'],
+    ],
+  ],
+  "numbers as ids, one index and one name": [
+    apart(
+      call({ id: 7, index: 0 }, "one", ""),
+      call({ id: 8, index: 0 }, "one", ""),
+      call({ index: 0 }, undefined, '{"t":"one"}'),
+    ),
+    [
+      ["7", "one", "{}"],
+      ["8", "one", '{"t":"one"}'],
+    ],
+  ],
   "no arguments": [
     apart(
       call({ ...A, index: 0 }, "one", ""),

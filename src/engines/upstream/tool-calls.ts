@@ -48,7 +48,7 @@ export function callFields({ tool_calls: calls, function_call: older }: JsonObje
     const { index, id, function: called } = record(call);
     const { name, arguments: given } = record(called);
     const signature = signatureIn(record(call));
-    return { index: indexOf(index), id: text(id), name: text(name), given: argumentsOf(given), signature };
+    return { index: indexOf(index), id: idOf(id), name: text(name), given: argumentsOf(given), signature };
   });
 }
 
@@ -82,6 +82,11 @@ export class CallIds {
   #made(): string {
     return `call_${digestOf(JSON.stringify([this.seed, this.#taken.size])).slice(0, 24)}`;
   }
+}
+
+/** Some engines number their calls. */
+function idOf(given: unknown): string {
+  return typeof given === "number" ? String(given) : text(given);
 }
 
 /** Arguments as clients parse them: some engines give none to a function without parameters, or null. */
