@@ -83,6 +83,31 @@ const ABSENT: Readonly<Record<string, Answer>> = {
     404,
     { type: "about:blank", title: "Not found", status: 404, detail: "no such route: POST /v1/responses" },
   ],
+  "OpenAI, a model of chats alone": [
+    404,
+    openAi("This model is only supported in v1/chat/completions and not in v1/responses.", null, "model"),
+  ],
+  "OpenAI, a model of chats alone, in other words": [
+    400,
+    openAi("This model is not supported in the v1/responses endpoint.", null, "model"),
+  ],
+  SGLang: [404, { object: "error", message: "Not Found", type: "404", param: null, code: 404 }],
+  Fireworks: [
+    404,
+    { error: { object: "error", type: "invalid_request_error", code: "NOT_FOUND", message: "Path not found" } },
+  ],
+  "LiteLLM, of Ollama behind it": [
+    404,
+    {
+      error: {
+        message: "litellm.NotFoundError: NotFoundError: OpenAIException - 404 page not found. Received Model Group=m",
+        type: null,
+        param: null,
+        code: "404",
+      },
+    },
+  ],
+  OpenRouter: [404, { error: { message: "Not Found", code: 404 } }],
   "an empty body": [404, ""],
   "an empty body, 501": [501, ""],
   "an empty object": [404, {}],
@@ -96,6 +121,14 @@ const OF_THE_API: Readonly<Record<string, Answer>> = {
     400,
     openAi("Previous response with id 'resp_1' not found.", "previous_response_not_found", "previous_response_id"),
   ],
+  "OpenAI, a prompt": [404, openAi("Prompt not found", "prompt_not_found")],
+  "OpenAI, files": [404, openAi("Files ['file-1'] were not found.", null)],
+  "OpenAI, a container": [404, openAi("Container not found.", null)],
+  "OpenRouter, a policy": [
+    404,
+    { error: { message: "No endpoints found matching your data policy (Free model publication).", code: 404 } },
+  ],
+  "llama-swap, a model": [404, "could not find real modelID for m"],
   "vLLM, a model": [
     404,
     { error: { message: "The model `m` does not exist.", type: "NotFoundError", param: "model", code: 404 } },

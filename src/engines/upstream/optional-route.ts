@@ -7,15 +7,16 @@ const ROUTE_CODES = new Set<unknown>([
   ...["unknown_url", "method_not_supported", "unsupported_endpoint", "unsupported_api_for_model", "route_not_found"],
   ...["NotImplementedError", "not_implemented"],
 ]);
-/** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go; vLLM where the model's kind has no such route. */
+/** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go; vLLM and OpenAI where the model's kind has no such route. */
 const ROUTE_WORDINGS =
-  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported) endpoint|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)|\bdoes not support (?:the )?(?:(?:responses|messages) api|tokenization)|\b(?:responses|messages) api is not (?:available|enabled|supported)/i;
+  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported) endpoint|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)|\bdoes not support (?:the )?(?:(?:responses|messages) api|tokenization)|\b(?:responses|messages) api is not (?:available|enabled|supported)|\bnot (?:supported )?in (?:the )?\/?v\d+\/(?:responses|messages)\b/i;
 
 /** Codes and types that name what a route that is there was asked for. */
-const THING_CODES = /model|deployment|response|conversation|provider|organi[sz]ation|project|account|item/i;
+const THING_CODES =
+  /model|deployment|response|conversation|provider|organi[sz]ation|project|account|item|prompt|container|api_key/i;
 /** … and messages: of OpenAI, vLLM, Ollama, OpenRouter ("No endpoints found for …"), Moonshot and others. */
 const THING_WORDINGS =
-  /model|deployment|adapter|endpoints found|with id\b|\bproviders?\b|organi[sz]ation|\bproject\b|\baccount\b|\b(?:response|conversation|item)\b.*\b(?:not found|not exist|expired|unknown)/i;
+  /model|deployment|adapter|endpoints found|with id\b|\bproviders?\b|organi[sz]ation|\bproject\b|\baccount\b|\b(?:response|conversation|item|prompt|container|vector store|files|user|api key)\b.*\b(?:not found|not exist|expired|unknown)/i;
 /** A path or an address in a message, of which `/v1/models` names no model. */
 const PATH = /^\W*\/|^\W*v\d+\/|\/v\d+\/|:\/\//;
 /** What LiteLLM appends to an engine's message. */
