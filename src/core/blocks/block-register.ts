@@ -227,6 +227,11 @@ export class BlockRegister {
     return this.#memories.untilOf(id);
   }
 
+  /** Sets when a known memory ceases to hold; one that does not hold stays so. */
+  setUntil(id: MemoryId, until: number | undefined): void {
+    if (this.#memories.currentOf(id) !== WITHDRAWN) this.#memories.setUntil(id, until);
+  }
+
   /**
    * The block at the end of a superseded block's chain of successors, or {@link WITHDRAWN}; null for a current block, and for one whose
    * words are still the memory's: another block template alone makes nothing outdated.

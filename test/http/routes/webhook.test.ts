@@ -86,7 +86,8 @@ describe("POST /webhooks/mem0", () => {
     ["no JSON", "{", 400],
     ["nothing", {}, 422],
     ["a deletion of nothing", { event_details: { event: "DELETE" } }, 422],
-    ["an update without a text", event("UPDATE"), 422],
+    ["an update without a text or an end", event("UPDATE"), 422],
+    ["an update that says nothing", event("UPDATE", { data: { categories: ["pets"], is_deleted: false } }), 422],
     ["an update to white space", event("UPDATE", { data: { memory: " " } }), 422],
   ])("refuses %s", async (_what, body, status) => {
     expect(await post(body)).toBe(status);
