@@ -135,12 +135,13 @@ function rankedMemory(parsed: z.infer<typeof item>): RankedMemory {
   const score = parsed.rerankScore ?? parsed.rerank_score;
   const fields = mem0Fields(parsed);
   const end = mem0End(parsed);
+  const ofRun = (parsed["run_id"] ?? parsed["runId"]) != null;
   const memory = { id: parsed.id as MemoryId, text: parsed.memory };
   return {
     memory:
-      fields === undefined && end === undefined
+      fields === undefined && end === undefined && !ofRun
         ? memory
-        : { ...memory, ...(fields && { fields }), ...(end && { end }) },
+        : { ...memory, ...(fields && { fields }), ...(end && { end }), ...(ofRun && { ofRun: true }) },
     rerankScore: typeof score === "number" && Number.isFinite(score) ? score : null,
   };
 }
