@@ -111,6 +111,8 @@ const ABSENT: Readonly<Record<string, Answer>> = {
   "an empty body": [404, ""],
   "an empty body, 501": [501, ""],
   "an empty object": [404, {}],
+  "LM Studio, which says so with 200": [200, { error: "Unexpected endpoint or method. (POST /v1/responses)" }],
+  "a page for every path": [200, `<!DOCTYPE html>${page("My models")}`],
 };
 
 /** What a route that is there says of what it was asked for. */
@@ -226,7 +228,9 @@ describe("a route that an engine may not have", () => {
   it("is told from an error of a route that is there: responses", async () => {
     behave();
     const send = opened();
-    for (const [server, [status, body]] of Object.entries(OF_THE_API)) {
+    const failed = { id: "resp_1", status: "failed", error: { code: "server_error", message: "Cannot get" } };
+    const others: Record<string, Answer> = { "a failed response": [200, failed], nothing: [200, ""] };
+    for (const [server, [status, body]] of Object.entries({ ...OF_THE_API, ...others })) {
       answer = [status, body];
       for (const isLater of [true, false]) {
         const got = await send("responses", isLater);
@@ -239,11 +243,7 @@ describe("a route that an engine may not have", () => {
   it("is told from all that servers say: the count of tokens", async () => {
     behave();
     const send = opened();
-    const others: Answer[] = [
-      [200, { error: "Unexpected endpoint or method. (POST /v1/messages/count_tokens)" }],
-      [200, "<html></html>"],
-    ];
-    for (const given of [...Object.values(ABSENT), ...others]) {
+    for (const given of Object.values(ABSENT)) {
       answer = given;
       const { status, text, urls } = await send("messages/count_tokens");
       expect([given, status, urls]).toEqual([given, 404, ["messages/count_tokens"]]);
