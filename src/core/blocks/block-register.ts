@@ -131,7 +131,12 @@ export class BlockRegister {
     return this.#memories.foundWith(label);
   }
 
-  /** A memory whose current text is this block's, and that may be given to any prompt: of those that belong to a run none may. */
+  /** Whether all memories whose current text is this block's belong to runs: no other prompt may have it unasked. */
+  isOfRuns(label: Label): boolean {
+    return this.#memories.hasRuns && this.#memories.commonWith(label) === undefined;
+  }
+
+  /** The first by id of the memories whose current text is this block's and that belong to no run; undefined for none. */
   commonWith(label: Label): MemoryId | undefined {
     return this.#memories.commonWith(label);
   }
@@ -415,7 +420,12 @@ export class MemoryVersions {
     this.#dirty.add(id);
   }
 
-  /** The first by id of the memories whose current text is this block's and that belong to no run; undefined for none. */
+  /** Whether any known memory belongs to a run. */
+  get hasRuns(): boolean {
+    return this.#ofRuns.size > 0;
+  }
+
+  /** As {@link BlockRegister.commonWith}. */
   commonWith(label: Label): MemoryId | undefined {
     return this.holdersOf(label).find((id) => this.currentOf(id) === label && !this.#ofRuns.has(id));
   }

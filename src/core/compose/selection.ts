@@ -136,7 +136,7 @@ function carryAllowance(
     tokensOf: (label) => {
       const block = register.get(label);
       if (block === undefined || block.supersededBy !== null || given.has(label)) return null;
-      return register.commonWith(label) === undefined ? null : block.tokens;
+      return register.isOfRuns(label) ? null : block.tokens;
     },
   };
 }
