@@ -72,6 +72,13 @@ export class CallIds {
 
   constructor(private readonly seed: string) {}
 
+  /** @param taken of the calls so far */
+  static after(seed: string, taken: readonly string[]): CallIds {
+    const ids = new CallIds(seed);
+    for (const id of taken) ids.#taken.add(id);
+    return ids;
+  }
+
   /** The id that the engine gave, where it is one and no other call has it; else one that stays the same for this answer and call. */
   of(given: string): string {
     const id = given !== "" && !this.#taken.has(given) ? given : this.#made();
@@ -84,8 +91,8 @@ export class CallIds {
   }
 }
 
-/** Some engines number their calls. */
-function idOf(given: unknown): string {
+/** The id of a call as an engine gives it, which may be a number; empty for none. */
+export function idOf(given: unknown): string {
   return typeof given === "number" ? String(given) : text(given);
 }
 
@@ -95,8 +102,8 @@ export function wholeArguments(given: string): string {
   return json === "" || json === "null" ? "{}" : given;
 }
 
-/** Some engines give the object itself in place of its JSON. */
-function argumentsOf(given: unknown): string {
+/** Arguments as JSON: some engines give the object itself in place of it, and Anthropic's API does. */
+export function argumentsOf(given: unknown): string {
   return typeof given === "object" && given !== null ? JSON.stringify(given) : text(given);
 }
 
