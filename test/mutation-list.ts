@@ -224,7 +224,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "streams: an id names a call, whatever its index",
     file: "src/engines/upstream/streamed-calls.ts",
-    from: 'id === "" ? undefined : this.#byId.get(id)',
+    from: 'id === "" ? undefined : this.#namedBy(id, index)',
     to: "undefined",
     by: ["test/engines/upstream/streamed-turn.test.ts"],
   },
@@ -329,7 +329,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "fails open: a source that fails leaves a prompt of known memories",
     file: "src/service/compose/retrieval.ts",
-    from: "if (error instanceof MemorySourceError) return { failed: error, query };",
+    from: "if (error instanceof MemorySourceError) return { failed: error, query: isNarrowed ? null : query };",
     to: "",
     by: ["test/service/compose/failing-source.test.ts", "test/http/routes/failing-source.test.ts"],
   },

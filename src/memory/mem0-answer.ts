@@ -135,12 +135,13 @@ function rankedMemory(parsed: z.infer<typeof item>): RankedMemory {
   const score = parsed.rerankScore ?? parsed.rerank_score;
   const fields = mem0Fields(parsed);
   const end = mem0End(parsed);
+  const ofRun = (parsed["run_id"] ?? parsed["runId"]) != null;
   const memory = { id: parsed.id as MemoryId, text: parsed.memory };
   return {
     memory:
-      fields === undefined && end === undefined
+      fields === undefined && end === undefined && !ofRun
         ? memory
-        : { ...memory, ...(fields && { fields }), ...(end && { end }) },
+        : { ...memory, ...(fields && { fields }), ...(end && { end }), ...(ofRun && { ofRun: true }) },
     rerankScore: typeof score === "number" && Number.isFinite(score) ? score : null,
   };
 }
@@ -170,90 +171,122 @@ function refusal(path: string, message: string): AnswerRead {
  *   lifecycle_state, replaced_by  the platform: another memory took its place
  *   superseded_by, is_deleted     the same of older versions, and of histories
  *   valid_until, invalid_at       an instant; or its last day, and the first day after it
- *   state                         OpenMemory
+ *   state, archived_at,           OpenMemory
+ *   deleted_at
+ *   is_latest                     whether `latest_only` would give it
  *   event: DELETE                 an answer to `add`
  *
- * The platform's SDK writes them in camelCase. What `mem0ai/oss` and the REST server do not know as fields of their own is in `metadata`;
- * there `state`, `event` and times may be the application's, and mean something else.
+ * A state may also be a flag or a time of its own (`archived`, `is_archived`, `archived_at`). The platform's SDK writes all of them in
+ * camelCase. What `mem0ai/oss` and the REST server do not know as fields of their own is in `metadata`; there `state`, `event`, flags and times
+ * may be the application's, and mean something else.
  */
 
 /** States in which no search of Mem0's own gives a memory. In every other one it holds. */
-const ENDED_STATES: ReadonlySet<unknown> = new Set([
-  "superseded",
-  "replaced",
-  "archived",
-  "deleted",
-  "expired",
-  "invalid",
-  "invalidated",
-  "inactive",
-  "outdated",
-  "obsolete",
-  "deprecated",
-  "paused",
-]);
+const ENDED_STATES = [
+  ...["superseded", "replaced", "archived", "deleted", "expired", "invalid", "invalidated", "inactive"],
+  ...["outdated", "obsolete", "deprecated", "paused"],
+];
 /** A time before 1970 is past, and differs from {@link ENDED}. */
 const LONG_AGO = 1;
 
+/** What a field's value says of the end: an instant; the memory that took its place, "" where it is not named so that it can be found; null for nothing. */
+type EndReader = (value: unknown, item: Mem0Item) => number | string | null;
+
+const inState: EndReader = (value) =>
+  typeof value === "string" && ENDED_STATES.includes(value.trim().toLowerCase()) ? ENDED : null;
+const isSaid: EndReader = (value) => (isTruth(value, true) ? ENDED : null);
+const isDenied: EndReader = (value) => (isTruth(value, false) ? ENDED : null);
+/** Mem0 gives a memory on that day, and not on the next. */
+const onLastDay: EndReader = (value) => endOfDay(dayOf(value));
+const untilDay: EndReader = (value) => timeOf(value) ?? endOfDay(dayOf(value));
+const fromDay: EndReader = (value) => timeOf(value) ?? instantOf(`${dayOf(value)}T00:00Z`);
+
+/** Fields that mean the same in an item and in its metadata. */
+const ANYWHERE: ReadonlyMap<string, EndReader> = inBothSpellings({
+  expiration_date: onLastDay,
+  lifecycle_state: inState,
+  is_deleted: isSaid,
+  replaced_by: successorIn,
+  superseded_by: successorIn,
+});
+const OF_ITEM: ReadonlyMap<string, EndReader> = inBothSpellings({
+  ...Object.fromEntries(
+    ENDED_STATES.flatMap((state): [string, EndReader][] => [
+      [state, isSaid],
+      [`is_${state}`, isSaid],
+      [`${state}_at`, fromDay],
+    ]),
+  ),
+  ...Object.fromEntries(ANYWHERE),
+  state: inState,
+  event: (value) => (typeof value === "string" && value.trim().toUpperCase() === "DELETE" ? ENDED : null),
+  is_latest: isDenied,
+  is_active: isDenied,
+  valid_until: untilDay,
+  invalid_at: fromDay,
+});
+
+function inBothSpellings(readers: Readonly<Record<string, EndReader>>): ReadonlyMap<string, EndReader> {
+  const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  return new Map(
+    Object.entries(readers).flatMap(([name, reader]) => [
+      [name, reader],
+      [camel(name), reader],
+    ]),
+  );
+}
+
 /** What an item says of its memory's end; undefined where it says of none. What cannot be read says nothing. Never throws. */
 export function mem0End(item: Mem0Item): MemoryEnd | undefined {
+  const said = endsIn(item, OF_ITEM, item);
   const { metadata } = item;
-  const own = [item, ...(typeof metadata === "object" && metadata !== null ? [metadata as Mem0Item] : [])];
-  const replacedBy = own.map(successorIn).find((id) => id !== undefined);
-  const hasEnded = replacedBy !== undefined || isEndedState(item["state"]) || isDeletion(item["event"]);
-  if (hasEnded || own.some(saysEnded))
-    return { until: ENDED, ...(typeof replacedBy === "string" ? { replacedBy } : {}) };
-  const times = [...own.map(lastDayOf), timeOf(item, "valid_until", endOfDay), timeOf(item, "invalid_at", startOfDay)];
-  const [until] = times.filter((time) => time !== null).sort((a, b) => a - b);
-  return until === undefined ? undefined : { until: Math.max(until, LONG_AGO) };
+  if (typeof metadata === "object" && metadata !== null) append(said, endsIn(metadata as Mem0Item, ANYWHERE, item));
+  if (said.length === 0) return undefined;
+  const replacedBy = said.find((end) => typeof end === "string");
+  if (replacedBy !== undefined)
+    return { until: ENDED, ...(replacedBy === "" ? {} : { replacedBy: replacedBy as MemoryId }) };
+  const [until = ENDED] = said.filter((end) => typeof end === "number").sort((a, b) => a - b);
+  return { until };
 }
 
-function saysEnded(fields: Mem0Item): boolean {
-  return isEndedState(of(fields, "lifecycle_state")) || isTrue(of(fields, "is_deleted"));
+function endsIn(fields: Mem0Item, readers: ReadonlyMap<string, EndReader>, item: Mem0Item): (number | string)[] {
+  const ends: (number | string)[] = [];
+  for (const name of Object.keys(fields)) {
+    const end = readers.get(name)?.(fields[name], item);
+    if (typeof end === "string" || end === ENDED) ends.push(end);
+    else if (end != null) ends.push(Math.max(end, LONG_AGO));
+  }
+  return ends;
 }
 
-/** A field in either spelling. */
-function of(fields: Mem0Item, name: string): unknown {
-  return fields[name] ?? fields[name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())];
+/** SQLite and Python write truth as numbers and words, too. */
+function isTruth(value: unknown, truth: boolean): boolean {
+  return value === truth || value === Number(truth) || String(value).toLowerCase() === String(truth);
 }
 
-function isEndedState(state: unknown): boolean {
-  return typeof state === "string" && ENDED_STATES.has(state.trim().toLowerCase());
-}
-
-function isDeletion(event: unknown): boolean {
-  return typeof event === "string" && event.trim().toUpperCase() === "DELETE";
-}
-
-/** SQLite and Python write truth as numbers, too. */
-function isTrue(value: unknown): boolean {
-  return value === true || value === 1 || value === "true" || value === "True";
-}
-
-/** The memory that took this one's place; null where it is not named so that it can be found; undefined for none. */
-function successorIn(fields: Mem0Item): MemoryId | null | undefined {
-  const named = of(fields, "replaced_by") ?? of(fields, "superseded_by");
+function successorIn(named: unknown, { id: own }: Mem0Item): string | null {
   const id: unknown = Array.isArray(named) ? named.at(-1) : named;
-  if (typeof id === "number") return String(id) as MemoryId;
-  if (typeof id === "string") return id === "" ? undefined : (id as MemoryId);
-  return typeof id === "object" && id !== null ? null : undefined;
+  if (typeof id === "number") return id === own ? null : String(id);
+  if (typeof id === "string") return id.trim() === "" || id === own ? null : id;
+  return typeof id === "object" && id !== null && Object.keys(id).length > 0 ? "" : null;
 }
 
-/** `expiration_date`: Mem0 gives a memory on that day, and not on the next. */
-function lastDayOf(fields: Mem0Item): number | null {
-  const day = of(fields, "expiration_date");
-  return typeof day === "string" ? endOfDay(day) : null;
+function timeOf(value: unknown): number | null {
+  if (value instanceof Date) return instantOf(value.getTime());
+  return typeof value === "number" || typeof value === "string" ? instantOf(value) : null;
 }
 
-function timeOf(fields: Mem0Item, name: string, ofDay: (day: string) => number | null): number | null {
-  const time = of(fields, name);
-  if (typeof time === "number") return instantOf(time);
-  return typeof time === "string" ? (instantOf(time) ?? ofDay(time)) : null;
+const BASIC_DAY = /^(\d{4})(\d\d)(\d\d)$/;
+
+/** The day of a text, as ISO 8601 writes it in full, and Python in short, or of an instant; "" for none. */
+function dayOf(value: unknown): string {
+  if (typeof value === "string") return value.trim().replace(BASIC_DAY, "$1-$2-$3");
+  const instant = timeOf(value) ?? Number.NaN;
+  return Math.abs(instant) <= LAST_INSTANT ? new Date(instant).toISOString().slice(0, "YYYY-MM-DD".length) : "";
 }
 
-function startOfDay(day: string): number | null {
-  return instantOf(`${day.trim()}T00:00Z`);
-}
+/** Farthest instant of a date from 1970, in milliseconds. */
+const LAST_INSTANT = 8.64e15;
 
 /** Most entries of a memory's metadata that are kept. */
 const MAX_ENTRIES = 100;

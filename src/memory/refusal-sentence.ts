@@ -8,20 +8,13 @@ const MAX_SENTENCE_CHARACTERS = 300;
 /** Shortest text of a request that counts as a quotation: single words say nothing of anybody. */
 const LEAST_QUOTED_CHARACTERS = 8;
 
-/** FastAPI's form of what is wrong with a field; its `input`, the value itself, is never read. */
-const fieldIssue = z.object({ loc: z.array(z.union([z.string(), z.number()])).catch([]), msg: z.string() });
-/** Mem0's server says it in `detail`, its platform in `error`, `message` or `detail`; Django names fields. */
-const refusal = z.looseObject({
-  detail: z
-    .union([z.string(), z.array(fieldIssue)])
-    .optional()
-    .catch(undefined),
-  error: z
-    .union([z.string(), z.looseObject({ message: z.string() })])
-    .optional()
-    .catch(undefined),
-  message: z.string().optional().catch(undefined),
-});
+/**
+ * Fields that say it, the one that says most first: Mem0's server says it in `detail`, its platform in `error`, `message` or `detail`, what
+ * stands in front of them in others, each as a text, in an object or in a list.
+ */
+const SAYING = ["detail", "error_description", "error", "message", "msg", "reason", "errors", "title"];
+/** Most objects and lists around it. */
+const MAX_LEVELS = 4;
 
 /** What looks like a key or a password, whosever it is: prefixed keys, bearer tokens, credentials in URLs, `key=…`. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
@@ -58,22 +51,40 @@ function saidIn(body: string): string | null {
   try {
     json = JSON.parse(body);
   } catch {
-    return null;
+    // Pages say nothing, and what is longer is no sentence.
+    return body.length > MAX_SENTENCE_CHARACTERS || /^\s*[<{[]/.test(body) ? null : body;
   }
-  if (typeof json === "string") return json;
-  const read = refusal.safeParse(json);
-  if (!read.success) return null;
-  const { detail, error, message, ...fields } = read.data;
-  if (typeof detail === "string") return detail;
-  if (detail !== undefined && detail.length > 0)
-    return detail.map(({ loc, msg }) => (loc.length === 0 ? msg : `${loc.join(".")}: ${msg}`)).join("; ");
-  if (error !== undefined) return typeof error === "string" ? error : error.message;
-  if (message !== undefined) return message;
-  const named = Object.entries(fields).flatMap(([name, value]) => {
-    const texts: readonly unknown[] = Array.isArray(value) ? value : [];
-    return texts.every((text) => typeof text === "string") && texts.length > 0 ? [`${name}: ${texts.join(" ")}`] : [];
-  });
-  return named.length === 0 ? null : named.join("; ");
+  return sentenceIn(json, MAX_LEVELS);
+}
+
+function sentenceIn(value: unknown, levels: number): string | null {
+  if (typeof value === "string") return value;
+  if (levels === 0 || typeof value !== "object" || value === null) return null;
+  if (Array.isArray(value)) return joined(value.map((one) => sentenceIn(one, levels - 1)));
+  const fields = value as Readonly<Record<string, unknown>>;
+  for (const name of SAYING) {
+    const said = sentenceIn(fields[name], levels - 1);
+    // FastAPI says where; its `input`, the value itself, is never read.
+    if (said !== null) return name === "msg" ? placed(fields["loc"], said) : said;
+  }
+  // Django names fields, at the top.
+  if (levels < MAX_LEVELS) return null;
+  return joined(
+    Object.entries(fields).map(([name, texts]) => (areTexts(texts) ? `${name}: ${texts.join(" ")}` : null)),
+  );
+}
+
+function joined(sentences: readonly (string | null)[]): string | null {
+  return sentences.filter((said) => said !== null).join("; ") || null;
+}
+
+function placed(loc: unknown, said: string): string {
+  const path = Array.isArray(loc) ? loc.filter((step) => typeof step === "string" || typeof step === "number") : [];
+  return path.length === 0 ? said : `${path.join(".")}: ${said}`;
+}
+
+function areTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.length > 0 && value.every((text) => typeof text === "string");
 }
 
 /** The query and the texts of messages, longest first. */

@@ -40,14 +40,28 @@ export interface AgentEngine {
 
 /** What an engine says of its cache: all there is, `null` for what was cached (vLLM without its flag), or no usage at all. */
 export const ENGINE_REPORTS = ["all", "null_details", "none"] as const;
-export type EngineReports = (typeof ENGINE_REPORTS)[number];
+/** … and in other words. */
+export const ODD_REPORTS = ["empty_details", "null_cached", "empty", "null"] as const;
+export type EngineReports = (typeof ENGINE_REPORTS | typeof ODD_REPORTS)[number];
+
+/** What stands for the details, and for the usage where the engine gives none. */
+const IN_PLACE: Readonly<Partial<Record<EngineReports, readonly [details: unknown, usage?: unknown]>>> = {
+  null_details: [null],
+  empty_details: [{}],
+  null_cached: [{ cached_tokens: null }],
+  none: [null, undefined],
+  empty: [null, {}],
+  null: [null, null],
+};
 
 /** An answer, or the chunks of one, with as much of its usage as the engine reports. */
 function reported<T>(answer: T, reports: EngineReports): T {
-  if (reports === "all") return answer;
+  const inPlace = IN_PLACE[reports];
+  if (inPlace === undefined) return answer;
+  const [details, usage] = inPlace;
   return JSON.parse(JSON.stringify(answer), (name, value: unknown) => {
-    if (reports === "none" && name === "usage") return undefined;
-    return /^(?:prompt|input)_tokens_details$/.test(name) ? null : value;
+    if (inPlace.length === 2 && name === "usage") return usage;
+    return /^(?:prompt|input)_tokens_details$/.test(name) ? details : value;
   }) as T;
 }
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { readSettings } from "../../src/cli/settings.js";
 import { childOutput } from "../child-output.js";
-import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
+import { type AgentEngine, agentEngine, ENGINE_REPORTS, ODD_REPORTS } from "../clients/agent-engine.js";
 import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
@@ -109,7 +109,8 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
       expect(observed).toMatchObject({ promptTokens: counted.prompt, cachedTokens: counted.cached });
   });
 
-  it.each(["null_details", "none"] as const)("has a program that runs where the engine reports %s", async (reports) => {
+  const LESS = [...ENGINE_REPORTS.filter((reports) => reports !== "all"), ...ODD_REPORTS];
+  it.each(LESS)("has a program that runs where the engine reports %s", async (reports) => {
     await engine.close();
     engine = await agentEngine("chats", reports);
     const { code, stdout, stderr } = await run("trip.py", app.base);

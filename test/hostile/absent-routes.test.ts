@@ -83,9 +83,36 @@ const ABSENT: Readonly<Record<string, Answer>> = {
     404,
     { type: "about:blank", title: "Not found", status: 404, detail: "no such route: POST /v1/responses" },
   ],
+  "OpenAI, a model of chats alone": [
+    404,
+    openAi("This model is only supported in v1/chat/completions and not in v1/responses.", null, "model"),
+  ],
+  "OpenAI, a model of chats alone, in other words": [
+    400,
+    openAi("This model is not supported in the v1/responses endpoint.", null, "model"),
+  ],
+  SGLang: [404, { object: "error", message: "Not Found", type: "404", param: null, code: 404 }],
+  Fireworks: [
+    404,
+    { error: { object: "error", type: "invalid_request_error", code: "NOT_FOUND", message: "Path not found" } },
+  ],
+  "LiteLLM, of Ollama behind it": [
+    404,
+    {
+      error: {
+        message: "litellm.NotFoundError: NotFoundError: OpenAIException - 404 page not found. Received Model Group=m",
+        type: null,
+        param: null,
+        code: "404",
+      },
+    },
+  ],
+  OpenRouter: [404, { error: { message: "Not Found", code: 404 } }],
   "an empty body": [404, ""],
   "an empty body, 501": [501, ""],
   "an empty object": [404, {}],
+  "LM Studio, which says so with 200": [200, { error: "Unexpected endpoint or method. (POST /v1/responses)" }],
+  "a page for every path": [200, `<!DOCTYPE html>${page("My models")}`],
 };
 
 /** What a route that is there says of what it was asked for. */
@@ -96,6 +123,14 @@ const OF_THE_API: Readonly<Record<string, Answer>> = {
     400,
     openAi("Previous response with id 'resp_1' not found.", "previous_response_not_found", "previous_response_id"),
   ],
+  "OpenAI, a prompt": [404, openAi("Prompt not found", "prompt_not_found")],
+  "OpenAI, files": [404, openAi("Files ['file-1'] were not found.", null)],
+  "OpenAI, a container": [404, openAi("Container not found.", null)],
+  "OpenRouter, a policy": [
+    404,
+    { error: { message: "No endpoints found matching your data policy (Free model publication).", code: 404 } },
+  ],
+  "llama-swap, a model": [404, "could not find real modelID for m"],
   "vLLM, a model": [
     404,
     { error: { message: "The model `m` does not exist.", type: "NotFoundError", param: "model", code: 404 } },
@@ -193,7 +228,9 @@ describe("a route that an engine may not have", () => {
   it("is told from an error of a route that is there: responses", async () => {
     behave();
     const send = opened();
-    for (const [server, [status, body]] of Object.entries(OF_THE_API)) {
+    const failed = { id: "resp_1", status: "failed", error: { code: "server_error", message: "Cannot get" } };
+    const others: Record<string, Answer> = { "a failed response": [200, failed], nothing: [200, ""] };
+    for (const [server, [status, body]] of Object.entries({ ...OF_THE_API, ...others })) {
       answer = [status, body];
       for (const isLater of [true, false]) {
         const got = await send("responses", isLater);
@@ -206,11 +243,7 @@ describe("a route that an engine may not have", () => {
   it("is told from all that servers say: the count of tokens", async () => {
     behave();
     const send = opened();
-    const others: Answer[] = [
-      [200, { error: "Unexpected endpoint or method. (POST /v1/messages/count_tokens)" }],
-      [200, "<html></html>"],
-    ];
-    for (const given of [...Object.values(ABSENT), ...others]) {
+    for (const given of Object.values(ABSENT)) {
       answer = given;
       const { status, text, urls } = await send("messages/count_tokens");
       expect([given, status, urls]).toEqual([given, 404, ["messages/count_tokens"]]);

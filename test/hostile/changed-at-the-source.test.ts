@@ -155,6 +155,40 @@ describe("a memory that changes at its source during a conversation", () => {
     expect((await say("two", { memories: [tea] })).last).toContain(`(replaces [1]) ${NEW}`);
   });
 
+  it("is said to be no longer true by what the webhook brings, with its text or without, once", async () => {
+    const ends: readonly (readonly [string, object])[] = [
+      ["the same text", { data: { memory: OLD, lifecycle_state: "archived" } }],
+      ["another text", { data: { memory: NEW, is_deleted: true } }],
+      ["no text", { data: { expiration_date: "2020-01-01" } }],
+      ["a null text", { data: { memory: null, replaced_by: "unknown" } }],
+      ["no data", { deleted_at: "2020-01-01T00:00:00Z" }],
+      ["a state beside the data", { lifecycle_state: "superseded", data: { memory: OLD } }],
+    ];
+    for (const [what, more] of ends) {
+      const say = conversation(what);
+      await say("one", { memories: [dog, tea] });
+      const event = { event_details: { id: "dog", event: "UPDATE", ...more } };
+      for (let times = 0; times < 2; times++) {
+        const taken = await app.send("POST", `/webhooks/mem0?token=${encodeURIComponent(TOKEN)}`, event);
+        expect([what, taken.status]).toEqual([what, 204]);
+      }
+      const next = await say("two", { memories: [tea] });
+      expect(next.last, what).toMatch(/No longer true: (\[\d+\])+\./);
+      expect(next.last, what).not.toContain(NEW);
+      expect((await say("three", { memories: [tea] })).last, what).not.toContain("No longer");
+    }
+  });
+
+  it("is corrected by the memory that the webhook says took its place", async () => {
+    const say = conversation("c");
+    const bo = { id: "bo", memory: NEW, user_id: "ada" };
+    await say("one", { memories: [dog, tea] });
+    await conversation("other")("one", { memories: [bo] });
+    const event = { event_details: { id: "dog", event: "UPDATE", data: { replaced_by: "bo" } } };
+    await app.send("POST", `/webhooks/mem0?token=${encodeURIComponent(TOKEN)}`, event);
+    expect((await say("two", { memories: [tea] })).last).toContain(`(replaces [1]) ${NEW}`);
+  });
+
   it("is corrected by what another conversation found", async () => {
     const say = await begun("c");
     serve({ ...dog, memory: NEW }, tea);

@@ -33,6 +33,12 @@ const ENDED: readonly (readonly [string, object])[] = [
   ["deleted, as histories say it", { is_deleted: true }],
   ["deleted, in SQLite's words", { is_deleted: 1 }],
   ["deleted by an answer to add", { event: "DELETE" }],
+  ["archived in OpenMemory", { archived_at: "2026-02-01T08:00:00", deleted_at: null }],
+  ["deleted in OpenMemory", { deletedAt: "2026-02-01T08:00:00Z" }],
+  ["not the latest version", { is_latest: false }],
+  ["superseded, by a flag", { superseded: true }],
+  ["expired yesterday, in short", { expiration_date: "20260228" }],
+  ["expired yesterday, in seconds", { expiration_date: NOON / 1_000 - 86_400 }],
   ["deleted, without its text", { event: "DELETE", memory: null }],
 ];
 
@@ -41,6 +47,9 @@ const HOLDING: readonly (readonly [string, object])[] = [
   ["active", { lifecycle_state: "active", state: "active", event: "ADD", is_deleted: false, replaced_by: null }],
   ["expiring today", { expiration_date: "2026-03-01" }],
   ["valid until tonight", { valid_until: "2026-03-01T23:00:00Z", invalid_at: "2026-03-02" }],
+  ["of the day, in seconds", { expiration_date: NOON / 1_000 - 3_600, is_latest: true, archived_at: null }],
+  ["replaced by itself, or by nobody", { replaced_by: "old", superseded_by: " " }],
+  ["archived next week", { archived_at: "2026-03-08" }],
   ["no date", { expiration_date: "soon", valid_until: {}, invalid_at: "" }],
   ["metadata of the application's", { metadata: { state: "archived", event: "DELETE", valid_until: "2020-01-01" } }],
 ];

@@ -117,6 +117,7 @@ async function streamedMessage(
   }
   if (message["content"] === "") message["content"] = null;
   if (Array.isArray(message["reasoning_details"])) message["reasoning_details"] = merged(message["reasoning_details"]);
+  if (Array.isArray(message["thinking_blocks"])) message["thinking_blocks"] = wholeBlocks(message["thinking_blocks"]);
   return { ...message, ...(calls.length > 0 ? { tool_calls: calls } : {}) } as unknown as OpenAI.ChatCompletionMessage;
 }
 
@@ -134,6 +135,16 @@ function merged(details: readonly Record<string, unknown>[]): readonly object[] 
     byIndex.set(detail["index"], { ...known, ...detail, ...(said === "" ? {} : { text: said }) });
   }
   return [...byIndex.values()];
+}
+
+/** As LiteLLM puts fragments together: up to the signature. */
+function wholeBlocks(blocks: readonly Record<string, unknown>[]): readonly object[] {
+  const thinking = blocks.filter(({ type }) => type === "thinking");
+  const text = thinking.map((block) => block["thinking"]).join("");
+  return [
+    { type: "thinking", thinking: text, signature: thinking.at(-1)?.["signature"] },
+    ...blocks.filter(({ type }) => type !== "thinking"),
+  ];
 }
 
 async function respond(

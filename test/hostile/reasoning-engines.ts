@@ -60,6 +60,11 @@ const parts = (thought: string, said: string) => [
   ...(said === "" ? [] : [{ type: "text", text: said }]),
 ];
 
+const litellmBlocks = (step: Step, number: string) => [
+  { type: "thinking", thinking: whole(step), signature: `sig-${number}+/=` },
+  { type: "redacted_thinking", data: `enc-${number}` },
+];
+
 export const ENGINES: Readonly<Record<string, ReasoningEngine>> = {
   "DeepSeek's, with reasoning_content": named("reasoning_content"),
   "vLLM's, with reasoning": named("reasoning"),
@@ -81,6 +86,18 @@ export const ENGINES: Readonly<Record<string, ReasoningEngine>> = {
       { reasoning_details: [detail("reasoning.encrypted", 1, { data: `enc-${number}`, id: "r1" })] },
     ],
     fields: ["reasoning", "reasoning_details"],
+  },
+  "LiteLLM's, with Anthropic's signed blocks": {
+    message: (step, number) => ({ reasoning_content: whole(step), thinking_blocks: litellmBlocks(step, number) }),
+    deltas: ({ thoughts }, number) => [
+      ...thoughts.map((said) => ({
+        reasoning_content: said,
+        thinking_blocks: [{ type: "thinking", thinking: said, signature: null }],
+      })),
+      { reasoning_content: "", thinking_blocks: [{ type: "thinking", thinking: "", signature: `sig-${number}+/=` }] },
+      { thinking_blocks: [{ type: "redacted_thinking", data: `enc-${number}` }] },
+    ],
+    fields: ["reasoning_content", "thinking_blocks"],
   },
   "OpenRouter's, encrypted alone": {
     message: (_step, number) => ({ reasoning_details: [detail("reasoning.encrypted", 0, { data: `enc-${number}` })] }),

@@ -104,6 +104,39 @@ describe("a search", () => {
     expect(searches()).toHaveLength(3);
   });
 
+  it("that fails is not made up for with what another run, application or condition gave", async () => {
+    await compose({ run_id: "trip" });
+    await compose({ run_id: "work" });
+    mem0.isDown = true;
+    const given = async (more: object) => (await compose({ query: "What of Ada?", ...more })).blocks;
+    const known = async (more: object) => (await given(more)).map(({ memory_id }) => memory_id).sort();
+    for (const asked of [{}, { run_id: "trip" }, { run_id: "play" }, { run_id: "*" }])
+      expect([asked, await known(asked)]).toEqual([asked, ["app", "general"]]);
+    for (const asked of [{ app_id: "maps" }, { filters: { topic: "food" } }, { app_id: "games", run_id: "trip" }])
+      expect([asked, await known(asked)]).toEqual([asked, []]);
+    mem0.isDown = false;
+    // One that belongs to no run any more is anybody's.
+    mem0.memories.set("trip", { id: ofTrip.id, memory: ofTrip.memory, user_id: "ada" });
+    await compose({});
+    mem0.isDown = true;
+    expect(await known({})).toEqual(["app", "general", "trip"]);
+  });
+
+  it("does not carry over what another run gave", async () => {
+    const ask = { policy: "carry-over", memory_budget_tokens: 10_000 };
+    const long = { id: "long", memory: `${general.memory}. `.repeat(200), user_id: "ada" };
+    for (const [memory, isCarried] of [
+      [general, true],
+      [ofTrip, false],
+      [ofWork, false],
+    ] as const) {
+      const user = { ...ask, user_id: `user ${memory.id}` };
+      await compose({ ...user, memories: [memory, long] });
+      const { messages } = await compose({ ...user, query: "Tea?", memories: [long] });
+      expect([memory.id, JSON.stringify(messages).includes(memory.memory)]).toEqual([memory.id, isCarried]);
+    }
+  });
+
   it("is narrowed from every door", async () => {
     const ranked = { rerank: true, reference_date: "2026-02-27" };
     const asked = { run_id: "trip", filters: { topic: "food" }, show_expired: true, ...ranked };

@@ -5,7 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { answeringSource } from "../http/routes/answering-source.js";
-import { anthropicServer, streamAnthropic } from "../http/routes/anthropic-server.js";
+import { anthropicServer, sendAnthropic, streamAnthropic } from "../http/routes/anthropic-server.js";
 import { openAiEngine, sendEvents, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { turnAt } from "./doors.js";
@@ -128,6 +128,40 @@ const STREAMS: Readonly<Record<string, readonly [deltas: readonly object[], call
     apart(call({ ...A, index: 0 }, "one", '{"t":"one"}'), call({ ...A, index: 1 }, "two", '{"t":"two"}')),
     [TWO[0], UNNAMED[1]],
   ],
+  "one id for two calls, in turns": [
+    apart(
+      call({ ...A, index: 0 }, "one", '{"t":'),
+      call({ ...A, index: 1 }, "two", '{"t":'),
+      call({ ...A, index: 0 }, undefined, '"one"}'),
+      call({ index: 1 }, undefined, '"two"}'),
+    ),
+    [TWO[0], UNNAMED[1]],
+  ],
+  "one id and the same arguments for two calls": [
+    apart(call({ ...A, index: 0 }, "one", "{}"), call({ ...A, index: 0 }, "two", "{}")),
+    [
+      ["a", "one", "{}"],
+      [MADE, "two", "{}"],
+    ],
+  ],
+  "numbers as ids, no index": [
+    apart(call({ id: 0 }, "one", '{"t":"one"}'), call({ id: 1 }, "two", '{"t":"two"}')),
+    [
+      ["0", "one", '{"t":"one"}'],
+      ["1", "two", '{"t":"two"}'],
+    ],
+  ],
+  "numbers as ids, one index and one name": [
+    apart(
+      call({ id: 7, index: 0 }, "one", ""),
+      call({ id: 8, index: 0 }, "one", ""),
+      call({ index: 0 }, undefined, '{"t":"one"}'),
+    ),
+    [
+      ["7", "one", "{}"],
+      ["8", "one", '{"t":"one"}'],
+    ],
+  ],
   "no arguments": [
     apart(
       call({ ...A, index: 0 }, "one", ""),
@@ -211,7 +245,7 @@ describe("the tool calls of a streamed chat completion", () => {
   });
 });
 
-const use = (index: unknown, id: string, name: string, input: object = {}) => ({
+const use = (index: unknown, id: unknown, name: string, input: unknown = {}) => ({
   type: "content_block_start",
   index,
   content_block: { type: "tool_use", id, name, input },
@@ -258,7 +292,38 @@ const MESSAGES: Readonly<Record<string, readonly object[]>> = {
     ...[stop("0"), stop("1")],
   ],
   "whole at their beginning, no ends": [use(0, "a", "one", { t: "one" }), use(1, "b", "two", { t: "two" })],
+  "JSON at their beginning": [
+    ...[use(0, "a", "one", '{"t":"one"}'), stop(0), use(1, "b", "two", null), json(1, '{"t":"two"}'), stop(1)],
+  ],
 };
+
+/** What Anthropic's own API would not give for ids, and which of them come out. */
+const UNCLEAR_IDS: readonly (readonly [ids: readonly unknown[], given: readonly unknown[]])[] = [
+  [
+    [undefined, undefined],
+    [MADE, MADE],
+  ],
+  [
+    ["", null],
+    [MADE, MADE],
+  ],
+  [
+    ["a", "a"],
+    ["a", MADE],
+  ],
+  [
+    ["a", ""],
+    ["a", MADE],
+  ],
+  [
+    ["", "a"],
+    [MADE, "a"],
+  ],
+  [
+    [0, 1],
+    ["0", "1"],
+  ],
+];
 
 describe("the tool calls of a streamed message", () => {
   const anthropic = anthropicServer();
@@ -282,5 +347,27 @@ describe("the tool calls of a streamed message", () => {
       expect([form, calls.map(({ id, name, json: given }) => [id, name, given])]).toEqual([form, TWO]);
     }
     expect(app.faults).toEqual([]);
+  });
+
+  it.each(["chat/completions", "responses"] as const)("have ids, each its own, streamed and not: %s", async (door) => {
+    const head = { type: "message", id: "msg_1", role: "assistant", model: "claude", usage: {} };
+    for (const [ids, given] of UNCLEAR_IDS)
+      for (const stream of [true, false]) {
+        const uses = ids.map((id, at) => use(at, id, "one", { t: at }));
+        const content = uses.map(({ content_block }) => content_block);
+        anthropic.behave((response) =>
+          stream
+            ? streamAnthropic(response, [
+                { type: "message_start", message: head },
+                ...uses.flatMap((begin) => [begin, stop(begin.index)]),
+                { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: {} },
+                { type: "message_stop" },
+              ])
+            : sendAnthropic(response, 200, { ...head, content, stop_reason: "tool_use" }),
+        );
+        const { calls } = await turnAt(app.base, door, stream);
+        expect([ids, calls.map(({ id }) => id)]).toEqual([ids, given]);
+        expect(new Set(calls.map(({ id }) => id)).size).toBe(2);
+      }
   });
 });

@@ -41,6 +41,12 @@ const OF_CHATS: readonly [message: object, finish: unknown, stopReason: string, 
   [ANSWERED, null, "end_turn", "completed"],
   [ANSWERED, "eos_token", "end_turn", "completed"],
   [ANSWERED, "max_tokens", "max_tokens", LENGTH],
+  [CALLED, "STOP", "tool_use", "completed"],
+  [CALLED, "MAX_TOKENS", "max_tokens", LENGTH],
+  [ANSWERED, "max_output_tokens", "max_tokens", LENGTH],
+  [ANSWERED, "content-filter", "refusal", "incomplete content_filter"],
+  [ANSWERED, "SAFETY", "refusal", "incomplete content_filter"],
+  [ANSWERED, "guardrail_intervened", "refusal", "incomplete content_filter"],
   [REFUSED, "stop", "refusal", "completed"],
   [REFUSED, "content_filter", "refusal", "incomplete content_filter"],
 ];
@@ -112,6 +118,8 @@ const OF_MESSAGES: readonly [content: readonly object[], stop: unknown, finish: 
   [[SEARCH, TEXT], "end_turn", "stop", "completed"],
   [[SEARCH, TEXT], "pause_turn", "stop", "completed"],
   [[TEXT], "model_context_window_exceeded", "length", LENGTH],
+  [[USE], "MAX_TOKENS", "length", LENGTH],
+  [[TEXT], "guardrail_intervened", "content_filter", "incomplete content_filter"],
 ];
 
 describe("a turn's end, of Anthropic's API", () => {

@@ -23,6 +23,13 @@ describe("mem0End", () => {
     ["the first day after", { invalid_at: "2026-03-01" }, at("2026-03-01T00:00:00Z")],
     ["seconds", { valid_until: 1_772_000_000 }, { until: 1_772_000_000_000 }],
     ["the earliest", { expiration_date: "2026-03-01", valid_until: "2026-02-01" }, at("2026-02-02T00:00:00Z")],
+    ["a last day in short", { expiration_date: "20260301" }, at("2026-03-02T00:00:00Z")],
+    ["a last day by an instant of it", { expiration_date: 1_772_366_400 }, at("2026-03-02T00:00:00Z")],
+    ["a last day by a date", { expirationDate: new Date("2026-03-01T12:00Z") }, at("2026-03-02T00:00:00Z")],
+    ["OpenMemory's times", { archived_at: "2026-03-01T12:00:00Z", deleted_at: null }, at("2026-03-01T12:00:00Z")],
+    ["a flag", { isArchived: true }, { until: ENDED }],
+    ["a flag that denies", { is_latest: false }, { until: ENDED }],
+    ["SQLite's truth as a text", { is_deleted: "TRUE" }, { until: ENDED }],
     ["a day before 1970", { expiration_date: "1969-01-01" }, { until: 1 }],
   ])("reads %s", (_what, item, end) => {
     expect(mem0End(item)).toEqual(end);
@@ -35,6 +42,9 @@ describe("mem0End", () => {
     { expiration_date: "soon", valid_until: "2026-02-30", invalid_at: {}, is_deleted: "no" },
     { metadata: { state: "archived", event: "DELETE", valid_until: "2001-01-01" } },
     { metadata: "deleted" },
+    { id: "a", replaced_by: "a", superseded_by: " ", replacedBy: {} },
+    { is_latest: true, is_active: null, archived_at: null, deletedAt: "", expired: 0, archived: "no" },
+    { metadata: { is_latest: false, archived: true, deleted_at: "2001-01-01" } },
   ])("says nothing of %j", (item) => {
     expect(mem0End(item)).toBeUndefined();
   });

@@ -133,6 +133,16 @@ export class BlockRegister {
     return this.#memories.foundWith(label);
   }
 
+  /** Whether all memories whose current text is this block's belong to runs: no other prompt may have it unasked. */
+  isOfRuns(label: Label): boolean {
+    return this.#memories.hasRuns && this.#memories.commonWith(label) === undefined;
+  }
+
+  /** The first by id of the memories whose current text is this block's and that belong to no run; undefined for none. */
+  commonWith(label: Label): MemoryId | undefined {
+    return this.#memories.commonWith(label);
+  }
+
   /** The texts that a memory has or had. */
   textsOf(id: MemoryId): ReadonlyMap<Label, string> {
     return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
@@ -159,7 +169,7 @@ export class BlockRegister {
     const sharing: MemoryId[] = [];
     const conflicting: MemoryId[] = [];
     const forgotten: MemoryId[] = [];
-    for (const [rank, { id, text, rendered, end, found }] of memories.entries()) {
+    for (const [rank, { id, text, rendered, end, found, ofRun = false }] of memories.entries()) {
       if (this.#forgotten.has(id)) {
         forgotten.push(id);
         continue;
@@ -174,6 +184,7 @@ export class BlockRegister {
         seen.set(id, block.label);
         this.#setCurrent(id, block.label, rendered);
         this.#memories.setUntil(id, end?.until);
+        this.#memories.setOfRun(id, ofRun);
         if (found === true) this.#memories.setFound(id);
         if (blocks.has(block.label)) sharing.push(id);
       } else {
@@ -227,6 +238,11 @@ export class BlockRegister {
   /** When a memory ceases to hold, in milliseconds since the epoch; undefined: it is not known to. */
   untilOf(id: MemoryId): number | undefined {
     return this.#memories.untilOf(id);
+  }
+
+  /** Sets when a known memory ceases to hold; one that does not hold stays so. */
+  setUntil(id: MemoryId, until: number | undefined): void {
+    if (this.#memories.currentOf(id) !== WITHDRAWN) this.#memories.setUntil(id, until);
   }
 
   /**
@@ -387,13 +403,34 @@ export class MemoryVersions {
   readonly #dirty = new Set<MemoryId>();
   /** When memories cease to hold, in milliseconds since the epoch: of most it is not known that they do. */
   readonly #untils = new Map<MemoryId, number>();
+  /** Memories that belong to a run. */
+  readonly #ofRuns = new Set<MemoryId>();
 
   constructor(stored: readonly MemoryVersion[]) {
-    for (const { memoryId, label, current, rendered, found, until } of stored) {
+    for (const { memoryId, label, current, rendered, found, ofRun, until } of stored) {
       this.#hold(memoryId, label, current, rendered);
       if (found === true) this.#found(memoryId);
+      if (ofRun === true) this.#ofRuns.add(memoryId);
       if (until !== undefined) this.#untils.set(memoryId, until);
     }
+  }
+
+  /** Sets whether a known memory belongs to a run. */
+  setOfRun(id: MemoryId, ofRun: boolean): void {
+    if (this.#ofRuns.has(id) === ofRun) return;
+    if (ofRun) this.#ofRuns.add(id);
+    else this.#ofRuns.delete(id);
+    this.#dirty.add(id);
+  }
+
+  /** Whether any known memory belongs to a run. */
+  get hasRuns(): boolean {
+    return this.#ofRuns.size > 0;
+  }
+
+  /** As {@link BlockRegister.commonWith}. */
+  commonWith(label: Label): MemoryId | undefined {
+    return this.holdersOf(label).find((id) => this.currentOf(id) === label && !this.#ofRuns.has(id));
   }
 
   /** Remembers that a search found a known memory. */
@@ -557,7 +594,8 @@ export class MemoryVersions {
       const current = label === versions.current;
       const until = current ? this.#untils.get(memoryId) : undefined;
       const found = current && versions.isFound ? { found: true as const } : {};
-      const row = { memoryId, label, current, ...found, ...(until === undefined ? {} : { until }) };
+      const ofRun = current && this.#ofRuns.has(memoryId) ? { ofRun: true as const } : {};
+      const row = { memoryId, label, current, ...found, ...ofRun, ...(until === undefined ? {} : { until }) };
       const rendered = this.renderedOf(memoryId, label);
       return rendered === undefined ? row : { ...row, rendered };
     });
@@ -593,6 +631,7 @@ export class MemoryVersions {
   #remove(id: MemoryId): void {
     this.#versions.delete(id);
     this.#untils.delete(id);
+    this.#ofRuns.delete(id);
     // A withdrawn memory has this one beside its texts.
     const withdrawn = this.#holders.get(WITHDRAWN);
     if (withdrawn instanceof Set) withdrawn.delete(id);

@@ -46,6 +46,8 @@ export interface MemoryVersion {
   readonly current: boolean;
   /** On the current version: whether a search found the memory, which its source can be asked about then. Absent: no. */
   readonly found?: true;
+  /** On the current version: whether it belongs to a run, and is given where that is asked for alone. Absent: no. */
+  readonly ofRun?: true;
   /** On the current version: when the memory ceases to hold, in milliseconds since the epoch. Absent: it is not known to. */
   readonly until?: number | undefined;
   /** Absent: the block's text is the memory's own. */
@@ -113,6 +115,8 @@ export interface RetrievedMemory {
   readonly text: string;
   /** Absent: none are known. Given in a prompt only where a block template names them. */
   readonly fields?: MemoryFields | undefined;
+  /** Whether it belongs to a run of Mem0's. Absent: no. */
+  readonly ofRun?: true;
   /** Absent: it holds. */
   readonly end?: MemoryEnd | undefined;
 }
@@ -124,6 +128,8 @@ export interface RenderedMemory {
   readonly text: string;
   /** Absent: the text is the memory's own. */
   readonly rendered?: RenderedWords | undefined;
+  /** As {@link RetrievedMemory} has it. */
+  readonly ofRun?: true;
   /** Absent: it holds. */
   readonly end?: MemoryEnd | undefined;
   /** Whether a search found it. Absent: a request brought it, or it is recalled. */

@@ -1,13 +1,16 @@
+import type { MemoryId } from "../text/ids.js";
 import type { BlockRegister } from "./block-register.js";
 import type { RenderedMemory } from "./context-block.js";
 
 /**
  * Known memories that share words with the query, best first: the fallback while the memory source fails. Words are weighted by inverse
- * document frequency over the known blocks; a memory that shares none is not returned.
+ * document frequency over the known blocks; a memory that shares none is not returned, and none that belongs to a run.
  */
 export function recallKnown(register: BlockRegister, query: string, topK: number): RenderedMemory[] {
   const wanted = wordsOf(query);
-  const known = [...register.current()].map((block) => ({ block, words: wordsOf(block.text) }));
+  const known = [...register.current()]
+    .filter(({ label }) => register.commonWith(label) !== undefined)
+    .map((block) => ({ block, words: wordsOf(block.text) }));
   const frequency = new Map<string, number>();
   for (const { words } of known) {
     for (const word of words) if (wanted.has(word)) frequency.set(word, (frequency.get(word) ?? 0) + 1);
@@ -21,19 +24,16 @@ export function recallKnown(register: BlockRegister, query: string, topK: number
     .filter(({ score }) => score > 0)
     .sort((a, b) => b.score - a.score || a.block.label - b.block.label)
     .slice(0, topK)
-    .flatMap(({ block }) => {
-      const id = register.memoryOf(block.label);
-      if (id === undefined) return [];
+    .map(({ block }) => {
+      const id = register.commonWith(block.label) as MemoryId;
       const rendered = register.renderedOf(id, block.label);
       const until = register.untilOf(id);
-      return [
-        {
-          id,
-          text: block.text,
-          ...(rendered === undefined ? {} : { rendered }),
-          ...(until === undefined ? {} : { end: { until } }),
-        },
-      ];
+      return {
+        id,
+        text: block.text,
+        ...(rendered === undefined ? {} : { rendered }),
+        ...(until === undefined ? {} : { end: { until } }),
+      };
     });
 }
 

@@ -135,7 +135,8 @@ function carryAllowance(
     spared: sparedBy(engine, around),
     tokensOf: (label) => {
       const block = register.get(label);
-      return block === undefined || block.supersededBy !== null || given.has(label) ? null : block.tokens;
+      if (block === undefined || block.supersededBy !== null || given.has(label)) return null;
+      return register.isOfRuns(label) ? null : block.tokens;
     },
   };
 }

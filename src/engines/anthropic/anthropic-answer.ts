@@ -1,6 +1,7 @@
 import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
 import { ANTHROPIC_BLOCKS } from "../turns/carried-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
+import { argumentsOf, CallIds, idOf, wholeArguments } from "../upstream/tool-calls.js";
 import { type TurnEnd, turnEndOf } from "../upstream/turn-end.js";
 import { type AnthropicBlock, keptBlock } from "./anthropic-content.js";
 
@@ -12,8 +13,10 @@ export type OpenAiChatAnswer = Readonly<Record<string, unknown>>;
  * (thinking, its signature, server tools) as the message's `anthropic_blocks`, which return with the next request, and Anthropic's usage
  * fields beside OpenAI's. Errors become OpenAI's. `created`: seconds since the epoch.
  * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
+ *
+ * @param seed as {@link CallIds} takes it: servers that speak the API give calls no ids, or one to several
  */
-export function fromAnthropicAnswer(answer: unknown, created: number): OpenAiChatAnswer {
+export function fromAnthropicAnswer(answer: unknown, created: number, seed: string): OpenAiChatAnswer {
   const { type, id, model, content, stop_reason, stop_sequence, usage, error } = record(answer);
   if (type === "error") return chatError(error);
   const blocks = Array.isArray(content)
@@ -27,7 +30,7 @@ export function fromAnthropicAnswer(answer: unknown, created: number): OpenAiCha
     choices: [
       {
         index: 0,
-        message: chatMessage(blocks),
+        message: chatMessage(blocks, new CallIds(seed)),
         logprobs: null,
         finish_reason: finishReason(stop_reason, blocks.some(isCall)),
         ...(typeof stop_sequence === "string" ? { stop_sequence } : {}),
@@ -90,7 +93,7 @@ export function hasChatForm(block: AnthropicBlock): boolean {
   return block.type === "text" || isCall(block);
 }
 
-function chatMessage(blocks: readonly AnthropicBlock[]): OpenAiChatAnswer {
+function chatMessage(blocks: readonly AnthropicBlock[], ids: CallIds): OpenAiChatAnswer {
   const texts = blocks.filter(({ type }) => type === "text").map((block) => text(block["text"]));
   const calls = blocks.filter(isCall);
   const thoughts = blocks.filter(({ type }) => type === "thinking").map(({ thinking }) => text(thinking));
@@ -110,9 +113,9 @@ function chatMessage(blocks: readonly AnthropicBlock[]): OpenAiChatAnswer {
       ? {}
       : {
           tool_calls: calls.map(({ id, name, input }) => ({
-            id,
+            id: ids.of(idOf(id)),
             type: "function",
-            function: { name, arguments: JSON.stringify(input ?? {}) },
+            function: { name, arguments: wholeArguments(argumentsOf(input)) },
           })),
         }),
     ...(others.length === 0 ? {} : { [ANTHROPIC_BLOCKS]: others }),

@@ -1,7 +1,7 @@
 import { append } from "../../core/text/lists.js";
 import { ANTHROPIC_BLOCKS } from "../turns/carried-reasoning.js";
 import { record, text } from "../upstream/json-values.js";
-import { indexOf } from "../upstream/tool-calls.js";
+import { argumentsOf, CallIds, idOf, indexOf, wholeArguments } from "../upstream/tool-calls.js";
 import { chatError, chatUsage, finishReason, hasChatForm, isCall, type OpenAiChatAnswer } from "./anthropic-answer.js";
 import { type AnthropicBlock, type KeptPlace, keptBlock } from "./anthropic-content.js";
 
@@ -13,8 +13,10 @@ export interface AnthropicStream {
   readonly created: number;
   /** Usage reported so far: `message_delta` adds to `message_start` and updates it. */
   readonly usage: Readonly<Record<string, unknown>>;
-  /** Tool calls begun. */
-  readonly calls: number;
+  /** See {@link CallIds}. */
+  readonly seed: string;
+  /** The ids of the tool calls begun. */
+  readonly calls: readonly string[];
   /** Characters of text so far. */
   readonly characters: number;
   /** The blocks that are open, by their index: some servers send parallel calls in turns. The last is the newest. */
@@ -41,9 +43,13 @@ export interface StreamStep {
   readonly chunks: readonly OpenAiChatAnswer[];
 }
 
-/** The state before the first event. `created`: seconds since the epoch. */
-export function newAnthropicStream(created: number): AnthropicStream {
-  return { id: "", model: "", created, usage: {}, calls: 0, characters: 0, open: new Map(), isEnded: false };
+/**
+ * The state before the first event. `created`: seconds since the epoch.
+ *
+ * @param seed as {@link CallIds} takes it
+ */
+export function newAnthropicStream(created: number, seed: string): AnthropicStream {
+  return { id: "", model: "", created, seed, usage: {}, calls: [], characters: 0, open: new Map(), isEnded: false };
 }
 
 /**
@@ -93,18 +99,26 @@ function streamEnded(stream: AnthropicStream, stopReason: unknown): StreamStep {
     ended = step.stream;
     append(chunks, step.chunks);
   }
-  return { stream: ended, chunks: [...chunks, chunk(ended, {}, finishReason(stopReason, ended.calls > 0))] };
+  return { stream: ended, chunks: [...chunks, chunk(ended, {}, finishReason(stopReason, ended.calls.length > 0))] };
 }
 
 function blockStarted(stream: AnthropicStream, at: number, block: AnthropicBlock): StreamStep {
   // A server that numbers all blocks alike.
   const before = blockEnded(stream, stream.open.get(at));
-  const call = isCall(block) ? before.stream.calls : null;
+  const { seed, calls, characters } = before.stream;
+  const call = isCall(block) ? calls.length : null;
+  const { id: given, name } = block;
+  const id = CallIds.after(seed, calls).of(idOf(given));
   const begun = {
-    ...withOpen(before.stream, { at, block, place: before.stream, call, started: false }),
-    calls: before.stream.calls + (call === null ? 0 : 1),
+    ...withOpen(before.stream, {
+      at,
+      block,
+      place: { characters, calls: calls.length },
+      call,
+      started: false,
+    }),
+    calls: call === null ? calls : [...calls, id],
   };
-  const { id, name } = block;
   const { stream: started, chunks } =
     call === null
       ? said(begun, block.type === "text" ? block["text"] : "")
@@ -153,7 +167,7 @@ function blockEnded(stream: AnthropicStream, open: OpenBlock | undefined): Strea
   if (call !== null && !started)
     return {
       stream: ended,
-      chunks: [callChunk(ended, { index: call, function: { arguments: JSON.stringify(block["input"] ?? {}) } })],
+      chunks: [callChunk(ended, { index: call, function: { arguments: wholeArguments(argumentsOf(block["input"])) } })],
     };
   if (hasChatForm(block)) return { stream: ended, chunks: [] };
   return { stream: ended, chunks: [chunk(ended, { [ANTHROPIC_BLOCKS]: [keptBlock(withInput(block), place)] })] };

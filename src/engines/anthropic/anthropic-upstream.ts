@@ -5,6 +5,7 @@
  * The conversions of requests, answers, streams and content are pure, each in its own file; this one connects them to the upstream.
  */
 
+import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { mayHoldSealed } from "../turns/carried-reasoning.js";
 import { inOtherForm, jsonAnswer, MAX_ANSWER_BYTES } from "../upstream/converted-body.js";
@@ -51,7 +52,7 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
       const created = Math.floor(now() / 1_000);
       const convert = (json: unknown): unknown => {
         if (call.path === "models") return fromAnthropicModels(json, created);
-        const chat = fromAnthropicAnswer(json, created);
+        const chat = fromAnthropicAnswer(json, created, randomUUID());
         thinking.answered(record(record(listIn(chat["choices"])[0])["message"]));
         return chat;
       };
@@ -170,7 +171,7 @@ async function* chatStream(
   name: string,
   { created, asksUsage, thinking }: ChatStreaming,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  let stream = newAnthropicStream(created);
+  let stream = newAnthropicStream(created, randomUUID());
   const streamed = new StreamedThinking();
   let isOver = false;
   for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
@@ -192,7 +193,7 @@ async function* chatStream(
 /** `GET /v1/models` in OpenAI's form, with Anthropic's other fields beside it. */
 function fromAnthropicModels(answer: unknown, created: number): unknown {
   const { data, ...rest } = record(answer);
-  if (!Array.isArray(data)) return fromAnthropicAnswer(answer, created);
+  if (!Array.isArray(data)) return fromAnthropicAnswer(answer, created, "");
   const models = (data as readonly unknown[]).map((model) => {
     const { created_at, ...more } = record(model);
     const at = Date.parse(text(created_at));

@@ -18,21 +18,23 @@ export interface SaidReasoning {
   /** Whether it is a part of the content. */
   readonly inContent: boolean;
   readonly details: readonly unknown[];
+  readonly thinking: readonly unknown[];
   readonly blocks: readonly JsonObject[];
 }
 
-/** Reads a message's reasoning, or a delta's. Where details stand alone, theirs is the text. */
+/** Reads a message's reasoning, or a delta's. Where details or thinking blocks stand alone, theirs is the text. */
 export function reasoningIn(given: JsonObject): SaidReasoning {
   const names = REASONING_NAMES.filter((name) => text(given[name]) !== "");
   const [first] = names;
   const details = listIn(given["reasoning_details"]);
   const inContent = listIn(given["content"]).map(thinkingOf).join("");
-  const unnamed = inContent === "" ? details.map(detailText).join("") : inContent;
+  const thinking = listIn(given["thinking_blocks"]);
+  const unnamed = inContent || details.map(detailText).join("") || thinking.map(blockText).join("");
   const said = first === undefined ? unnamed : text(given[first]);
   // A name stands for this text, not for another.
   const same = names.filter((name) => given[name] === said);
   const blocks = listIn(given[ANTHROPIC_BLOCKS]).map(record);
-  return { text: said, names: same, inContent: inContent !== "" && inContent === said, details, blocks };
+  return { text: said, names: same, inContent: inContent !== "" && inContent === said, details, thinking, blocks };
 }
 
 /** The text of a message's content, or of a delta's: Mistral's models that reason give parts, of which some are no text. */
@@ -47,14 +49,18 @@ function thinkingOf(part: unknown): string {
   return type === "thinking" ? contentText(thinking) : "";
 }
 
+function blockText(block: unknown): string {
+  return text(record(block)["thinking"]);
+}
+
 function detailText(detail: unknown): string {
   const { text: said, summary } = record(detail);
   return text(said) || text(summary);
 }
 
 /** Whether there is anything of reasoning beside a text. */
-export function isSilent({ text: said, details, blocks }: SaidReasoning): boolean {
-  return said === "" && details.length === 0 && blocks.length === 0;
+export function isSilent({ text: said, details, thinking, blocks }: SaidReasoning): boolean {
+  return said === "" && details.length + thinking.length + blocks.length === 0;
 }
 
 /** Most characters of a text that is signed; what is longer goes back without signatures. */
@@ -67,18 +73,17 @@ export class ReasoningRun {
   readonly #names = new Set<ReasoningName>();
   #inContent = false;
   readonly #details: unknown[] = [];
+  readonly #thinking: unknown[] = [];
   readonly #blocks: JsonObject[] = [];
 
-  take({ text: said, names, inContent, details, blocks }: SaidReasoning): this {
+  take({ text: said, names, inContent, details, thinking, blocks }: SaidReasoning): this {
     this.#inContent ||= inContent;
     for (const name of names) this.#names.add(name);
     this.#characters += said.length;
     if (this.#characters > MOST_SEALED) return this;
     this.#text += said;
-    for (const detail of details) {
-      const last = this.#details.pop();
-      append(this.#details, last === undefined ? [detail] : mergedDetails([last, detail]));
-    }
+    addMerged(this.#details, details);
+    addMerged(this.#thinking, thinking);
     append(this.#blocks, blocks);
     return this;
   }
@@ -96,8 +101,16 @@ export class ReasoningRun {
       ...(isWhole && this.#text !== "" ? { of: textSigned(this.#text) } : {}),
       ...(isWhole && withText && this.#text !== "" ? { text: this.#text } : {}),
       ...(isWhole && this.#details.length > 0 ? { details: this.#details } : {}),
+      ...(isWhole && this.#thinking.length > 0 ? { thinking: this.#thinking } : {}),
       ...(isWhole && this.#blocks.length > 0 ? { blocks: this.#blocks } : {}),
     };
+  }
+}
+
+function addMerged(known: unknown[], more: readonly unknown[]): void {
+  for (const detail of more) {
+    const last = known.pop();
+    append(known, last === undefined ? [detail] : mergedDetails([last, detail]));
   }
 }
 

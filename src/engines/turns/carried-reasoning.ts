@@ -6,7 +6,7 @@
 
 import { z } from "zod";
 import { digestOf, messageDigest } from "../../core/index.js";
-import { type JsonObject, record } from "../upstream/json-values.js";
+import { type JsonObject, record, text } from "../upstream/json-values.js";
 
 /** Names of a chat completion's reasoning text: DeepSeek's, Qwen's, GLM's, SGLang's, older vLLM's; newer vLLM's, OpenRouter's, Groq's. */
 export const REASONING_NAMES = ["reasoning_content", "reasoning"] as const;
@@ -25,6 +25,7 @@ const carried = z.object({
   names: z.array(z.enum(REASONING_NAMES)).optional(),
   inContent: z.boolean().optional(),
   details: z.array(z.unknown()).optional(),
+  thinking: z.array(z.unknown()).optional(),
   blocks: z.array(z.record(z.string(), z.unknown())).optional(),
   calls: z.record(z.string(), signed).optional(),
   message: signed.optional(),
@@ -43,6 +44,8 @@ export interface CarriedReasoning {
   readonly inContent?: boolean | undefined;
   /** OpenRouter's `reasoning_details`. */
   readonly details?: readonly unknown[] | undefined;
+  /** LiteLLM's `thinking_blocks`. */
+  readonly thinking?: readonly unknown[] | undefined;
   /** Anthropic's blocks, as `anthropic_blocks` has them. */
   readonly blocks?: readonly JsonObject[] | undefined;
   /** By the id of a call: fields beside its function, as Gemini's signatures are. */
@@ -100,11 +103,12 @@ function parsed(json: unknown): unknown {
 }
 
 /** Fields of a detail that are streamed in pieces. Encrypted data comes whole. */
-const STREAMED = ["text", "summary"] as const;
+const STREAMED = ["text", "summary", "thinking"] as const;
 
 /**
- * OpenRouter's `reasoning_details` with the fragments of a stream joined: those of one type that follow each other and have the same index.
- * Source: https://openrouter.ai/docs/use-cases/reasoning-tokens, "Preserving reasoning"
+ * OpenRouter's `reasoning_details` or LiteLLM's `thinking_blocks` with the fragments of a stream joined: those of one type that follow each
+ * other and have the same index, up to the signature.
+ * Sources: https://openrouter.ai/docs/use-cases/reasoning-tokens, "Preserving reasoning"; https://docs.litellm.ai/docs/reasoning_content
  */
 export function mergedDetails(details: readonly unknown[]): readonly unknown[] {
   const merged: unknown[] = [];
@@ -119,7 +123,7 @@ export function mergedDetails(details: readonly unknown[]): readonly unknown[] {
 function isContinued(last: JsonObject, next: JsonObject): boolean {
   if (last["type"] !== next["type"] || last["index"] !== next["index"]) return false;
   return STREAMED.some((field) => typeof next[field] === "string") || typeof next["signature"] === "string"
-    ? typeof last["data"] !== "string" && typeof last["signature"] !== "string"
+    ? typeof last["data"] !== "string" && text(last["signature"]) === ""
     : false;
 }
 

@@ -23,6 +23,7 @@ export class ReturnedReasoning {
   #inContent = false;
   readonly #names = new Set<ReasoningName>();
   readonly #details: unknown[] = [];
+  readonly #thinking: unknown[] = [];
   readonly #blocks: JsonObject[] = [];
   readonly #calls = new Map<string, Signed>();
   #message: Signed | null = null;
@@ -43,6 +44,7 @@ export class ReturnedReasoning {
     if (carried === null) return;
     if (isIntact) {
       append(this.#details, carried.details ?? []);
+      append(this.#thinking, carried.thinking ?? []);
       append(this.#blocks, carried.blocks ?? []);
     }
     for (const [id, signed] of Object.entries(carried.calls ?? {})) this.#calls.set(id, signed);
@@ -56,7 +58,8 @@ export class ReturnedReasoning {
    */
   fields(content: ChatMessage["content"]): JsonObject {
     const details = this.#isAsGiven ? mergedDetails(this.#details).filter((detail) => !signsNothing(detail)) : [];
-    const isInDetails = details.length > 0 && this.#names.size === 0;
+    const thinking = this.#isAsGiven ? this.#thinking : [];
+    const isInDetails = details.length + thinking.length > 0 && this.#names.size === 0;
     const isUnnamed = isInDetails || this.#inContent;
     const names = this.#names.size > 0 ? [...this.#names] : isUnnamed ? [] : [DEFAULT_NAME];
     const whole = contentText(content);
@@ -65,6 +68,7 @@ export class ReturnedReasoning {
       ...(this.#inContent && this.#text !== "" ? { content: partsOf(this.#text, whole) } : {}),
       ...(this.#text === "" ? {} : Object.fromEntries(names.map((name) => [name, this.#text]))),
       ...(details.length === 0 ? {} : { reasoning_details: details }),
+      ...(thinking.length === 0 ? {} : { thinking_blocks: thinking }),
       ...(this.#blocks.length === 0 ? {} : { [ANTHROPIC_BLOCKS]: this.#blocks }),
       ...(isSigned ? { extra_content: this.#message?.fields["extra_content"] } : {}),
     };

@@ -6,7 +6,7 @@ import { ANTHROPIC_BLOCKS, REASONING_NAMES, type ReasoningName } from "./carried
 /** Fields of an assistant's message that another API's engine gave: no engine of chat completions takes them. */
 const FOREIGN = [ANTHROPIC_BLOCKS] as const;
 /** Fields that OpenAI's own API rejects; it gives none of them. */
-const NOT_OPENAIS = [...REASONING_NAMES, "reasoning_details", "extra_content"] as const;
+const NOT_OPENAIS = [...REASONING_NAMES, "reasoning_details", "thinking_blocks", "extra_content"] as const;
 
 /** What the engine takes. */
 interface Dialect {

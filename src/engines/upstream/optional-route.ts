@@ -1,5 +1,6 @@
-import { oneChunk, wholeOf } from "./converted-body.js";
+import { isEventStream, oneChunk, wholeOf } from "./converted-body.js";
 import { type EngineError, errorsIn, withoutPrefixes } from "./engine-errors.js";
+import { parsedJson, record } from "./json-values.js";
 import type { Upstream, UpstreamAnswer, UpstreamCall } from "./upstream.js";
 
 /** Codes and types that say it of a route. Sources: OpenAI, Groq, GitHub Copilot, vLLM. */
@@ -7,15 +8,16 @@ const ROUTE_CODES = new Set<unknown>([
   ...["unknown_url", "method_not_supported", "unsupported_endpoint", "unsupported_api_for_model", "route_not_found"],
   ...["NotImplementedError", "not_implemented"],
 ]);
-/** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go; vLLM where the model's kind has no such route. */
+/** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go; vLLM and OpenAI where the model's kind has no such route. */
 const ROUTE_WORDINGS =
-  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported) endpoint|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)|\bdoes not support (?:the )?(?:(?:responses|messages) api|tokenization)|\b(?:responses|messages) api is not (?:available|enabled|supported)/i;
+  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported) endpoint|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)|\bdoes not support (?:the )?(?:(?:responses|messages) api|tokenization)|\b(?:responses|messages) api is not (?:available|enabled|supported)|\bnot (?:supported )?in (?:the )?\/?v\d+\/(?:responses|messages)\b/i;
 
 /** Codes and types that name what a route that is there was asked for. */
-const THING_CODES = /model|deployment|response|conversation|provider|organi[sz]ation|project|account|item/i;
+const THING_CODES =
+  /model|deployment|response|conversation|provider|organi[sz]ation|project|account|item|prompt|container|api_key/i;
 /** … and messages: of OpenAI, vLLM, Ollama, OpenRouter ("No endpoints found for …"), Moonshot and others. */
 const THING_WORDINGS =
-  /model|deployment|adapter|endpoints found|with id\b|\bproviders?\b|organi[sz]ation|\bproject\b|\baccount\b|\b(?:response|conversation|item)\b.*\b(?:not found|not exist|expired|unknown)/i;
+  /model|deployment|adapter|endpoints found|with id\b|\bproviders?\b|organi[sz]ation|\bproject\b|\baccount\b|\b(?:response|conversation|item|prompt|container|vector store|files|user|api key)\b.*\b(?:not found|not exist|expired|unknown)/i;
 /** A path or an address in a message, of which `/v1/models` names no model. */
 const PATH = /^\W*\/|^\W*v\d+\/|\/v\d+\/|:\/\//;
 /** What LiteLLM appends to an engine's message. */
@@ -26,6 +28,7 @@ const MAX_TEXT_CHARACTERS = 500;
 const METHOD_NOT_ALLOWED = 405;
 /** Statuses with which servers say that they have no route. */
 const ABSENT = new Set([404, METHOD_NOT_ALLOWED, 501]);
+const OK = 200;
 /** With it older versions of vLLM say so in words. */
 const BAD_REQUEST = 400;
 
@@ -48,6 +51,13 @@ function saysAbsent(status: number, text: string): boolean {
   return ABSENT.has(status) && !errors.some(isOfThing);
 }
 
+/** Whether an answer with 200 begins as those of servers that have one for every path: a page, or an error of the route alone. */
+function isOfAnyPath(text: string): boolean {
+  if (/^\s*</.test(text)) return true;
+  const isError = Object.keys(record(parsedJson(text))).join() === "error";
+  return isError && [...errorsIn(text)].some(isOfRoute);
+}
+
 function* errorsOf(text: string): Generator<EngineError> {
   yield* errorsIn(text);
   const isPage = text.length > MAX_TEXT_CHARACTERS || /^\s*[<{[]/.test(text);
@@ -64,6 +74,16 @@ function isOfThing({ message, names, fields }: EngineError): boolean {
   if (isOfField || names.some((name) => THING_CODES.test(String(name)))) return true;
   const words = withoutPrefixes(message).text.replace(LITELLM_SUFFIX, "").split(/\s+/);
   return THING_WORDINGS.test(words.filter((word) => !PATH.test(word)).join(" "));
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
+
+async function* afterFirst(
+  first: Uint8Array,
+  others: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  yield first;
+  yield* { [Symbol.asyncIterator]: () => others };
 }
 
 /** Milliseconds for which an engine counts as one without the route: it may be replaced. */
@@ -83,10 +103,27 @@ export class OptionalRoute {
   async send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer | null> {
     if (this.now() < this.#absentUntil) return null;
     const answer = await this.upstream.send(call, signal);
+    if (answer.status === OK && !isEventStream(answer)) return this.#unlessOfAnyPath(answer);
     if (!mayBeAbsent(answer.status)) return answer;
     const whole = await wholeOf(answer.body, this.upstream.name);
     if (!saysAbsent(answer.status, whole.toString("utf8"))) return { ...answer, body: oneChunk(whole) };
+    return this.#absent();
+  }
+
+  #absent(): null {
     this.#absentUntil = this.now() + ABSENT_FOR_MS;
     return null;
+  }
+
+  /** Reads the first bytes of the answer, which have an error whole. */
+  async #unlessOfAnyPath(answer: UpstreamAnswer): Promise<UpstreamAnswer | null> {
+    const bytes = answer.body[Symbol.asyncIterator]();
+    const { value: first, done = false } = await bytes.next();
+    if (done) return { ...answer, body: nothing() };
+    if (isOfAnyPath(Buffer.from(first).toString("utf8"))) {
+      await bytes.return?.();
+      return this.#absent();
+    }
+    return { ...answer, body: afterFirst(first, bytes) };
   }
 }

@@ -40,7 +40,7 @@ export class StreamedCalls {
   /** The call that a fragment goes on with; null: it begins one. */
   #knownFor(fragment: CallFields, beside: ReadonlySet<StreamedCall>): StreamedCall | null {
     const { index, id, name } = fragment;
-    const named = id === "" ? undefined : this.#byId.get(id);
+    const named = id === "" ? undefined : this.#namedBy(id, index);
     const call = named ?? this.#placeOf(fragment);
     if (call === null) return null;
     // An id that comes late belongs to the call that has none yet.
@@ -49,6 +49,12 @@ export class StreamedCalls {
     const isUntold = id === "" && index === null && call.id === "";
     if (isUntold && name !== "" && call.name !== "" && beside.has(call)) return null;
     return call.isOverBefore(fragment) ? null : call;
+  }
+
+  /** Where several calls have one id, the index distinguishes them. */
+  #namedBy(id: string, index: number | null): StreamedCall | undefined {
+    const there = index === null ? undefined : this.#byIndex.get(index);
+    return there?.id === id ? there : this.#byId.get(id);
   }
 
   #placeOf({ index, id, name }: CallFields): StreamedCall | null {
@@ -114,10 +120,14 @@ export class StreamedCall {
   }
 
   /** Whether it ended before this fragment, which then begins the next call. */
-  isOverBefore({ id, name, given }: CallFields): boolean {
+  isOverBefore({ index, id, name, given }: CallFields): boolean {
     const isNamed = id !== "" && id === this.#id;
-    if (this.isWhole && given.trimStart().startsWith("{")) return !(isNamed && given === this.#given);
-    if (isNamed || name === "" || this.#name === "" || name === this.#name) return false;
+    const isSameName = name === "" || this.#name === "" || name === this.#name;
+    if (this.isWhole && given.trimStart().startsWith("{")) return !(isNamed && isSameName && given === this.#given);
+    if (isSameName) return false;
+    // One id for several calls, of which each has an index and a name.
+    const isElsewhere = index !== null && this.#index !== null && index !== this.#index;
+    if (isNamed) return isElsewhere && !this.#isOrBeginsTool(this.#name + name);
     const isPast = this.#isNamePast || this.isWhole;
     const isTool = this.tools.has(this.#name);
     if (this.#isOrBeginsTool(this.#name + name)) return isPast && isTool;

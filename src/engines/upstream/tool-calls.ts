@@ -48,7 +48,7 @@ export function callFields({ tool_calls: calls, function_call: older }: JsonObje
     const { index, id, function: called } = record(call);
     const { name, arguments: given } = record(called);
     const signature = signatureIn(record(call));
-    return { index: indexOf(index), id: text(id), name: text(name), given: argumentsOf(given), signature };
+    return { index: indexOf(index), id: idOf(id), name: text(name), given: argumentsOf(given), signature };
   });
 }
 
@@ -72,6 +72,13 @@ export class CallIds {
 
   constructor(private readonly seed: string) {}
 
+  /** @param taken of the calls so far */
+  static after(seed: string, taken: readonly string[]): CallIds {
+    const ids = new CallIds(seed);
+    for (const id of taken) ids.#taken.add(id);
+    return ids;
+  }
+
   /** The id that the engine gave, where it is one and no other call has it; else one that stays the same for this answer and call. */
   of(given: string): string {
     const id = given !== "" && !this.#taken.has(given) ? given : this.#made();
@@ -84,14 +91,19 @@ export class CallIds {
   }
 }
 
+/** The id of a call as an engine gives it, which may be a number; empty for none. */
+export function idOf(given: unknown): string {
+  return typeof given === "number" ? String(given) : text(given);
+}
+
 /** Arguments as clients parse them: some engines give none to a function without parameters, or null. */
 export function wholeArguments(given: string): string {
   const json = given.trim();
   return json === "" || json === "null" ? "{}" : given;
 }
 
-/** Some engines give the object itself in place of its JSON. */
-function argumentsOf(given: unknown): string {
+/** Arguments as JSON: some engines give the object itself in place of it, and Anthropic's API does. */
+export function argumentsOf(given: unknown): string {
   return typeof given === "object" && given !== null ? JSON.stringify(given) : text(given);
 }
 

@@ -9,9 +9,16 @@ export interface TurnContent {
   readonly hasRefusal?: boolean;
 }
 
-/** Reasons of both APIs for an answer that was cut: OpenAI's, Mistral's, Anthropic's. */
-const CUT = new Set<unknown>(["length", "model_length", "max_tokens", "model_context_window_exceeded"]);
-const WITHHELD = new Set<unknown>(["content_filter", "refusal"]);
+/** Reasons for an answer that was cut: OpenAI's, Mistral's, Anthropic's; gateways pass on those of Gemini, Cohere and TGI. */
+const CUT = new Set([
+  ...["length", "model_length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"],
+  "model_context_window_exceeded",
+]);
+/** … and for one that was withheld: OpenAI's, Anthropic's, Bedrock's, Cohere's, Gemini's. */
+const WITHHELD = new Set([
+  ...["content_filter", "refusal", "content_filtered", "guardrail_intervened", "error_toxic"],
+  ...["safety", "recitation", "blocklist", "prohibited_content", "spii"],
+]);
 
 /**
  * A turn's end, by its content: engines say `stop` or `end_turn` beside calls, say nothing, or say words of their own. Only that a turn
@@ -20,8 +27,10 @@ const WITHHELD = new Set<unknown>(["content_filter", "refusal"]);
  * @param reason OpenAI's `finish_reason` or Anthropic's `stop_reason`
  */
 export function turnEndOf(reason: unknown, { hasCalls, hasRefusal = false }: TurnContent): TurnEnd {
-  if (CUT.has(reason)) return "length";
-  if (WITHHELD.has(reason)) return "refusal";
+  // Gemini and Cohere write them in capitals, some gateways with hyphens.
+  const name = typeof reason === "string" ? reason.toLowerCase().replaceAll("-", "_") : "";
+  if (CUT.has(name)) return "length";
+  if (WITHHELD.has(name)) return "refusal";
   if (hasCalls) return "calls";
   return hasRefusal ? "refusal" : "answer";
 }

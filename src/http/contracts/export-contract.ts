@@ -18,7 +18,7 @@ const tables = z
   .object({
     blocks: rows.describe("Texts of memories, by label. `superseded_by` 0: no longer true, and replaced by none."),
     memory_versions: rows.describe(
-      "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `until`: when it ceases to, in milliseconds since 1970.",
+      "Which memory has or had which block's text. Label 0: it no longer holds. `found`: by a search. `of_run`: it belongs to a run. `until`: when it ceases to, in milliseconds since 1970.",
     ),
     index_nodes: rows.describe("The context index: block sequences that were served, and when."),
     ordering_rows: rows.describe("State of ordering policies."),

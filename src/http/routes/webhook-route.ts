@@ -15,11 +15,13 @@ const updated = z
   .looseObject({
     event: z.literal("UPDATE"),
     id: field.memoryId,
-    data: z.looseObject({ memory: field.foundMemoryText }),
+    data: z.looseObject({ memory: field.foundMemoryText.nullish() }).nullish(),
   })
-  .transform(
-    ({ id, data }): MemoryEvent => ({ kind: "updated", memoryId: id, text: data.memory, end: field.memoryEnd(data) }),
-  );
+  .transform(({ id, data, ...details }): Extract<MemoryEvent, { kind: "updated" }> => {
+    const said = { id, ...details, ...data };
+    return { kind: "updated", memoryId: id, text: data?.memory ?? null, end: field.memoryEnd(said) };
+  })
+  .refine(({ text, end }) => text !== null || end !== undefined, "has neither a text nor an end");
 const other = z
   .looseObject({ event: z.string().regex(/^(?!(DELETE|UPDATE)$)/, "lacks what belongs to it") })
   .transform(() => null);

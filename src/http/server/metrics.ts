@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { PlanDepth, PlanEpoch } from "../../core/index.js";
+import { StoreUnavailableError } from "../../service/base/errors.js";
 import {
   type EngineCall,
   type MemorySearch,
@@ -185,7 +186,11 @@ export class Metrics implements MemstemObserver {
       labelNames: ["part"],
       registers: [this.#registry],
       async collect() {
-        const law = await memstem.timeLaw();
+        // The other figures say that the store fails.
+        const law = await memstem.timeLaw().catch((error: unknown) => {
+          if (error instanceof StoreUnavailableError) return null;
+          throw error;
+        });
         this.reset();
         if (law === null) return;
         this.set({ part: "fixed" }, law.fixedMs);

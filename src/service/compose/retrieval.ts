@@ -47,7 +47,8 @@ export type MemoryLookup =
       /** The user's id in the source, if nothing was found under it and it differs from the caller's. */
       readonly emptyUnder?: string;
     }
-  | { readonly failed: MemorySourceError; readonly query: string };
+  /** `query` is null where the request narrowed its search by what is not known of memories. */
+  | { readonly failed: MemorySourceError; readonly query: string | null };
 
 /** A lookup whose request waits to be composed; the watch detects memories deleted meanwhile. */
 export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
@@ -89,7 +90,9 @@ export async function lookUpMemories(
     const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
     return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };
   } catch (error) {
-    if (error instanceof MemorySourceError) return { failed: error, query };
+    const { appId, filters } = request.among ?? {};
+    const isNarrowed = appId != null || filters != null;
+    if (error instanceof MemorySourceError) return { failed: error, query: isNarrowed ? null : query };
     throw error;
   }
 }
@@ -130,7 +133,7 @@ export function settleLookup(lookup: MemoryLookup, register: BlockRegister, topK
     return { memories: found, changed, ended, warnings };
   }
   register.expire(now);
-  const memories = recallKnown(register, lookup.query, topK);
+  const memories = lookup.query === null ? [] : recallKnown(register, lookup.query, topK);
   const message = `${lookup.failed.message}; composed from ${memories.length} memories known already`;
   return { memories, changed: [], ended: [], warnings: [{ code: "memory_source_failed", message }] };
 }

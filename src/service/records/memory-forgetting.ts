@@ -3,6 +3,7 @@ import {
   canonicalText,
   cutText,
   digestOf,
+  ENDED,
   type Label,
   MAX_MEMORY_CHARACTERS,
   type MemoryEnd,
@@ -25,13 +26,14 @@ export type MemoryEvent =
   | {
       readonly kind: "updated";
       readonly memoryId: MemoryId;
-      readonly text: string;
+      /** Null: it stays. */
+      readonly text: string | null;
       readonly end?: MemoryEnd | undefined;
     };
 
 /**
- * Gives a memory that a scope knows a new text: later prompts use it, and the old one is not carried over. False where the scope does not
- * know the memory, or has this text already.
+ * Gives a memory that a scope knows a new text, or an end: later prompts use it, and the old one is not carried over. False where the scope
+ * does not know the memory, or has this already.
  */
 export async function updateIn(
   working: WorkingScope,
@@ -41,10 +43,12 @@ export async function updateIn(
   // Without a change there is no commit to find out.
   await working.check();
   const { scope, state } = working;
-  if (state.register.textsOf(memoryId).size === 0) return false;
-  const until = end?.until ?? state.register.untilOf(memoryId);
-  const ends = until === undefined ? {} : { end: { until } };
-  state.register.resolve([{ id: memoryId, text: cutText(text, MAX_MEMORY_CHARACTERS), ...ends }]);
+  const { register } = state;
+  if (register.textsOf(memoryId).size === 0) return false;
+  const until = end?.until ?? register.untilOf(memoryId);
+  if (text !== null) register.resolve([{ id: memoryId, text: cutText(text, MAX_MEMORY_CHARACTERS) }]);
+  if (end?.until === ENDED) register.withdraw([{ id: memoryId, replacedBy: end.replacedBy }]);
+  else register.setUntil(memoryId, until);
   const delta = deltaOf(state);
   if (delta.changes.register.versions.length === 0) return false;
   await working.commit((base) => store.commitChanges(scope, base, delta));

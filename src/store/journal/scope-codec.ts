@@ -29,8 +29,10 @@ type PackedBlock = readonly [number, string, number, number?];
  * it is known when the memory ceases to hold: that time.
  */
 type PackedVersion =
-  | readonly [string, number, 0 | 1 | 2, number?]
-  | readonly [string, number, 0 | 1 | 2, string, number, number, number?];
+  | readonly [string, number, CurrentBits, number?]
+  | readonly [string, number, CurrentBits, string, number, number, number?];
+/** 0: not current. Else 1, and 1 more where a search found the memory, and 2 more where it belongs to a run. */
+type CurrentBits = 0 | 1 | 2 | 3 | 4;
 
 /**
  * Id, parent, anchor (0: none), run, position, next position, uses, live, last use on the logical clock, milliseconds before the latest use
@@ -204,8 +206,8 @@ function unpackBlock([label, text, tokens, supersededBy]: PackedBlock): StoredBl
   };
 }
 
-function packVersion({ memoryId, label, current, rendered, found, until }: MemoryVersion): PackedVersion {
-  const isCurrent = current ? (found === true ? 2 : 1) : 0;
+function packVersion({ memoryId, label, current, rendered, found, ofRun, until }: MemoryVersion): PackedVersion {
+  const isCurrent = (current ? 1 + Number(found === true) + 2 * Number(ofRun === true) : 0) as CurrentBits;
   const end: [number?] = until === undefined ? [] : [until];
   if (rendered === undefined) return [memoryId, label, isCurrent, ...end];
   return [memoryId, label, isCurrent, rendered.template, rendered.start, rendered.length, ...end];
@@ -218,7 +220,8 @@ function unpackVersion(packed: PackedVersion): MemoryVersion {
   const until = isRendered ? end : (template as number | undefined);
   return {
     ...version,
-    ...(current === 2 ? { found: true } : {}),
+    ...(current === 2 || current === 4 ? { found: true } : {}),
+    ...(current > 2 ? { ofRun: true } : {}),
     ...(isRendered ? { rendered: { template: template as Digest, start, length } } : {}),
     ...(until === undefined ? {} : { until }),
   };

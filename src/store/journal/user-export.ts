@@ -69,11 +69,12 @@ function stateTables({ register, nodes, recent, workers, published }: LoadedScop
       tokens,
       superseded_by: supersededBy,
     })),
-    memory_versions: register.versions.map(({ memoryId, label, current, found, until, rendered }) => ({
+    memory_versions: register.versions.map(({ memoryId, label, current, found, ofRun, until, rendered }) => ({
       memory_id: memoryId,
       label,
       current,
       found: found ?? false,
+      of_run: ofRun ?? false,
       until: until ?? null,
       template: rendered?.template ?? null,
       own_start: rendered?.start ?? null,

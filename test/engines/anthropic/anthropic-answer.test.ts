@@ -14,7 +14,7 @@ const called = { type: "tool_use", id: "toolu_1", name: "weather", input: { at: 
 
 /** All chunks of a streamed answer. */
 function chunksOf(name: string) {
-  let stream: AnthropicStream = newAnthropicStream(5);
+  let stream: AnthropicStream = newAnthropicStream(5, "seed");
   return streamFixture(name).events.flatMap((event) => {
     const step = anthropicStreamStep(stream, event);
     stream = step.stream;
@@ -27,7 +27,7 @@ const deltasOf = (chunks: readonly Readonly<Record<string, unknown>>[]) =>
 describe("an answer of /v1/messages", () => {
   it("is a chat completion, its usage readable in both ways", () => {
     const { answer, usage } = usageFixture("anthropic-message");
-    const completion = fromAnthropicAnswer(answer, 5);
+    const completion = fromAnthropicAnswer(answer, 5, "seed");
     expect(completion).toMatchObject({
       id: "msg_01",
       object: "chat.completion",
@@ -41,7 +41,7 @@ describe("an answer of /v1/messages", () => {
   });
 
   it("does not turn what is not known into zeros", () => {
-    const { usage } = fromAnthropicAnswer(usageFixture("anthropic-uncached").answer, 5);
+    const { usage } = fromAnthropicAnswer(usageFixture("anthropic-uncached").answer, 5, "seed");
     expect(usage).not.toHaveProperty("prompt_tokens");
     expect(usage).not.toHaveProperty("prompt_tokens_details");
     expect(usage).toMatchObject({ completion_tokens: 12 });
@@ -50,7 +50,7 @@ describe("an answer of /v1/messages", () => {
   it("has its calls as tool calls, and its thinking goes back as it came", () => {
     const content = [thinking, { type: "text", text: "I look." }, called];
     const answer = { type: "message", id: "m", model: "c", content, stop_reason: "tool_use", usage: {} };
-    const { choices } = fromAnthropicAnswer(answer, 5);
+    const { choices } = fromAnthropicAnswer(answer, 5, "seed");
     const [{ message, finish_reason: why } = { message: null, finish_reason: null }] = choices as readonly {
       message: { role: string };
       finish_reason: string;
@@ -75,12 +75,14 @@ describe("an answer of /v1/messages", () => {
     ["something_new", "stop"],
     [null, null],
   ])("ends for %s as OpenAI says it: %s", (stop_reason, finish_reason) => {
-    expect(fromAnthropicAnswer({ type: "message", stop_reason }, 5)).toMatchObject({ choices: [{ finish_reason }] });
+    expect(fromAnthropicAnswer({ type: "message", stop_reason }, 5, "seed")).toMatchObject({
+      choices: [{ finish_reason }],
+    });
   });
 
   it("is an error of OpenAI's form where it is one", () => {
     const error = { type: "overloaded_error", message: "Overloaded" };
-    expect(fromAnthropicAnswer({ type: "error", error }, 5)).toEqual({
+    expect(fromAnthropicAnswer({ type: "error", error }, 5, "seed")).toEqual({
       error: { message: "Overloaded", type: "overloaded_error", param: null, code: null },
     });
   });
@@ -133,7 +135,7 @@ describe("a streamed answer of /v1/messages", () => {
   });
 
   it("gives a call without arguments some that can be parsed", () => {
-    const begun = anthropicStreamStep(newAnthropicStream(5), {
+    const begun = anthropicStreamStep(newAnthropicStream(5, "seed"), {
       type: "content_block_start",
       content_block: { type: "tool_use", id: "t", name: "now", input: {} },
     });
@@ -142,7 +144,7 @@ describe("a streamed answer of /v1/messages", () => {
   });
 
   it("says an error, and skips what it does not know", () => {
-    const stream = newAnthropicStream(5);
+    const stream = newAnthropicStream(5, "seed");
     const error = { type: "overloaded_error", message: "Overloaded" };
     expect(anthropicStreamStep(stream, { type: "error", error }).chunks).toMatchObject([{ error }]);
     for (const event of [

@@ -56,13 +56,13 @@ describe("converting for /v1/messages", () => {
   it("never throws for what an API may answer, whatever comes in a stream", () => {
     fc.assert(
       fc.property(fc.oneof(anyAnswer, fc.jsonValue()), (answer) => {
-        const completion = fromAnthropicAnswer(answer, 5);
+        const completion = fromAnthropicAnswer(answer, 5, "seed");
         expect(JSON.parse(JSON.stringify(completion))).toEqual(completion);
       }),
     );
     fc.assert(
       fc.property(fc.array(fc.oneof(anyAnswer, fc.jsonValue()), { maxLength: 8 }), (events) => {
-        let stream: AnthropicStream = newAnthropicStream(5);
+        let stream: AnthropicStream = newAnthropicStream(5, "seed");
         for (const event of events) ({ stream } = anthropicStreamStep(stream, event));
       }),
     );

@@ -53,7 +53,7 @@ describe("the blocks of a streamed message", () => {
   it("are the text and the calls of a chat completion, in whatever turns they come", () => {
     fc.assert(
       fc.property(anyBlocks, fc.array(fc.nat({ max: 9 }), { minLength: 1 }), (blocks, turns) => {
-        let stream: AnthropicStream = newAnthropicStream(5);
+        let stream: AnthropicStream = newAnthropicStream(5, "seed");
         const calls = new Map<unknown, { id: unknown; json: string }>();
         let end: unknown = null;
         for (const event of eventsOf(blocks, turns)) {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
+import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type RunningService, startService } from "../../../src/cli/serve.js";
 import { readSettings } from "../../../src/cli/settings.js";
@@ -176,6 +177,13 @@ describe("a service whose parts fail", () => {
       /Ada drinks/,
     ],
     ["Django's fields", { user_id: ["This field may not be blank."] }, /user_id: This field may not be blank\./, null],
+    ["an error in a detail", { detail: { error: "Too many", input: "Ada drinks" } }, /status 422: Too many/, /Ada/],
+    ["errors in a list", { errors: [{ message: "Too many" }, { message: "Too fast" }] }, /: Too many; Too fast/, null],
+    ["a list alone", ["Too many"], /status 422: Too many/, null],
+    ["a code beside it", { error: "too_many", error_description: "Too many" }, /status 422: Too many/, null],
+    ["a text alone", "Too many of them", /status 422: Too many of them/, null],
+    ["a page", "<html><body>Too many</body></html>", /status 422/, /Too many/],
+    ["memories", { results: [{ memory: "Ada drinks tea" }], detail: { memories: ["Ada"] } }, /status 422/, /Ada/],
     ["an error in an error", { error: { message: "Too many" } }, /status 422: Too many/, null],
     ["a long text", { detail: "x y ".repeat(2_000) }, /…/, /(?:x y ){90}/],
     ["no sentence", { results: 7 }, /status 422/, /results/],
@@ -218,6 +226,26 @@ describe("a service whose parts fail", () => {
     await chat("ada");
     expect(told("degraded").at(-1)).toMatchObject({ part: "engine", cause: expect.stringMatching(/reached|broke/) });
     expect(JSON.stringify(await health())).not.toContain("127.0.0.1");
+  });
+
+  it("says why the database fails, also where health looks in between, and when it works again", async () => {
+    const compose = (user_id: string) => send("POST", "/compose", { user_id, query: "Which tea?" });
+    expect((await compose("ada")).status).toBe(200);
+    await service.stop();
+    const database = new Database(join(dataDir, "memstem.db"));
+    database.exec("update journal set changes = '{'; delete from snapshots");
+    database.close();
+    await start({});
+    for (let n = 0; n < 2; n++) {
+      expect((await compose("ada")).status).toBe(503);
+      expect((await chat("ada")).status).toBe(200);
+      expect(await health()).toMatchObject({ status: "degraded", degraded: [{ part: "store" }] });
+    }
+    expect(told("degraded")).toMatchObject([{ part: "store", cause: expect.stringContaining("damaged") }]);
+    expect((await send("GET", "/metrics")).text).toContain('memstem_degraded{part="store"} 1');
+    expect((await compose("bob")).status).toBe(200);
+    expect(told("recovered")).toMatchObject([{ part: "store" }]);
+    expect(await health()).toMatchObject({ status: "ok" });
   });
 
   it("says why nothing is written back", async () => {

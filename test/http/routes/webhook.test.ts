@@ -47,16 +47,6 @@ describe("POST /webhooks/mem0", () => {
     expect((await app.send("GET", "/users/ada/export")).text).toBe(before);
   });
 
-  it("takes an update that says that the memory ended for its end", async () => {
-    const ask = { user_id: "ada", query: "Where?", policy: "carry-over", memory_budget_tokens: 100_000 };
-    const long = { ...tea, memory: `${tea.memory}. `.repeat(200) };
-    await app.compose({ ...ask, memories: [key, long] });
-    expect(await post(event("UPDATE", { data: { memory: NEW, expiration_date: "2020-01-01" } }))).toBe(204);
-    const after = texts(await app.compose({ ...ask, memories: [long] }));
-    expect(after).not.toContain(OLD);
-    expect(after).not.toContain(NEW);
-  });
-
   it("says in a conversation that the text took the old one's place", async () => {
     const opening = [{ role: "user", content: "Where?" }];
     const first = { user_id: "ada", conversation_id: "c", retention: "keep", messages: opening };
@@ -86,7 +76,8 @@ describe("POST /webhooks/mem0", () => {
     ["no JSON", "{", 400],
     ["nothing", {}, 422],
     ["a deletion of nothing", { event_details: { event: "DELETE" } }, 422],
-    ["an update without a text", event("UPDATE"), 422],
+    ["an update without a text or an end", event("UPDATE"), 422],
+    ["an update that says nothing", event("UPDATE", { data: { categories: ["pets"], is_deleted: false } }), 422],
     ["an update to white space", event("UPDATE", { data: { memory: " " } }), 422],
   ])("refuses %s", async (_what, body, status) => {
     expect(await post(body)).toBe(status);

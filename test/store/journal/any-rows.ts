@@ -51,11 +51,13 @@ const anyVersion: fc.Arbitrary<MemoryVersion> = fc
     current: fc.boolean(),
     rendered: fc.option(fc.record({ template: anyDigest, start: anyCount, length: anyCount }), { nil: undefined }),
     until: fc.option(fc.integer({ min: 1, max: 4e12 }), { nil: undefined }),
+    ofRun: fc.boolean(),
   })
-  .map(({ rendered, until, ...version }) => ({
+  .map(({ rendered, until, ofRun, ...version }) => ({
     ...version,
     ...(rendered === undefined ? {} : { rendered }),
     ...(until === undefined ? {} : { until }),
+    ...(ofRun && version.current ? { ofRun } : {}),
   }));
 
 const anyNode: fc.Arbitrary<IndexNode> = fc.record({

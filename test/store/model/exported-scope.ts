@@ -15,8 +15,8 @@ export function exportScope(kept: KeptScope): ExportedScope {
       ),
       memory_versions: register.versions.map(({ rendered, ...version }) => {
         const { template = null, start: ownStart = null, length: ownLength = null } = rendered ?? {};
-        const { found = false, until = null } = version;
-        return rowOf({ ...version, found, until, template, ownStart, ownLength });
+        const { found = false, ofRun = false, until = null } = version;
+        return rowOf({ ...version, found, ofRun, until, template, ownStart, ownLength });
       }),
       index_nodes: nodes.map(({ anchor: _anchor, ...node }) => rowOf(node)),
       ordering_rows: [
