@@ -12,7 +12,9 @@ import {
 } from "../../src/integrations/openai-agents.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
-const SECTION = "<memories>\n- Ana likes green tea.\n</memories>";
+const SECTION = "<memories>\n1 Ana likes green tea.\n</memories>";
+/** In a prompt of no conversation. */
+const LISTED = "<memories>\n- Ana likes green tea.\n</memories>";
 
 const dataDir = mkdtempSync(join(tmpdir(), "memstem-agents-"));
 let memstem: MemstemClient;
@@ -65,7 +67,7 @@ describe("a filter of a run's model input", () => {
     const [item] = given.input;
     const filled = await filter({ modelData: given, agent: agentOf("a"), context: { user: "ana" } });
     expect(filled).toEqual({
-      input: [{ role: "user", content: `${SECTION}\n\nTea?` }],
+      input: [{ role: "user", content: `${LISTED}\n\nTea?` }],
       instructions: "Be brief.",
     });
     expect(filled.input[0]).toBe(item);
@@ -192,7 +194,7 @@ describe("a model", () => {
       events.push(event);
     expect(output).toEqual([]);
     expect(events).toHaveLength(2);
-    const asked = request([{ role: "user", content: `${SECTION}\n\nTea?` }]);
+    const asked = request([{ role: "user", content: `${LISTED}\n\nTea?` }]);
     expect(keeping.asked).toEqual([asked, asked]);
     expect(reported).toEqual([
       [30, 10],
@@ -254,7 +256,7 @@ describe("a model", () => {
     expect(keeping.asked.map(({ input }) => input)).toEqual([
       [{ role: "user", content: `${SECTION}\n\nTea?` }],
       [{ role: "user", content: expect.stringMatching(/^(?!.*green tea).*And now\?$/s) }],
-      [{ role: "user", content: `${SECTION}\n\nTea?` }],
+      [{ role: "user", content: `${LISTED}\n\nTea?` }],
     ]);
   });
 
@@ -264,6 +266,6 @@ describe("a model", () => {
     const models = memstemModels(provider, { memstem, userId: "ana" });
     await (await models.getModel("tea")).getResponse(request("Tea?"));
     expect([keeping.count(), models.closed]).toEqual([1, 1]);
-    expect(keeping.asked[0]?.input).toEqual([{ role: "user", content: `${SECTION}\n\nTea?` }]);
+    expect(keeping.asked[0]?.input).toEqual([{ role: "user", content: `${LISTED}\n\nTea?` }]);
   });
 });

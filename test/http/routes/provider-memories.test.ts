@@ -11,7 +11,7 @@ import { outputMessage, type ReceivedResponses, responseObject, usageOf } from "
 
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
-const SECTION = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
+const SECTION = `<memories>\n1 ${TEA}\n2 ${PARIS}\n</memories>`;
 const MOVED = "provider_memories_moved";
 const instructions = (texts: readonly string[]) => ({ role: "system" as const, content: ownMessage(texts) });
 
@@ -87,7 +87,7 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
     };
     const first = await app.compose(body);
     expect(first.warnings).toMatchObject([{ code: MOVED, memory_ids: [expect.stringMatching(/^text:/)] }]);
-    expect(first.messages).toEqual([{ role: "user", content: `<memories>\n- ${TEA}\n</memories>\n\nWhich tea?` }]);
+    expect(first.messages).toEqual([{ role: "user", content: `<memories>\n1 ${TEA}\n</memories>\n\nWhich tea?` }]);
     expect(await app.compose(body)).toEqual(first);
     const plain = await app.compose({ ...body, request_id: "r-2", messages: [{ role: "user", content: "Else?" }] });
     expect(plain.warnings.map(({ code }) => code)).not.toContain(MOVED);

@@ -16,7 +16,9 @@ import {
 
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
-const SECTION = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
+const SECTION = `<memories>\n1 ${TEA}\n2 ${PARIS}\n</memories>`;
+/** In a prompt of no conversation. */
+const LISTED = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
 
 describe("OpenAI's own client, by the Responses API", () => {
   const engine = openAiEngine();
@@ -69,7 +71,7 @@ describe("OpenAI's own client, by the Responses API", () => {
     const memstem = { user_id: "ada" };
     const asked = { ...fields, input: [...items, question], memstem };
     expect(await app.send("POST", "/v1/responses", asked)).toMatchObject({ status: 200 });
-    const composed = { ...question, content: [{ type: "input_text", text: SECTION }, ...question.content] };
+    const composed = { ...question, content: [{ type: "input_text", text: LISTED }, ...question.content] };
     expect(received(0)).toEqual({ ...fields, input: [...items, composed] });
   });
 
