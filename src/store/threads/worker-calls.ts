@@ -26,6 +26,7 @@ interface Waiting<Answer> {
 export class WorkerCalls<Call extends { readonly id: number }, Answer extends { readonly id: number }> {
   #worker: Worker | null = null;
   #calls = 0;
+  #isEnding = false;
   readonly #waiting = new Map<number, Waiting<Answer>>();
 
   /**
@@ -52,6 +53,7 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     });
     worker.on("exit", () => {
       this.#worker = null;
+      this.#isEnding = false;
       const error = this.ended(cause);
       for (const id of [...this.#waiting.keys()]) this.#take(id)?.reject(error);
     });
@@ -71,6 +73,7 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     const worker = this.#worker;
     if (worker === null) return;
     const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+    this.#isEnding = true;
     this.#post(worker, asked, []);
     await ended;
   }
@@ -89,7 +92,8 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
   #take(id: number): Waiting<Answer> | undefined {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    if (this.#waiting.size === 0) this.#worker?.unref();
+    // Whoever waits for the thread's end is answered by nothing else: without it the process would end in the middle.
+    if (this.#waiting.size === 0 && !this.#isEnding) this.#worker?.unref();
     return waiting;
   }
 }
