@@ -123,18 +123,16 @@ for (const k of [20, 100]) {
   const singles = { traces, k, turns };
   const readme = singlesByHand(singles);
   row([String(k), "Mem0's README"], readme, ["", ""]);
-  for (const [policy, budget] of [
-    ["prefix-exact", null],
-    ["carry-over", 1.5],
+  for (const [name, policy, budget, engine] of [
+    ["prefix-exact", "prefix-exact", null, ENGINE_MODELS.gpu],
+    ["prefix-exact, by hosted prices", "prefix-exact", null, ENGINE_MODELS.hosted],
+    ["carry-over, 1.5×", "carry-over", 1.5, ENGINE_MODELS.gpu],
   ] as const) {
-    const served = singlesWith(singles, policy, budget);
+    const served = singlesWith(singles, policy, budget, engine);
     const of = served.map((prompts, at) => mean(prompts.map(uncached)) / mean((readme[at] ?? []).map(uncached)));
     const middle = served.map((prompts, at) =>
       median(prompts.map((prompt, turn) => uncached(prompt) / uncached(readme[at]?.[turn] ?? prompt))),
     );
-    row([String(k), budget === null ? policy : `${policy}, ${budget}×`], served, [
-      spread(of, twoDigits),
-      spread(middle, twoDigits),
-    ]);
+    row([String(k), name], served, [spread(of, twoDigits), spread(middle, twoDigits)]);
   }
 }

@@ -71,12 +71,15 @@ export function selectBlocks(
   const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
   const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
   const wanted = mostRelevant(fresh, superseded, input.depth?.blocks ?? fresh.length);
+  // Below the engine's minimum: blocks stand by relevance.
+  const isNeverCached = before + freshTokens + after < input.engine.minimumPrefixTokens;
   const request: OrderingRequest = {
     anchor,
     retrieved: room === null ? wanted : fitting(wanted, room),
     // Computed for all fresh blocks, so that deeper probes stay within the budget.
     carrying: room === null ? carryAllowance(state, standing, input, { before, retrieved: freshTokens, after }) : null,
     ...(isInConversation ? { leastHit: Math.min(LEAST_HIT, freshTokens / 2) } : {}),
+    ...(isNeverCached ? { leastHit: Number.POSITIVE_INFINITY } : {}),
   };
   const extended = input.depth?.after ?? null;
   const { policy } = input;

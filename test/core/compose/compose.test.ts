@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import type { AnnotationSettings } from "../../../src/core/prompt/annotations.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
@@ -151,6 +152,16 @@ describe("compose, order and annotations", () => {
     expect(annotations).toEqual(["Most relevant: The user's d is known."]);
     expect(textsIn(messages)).toEqual(["a", "b", "c", "d"].map((name) => `The user's ${name} is known.`));
     expect(served().compose([user("?")], memories("a", "z", "b")).annotations).toEqual([]);
+  });
+
+  it("keeps the order of relevance where the engine caches no prompt as short", () => {
+    const { hosted } = ENGINE_MODELS;
+    const order = (engine: EngineModel) => {
+      const { messages, annotations } = served().compose([user("?")], memories("d", "c", "b", "a"), { engine });
+      return { texts: textsIn(messages).map((text) => text.charAt("The user's ".length)), annotations };
+    };
+    expect(order(hosted)).toEqual({ texts: ["d", "c", "b", "a"], annotations: [] });
+    expect(order({ ...hosted, minimumPrefixTokens: 10 }).texts).toEqual(["a", "b", "c", "d"]);
   });
 
   it("gives the start of a long text again", () => {

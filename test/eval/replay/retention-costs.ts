@@ -106,8 +106,16 @@ export function singlesWith(
   { traces, k, turns }: Omit<Conversations, "answerTokens">,
   policy: PolicyName,
   budgetRatio: number | null,
+  engine: EngineModel = ENGINE_MODELS.gpu,
 ): (readonly Served[])[] {
-  const options = { k, policy: ORDERING_POLICIES[policy], budgetRatio, layout: "single", limit: turns } as const;
+  const options = {
+    k,
+    policy: ORDERING_POLICIES[policy],
+    budgetRatio,
+    layout: "single",
+    limit: turns,
+    engine,
+  } as const;
   const tokens = { encode: encodeO200k, countTokens: countO200k };
   return traces.map((trace) => replayTrace(trace, simulatedCache("radix"), tokens, options).requests);
 }
