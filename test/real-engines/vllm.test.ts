@@ -55,7 +55,8 @@ function talk({ chat }: Fronted, user: string) {
   let turn = 0;
   return async (): Promise<Sent> => {
     history.push({ role: "user", content: `Where did Ada live in year ${turn}?` });
-    const memstem = { conversation_id: "talk", memories: memoriesOf(turn++) };
+    // By itself memstem may start afresh in any turn, and have nothing cached.
+    const memstem = { conversation_id: "talk", memories: memoriesOf(turn++), retention: "keep" };
     const sent = await chat(user, history, { memstem });
     history.push({ role: "assistant", content: sent.text });
     return sent;
