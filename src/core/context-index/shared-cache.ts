@@ -497,6 +497,8 @@ class CapacityEvidence {
   capacity(told: number | null): number {
     const misses = this.#misses.reduce((sum, weight) => sum + weight, 0);
     if (misses === 0) return told ?? Number.POSITIVE_INFINITY;
+    // A single one may be a restart's, after which the conversation's next prompts are too short to contradict it.
+    if (told !== null && misses < 2) return told;
     // With a capacity between two levels, hits above it and misses below it are contradictions.
     let wrong = this.#hits.reduce((sum, weight) => sum + weight, 0);
     let least = wrong;
