@@ -58,6 +58,10 @@ export async function followKvEvents(
   const close = () => socket.close();
   signal.addEventListener("abort", close, { once: true });
   let next: bigint | null = null;
+  // Whoever answers there next may be another engine, or the same begun anew, whatever its numbers are.
+  socket.events.on("disconnect", () => {
+    next = null;
+  });
   let newest = Number.NEGATIVE_INFINITY;
   let wasUnreadable = false;
   const read = (frames: readonly Uint8Array[]): Message | null => {
@@ -95,9 +99,9 @@ export async function followKvEvents(
         const isBefore = next !== null && message.number < next;
         // Sent again, or seen in a replay already.
         if (isBefore && message.time <= newest) continue;
-        const isGap = isBefore ? message.number > 0n : next !== null && message.number > next;
         // Numbers begin again with the engine.
         if (isBefore) next = null;
+        const isGap = message.number > (next ?? 0n);
         if (isGap) await catchUp(next ?? 0n).catch(onFault);
         accept(message);
       } catch (error) {

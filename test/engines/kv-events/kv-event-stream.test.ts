@@ -104,6 +104,24 @@ describe("events of an engine's cache", () => {
     await heard(0);
   });
 
+  it("begin anew with another engine at the address, whose first ones were lost, though its numbers go on from the old one's", async () => {
+    await publisher.publish([stored([1n, 2n], null, upTo(8))]);
+    follow();
+    await heard(8);
+    const [port, replayPort] = [publisher.endpoint, publisher.replay].map((each) => Number(each.split(":").at(-1)));
+    publisher.close();
+    publisher = await new EventPublisher().listen(port, replayPort);
+    await publisher.publish([stored([5n], null, upTo(4, 50))], true);
+    await publisher.publish([stored([6n], 5n, upTo(4, 54))], true);
+    // Until the subscription is there again, each is lost.
+    for (let hash = 7n; resident(upTo(12, 50)) !== 12; hash++) {
+      await publisher.publish([stored([hash], 6n, upTo(4, 58))]);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(resident(upTo(8))).toBe(0);
+    expect(blocks.isWhole).toBe(true);
+  });
+
   it("are read in every form: arrays with fields left out, bytes as hashes, other groups, adapters, unknown kinds", async () => {
     const hash = Buffer.from("a-hash-of-32-bytes");
     await publisher.publish([
