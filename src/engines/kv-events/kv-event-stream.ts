@@ -58,7 +58,7 @@ export async function followKvEvents(
   const close = () => socket.close();
   signal.addEventListener("abort", close, { once: true });
   let next: bigint | null = null;
-  // Whoever answers there next may be another engine, or the same begun anew, whatever its numbers are.
+  // What answers there next may be another engine, or the same one restarted, whatever its numbers are.
   socket.events.on("disconnect", () => {
     next = null;
   });
