@@ -1,4 +1,3 @@
-import type { MemoryId } from "../text/ids.js";
 import type { BlockRegister } from "./block-register.js";
 import type { RenderedMemory } from "./context-block.js";
 
@@ -8,24 +7,25 @@ import type { RenderedMemory } from "./context-block.js";
  */
 export function recallKnown(register: BlockRegister, query: string, topK: number): RenderedMemory[] {
   const wanted = wordsOf(query);
-  const known = [...register.current()]
-    .filter(({ label }) => register.commonWith(label) !== undefined)
-    .map((block) => ({ block, words: wordsOf(block.text) }));
+  const known = [...register.current()].flatMap((block) => {
+    const id = register.commonWith(block.label);
+    return id === undefined ? [] : [{ id, block, words: wordsOf(block.text) }];
+  });
   const frequency = new Map<string, number>();
   for (const { words } of known) {
     for (const word of words) if (wanted.has(word)) frequency.set(word, (frequency.get(word) ?? 0) + 1);
   }
   const weight = (word: string) => Math.log(1 + known.length / (frequency.get(word) ?? Number.POSITIVE_INFINITY));
   return known
-    .map(({ block, words }) => ({
+    .map(({ id, block, words }) => ({
+      id,
       block,
       score: [...wanted].reduce((sum, word) => sum + (words.has(word) ? weight(word) : 0), 0),
     }))
     .filter(({ score }) => score > 0)
     .sort((a, b) => b.score - a.score || a.block.label - b.block.label)
     .slice(0, topK)
-    .map(({ block }) => {
-      const id = register.commonWith(block.label) as MemoryId;
+    .map(({ id, block }) => {
       const rendered = register.renderedOf(id, block.label);
       const until = register.untilOf(id);
       return {

@@ -4,6 +4,7 @@ import { closingTokens } from "../conversation/injecting.js";
 import { standingInjections, type Turn } from "../conversation/turn.js";
 import {
   type Annotation,
+  hasLabels,
   type InjectedBlock,
   type Injection,
   isEmptyInjection,
@@ -170,9 +171,7 @@ export class PromptOutlines {
   #anchorOf({ turn: { id, given, placement }, injection, standing }: OutlinedTurn, before: Digest): Digest {
     return this.#digest(`${before} ${id} ${standing} anchor`, () => {
       const digest = digestAfter(before, given.slice(0, answersIn(given, placement)));
-      return isEmptyInjection(injection)
-        ? digest
-        : anchorAfter(digest, placement, !injection.blocks.some(({ isUnlabelled }) => isUnlabelled));
+      return isEmptyInjection(injection) ? digest : anchorAfter(digest, placement, hasLabels(injection));
     });
   }
 

@@ -90,7 +90,7 @@ export function bestAgain(
   { order }: AnnotationSettings,
 ): Annotation[] {
   const [best] = ranked;
-  return order && best !== undefined && placed[0] !== best ? [{ kind: "best", label: best }] : [];
+  return order && best !== undefined && placed[0] !== best ? [{ kind: "best", labels: [best] }] : [];
 }
 
 /** The paper's two: a ranking of this turn's blocks, and a reference to the earlier ones (Alg. 3). */

@@ -14,8 +14,8 @@ export interface InjectedBlock {
 export type Annotation =
   /** The relevance ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */
   | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
-  /** The most relevant block again, because blocks without labels were reordered. */
-  | { readonly kind: "best"; readonly label: Label }
+  /** The most relevant block again, because blocks without labels were reordered; one label. */
+  | { readonly kind: "best"; readonly labels: readonly Label[] }
   /** Retrieved blocks that are earlier in this prompt, best first (Alg. 3). */
   | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
   /** A memory's current text became, perhaps again, one that this prompt already contains. */
@@ -38,6 +38,11 @@ export function isEmptyInjection(injection: Injection): boolean {
   return injection.blocks.length === 0 && injection.annotations.length === 0;
 }
 
+/** Whether its blocks are written with their labels; true without blocks. */
+export function hasLabels({ blocks }: Pick<Injection, "blocks">): boolean {
+  return blocks[0]?.isUnlabelled !== true;
+}
+
 /** Every label that occurs in the injection, in any role. */
 export function labelsIn(injection: Injection): ReadonlySet<Label> {
   const labels = new Set<Label>();
@@ -46,15 +51,10 @@ export function labelsIn(injection: Injection): ReadonlySet<Label> {
     for (const label of block.replaces) labels.add(label);
   }
   for (const annotation of injection.annotations) {
-    if (annotation.kind === "restored" || annotation.kind === "best") labels.add(annotation.label);
-    for (const label of labelsOf(annotation)) labels.add(label);
+    if (annotation.kind === "restored") labels.add(annotation.label);
+    for (const label of annotation.kind === "restored" ? annotation.replaces : annotation.labels) labels.add(label);
   }
   return labels;
-}
-
-function labelsOf(annotation: Annotation): readonly Label[] {
-  if (annotation.kind === "best") return [];
-  return annotation.kind === "restored" ? annotation.replaces : annotation.labels;
 }
 
 /** The injection without some labels: without their blocks, references to them, and annotations that would be empty. */
@@ -64,9 +64,8 @@ export function withoutLabels(injection: Injection, forgotten: ReadonlySet<Label
     .filter((block) => !forgotten.has(block.label))
     .map((block) => ({ ...block, replaces: keep(block.replaces) }));
   const annotations = injection.annotations.flatMap((annotation): Annotation[] => {
-    if (annotation.kind === "restored" || annotation.kind === "best") {
-      if (forgotten.has(annotation.label)) return [];
-      return [annotation.kind === "best" ? annotation : { ...annotation, replaces: keep(annotation.replaces) }];
+    if (annotation.kind === "restored") {
+      return forgotten.has(annotation.label) ? [] : [{ ...annotation, replaces: keep(annotation.replaces) }];
     }
     const labels = keep(annotation.labels);
     return labels.length === 0 ? [] : [{ ...annotation, labels }];

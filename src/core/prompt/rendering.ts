@@ -59,19 +59,20 @@ const LONGEST_AGAIN = 400;
 
 /** One annotation's line, without the line break; of several lines where it gives a text of several again. */
 export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
-  if (annotation.kind === "best") {
-    const text = textOf(annotation.label);
-    // No half of a character that is two UTF-16 units.
-    const start = text.slice(0, LONGEST_AGAIN).replace(/[\uD800-\uDBFF]$/, "");
-    const again = text.length <= LONGEST_AGAIN ? text : `${start.trimEnd()}…`;
-    return `Most relevant: ${escapeText(again)}`;
-  }
+  if (annotation.kind === "best") return `Most relevant: ${annotation.labels.map(textOf).map(givenAgain).join(" ")}`;
   if (annotation.kind === "restored") {
     const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
     return `Current again: ${renderLabel(annotation.label)}${mark}.`;
   }
   if (annotation.kind === "withdrawn") return `No longer true: ${renderLabels(annotation.labels)}.`;
   return annotation.template.replace("{labels}", renderLabels(annotation.labels));
+}
+
+function givenAgain(text: string): string {
+  if (text.length <= LONGEST_AGAIN) return escapeText(text);
+  // No half of a character that is two UTF-16 units.
+  const start = text.slice(0, LONGEST_AGAIN).replace(/[\uD800-\uDBFF]$/, "");
+  return escapeText(`${start.trimEnd()}…`);
 }
 
 /** The whole section, byte-stable: the same injection and texts give the same bytes. Empty for an empty injection. */

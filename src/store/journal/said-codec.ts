@@ -5,6 +5,7 @@ import {
   type Digest,
   digestOfMessage,
   type FixedRetention,
+  hasLabels,
   type InjectedBlock,
   type Injection,
   type Label,
@@ -169,7 +170,7 @@ const NO_LABELS: readonly Label[] = [];
 
 function packInjection({ blocks, annotations }: Injection): PackedInjection {
   const packed = blocks.map(({ label, replaces }): PackedBlock => (replaces.length === 0 ? label : [label, replaces]));
-  return { b: packed, a: annotations, ...(blocks.some(({ isUnlabelled }) => isUnlabelled) ? { u: 1 } : {}) };
+  return { b: packed, a: annotations, ...(hasLabels({ blocks }) ? {} : { u: 1 }) };
 }
 
 function unpackInjection({ b, a, u }: PackedInjection): Injection {

@@ -25,7 +25,7 @@ const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
     template: fc.constant(DEFAULT_WORDING.location),
     labels: someLabels,
   }),
-  fc.record({ kind: fc.constant("best" as const), label: someLabels.map(([first]) => first as Label) }),
+  fc.record({ kind: fc.constant("best" as const), labels: someLabels.map((labels) => labels.slice(0, 1)) }),
   fc.record({
     kind: fc.constant("restored" as const),
     label: fc.integer({ min: 1, max: 99 }).map(label),
@@ -50,7 +50,7 @@ const anySection: fc.Arbitrary<{ injection: Injection; texts: ReadonlyMap<Label,
         isUnlabelled ? { label: block, replaces: [], isUnlabelled } : { label: block, replaces: replaces ?? [] },
       ),
       annotations: annotations.map((each) =>
-        each.kind === "best" ? { ...each, label: blocks[0]?.[0] ?? each.label } : each,
+        each.kind === "best" ? { ...each, labels: blocks.slice(0, 1).map(([block]) => block) } : each,
       ),
     },
     texts: new Map(blocks.map(([block, text]) => [block, canonicalText(text)])),
