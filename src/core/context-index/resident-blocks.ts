@@ -129,7 +129,8 @@ export class ResidentBlocks {
   }
 
   #store({ hashes, parent, tokens, blockTokens, apart, medium }: KvEvent & { kind: "stored" }): void {
-    if (this.#blockTokens !== null && this.#blockTokens !== blockTokens) this.forget(false);
+    // Another engine's; nothing of it was missed where it began with an empty cache.
+    if (this.#blockTokens !== null && this.#blockTokens !== blockTokens) this.forget(this.#isWhole && this.size === 0);
     this.#blockTokens = blockTokens;
     let first: BlockChain | null = null;
     let before: Block | null = parent === null ? null : (this.#blocks.get(parent) ?? UNKNOWN);

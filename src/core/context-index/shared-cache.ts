@@ -228,6 +228,11 @@ export class EngineCache {
     return this.residents.find(({ blockTokens }) => blockTokens !== null)?.blockTokens ?? this.#reading.blockTokens;
   }
 
+  /** The names of a prompt's whole blocks; null until an event has said how long they are. */
+  chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[] | null {
+    return this.residents.find(({ blockTokens }) => blockTokens !== null)?.chainsOf(tokens, apart) ?? null;
+  }
+
   /** How many leading tokens of a prompt some worker has cached; null where no events say it. See {@link ResidentBlocks.residentTokens}. */
   residentTokens(chains: readonly BlockChain[], sentAt?: readonly number[]): number | null {
     return this.residents.reduce<number | null>((most, blocks, at) => {

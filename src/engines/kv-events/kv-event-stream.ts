@@ -58,9 +58,10 @@ export async function followKvEvents(
   const close = () => socket.close();
   signal.addEventListener("abort", close, { once: true });
   let next: bigint | null = null;
-  // What answers there next may be another engine, or the same one restarted, whatever its numbers are.
+  // What answers there next, if anything does, may be another engine, or the same one restarted, whatever its numbers are.
   socket.events.on("disconnect", () => {
     next = null;
+    sink.lost();
   });
   let newest = Number.NEGATIVE_INFINITY;
   let wasUnreadable = false;

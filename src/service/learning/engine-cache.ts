@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { EngineCache, TokenizedPrompt } from "../../core/index.js";
+import type { BlockChain, EngineCache, TokenizedPrompt } from "../../core/index.js";
 import { apartBy } from "../../engines/kv-events/kv-event-batch.js";
 import { readCacheMetrics } from "../../engines/upstream/cache-metrics.js";
 import { wholeOf } from "../../engines/upstream/converted-body.js";
@@ -121,17 +121,29 @@ export class KvExpectations {
       if (answer?.status !== 200) return null;
       const { tokens } = tokenized.parse(JSON.parse((await wholeOf(answer.body, "")).toString("utf8")));
       const salt = body["cache_salt"];
-      const chains = residents[0]?.chainsOf(tokens, typeof salt === "string" ? apartBy([salt]) : null) ?? [];
-      const cachedTokens = () => {
-        const resident = this.cache.residentTokens(chains, sentAt);
-        // The last token is computed in any case, and with it its block.
-        const most = tokens.length - 1 - ((tokens.length - 1) % (this.cache.blockTokens ?? 1));
-        return resident === null ? null : Math.min(resident, most);
-      };
-      return { tokens: tokens.length, chains, cachedTokens };
+      return this.#ofTokens(tokens, typeof salt === "string" ? apartBy([salt]) : null, sentAt);
     } catch {
       // An engine that cannot be reached, or makes no tokens of this prompt, says so where it is sent.
       return null;
     }
+  }
+
+  #ofTokens(ids: readonly number[], apart: string | null, sentAt: readonly number[]): ExactExpectation {
+    const { cache } = this;
+    // Not before they are needed: of an engine that has just started, this prompt's own events are the first to say how long its blocks are.
+    let known: readonly BlockChain[] | null = null;
+    return {
+      tokens: ids.length,
+      get chains() {
+        known ??= cache.chainsOf(ids, apart);
+        return known ?? [];
+      },
+      cachedTokens() {
+        const resident = cache.residentTokens(this.chains, sentAt);
+        // The last token is computed in any case, and with it its block.
+        const most = ids.length - 1 - ((ids.length - 1) % (cache.blockTokens ?? 1));
+        return resident === null ? null : Math.min(resident, most);
+      },
+    };
   }
 }
