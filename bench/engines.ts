@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { ChatMessage, MemoryId } from "../src/core/index.js";
-import { eventsOf } from "../src/engines/upstream/event-stream.js";
+import { eventsOf } from "../src/engines/upstream/answer-body.js";
 import { inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
 import { INSTRUCTION } from "../src/eval/base/instruction.js";
 import { quantile } from "../src/eval/measures/measured.js";

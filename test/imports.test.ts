@@ -74,7 +74,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "explain",
     "usage",
   ],
-  engines: ["upstream", "kv-events", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
+  engines: ["upstream", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
   store: ["api", "threads", "database", "journal", "erasure", "sqlite", "postgres", "usage", "check"],
   service: [
     "base",

@@ -3,13 +3,12 @@ import type { CacheReading, ChatMessage, RequestId } from "../core/index.js";
 import type { EngineName, EngineUsage } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { ANTHROPIC_LIMITS } from "../engines/adapters/provider-limits.js";
+import { wholeOf } from "../engines/upstream/answer-body.js";
 import { readCacheMetrics } from "../engines/upstream/cache-metrics.js";
-import { wholeOf } from "../engines/upstream/converted-body.js";
 import { errorsIn } from "../engines/upstream/engine-errors.js";
 import { listIn, parsedJson, record, text } from "../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
-import { type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
-import { OWN_NAME } from "../engines/upstream/upstream-headers.js";
+import { OWN_NAME, type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
 
 /** Tokens of a probe's prompt; providers cache nothing below 1,024. */
 const PROBE_TOKENS = 1_500;

@@ -1,4 +1,4 @@
-import { EmbeddedEngineError } from "../engines/embedded/embedded-engine-error.js";
+import { EmbeddedEngineError } from "../engines/embedded/generation.js";
 import { UpstreamError } from "../engines/upstream/upstream.js";
 import { EvaluationError } from "../eval/base/evaluation-error.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";

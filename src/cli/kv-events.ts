@@ -1,10 +1,13 @@
 import { type EngineCache, ResidentBlocks } from "../core/index.js";
-import { readKvEventSources } from "../engines/kv-events/kv-event-sources.js";
-import { followKvEvents, type KvEventPackages, type KvEventSource } from "../engines/kv-events/kv-event-stream.js";
-import { wholeOf } from "../engines/upstream/converted-body.js";
+import { wholeOf } from "../engines/upstream/answer-body.js";
+import {
+  followKvEvents,
+  type KvEventPackages,
+  type KvEventSource,
+  readKvEventSources,
+} from "../engines/upstream/kv-events.js";
 import { OptionalRoute } from "../engines/upstream/optional-route.js";
-import type { Upstream } from "../engines/upstream/upstream.js";
-import { OWN_NAME } from "../engines/upstream/upstream-headers.js";
+import { OWN_NAME, type Upstream } from "../engines/upstream/upstream.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { missingPackages } from "./optional-packages.js";
 import type { Settings } from "./setting-list.js";

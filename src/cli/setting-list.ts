@@ -17,7 +17,7 @@ import {
 } from "../core/index.js";
 import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
-import { kvEventSources } from "../engines/kv-events/kv-event-sources.js";
+import { kvEventSources } from "../engines/upstream/kv-events.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
 import { mem0Name, workers } from "../service/fields/fields.js";
 import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";

@@ -7,7 +7,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
 import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
-import { itemsOf } from "../../src/engines/responses/responses-items.js";
+import { itemsOf } from "../../src/engines/responses/responses-request.js";
 import { createMemstem } from "../../src/index.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";

@@ -13,7 +13,7 @@ import { servedApp } from "../http/server/served-app.js";
 
 type Refuse = (previous: string, role: string) => { status: number; body: unknown };
 
-/** As they were seen: see the sources in `prompt-refusal.ts`. */
+/** As they were seen: see the sources in `engine-errors.ts`. */
 const REFUSALS: Record<string, Refuse> = {
   "Mistral's API": (previous, role) => ({
     status: 400,

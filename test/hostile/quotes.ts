@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { escapeText } from "../../src/core/index.js";
-import { sealed } from "../../src/engines/turns/carried-reasoning.js";
+import { sealed } from "../../src/engines/turns/reasoning.js";
 
 export const json = (value: unknown) => JSON.stringify(value);
 const asciiOnly = (text: string) =>

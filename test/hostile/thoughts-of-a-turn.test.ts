@@ -8,7 +8,7 @@ import { Template } from "@huggingface/jinja";
 import { describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
 import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
-import { itemsOf } from "../../src/engines/responses/responses-items.js";
+import { itemsOf } from "../../src/engines/responses/responses-request.js";
 import { CHAT_TEMPLATES } from "../core/prompt/chat-templates.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { MODELS, openAiEngine, sendJson } from "../http/routes/openai-engine.js";

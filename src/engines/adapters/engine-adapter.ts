@@ -6,6 +6,7 @@
  */
 
 import type { ChatMessage, RequestId, ToolMemories } from "../../core/index.js";
+import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 
 /** The engines that a caller can name; `generic` is anything that speaks OpenAI's chat API. */
 export const ENGINE_NAMES = [
@@ -29,6 +30,19 @@ export interface MarksElsewhere {
 }
 
 export const NO_MARKS: MarksElsewhere = { tools: [], automatic: null };
+
+/** The breakpoints of Anthropic's form in a body, outside of its messages: on tools, and the automatic one. */
+export function marksElsewhereIn(body: JsonObject): MarksElsewhere {
+  const tools = listIn(body["tools"])
+    .map(markOfTool)
+    .filter((mark) => mark !== undefined);
+  return { tools, automatic: body["cache_control"] ?? null };
+}
+
+/** A breakpoint on a tool, or on its function; undefined for none. */
+export function markOfTool(tool: unknown): unknown {
+  return record(tool)["cache_control"] ?? record(record(tool)["function"])["cache_control"] ?? undefined;
+}
 
 /** A composed prompt as an engine's adapter sees it. */
 export interface AdapterPrompt {
@@ -89,4 +103,21 @@ export interface EngineAdapter {
 /** The header that engines and gateways take a request's id from, vLLM among them. */
 export function requestIdHeader(requestId: RequestId): Readonly<Record<string, string>> {
   return { "x-request-id": requestId };
+}
+
+/*
+ * Request ids as ContextPilot's eviction hooks track them: `req-` and no further dash (its `_vllm_hook.py`, 0.5.0). An engine puts its own
+ * prefix and suffixes around them, of which the hooks take off some: vLLM 0.32 calls a chat `chatcmpl-req-…-1a2b3c4d`.
+ */
+
+const NAMED_BY_ENGINE = /^(?:chatcmpl-|cmpl-|batch-)?(req-[0-9a-f]{32})(?:-[0-9a-f]+)*$/;
+
+/** The id of a request, of a UUID. */
+export function requestIdOf(uuid: string): RequestId {
+  return `req-${uuid.replaceAll("-", "")}` as RequestId;
+}
+
+/** The id that a prompt was sent with, of what its engine calls it; others unmodified. */
+export function sentRequestId(id: RequestId): RequestId {
+  return (NAMED_BY_ENGINE.exec(id)?.[1] ?? id) as RequestId;
 }

@@ -1,6 +1,12 @@
 import { type EngineAdapter, type EngineUsage, requestIdHeader } from "./engine-adapter.js";
-import { readLlamaCppUsage } from "./llama-cpp.js";
-import { readAnthropicUsage, reported, reportedCount, sumOf, usageRecord } from "./reported-usage.js";
+import {
+  readAnthropicUsage,
+  readLlamaCppUsage,
+  reported,
+  reportedCount,
+  sumOf,
+  usageRecord,
+} from "./reported-usage.js";
 
 /**
  * Any engine with OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically;

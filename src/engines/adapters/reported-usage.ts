@@ -55,6 +55,25 @@ export function readAnthropicUsage(answer: unknown): EngineUsage {
   );
 }
 
+/**
+ * Reads llama.cpp's `usage`, and `timings` for what it lacks: `cache_n` prompt tokens reused, `prompt_n` computed, `predicted_n` generated (server
+ * README, "Timings and context usage").
+ */
+export function readLlamaCppUsage(answer: unknown): EngineUsage {
+  const usage = readOpenAiUsage(answer);
+  const timings = reported(answer, "timings");
+  const cachedTokens = reportedCount(timings, "cache_n");
+  return usageRecord(
+    {
+      promptTokens: usage.promptTokens ?? sumOf(cachedTokens, reportedCount(timings, "prompt_n")),
+      cachedTokens: usage.cachedTokens ?? cachedTokens,
+      writtenTokens: usage.writtenTokens,
+      completionTokens: usage.completionTokens ?? reportedCount(timings, "predicted_n"),
+    },
+    timings === undefined ? usage.raw : { usage: usage.raw, timings },
+  );
+}
+
 /** The value at a path of a JSON value; undefined where there is none. */
 export function reported(value: unknown, ...path: readonly string[]): unknown {
   let found = value;

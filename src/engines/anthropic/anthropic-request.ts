@@ -1,12 +1,8 @@
-import { type ChatMessage, instructionsAtHead } from "../../core/index.js";
-import type { MarksElsewhere } from "../adapters/engine-adapter.js";
-import { record } from "../upstream/json-values.js";
-import {
-  type AnthropicBlock,
-  type AnthropicMessage,
-  anthropicMessages,
-  instructionBlocks,
-} from "./anthropic-content.js";
+import { type ChatMessage, type ContentPart, instructionsAtHead } from "../../core/index.js";
+import { append } from "../../core/text/lists.js";
+import { markOfTool } from "../adapters/engine-adapter.js";
+import { ANTHROPIC_BLOCKS } from "../turns/reasoning.js";
+import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 
 /** The body of an OpenAI chat completion, as far as it is converted. */
 export interface ChatBody {
@@ -51,16 +47,8 @@ export function toAnthropicMessages(body: ChatBody): AnthropicRequest {
   };
 }
 
-/** Breakpoints outside of the messages: on tools, and the automatic one. */
-export function anthropicMarksElsewhere(body: Readonly<Record<string, unknown>>): MarksElsewhere {
-  const tools = list(body["tools"])
-    .map(markOf)
-    .filter((mark) => mark !== undefined);
-  return { tools, automatic: body["cache_control"] ?? null };
-}
-
-function sampling({ temperature, stop, user }: ChatBody): Readonly<Record<string, unknown>> {
-  const stops = (typeof stop === "string" ? [stop] : list(stop)).filter((text) => typeof text === "string");
+function sampling({ temperature, stop, user }: ChatBody): JsonObject {
+  const stops = (typeof stop === "string" ? [stop] : listIn(stop)).filter((text) => typeof text === "string");
   return {
     // OpenAI's scale ends at 2, Anthropic's at 1.
     ...(typeof temperature === "number" ? { temperature: Math.min(1, temperature) } : {}),
@@ -69,8 +57,8 @@ function sampling({ temperature, stop, user }: ChatBody): Readonly<Record<string
   };
 }
 
-function tools(body: ChatBody): Readonly<Record<string, unknown>> {
-  const converted = list(body["tools"]).map(anthropicTool);
+function tools(body: ChatBody): JsonObject {
+  const converted = listIn(body["tools"]).map(anthropicTool);
   const choice = toolChoice(body["tool_choice"]);
   const oneAtATime = body["parallel_tool_calls"] === false && converted.length > 0;
   const chosen = choice ?? (oneAtATime ? { type: "auto" } : null);
@@ -88,7 +76,7 @@ function tools(body: ChatBody): Readonly<Record<string, unknown>> {
 function anthropicTool(tool: unknown): unknown {
   if (record(tool)["type"] !== "function") return tool;
   const { name, description, parameters, strict } = record(record(tool)["function"]);
-  const mark = markOf(tool);
+  const mark = markOfTool(tool);
   return {
     name,
     ...(description == null ? {} : { description }),
@@ -108,7 +96,7 @@ function toolChoice(choice: unknown): { readonly type: string; readonly name?: u
 const EFFORTS = new Set<unknown>(["low", "medium", "high", "xhigh", "max"]);
 
 /** The answer's JSON schema, and the reasoning effort. */
-function output(body: ChatBody): Readonly<Record<string, unknown>> {
+function output(body: ChatBody): JsonObject {
   const format = record(body["response_format"]);
   const { schema } = record(format["json_schema"]);
   const effort = body["reasoning_effort"];
@@ -120,14 +108,198 @@ function output(body: ChatBody): Readonly<Record<string, unknown>> {
   return Object.keys(config).length === 0 ? {} : { output_config: config };
 }
 
-function markOf(tool: unknown): unknown {
-  return record(tool)["cache_control"] ?? record(record(tool)["function"])["cache_control"] ?? undefined;
-}
-
 function whole(value: unknown): number | null {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : null;
 }
 
-function list(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
+/** A content block of `/v1/messages`. */
+export interface AnthropicBlock {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/** A message of `/v1/messages`. */
+export interface AnthropicMessage {
+  readonly role: "user" | "assistant";
+  readonly content: readonly AnthropicBlock[];
+}
+
+/**
+ * Field of such a block that says how much of its message stands before it: characters of text, and calls. Absent: nothing does. The API
+ * takes thinking, and results of its own tools, in their order only.
+ */
+const PLACE = "anthropic_place";
+
+/** What stands before a block. */
+export interface KeptPlace {
+  readonly characters: number;
+  readonly calls: number;
+}
+
+/** A block as it is kept beside a chat message's text and calls. */
+export function keptBlock(block: AnthropicBlock, { characters, calls }: KeptPlace): AnthropicBlock {
+  return characters === 0 && calls === 0 ? block : { ...block, [PLACE]: { characters, calls } };
+}
+
+/**
+ * Converts OpenAI's messages after the instructions. As the API requires, consecutive messages of one role become one, with tool results
+ * first. Instructions in the middle become user text, because only some models take them there.
+ * Source: https://platform.claude.com/docs/en/api/messages, https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview
+ */
+function anthropicMessages(messages: readonly ChatMessage[]): AnthropicMessage[] {
+  const converted: { role: AnthropicMessage["role"]; content: AnthropicBlock[] }[] = [];
+  for (const message of messages) {
+    const role = message.role === "assistant" ? "assistant" : "user";
+    const content = role === "assistant" ? assistantBlocks(message) : userBlocks(message);
+    const last = converted.at(-1);
+    if (content.length === 0) continue;
+    if (last?.role === role) append(last.content, content);
+    else converted.push({ role, content: [...content] });
+  }
+  return converted;
+}
+
+/** The text blocks of instructions; none where they are empty. */
+function instructionBlocks(messages: readonly ChatMessage[]): AnthropicBlock[] {
+  return messages.flatMap(partBlocks);
+}
+
+function userBlocks(message: ChatMessage): readonly AnthropicBlock[] {
+  if (message.role === "tool") return [toolResult(message, message["tool_call_id"])];
+  // OpenAI's older function calls have no id, only a name.
+  if (message.role === "function") return [toolResult(message, message["name"])];
+  return partBlocks(message);
+}
+
+/** A mark inside a result moves to the result, which alone may carry one. */
+function toolResult(message: ChatMessage, id: unknown): AnthropicBlock {
+  const blocks = partBlocks(message);
+  const mark = blocks.findLast(({ cache_control }) => cache_control != null)?.["cache_control"];
+  return {
+    type: "tool_result",
+    tool_use_id: text(id),
+    content: blocks.map(({ cache_control: _mark, ...block }) => block as AnthropicBlock),
+    ...(mark === undefined ? {} : { cache_control: mark }),
+  };
+}
+
+function assistantBlocks(message: ChatMessage): readonly AnthropicBlock[] {
+  const kept = message[ANTHROPIC_BLOCKS];
+  const calls = Array.isArray(message["tool_calls"]) ? (message["tool_calls"] as readonly unknown[]) : [];
+  const before = message["function_call"] == null ? [] : [{ function: message["function_call"] }];
+  const texts = partBlocks(message);
+  const uses = [...calls, ...before].map(toolUse);
+  return Array.isArray(kept) ? inOrder(kept.map(record), texts, uses) : [...texts, ...uses];
+}
+
+/** Kept blocks among the texts and calls of their message, where they stood. */
+function inOrder(
+  kept: readonly JsonObject[],
+  texts: readonly AnthropicBlock[],
+  uses: readonly AnthropicBlock[],
+): readonly AnthropicBlock[] {
+  const blocks: AnthropicBlock[] = [];
+  let [left, called] = [texts, 0];
+  let written = 0;
+  for (const { [PLACE]: place, ...block } of kept) {
+    const { characters, calls } = record(place);
+    if (typeof characters === "number" && characters > written) {
+      const { before, behind } = splitTexts(left, characters - written);
+      append(blocks, before);
+      written = characters;
+      left = behind;
+    }
+    if (typeof calls === "number" && calls > called) {
+      // Calls stand after the text.
+      append(blocks, [...left, ...uses.slice(called, calls)]);
+      left = [];
+      called = calls;
+    }
+    blocks.push(block as AnthropicBlock);
+  }
+  return [...blocks, ...left, ...uses.slice(called)];
+}
+
+/** Text blocks up to so many characters, and the others; one that lies across is split. */
+function splitTexts(
+  blocks: readonly AnthropicBlock[],
+  characters: number,
+): { readonly before: readonly AnthropicBlock[]; readonly behind: readonly AnthropicBlock[] } {
+  let wanted = characters;
+  for (const [at, block] of blocks.entries()) {
+    const said = text(block["text"]);
+    if (wanted < said.length) {
+      const { cache_control: _mark, ...bare } = block;
+      const first = { ...(bare as AnthropicBlock), text: said.slice(0, wanted) };
+      const second = { ...block, text: said.slice(wanted) };
+      return {
+        before: [...blocks.slice(0, at), ...(wanted > 0 ? [first] : [])],
+        behind: [second, ...blocks.slice(at + 1)],
+      };
+    }
+    wanted -= said.length;
+    if (wanted === 0) return { before: blocks.slice(0, at + 1), behind: blocks.slice(at + 1) };
+  }
+  return { before: blocks, behind: [] };
+}
+
+function toolUse(call: unknown): AnthropicBlock {
+  const { id, function: called, cache_control: mark } = record(call);
+  const { name, arguments: input } = record(called);
+  return {
+    type: "tool_use",
+    id: text(id ?? name),
+    name: text(name),
+    input: inputOf(input),
+    ...(mark == null ? {} : { cache_control: mark }),
+  };
+}
+
+/** A call's arguments as the API has them, which takes objects only; a model's invalid JSON is kept as `arguments`. */
+export function inputOf(json: unknown): JsonObject {
+  if (typeof json !== "string" || json.trim() === "") return {};
+  try {
+    const parsed: unknown = JSON.parse(json);
+    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return record(parsed);
+  } catch {
+    // Kept as text below.
+  }
+  return { arguments: json };
+}
+
+/** A message's content as blocks; a mark on the message moves to the last. The API rejects empty text blocks. */
+function partBlocks({ content, cache_control: mark }: ChatMessage): readonly AnthropicBlock[] {
+  if (content === null || content === undefined) return [];
+  const parts: readonly ContentPart[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  const blocks = parts.map(partBlock).filter((block) => block.type !== "text" || block["text"] !== "");
+  return mark == null
+    ? blocks
+    : blocks.map((block, at) => (at < blocks.length - 1 ? block : { cache_control: mark, ...block }));
+}
+
+/** Converts OpenAI's parts; others pass unmodified as Anthropic's own, as in gateways. */
+function partBlock(part: ContentPart): AnthropicBlock {
+  const mark = part["cache_control"] == null ? {} : { cache_control: part["cache_control"] };
+  switch (part.type) {
+    case "refusal":
+      return { type: "text", text: text(part["refusal"]), ...mark };
+    case "image_url": {
+      const { url } = record(part["image_url"]);
+      return { type: "image", source: sourceOf(text(url)), ...mark };
+    }
+    case "file": {
+      const { file_data: data, file_id: id, filename } = record(part["file"]);
+      const source = typeof data === "string" ? sourceOf(data) : { type: "file", file_id: id };
+      return { type: "document", source, ...(typeof filename === "string" ? { title: filename } : {}), ...mark };
+    }
+    default:
+      return part;
+  }
+}
+
+const DATA_URL = /^data:([^;,]+)(?:;[^;,]+)*;base64,(.*)$/s;
+
+function sourceOf(url: string): JsonObject {
+  const [, mediaType, data] = DATA_URL.exec(url) ?? [];
+  return data === undefined ? { type: "url", url } : { type: "base64", media_type: mediaType, data };
 }

@@ -2,22 +2,25 @@
  * anthropic/: Anthropic's Messages API as OpenAI's chat completions.
  * In: an OpenAI call of the proxy, and any `Upstream` that reaches Anthropic. Calls of `/v1/messages` itself pass unmodified.
  * Out: a `/v1/messages` request; its answers, streams, errors and list of models in OpenAI's form.
- * The conversions of requests, answers, streams and content are pure, each in its own file; this one connects them to the upstream.
+ * The conversions of requests and answers are pure, each in a file of its own; this one connects them to the upstream.
  */
 
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { mayHoldSealed } from "../turns/carried-reasoning.js";
-import { inOtherForm, jsonAnswer, MAX_ANSWER_BYTES } from "../upstream/converted-body.js";
-import { eventsOf } from "../upstream/event-stream.js";
+import { mayHoldSealed } from "../turns/reasoning.js";
+import { eventsOf, inOtherForm, jsonAnswer, MAX_ANSWER_BYTES } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
-import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
-import { type HeaderPair, withAdded } from "../upstream/upstream-headers.js";
-import { withAcceptedThinking } from "./accepted-thinking.js";
-import { fromAnthropicAnswer } from "./anthropic-answer.js";
+import {
+  type HeaderPair,
+  type Upstream,
+  type UpstreamAnswer,
+  type UpstreamCall,
+  UpstreamError,
+  withAdded,
+} from "../upstream/upstream.js";
+import { anthropicStreamStep, fromAnthropicAnswer, newAnthropicStream } from "./anthropic-answer.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
-import { anthropicStreamStep, newAnthropicStream } from "./anthropic-stream.js";
-import { SignedThinking, StreamedThinking } from "./signed-thinking.js";
+import { SignedThinking, StreamedThinking, withAcceptedThinking } from "./signed-thinking.js";
 
 /** The API version of the conversions. Source: https://platform.claude.com/docs/en/api/versioning */
 const API_VERSION = "2023-06-01";

@@ -9,13 +9,29 @@
 import { basename } from "node:path";
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
-import { ContextLengthError, EmbeddedEngineError } from "./embedded-engine-error.js";
 import { FairQueue } from "./fair-queue.js";
-import { AnswerText, type ChatModel, type GenerationEvent, type GenerationRequest, StopText } from "./generation.js";
-import { type ChatTokens, chatTokenizer, modelTokenCounter } from "./llama-chat.js";
-import { drawTokens, TokenLog } from "./llama-logprobs.js";
-import { LlamaSlots, type TakenSlot } from "./llama-slots.js";
-import { type LoadedLlama, loadLlama, messageOf, notGguf } from "./load-llama.js";
+import {
+  AnswerText,
+  type ChatModel,
+  ContextLengthError,
+  EmbeddedEngineError,
+  type GenerationEvent,
+  type GenerationRequest,
+  StopText,
+} from "./generation.js";
+import {
+  type ChatTokens,
+  chatTokenizer,
+  drawTokens,
+  LlamaSlots,
+  type LoadedLlama,
+  loadLlama,
+  messageOf,
+  modelTokenCounter,
+  notGguf,
+  type TakenSlot,
+  TokenLog,
+} from "./llama.js";
 
 /** How the embedded engine runs. */
 export interface EmbeddedEngineOptions {

@@ -1,4 +1,4 @@
-import { QueueFullError } from "./embedded-engine-error.js";
+import { QueueFullError } from "./generation.js";
 
 /** Requests that run at once, and requests that may wait. */
 export interface FairQueueLimits {

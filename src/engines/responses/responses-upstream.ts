@@ -2,20 +2,17 @@
  * responses/: OpenAI's Responses API over an engine that may have chat completions only.
  * In: an OpenAI call of the proxy, and any `Upstream`.
  * Out: for `/responses` of an engine that has none, a chat completion, and its answer or stream as a response; any other call unmodified.
- * The conversions of items, requests, answers and streams are pure, each in its own file; this one connects them to the upstream.
+ * The conversions of requests and answers are pure, each in a file of its own; this one connects them to the upstream.
  */
 
 import { randomUUID } from "node:crypto";
-import { mayHoldSealed } from "../turns/carried-reasoning.js";
-import { inOtherForm, jsonAnswer, MAX_ANSWER_BYTES, namedEvent } from "../upstream/converted-body.js";
-import { eventsOf } from "../upstream/event-stream.js";
-import { type JsonObject, record } from "../upstream/json-values.js";
+import { isSealed, mayHoldSealed, unsealed } from "../turns/reasoning.js";
+import { eventsOf, inOtherForm, jsonAnswer, MAX_ANSWER_BYTES, namedEvent } from "../upstream/answer-body.js";
+import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
 import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
-import { NoChatFormError, toChatCompletion } from "./chat-request.js";
-import { withoutSealedReasoning } from "./held-reasoning.js";
-import { ResponseEvents } from "./response-events.js";
-import { fromChatCompletion, type ResponseHead } from "./response-object.js";
+import { fromChatCompletion, ResponseEvents, type ResponseHead } from "./responses-answer.js";
+import { NoChatFormError, toChatCompletion } from "./responses-request.js";
 
 const PATH = "responses";
 
@@ -94,4 +91,23 @@ function eventBytes(events: readonly JsonObject[]): Uint8Array {
 
 function refusal({ message, param, code }: NoChatFormError): UpstreamAnswer {
   return jsonAnswer(400, { error: { message, type: "invalid_request_error", param, code } });
+}
+
+/**
+ * A Responses request for an engine that has the API, without what memstem sealed in reasoning items while the engine had chat completions
+ * only: the engine's own signatures are none of those. The text stays, as content; an item without one goes, and with OpenAI's own API all of
+ * them, which it does not know.
+ */
+function withoutSealedReasoning(body: JsonObject, { isOpenAi }: { readonly isOpenAi: boolean }): JsonObject {
+  if (!Array.isArray(body["input"])) return body;
+  const input = listIn(body["input"]).flatMap((item) => {
+    const { encrypted_content: seal, ...own } = record(item);
+    if (!isSealed(seal)) return [item];
+    const text = unsealed(seal)?.text;
+    const given = listIn(own["content"]);
+    const content = given.length > 0 || text === undefined ? given : [{ type: "reasoning_text", text }];
+    const isEmpty = content.length === 0 && listIn(own["summary"]).length === 0;
+    return isOpenAi || isEmpty ? [] : [{ ...own, content }];
+  });
+  return { ...body, input };
 }

@@ -60,3 +60,136 @@ function* nestedErrors(body: unknown, depth: number): Generator<EngineError> {
     yield* nestedErrors(parsedJson(metadata.raw), depth + 1);
   if (typeof message === "string" && message.startsWith("{")) yield* nestedErrors(parsedJson(message), depth + 1);
 }
+
+/** Why an engine rejected a prompt, where a changed prompt may be accepted. */
+export type PromptRefusal =
+  /** It is longer than the engine's context. */
+  | {
+      readonly kind: "context_length";
+      /** Most tokens of a prompt, those reserved for the answer subtracted; null where not reported. */
+      readonly limitTokens: number | null;
+      /** Its tokens by the engine's count; null where not reported. */
+      readonly promptTokens: number | null;
+    }
+  /** The engine, or the model's chat template, rejects the order of its messages' roles. */
+  | { readonly kind: "role_order" };
+
+/** Statuses with which engines reject prompts. */
+const REFUSED = new Set([400, 413, 422]);
+/** The status of llama.cpp and others where a chat template raises. */
+const TEMPLATE_FAILED = 500;
+
+/** Values of `code` and `type` that suffice without a known message. */
+const CONTEXT_LENGTH_CODES = new Set([
+  ...["context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"],
+  ...["model_max_prompt_tokens_exceeded", "tokens_limit_reached", "request_too_large"],
+]);
+const ROLE_ORDER_CODES = new Set(["invalid_request_message_order", "3230"]);
+
+/**
+ * Engines' messages for a prompt that is too long. Anchored at the message's beginning, so that client text quoted in an error does not
+ * match. Groups are tokens: `limit`, `prompt`, `answer` (reserved for it), `asked` (prompt and answer together).
+ */
+const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
+  // OpenAI, Azure, vLLM, DeepSeek, OpenRouter ("endpoint's"): https://platform.openai.com/docs/guides/error-codes
+  /^(?:This model's|This endpoint's|The model's) maximum context length is (?<limit>\d+) tokens?/i,
+  // vLLM, where `max_tokens` does not fit after the prompt.
+  /^'?max_tokens'?.{0,40} is too large: (?<answer>\d+)\. ?This model's maximum context length is (?<limit>\d+) tokens and your request has (?<prompt>\d+) input tokens/i,
+  /^The (?:decoder )?prompt \((?:total )?length (?<prompt>\d+)\) is (?:longer than the maximum model length of|too long to fit into the model \(context length) (?<limit>\d+)/i,
+  // OpenAI's newer models.
+  /^Input tokens exceed the configured limit of (?<limit>\d+) tokens/i,
+  /^Your input exceeds the context window of this model/i,
+  // llama.cpp; older versions without numbers.
+  /^(?:the )?request (?:\((?<prompt>\d+) tokens\) )?exceeds the available context size(?: \((?<limit>\d+) tokens\))?/i,
+  // SGLang, Together.
+  /^The input \((?<prompt>\d+) tokens\) is longer than the model's context length \((?<limit>\d+) tokens\)/i,
+  /^Requested token count exceeds the model's maximum context length of (?<limit>\d+) tokens/i,
+  // Text Generation Inference: https://huggingface.co/docs/text-generation-inference
+  /^(?:Input validation error: )?`inputs` tokens \+ `max_new_tokens` must be <= (?<limit>\d+)\. Given: (?<prompt>\d+) `inputs` tokens and (?<answer>\d+) `max_new_tokens`/i,
+  /^(?:Input validation error: )?`inputs` must have less than (?<limit>\d+) tokens\. Given: (?<prompt>\d+)/i,
+  // Anthropic: https://platform.claude.com/docs/en/build-with-claude/context-windows
+  /^prompt is too long: (?<prompt>\d+) tokens > (?<limit>\d+) maximum/i,
+  /^input length and `max_tokens` exceed context limit: (?<prompt>\d+) \+ (?<answer>\d+) > (?<limit>\d+)/i,
+  // Gemini: https://ai.google.dev/gemini-api/docs/troubleshooting
+  /^The input token count (?:\((?<prompt>\d+)\) )?exceeds the maximum number of tokens allowed \((?<limit>\d+)\)/i,
+  // Mistral's API.
+  /^Prompt contains (?<prompt>\d+) tokens(?: and \d+ draft tokens)?, too large for model with (?<limit>\d+) maximum context length/i,
+  // Bedrock: https://docs.aws.amazon.com/bedrock/latest/userguide/troubleshooting-api-error-codes.html
+  /^(?:The model returned the following errors: )?Input is too long for requested model/i,
+  // xAI.
+  /^This model's maximum prompt length is (?<limit>\d+) but the request contains (?<prompt>\d+) tokens/i,
+  // The embedded engine.
+  /^The prompt has (?<prompt>\d+) tokens, and this engine's context holds (?<limit>\d+)/,
+  // GitHub's models, Groq, Ollama.
+  /^Request body too large for .{1,80} model\. Max size: (?<limit>\d+) tokens/i,
+  /^Please reduce the length of the messages or completion/i,
+  /^(?:the )?input length exceeds (?:the )?(?:maximum )?context length/i,
+];
+
+/** Numbers later in the same message. */
+const CONTEXT_LENGTH_NUMBERS: readonly RegExp[] = [
+  /you requested (?:about )?(?<asked>\d+) tokens \((?<prompt>\d+) (?:in the messages|in your prompt|of text input).{0,80}?(?<answer>\d+) (?:in|for) the completion/i,
+  /you requested (?:about )?(?<asked>\d+) tokens/i,
+  /You requested a total of (?<asked>\d+) tokens: (?<prompt>\d+) tokens from the input messages and (?<answer>\d+) tokens for the completion/i,
+  /your messages resulted in (?<prompt>\d+) tokens/i,
+  /(?:your request has|the prompt contains|your prompt contains(?: at least)?) (?<prompt>\d+) input tokens/i,
+];
+
+/**
+ * Messages of engines and chat templates for an order of roles that they reject.
+ * Sources: mistral-common's `validator.py`; chat templates of Mistral, Devstral and Gemma on Hugging Face.
+ */
+const ROLE_ORDER_WORDINGS: readonly RegExp[] = [
+  /^Unexpected role '?(?:RoleEnum\.|Roles\.)?user'? after role '?(?:RoleEnum\.|Roles\.)?tool'?/i,
+  /^(?:After the optional system message, )?conversation roles must alternate /i,
+  /^Expected last role (?:to be )?(?:one of: )?\[?User or Tool/i,
+];
+
+/** Whether an answer with this status may be a rejected prompt. */
+export function mayRefusePrompt(status: number): boolean {
+  return REFUSED.has(status) || status === TEMPLATE_FAILED;
+}
+
+/**
+ * Why an engine rejected the prompt itself; null where it did not, or where neither the message nor the code is known.
+ *
+ * @param text the answer's body
+ */
+export function readPromptRefusal(status: number, text: string): PromptRefusal | null {
+  if (!mayRefusePrompt(status)) return null;
+  for (const error of errorsIn(text)) {
+    const refusal = refusalIn(error);
+    // A status of 500 rejects a prompt only where a chat template raises.
+    if (refusal !== null && (status !== TEMPLATE_FAILED || refusal.kind === "role_order")) return refusal;
+  }
+  return null;
+}
+
+function refusalIn({ message, names, fields }: EngineError): PromptRefusal | null {
+  const { text, kind } = withoutPrefixes(message);
+  const wording = CONTEXT_LENGTH_WORDINGS.map((says) => says.exec(text)).find((match) => match !== null);
+  const isNamed = kind === "ContextWindowExceededError" || names.some((name) => CONTEXT_LENGTH_CODES.has(String(name)));
+  if (wording !== undefined || isNamed) return contextLength(text, wording?.groups ?? {}, fields);
+  const isOrder = names.some((name) => ROLE_ORDER_CODES.has(String(name)));
+  return isOrder || ROLE_ORDER_WORDINGS.some((says) => says.test(text)) ? { kind: "role_order" } : null;
+}
+
+function contextLength(
+  text: string,
+  said: Readonly<Record<string, string | undefined>>,
+  fields: Readonly<Record<string, unknown>>,
+): PromptRefusal {
+  const more = CONTEXT_LENGTH_NUMBERS.map((pattern) => pattern.exec(text)?.groups ?? {});
+  const tokensOf = (name: string) =>
+    count(said[name]) ?? more.map((groups) => count(groups[name])).find((n) => n !== null) ?? null;
+  const limit = tokensOf("limit") ?? count(fields["n_ctx"]);
+  const prompt = tokensOf("prompt") ?? count(fields["n_prompt_tokens"]) ?? tokensOf("asked");
+  const left = limit === null ? null : limit - (tokensOf("answer") ?? 0);
+  return { kind: "context_length", limitTokens: left !== null && left > 0 ? left : null, promptTokens: prompt };
+}
+
+/** A token count from a message or a field; null where it is not a plausible one. */
+function count(value: unknown): number | null {
+  const number = typeof value === "string" ? Number(value) : value;
+  return typeof number === "number" && Number.isSafeInteger(number) && number > 0 && number < 1e9 ? number : null;
+}

@@ -1,4 +1,4 @@
-import { isEventStream, oneChunk, wholeOf } from "./converted-body.js";
+import { isEventStream, oneChunk, wholeOf } from "./answer-body.js";
 import { type EngineError, errorsIn, withoutPrefixes } from "./engine-errors.js";
 import { parsedJson, record } from "./json-values.js";
 import type { Upstream, UpstreamAnswer, UpstreamCall } from "./upstream.js";

@@ -112,3 +112,210 @@ export function indexOf(given: unknown): number | null {
   const index = typeof given === "string" && given.trim() !== "" ? Number(given) : given;
   return typeof index === "number" && Number.isSafeInteger(index) && index >= 0 ? index : null;
 }
+
+/** A call, and what a fragment adds to its arguments. */
+export interface CallStep {
+  readonly call: StreamedCall;
+  readonly more: string;
+}
+
+/**
+ * Finds the call that each fragment of a chat completion's stream belongs to. An id names a call, whatever the index: engines number all calls
+ * with 0, not at all, or one call twice. Where a fragment has no id, its index does, then its place after the last one; and a call that is
+ * whole takes no more, so what follows it is the next.
+ */
+export class StreamedCalls {
+  readonly #byId = new Map<string, StreamedCall>();
+  readonly #byIndex = new Map<number, StreamedCall>();
+  /** The call of the last fragment. */
+  #last: StreamedCall | null = null;
+
+  /** @param tools names of the request's functions, which distinguish a whole name from a part of one; empty where they are not known */
+  constructor(private readonly tools: ReadonlySet<string>) {}
+
+  /** Takes the fragments of one chunk. */
+  take(fragments: readonly CallFields[]): readonly CallStep[] {
+    const beside = new Set<StreamedCall>();
+    return fragments.filter(holdsAny).map((fragment) => {
+      const known = this.#knownFor(fragment, beside);
+      const call = known ?? new StreamedCall(this.tools);
+      const isBare = known === null && fragment.name === "";
+      const more = call.take(isBare ? { ...fragment, name: this.#last?.nextName ?? "" } : fragment);
+      if (fragment.id !== "") this.#byId.set(fragment.id, call);
+      if (fragment.index !== null) this.#byIndex.set(fragment.index, call);
+      this.#last = call;
+      beside.add(call);
+      return { call, more };
+    });
+  }
+
+  /** The call that a fragment goes on with; null: it begins one. */
+  #knownFor(fragment: CallFields, beside: ReadonlySet<StreamedCall>): StreamedCall | null {
+    const { index, id, name } = fragment;
+    const named = id === "" ? undefined : this.#namedBy(id, index);
+    const call = named ?? this.#placeOf(fragment);
+    if (call === null) return null;
+    // An id that comes late belongs to the call that has none yet.
+    if (id !== "" && named === undefined && call.id !== "") return null;
+    // Where nothing distinguishes calls, a chunk has one fragment of each.
+    const isUntold = id === "" && index === null && call.id === "";
+    if (isUntold && name !== "" && call.name !== "" && beside.has(call)) return null;
+    return call.isOverBefore(fragment) ? null : call;
+  }
+
+  /** Where several calls have one id, the index distinguishes them. */
+  #namedBy(id: string, index: number | null): StreamedCall | undefined {
+    const there = index === null ? undefined : this.#byIndex.get(index);
+    return there?.id === id ? there : this.#byId.get(id);
+  }
+
+  #placeOf({ index, id, name }: CallFields): StreamedCall | null {
+    const last = this.#last;
+    if (index === null) return last;
+    // An index may come late, too.
+    const isLate = last?.index === null && (id !== "" || name === "");
+    return this.#byIndex.get(index) ?? (isLate ? last : null);
+  }
+}
+
+function holdsAny({ id, name, given, signature }: CallFields): boolean {
+  return id !== "" || name !== "" || given !== "" || Object.keys(signature).length > 0;
+}
+
+/** A call that is being streamed. */
+export class StreamedCall {
+  #id = "";
+  #name = "";
+  #given = "";
+  #index: number | null = null;
+  #signature: JsonObject = {};
+  readonly #json = new ObjectEnd();
+  /** Whether arguments came after the name. */
+  #isNamePast = false;
+  /** The name, where it came again after whole arguments: the next call's, if that brings none. */
+  #nextName = "";
+
+  constructor(private readonly tools: ReadonlySet<string>) {}
+
+  /** The engine's; empty as long as it gave none. */
+  get id(): string {
+    return this.#id;
+  }
+
+  /** As far as it is known. */
+  get name(): string {
+    return this.#name;
+  }
+
+  /** Empty where there is none. */
+  get nextName(): string {
+    return this.#nextName;
+  }
+
+  get index(): number | null {
+    return this.#index;
+  }
+
+  /** Fields beside the function that sign it; empty where there are none. */
+  get signature(): JsonObject {
+    return this.#signature;
+  }
+
+  /** Whether all that stands in front of the arguments is known, and those have begun. */
+  get isBegun(): boolean {
+    return this.#id !== "" && this.#isNameWhole && this.#json.isBegun;
+  }
+
+  /** Whether its arguments are whole. */
+  get isWhole(): boolean {
+    return this.#json.isOver;
+  }
+
+  /** Whether it ended before this fragment, which then begins the next call. */
+  isOverBefore({ index, id, name, given }: CallFields): boolean {
+    const isNamed = id !== "" && id === this.#id;
+    const isSameName = name === "" || this.#name === "" || name === this.#name;
+    if (this.isWhole && given.trimStart().startsWith("{")) return !(isNamed && isSameName && given === this.#given);
+    if (isSameName) return false;
+    // One id for several calls, of which each has an index and a name.
+    const isElsewhere = index !== null && this.#index !== null && index !== this.#index;
+    if (isNamed) return isElsewhere && !this.#isOrBeginsTool(this.#name + name);
+    const isPast = this.#isNamePast || this.isWhole;
+    const isTool = this.tools.has(this.#name);
+    if (this.#isOrBeginsTool(this.#name + name)) return isPast && isTool;
+    return (isPast && !this.#beginsTool(this.#name)) || (isTool && this.#isOrBeginsTool(name));
+  }
+
+  /** Gives what the fragment adds to the arguments. */
+  take({ index, id, name, given, signature }: CallFields): string {
+    this.#index ??= index;
+    this.#signature = { ...this.#signature, ...signature };
+    if (this.#id === "") this.#id = id;
+    if (this.isWhole && name === this.#name) this.#nextName = name;
+    const before = this.#name;
+    if (name !== "") this.#name = this.#withPart(name);
+    // Nothing follows a whole object: some engines repeat it, or close it twice.
+    const more = this.isWhole ? "" : given;
+    this.#given += more;
+    this.#json.take(more);
+    if (more.trim() !== "" && before !== "" && this.#name === before) this.#isNamePast = true;
+    return more;
+  }
+
+  /** What may be sent as arguments once no more comes. */
+  get whole(): string {
+    return wholeArguments(this.#given);
+  }
+
+  get #isNameWhole(): boolean {
+    if (this.#name === "") return false;
+    const isTool = this.tools.has(this.#name);
+    if (this.#beginsTool(this.#name)) return isTool && this.#isNamePast;
+    return isTool || this.#isNamePast;
+  }
+
+  /** Names come whole, in every fragment again, as far as they are known, or in parts. */
+  #withPart(part: string): string {
+    const name = this.#name;
+    const joined = name + part;
+    if (part === name) return !this.tools.has(name) && this.#isOrBeginsTool(joined) ? joined : name;
+    return !this.#isOrBeginsTool(joined) && this.#isOrBeginsTool(part) ? part : joined;
+  }
+
+  #isOrBeginsTool(name: string): boolean {
+    return this.tools.has(name) || this.#beginsTool(name);
+  }
+
+  #beginsTool(name: string): boolean {
+    for (const tool of this.tools) if (tool.length > name.length && tool.startsWith(name)) return true;
+    return false;
+  }
+}
+
+/** Finds the end of a JSON object that comes in pieces. */
+class ObjectEnd {
+  #depth = 0;
+  #isInText = false;
+  #isEscaped = false;
+  isBegun = false;
+  isOver = false;
+
+  take(piece: string): void {
+    for (const character of piece) {
+      if (this.#isInText) this.#takeInText(character);
+      else if (character === '"') this.#isInText = true;
+      else if (character === "{" || character === "[") {
+        this.#depth++;
+        this.isBegun = true;
+      } else if (character === "}" || character === "]") this.#depth--;
+      this.isOver = this.isBegun && this.#depth <= 0 && !this.#isInText;
+      if (this.isOver) return;
+    }
+  }
+
+  #takeInText(character: string): void {
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (character === "\\") this.#isEscaped = true;
+    else if (character === '"') this.#isInText = false;
+  }
+}

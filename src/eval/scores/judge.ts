@@ -1,5 +1,5 @@
-import { contentText } from "../../engines/turns/answered-reasoning.js";
-import { wholeOf } from "../../engines/upstream/converted-body.js";
+import { contentText } from "../../engines/turns/reasoning.js";
+import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { isRecord, listIn, parsedJson, record } from "../../engines/upstream/json-values.js";
 import { openUpstream, type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { Judgement } from "../base/run-record.js";

@@ -12,7 +12,7 @@ import {
 } from "@opentelemetry/api";
 import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { record } from "../../engines/upstream/json-values.js";
-import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
+import { type HeaderPair, withAdded } from "../../engines/upstream/upstream.js";
 
 /*
  * The engine's calls as OpenTelemetry's conventions for generative AI have them, for tracers and meters that the process registered.

@@ -11,11 +11,10 @@ import {
   type Warning,
 } from "../../core/index.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
-import type { ChatDialect } from "../../engines/anthropic/chat-request.js";
-import { wholeOf } from "../../engines/upstream/converted-body.js";
+import type { ChatDialect } from "../../engines/anthropic/messages-request.js";
+import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
-import type { Upstream } from "../../engines/upstream/upstream.js";
-import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream-headers.js";
+import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import { linkedSignal } from "../base/linked-signal.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ChosenDepth, DraftedPrompt } from "../compose/prompt-planner.js";

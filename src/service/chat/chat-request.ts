@@ -9,12 +9,15 @@ import type {
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
-import { type ChatDialect, toChatCompletion } from "../../engines/anthropic/chat-request.js";
-import { type MessagesBody, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
+import {
+  type ChatDialect,
+  type MessagesBody,
+  toChatCompletion,
+  withComposedMessages,
+} from "../../engines/anthropic/messages-request.js";
 import { chatHeaders } from "../../engines/anthropic/messages-upstream.js";
 import { record } from "../../engines/upstream/json-values.js";
-import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
-import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
+import type { HeaderPair, Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";

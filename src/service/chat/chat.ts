@@ -5,16 +5,17 @@
  */
 
 import type { Depth } from "../../core/index.js";
+import { marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
-import { anthropicMarksElsewhere } from "../../engines/anthropic/anthropic-request.js";
-import { isEventStream } from "../../engines/upstream/converted-body.js";
+import { isEventStream } from "../../engines/upstream/answer-body.js";
 import {
+  type HeaderPair,
   OutdatedCallError,
   type UpstreamAnswer,
   type UpstreamCall,
   UpstreamError,
+  withAdded,
 } from "../../engines/upstream/upstream.js";
-import { type HeaderPair, withAdded } from "../../engines/upstream/upstream-headers.js";
 import { InferenceSpan, UNREAD } from "../base/inference-span.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
@@ -41,9 +42,9 @@ import { Exchange, StreamUsage } from "./exchange.js";
 import { checkForRefusal } from "./refusal-check.js";
 import { WarmUp } from "./warm-up.js";
 
-export { chatOfMessages } from "../../engines/anthropic/messages-as-chat.js";
+export { chatOfMessages } from "../../engines/anthropic/messages-request.js";
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
-export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream-headers.js";
+export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream.js";
 export {
   type ChatEngine,
   type ChatParts,
@@ -269,7 +270,7 @@ class Completion {
       ...compose,
       ...terms,
       toolMemories: wished ?? terms.toolMemories,
-      marksElsewhere: anthropicMarksElsewhere(body),
+      marksElsewhere: marksElsewhereIn(body),
     };
     const driving =
       (stop: AbortSignal): Drive =>

@@ -1,4 +1,4 @@
-import type { PromptRefusal } from "../../engines/upstream/prompt-refusal.js";
+import type { PromptRefusal } from "../../engines/upstream/engine-errors.js";
 import type { StoreFault } from "../../store/api/store.js";
 import {
   AbandonedRequestError,

@@ -9,11 +9,10 @@ import {
 } from "../../core/index.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
+import type { PromptRefusal } from "../../engines/upstream/engine-errors.js";
 import { record } from "../../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
-import type { PromptRefusal } from "../../engines/upstream/prompt-refusal.js";
-import type { Upstream } from "../../engines/upstream/upstream.js";
-import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream/upstream-headers.js";
+import { credentialsIn, type HeaderPair, OWN_NAME, type Upstream } from "../../engines/upstream/upstream.js";
 import type { ComposeRequest, Destination } from "../compose/compose-request.js";
 import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import { modelName } from "../learning/refused-models.js";

@@ -1,6 +1,6 @@
 import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
 import type { EngineUsage } from "../../engines/adapters/engine-adapter.js";
-import { eventsOf } from "../../engines/upstream/event-stream.js";
+import { eventsOf } from "../../engines/upstream/answer-body.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import { NotFoundError } from "../base/errors.js";

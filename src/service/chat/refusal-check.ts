@@ -1,5 +1,5 @@
-import { isEventStream } from "../../engines/upstream/converted-body.js";
-import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/prompt-refusal.js";
+import { isEventStream } from "../../engines/upstream/answer-body.js";
+import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 
 /** Buffers a body of up to `maxBytes`: gives its text, null where it is longer, and the body to be read again. */

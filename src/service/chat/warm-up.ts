@@ -1,6 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import type { Upstream } from "../../engines/upstream/upstream.js";
-import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream-headers.js";
+import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import { RefusedModels } from "../learning/refused-models.js";
 import { type ClientRequest, formatOf } from "./chat-request.js";

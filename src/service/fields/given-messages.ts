@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ChatMessage, unstorable } from "../../core/index.js";
-import { chatOfMessages, withComposedMessages } from "../../engines/anthropic/messages-as-chat.js";
-import { itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
+import { chatOfMessages, withComposedMessages } from "../../engines/anthropic/messages-request.js";
+import { itemsOf, messagesOf } from "../../engines/responses/responses-request.js";
 import { record } from "../../engines/upstream/json-values.js";
 import type { FieldIssue } from "../base/field-issue.js";
 import type { Instructions, MessageFormat } from "../base/message-format.js";

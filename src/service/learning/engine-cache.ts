@@ -1,11 +1,10 @@
 import { z } from "zod";
 import type { BlockChain, EngineCache, TokenizedPrompt } from "../../core/index.js";
-import { apartBy } from "../../engines/kv-events/kv-event-batch.js";
+import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { readCacheMetrics } from "../../engines/upstream/cache-metrics.js";
-import { wholeOf } from "../../engines/upstream/converted-body.js";
+import { apartBy } from "../../engines/upstream/kv-events.js";
 import { OptionalRoute } from "../../engines/upstream/optional-route.js";
-import type { Upstream } from "../../engines/upstream/upstream.js";
-import { OWN_NAME } from "../../engines/upstream/upstream-headers.js";
+import { OWN_NAME, type Upstream } from "../../engines/upstream/upstream.js";
 
 /** Milliseconds between two readings, while prompts are composed. */
 const INTERVAL_MS = 2_000;

@@ -20,7 +20,7 @@ import {
   takeReport,
   type UserId,
 } from "../../core/index.js";
-import { sentRequestId } from "../../engines/adapters/request-ids.js";
+import { sentRequestId } from "../../engines/adapters/engine-adapter.js";
 import type { EngineReport, ServedRequest, Store } from "../../store/api/store.js";
 import type { Eviction, Feedback } from "../base/answers.js";
 import { NotFoundError } from "../base/errors.js";

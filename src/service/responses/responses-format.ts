@@ -1,11 +1,16 @@
 import { z } from "zod";
 import { type ChatMessage, type ConversationId, type RequestId, withoutProviderMemories } from "../../core/index.js";
-import { withoutPastMarks } from "../../engines/adapters/callers-marks.js";
+import { withoutPastMarks } from "../../engines/adapters/cache-breakpoints.js";
 import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
-import { NoChatFormError, toChatCompletion } from "../../engines/responses/chat-request.js";
-import { inputOf, isInstructions, messagesOf } from "../../engines/responses/responses-items.js";
+import {
+  inputOf,
+  isInstructions,
+  messagesOf,
+  NoChatFormError,
+  toChatCompletion,
+} from "../../engines/responses/responses-request.js";
 import { isRecord } from "../../engines/upstream/json-values.js";
-import type { HeaderPair } from "../../engines/upstream/upstream-headers.js";
+import type { HeaderPair } from "../../engines/upstream/upstream.js";
 import { type AnswerReader, MAX_ANSWER_CHARACTERS } from "../chat/answer-readers.js";
 import {
   type ChatComposer,

@@ -6,7 +6,7 @@
 
 import { randomUUID } from "node:crypto";
 import { type ChatMessage, type ConversationId, withoutProviderMemories } from "../../core/index.js";
-import { isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-items.js";
+import { isInstructions, itemsOf, messagesOf } from "../../engines/responses/responses-request.js";
 import { OutdatedCallError } from "../../engines/upstream/upstream.js";
 import { OutdatedHistoryError } from "../base/errors.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import { fromAnthropicAnswer } from "../../../src/engines/anthropic/anthropic-answer.js";
-import { toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import {
   type AnthropicStream,
   anthropicStreamStep,
+  fromAnthropicAnswer,
   newAnthropicStream,
-} from "../../../src/engines/anthropic/anthropic-stream.js";
+} from "../../../src/engines/anthropic/anthropic-answer.js";
+import { toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import { streamFixture, usageFixture } from "../upstream/fixture.js";
 
 const thinking = { type: "thinking", thinking: "Hm.", signature: "sig" };

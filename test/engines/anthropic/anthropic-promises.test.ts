@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import { fromAnthropicAnswer } from "../../../src/engines/anthropic/anthropic-answer.js";
-import { toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import {
   type AnthropicStream,
   anthropicStreamStep,
+  fromAnthropicAnswer,
   newAnthropicStream,
-} from "../../../src/engines/anthropic/anthropic-stream.js";
+} from "../../../src/engines/anthropic/anthropic-answer.js";
+import { toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import { anyPrompt, marksIn, textOf } from "../adapters/prompts.js";
 
 /** Names that answers and events have, with anything behind them. */

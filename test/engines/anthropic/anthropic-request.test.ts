@@ -1,10 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { marksElsewhereIn } from "../../../src/engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import {
-  anthropicMarksElsewhere,
-  DEFAULT_MAX_TOKENS,
-  toAnthropicMessages,
-} from "../../../src/engines/anthropic/anthropic-request.js";
+import { DEFAULT_MAX_TOKENS, toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import { answered, asked, promptOf, system } from "../adapters/prompts.js";
 
 const mark = { type: "ephemeral" };
@@ -113,8 +110,8 @@ describe("a chat body for /v1/messages", () => {
       tool_choice: { type: "any", disable_parallel_tool_use: true },
       output_config: { format: { type: "json_schema", schema: parameters }, effort: "high" },
     });
-    expect(anthropicMarksElsewhere({ tools, cache_control: mark })).toEqual({ tools: [mark], automatic: mark });
-    expect(anthropicMarksElsewhere({})).toEqual({ tools: [], automatic: null });
+    expect(marksElsewhereIn({ tools, cache_control: mark })).toEqual({ tools: [mark], automatic: mark });
+    expect(marksElsewhereIn({})).toEqual({ tools: [], automatic: null });
   });
 
   it("may always answer at some length, which the API wants to be told", () => {

@@ -4,7 +4,7 @@ import {
   type AnthropicStream,
   anthropicStreamStep,
   newAnthropicStream,
-} from "../../../src/engines/anthropic/anthropic-stream.js";
+} from "../../../src/engines/anthropic/anthropic-answer.js";
 import { listIn, record, text } from "../../../src/engines/upstream/json-values.js";
 
 const anyBlocks = fc.array(

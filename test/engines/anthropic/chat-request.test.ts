@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { toChatCompletion } from "../../../src/engines/anthropic/chat-request.js";
+import { toChatCompletion } from "../../../src/engines/anthropic/messages-request.js";
 
 const PLAIN = { keepsMarks: false, isOpenAi: false };
 const MARK = { cache_control: { type: "ephemeral" } };

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import { chatOfMessages, withComposedMessages } from "../../../src/engines/anthropic/messages-as-chat.js";
+import { chatOfMessages, withComposedMessages } from "../../../src/engines/anthropic/messages-request.js";
 
 const text = fc.string({ unit: "grapheme", maxLength: 12 });
 const id = fc.constantFrom("toolu_1", "toolu_2", "toolu_3");

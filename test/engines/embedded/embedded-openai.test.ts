@@ -2,9 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { entropyBounds } from "../../../src/core/index.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../../../src/engines/embedded/embedded-engine.js";
-import { EmbeddedEngineError, QueueFullError } from "../../../src/engines/embedded/embedded-engine-error.js";
 import { openAiUpstream } from "../../../src/engines/embedded/embedded-openai.js";
-import type { ChatModel, GenerationEvent, GenerationRequest } from "../../../src/engines/embedded/generation.js";
+import {
+  type ChatModel,
+  EmbeddedEngineError,
+  type GenerationEvent,
+  type GenerationRequest,
+  QueueFullError,
+} from "../../../src/engines/embedded/generation.js";
 import { llamaMissing, tinyModel } from "../random-model/tiny-model.js";
 
 const missing = await llamaMissing();

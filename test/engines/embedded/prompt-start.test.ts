@@ -2,8 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { ChatWrapper, Llama, LlamaModel, Token } from "node-llama-cpp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { chatTokenizer } from "../../../src/engines/embedded/llama-chat.js";
-import type { LlamaModule } from "../../../src/engines/embedded/load-llama.js";
+import { chatTokenizer, type LlamaModule } from "../../../src/engines/embedded/llama.js";
 import { ENGINES_FOLDER } from "../../real-engines/install.js";
 import { llamaMissing, tinyModel } from "../random-model/tiny-model.js";
 

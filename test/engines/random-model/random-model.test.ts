@@ -2,8 +2,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { encode } from "gpt-tokenizer/encoding/r50k_base";
 import { describe, expect, it } from "vitest";
-import { gpt2Vocabulary } from "../../../src/engines/random-model/byte-pair-vocabulary.js";
-import { MODEL_SHAPES, randomBlocks, writeRandomModel } from "../../../src/engines/random-model/random-model.js";
+import {
+  gpt2Vocabulary,
+  MODEL_SHAPES,
+  randomBlocks,
+  writeRandomModel,
+} from "../../../src/engines/random-model/random-model.js";
 import { llamaMissing, TINY, tinyModel } from "./tiny-model.js";
 
 const missing = await llamaMissing();

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ResponseEvents } from "../../../src/engines/responses/response-events.js";
-import { fromChatCompletion } from "../../../src/engines/responses/response-object.js";
+import { fromChatCompletion, ResponseEvents } from "../../../src/engines/responses/responses-answer.js";
 
 describe("a streamed answer's tool calls", () => {
   it("are items of their own, each with its fragments", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { eventsOf, type StreamEvent } from "../../../src/engines/upstream/event-stream.js";
+import { eventsOf, type StreamEvent } from "../../../src/engines/upstream/answer-body.js";
 
 async function* inChunks(bytes: Uint8Array, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
   let at = 0;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readPromptRefusal } from "../../../src/engines/upstream/prompt-refusal.js";
+import { readPromptRefusal } from "../../../src/engines/upstream/engine-errors.js";
 
 /** Errors as engines write them, with the status they have, and the tokens that can be read from them: [limit, prompt]. */
 const TOO_LONG: Record<string, [number, unknown, number | null, number | null]> = {
@@ -263,7 +263,7 @@ describe("an engine that says that a prompt is too long", () => {
   });
 });
 
-/** As Mistral's API, vLLM, llama.cpp and gateways write them; see the sources in `prompt-refusal.ts`. */
+/** As Mistral's API, vLLM, llama.cpp and gateways write them; see the sources in `engine-errors.ts`. */
 const OUT_OF_ORDER: Record<string, [number, unknown]> = {
   "Mistral's API": [
     400,

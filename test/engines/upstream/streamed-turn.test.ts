@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MessageStream } from "../../../src/engines/anthropic/message-stream.js";
-import { ResponseEvents } from "../../../src/engines/responses/response-events.js";
+import { MessageStream } from "../../../src/engines/anthropic/messages-answer.js";
+import { ResponseEvents } from "../../../src/engines/responses/responses-answer.js";
 import { StreamedTurn } from "../../../src/engines/turns/streamed-turn.js";
 import { listIn, record } from "../../../src/engines/upstream/json-values.js";
 import { streamedMessage } from "../../hostile/doors.js";

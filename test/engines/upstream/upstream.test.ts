@@ -2,8 +2,7 @@ import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { openUpstream, type UpstreamAnswer, UpstreamError } from "../../../src/engines/upstream/upstream.js";
-import { passedOn } from "../../../src/engines/upstream/upstream-headers.js";
+import { openUpstream, passedOn, type UpstreamAnswer, UpstreamError } from "../../../src/engines/upstream/upstream.js";
 
 let server: Server | undefined;
 async function serve(listener: RequestListener): Promise<string> {

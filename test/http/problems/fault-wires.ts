@@ -1,6 +1,6 @@
 import type { ChatMessage } from "../../../src/core/index.js";
-import { chatOfMessages } from "../../../src/engines/anthropic/messages-as-chat.js";
-import { messagesOf } from "../../../src/engines/responses/responses-items.js";
+import { chatOfMessages } from "../../../src/engines/anthropic/messages-request.js";
+import { messagesOf } from "../../../src/engines/responses/responses-request.js";
 import { chatAnswer, chatChunks } from "../../clients/chat-wire.js";
 import { messageAnswer, messageStream } from "../../clients/messages-wire.js";
 import { responseAnswer, responseOutput, responseStream } from "../../clients/responses-wire.js";

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { EmbeddedEngineError } from "../../../src/engines/embedded/embedded-engine-error.js";
 import { openAiUpstream } from "../../../src/engines/embedded/embedded-openai.js";
+import { EmbeddedEngineError } from "../../../src/engines/embedded/generation.js";
 import { problemOf } from "../../../src/http/problems/problem.js";
 import { openAiErrorOf } from "../../../src/http/problems/problem-shapes.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { eventsOf } from "../../../src/engines/upstream/event-stream.js";
+import { eventsOf } from "../../../src/engines/upstream/answer-body.js";
 import { MESSAGES } from "../../../src/service/chat/chat-request.js";
 import { ResponsesAnswer } from "../../../src/service/responses/responses-format.js";
 import { servedApp } from "../server/served-app.js";

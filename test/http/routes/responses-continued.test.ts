@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { type ChatMessage, messageText } from "../../../src/core/index.js";
-import { messagesOf } from "../../../src/engines/responses/responses-items.js";
+import { messagesOf } from "../../../src/engines/responses/responses-request.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { clientOf, errorOf } from "./chat-client.js";

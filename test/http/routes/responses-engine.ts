@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { encodeO200k } from "../../../src/cli/o200k.js";
-import { itemsOf, messagesOf } from "../../../src/engines/responses/responses-items.js";
+import { itemsOf, messagesOf } from "../../../src/engines/responses/responses-request.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";
 import { RadixCache } from "../../../src/simulator/radix-cache.js";
 import { type Behaviour, openEvents, sendJson } from "./openai-engine.js";

@@ -2,7 +2,7 @@ import OpenAI from "openai";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { readSettings } from "../../../src/cli/settings.js";
 import { messageText } from "../../../src/core/index.js";
-import { messagesOf } from "../../../src/engines/responses/responses-items.js";
+import { messagesOf } from "../../../src/engines/responses/responses-request.js";
 import { type StartedApp, servedApp, startApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { openAiEngine } from "./openai-engine.js";

@@ -7,7 +7,7 @@ import { startKvEvents } from "../../../src/cli/kv-events.js";
 import { EngineCache } from "../../../src/core/index.js";
 import { openUpstream } from "../../../src/engines/upstream/upstream.js";
 import { KvExpectations } from "../../../src/service/learning/engine-cache.js";
-import { EventPublisher } from "../../engines/kv-events/publisher.js";
+import { EventPublisher } from "../../engines/upstream/kv-event-publisher.js";
 
 const CAPACITY_TOKENS = 960;
 

@@ -2,9 +2,8 @@ import { Unpackr } from "msgpackr";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as zeromq from "zeromq";
 import { ResidentBlocks } from "../../../src/core/index.js";
-import { apartBy } from "../../../src/engines/kv-events/kv-event-batch.js";
-import { followKvEvents } from "../../../src/engines/kv-events/kv-event-stream.js";
-import { EventPublisher } from "./publisher.js";
+import { apartBy, followKvEvents } from "../../../src/engines/upstream/kv-events.js";
+import { EventPublisher } from "./kv-event-publisher.js";
 
 const unpackr = new Unpackr({ int64AsType: "bigint", useRecords: false });
 const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n);
