@@ -2,11 +2,16 @@ import { assembleInside } from "./cli/assemble.js";
 import { variableOf } from "./cli/setting-list.js";
 import { readSettings, type Settings } from "./cli/settings.js";
 import type { OwnMem0 } from "./memory/own-mem0.js";
-import type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
+import type {
+  ComposedPrompt,
+  Eviction,
+  Feedback,
+  Forgetting,
+  MessageLike,
+  QueryMessage,
+} from "./service/base/call-types.js";
 import { ClosedError, InvalidRequestError, NotFoundError } from "./service/base/errors.js";
-import type { MessageLike } from "./service/base/message-format.js";
 import { readComposeOptions } from "./service/compose/compose-request.js";
-import type { ComposedPrompt, QueryMessage } from "./service/compose/composed-prompt.js";
 import type {
   AddOptions,
   ComposeOptions,
@@ -25,11 +30,20 @@ import {
   newMemories,
   observationOf,
 } from "./service/fields/companion-options.js";
-import { readOptions } from "./service/fields/read-options.js";
+import { readOptions } from "./service/fields/fields.js";
 
 export type { ChatMessage } from "./core/index.js";
 export type { OwnMem0 } from "./memory/own-mem0.js";
-export type { Eviction, Feedback, Forgetting } from "./service/base/answers.js";
+export type {
+  ComposeAnswer,
+  ComposedPrompt,
+  EngineHints,
+  Eviction,
+  Feedback,
+  Forgetting,
+  MessageLike,
+  QueryMessage,
+} from "./service/base/call-types.js";
 export {
   ClosedError,
   type FieldIssue,
@@ -38,8 +52,6 @@ export {
   NotFoundError,
   StoreUnavailableError,
 } from "./service/base/errors.js";
-export type { MessageLike } from "./service/base/message-format.js";
-export type { ComposeAnswer, ComposedPrompt, EngineHints, QueryMessage } from "./service/compose/composed-prompt.js";
 export type { ComposeOptions } from "./service/fields/call-options.js";
 export { DatabaseOpenError } from "./store/database/database-open-error.js";
 

@@ -181,7 +181,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "bounded: the lower of two prompt limits holds",
-    file: "src/service/compose/prompt-limits.ts",
+    file: "src/service/compose/prompt-planner.ts",
     from: "counted < acceptedTokens",
     to: "counted > acceptedTokens",
     by: ["test/service/compose/prompt-limits.test.ts"],

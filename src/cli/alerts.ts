@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as setTimeoutAsync } from "node:timers/promises";
 import { InvalidRequestError } from "../service/base/errors.js";
-import { readOptions } from "../service/fields/read-options.js";
+import { readOptions } from "../service/fields/fields.js";
 import { type Alert, type AlertFile, alertFile } from "../service/usage/usage-alerts.js";
 import { type Settings, variableOf } from "./setting-list.js";
 

@@ -8,7 +8,7 @@ import { writeBatchEvent } from "../http/contracts/batch-contract.js";
 import { batchLines } from "../http/routes/batch-route.js";
 import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
 import * as field from "../service/fields/fields.js";
-import { readOptions } from "../service/fields/read-options.js";
+import { readOptions } from "../service/fields/fields.js";
 import { assemble } from "./assemble.js";
 import type { Invocation } from "./invocation.js";
 import { progressBar } from "./progress-bar.js";

@@ -13,7 +13,7 @@ import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { parseSafeJson } from "../http/guards/safe-input.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
-import { readOptions } from "../service/fields/read-options.js";
+import { readOptions } from "../service/fields/fields.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
 import type { DoctorOptions } from "./doctor.js";

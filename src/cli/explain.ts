@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { writeExplanation } from "../http/contracts/explain-contract.js";
 import * as field from "../service/fields/fields.js";
-import { readOptions } from "../service/fields/read-options.js";
+import { readOptions } from "../service/fields/fields.js";
 import { assembleWhereStored } from "./assemble.js";
 import type { Invocation } from "./invocation.js";
 import { withDatabase } from "./open-data-dir.js";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { exportOf, writeExport } from "../http/contracts/export-contract.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
-import { readOptions } from "../service/fields/read-options.js";
+import { readOptions } from "../service/fields/fields.js";
 import { assembleWhereStored } from "./assemble.js";
 import type { Invocation } from "./invocation.js";
 import { withDatabase } from "./open-data-dir.js";

@@ -3,7 +3,7 @@ import type { UserId } from "../core/index.js";
 import { sharedUserName } from "../memory/mem0-identity.js";
 import { NotFoundError } from "../service/base/errors.js";
 import { DEFAULT_TENANT, newApiKey, newSecret } from "../service/base/tenant.js";
-import { readOptions } from "../service/fields/read-options.js";
+import { readOptions } from "../service/fields/fields.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import type { Environment, Invocation } from "./invocation.js";

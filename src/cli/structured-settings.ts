@@ -6,8 +6,8 @@ import {
   ENGINE_MODELS,
   type EngineModel,
 } from "../core/index.js";
+import * as field from "../service/fields/fields.js";
 import * as filters from "../service/fields/memory-filters.js";
-import * as field from "../service/fields/usage-fields.js";
 
 /*
  * Settings whose value is JSON, or a name that stands for some. A value arrives as the text of an environment variable or option; what

@@ -1,6 +1,5 @@
 import type { ServicePlanner } from "../core/index.js";
-import type { MessageLike } from "../service/base/message-format.js";
-import type { ComposedPrompt, QueryMessage } from "../service/compose/composed-prompt.js";
+import type { ComposedPrompt, MessageLike, QueryMessage } from "../service/base/call-types.js";
 import type { ComposeOptions } from "../service/fields/call-options.js";
 import type { Problem } from "./errors.js";
 import type { BatchCounts } from "./wire-types.js";

@@ -1,6 +1,11 @@
-import type { Eviction, Feedback, Forgetting } from "../service/base/answers.js";
-import type { MessageLike } from "../service/base/message-format.js";
-import type { ComposedPrompt, QueryMessage } from "../service/compose/composed-prompt.js";
+import type {
+  ComposedPrompt,
+  Eviction,
+  Feedback,
+  Forgetting,
+  MessageLike,
+  QueryMessage,
+} from "../service/base/call-types.js";
 import type * as options from "../service/fields/call-options.js";
 import type * as batch from "./batch-types.js";
 import { type CallControl, type ClientOptions, connectionOf } from "./connection.js";

@@ -1,4 +1,4 @@
-import type { FieldIssue } from "../service/base/field-issue.js";
+import type { FieldIssue } from "../service/base/call-types.js";
 
 /*
  * What the client throws. Where the library throws an error for the same reason, it has the same `name`, message and fields. The classes are

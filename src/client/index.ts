@@ -4,10 +4,15 @@
  * `routes.ts` lists the routes; `wire-names.ts` turns names; `sending.ts` has time-outs and tries.
  */
 
-export type { Eviction, Feedback, Forgetting } from "../service/base/answers.js";
-export type { FieldIssue } from "../service/base/field-issue.js";
-export type { MessageLike } from "../service/base/message-format.js";
-export type { ComposedPrompt, QueryMessage } from "../service/compose/composed-prompt.js";
+export type {
+  ComposedPrompt,
+  Eviction,
+  Feedback,
+  FieldIssue,
+  Forgetting,
+  MessageLike,
+  QueryMessage,
+} from "../service/base/call-types.js";
 export type * from "../service/fields/call-options.js";
 export type * from "./batch-types.js";
 export { createMemstemClient, type RemoteMemstem } from "./client.js";

@@ -1,4 +1,4 @@
-import type { FieldIssue } from "../service/base/field-issue.js";
+import type { FieldIssue } from "../service/base/call-types.js";
 import { InvalidRequestError } from "./errors.js";
 import { wireName } from "./wire-names.js";
 

@@ -1,4 +1,4 @@
-import type { MessageLike } from "../service/base/message-format.js";
+import type { MessageLike } from "../service/base/call-types.js";
 import type { BatchLine } from "./batch-types.js";
 import { MemstemConnectionError } from "./errors.js";
 import { readProblem } from "./refusals.js";

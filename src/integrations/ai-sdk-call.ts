@@ -1,5 +1,5 @@
 import type { LanguageModelMiddleware } from "ai";
-import type { EngineHints } from "../service/compose/composed-prompt.js";
+import type { EngineHints } from "../service/base/call-types.js";
 
 /** A call of a model as the middleware of the installed AI SDK gets it: `LanguageModelV3CallOptions` or `LanguageModelV4CallOptions`. */
 export type AiSdkCall = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"];

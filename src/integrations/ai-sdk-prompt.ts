@@ -4,7 +4,7 @@
  * adapters of memstem set them.
  */
 
-import type { MessageLike } from "../service/base/message-format.js";
+import type { MessageLike } from "../service/base/call-types.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -6,7 +6,7 @@
 
 import type { LanguageModelMiddleware } from "ai";
 import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
-import type { MessageLike } from "../service/base/message-format.js";
+import type { MessageLike } from "../service/base/call-types.js";
 import { asV3Result, asV3Stream, StreamReader, usageIn } from "./ai-sdk-answer.js";
 import { type AiSdkCall, callOptions, withHints } from "./ai-sdk-call.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";

@@ -4,8 +4,7 @@
  * Nothing here depends on how memstem is reached: the library in-process, or the client of a service.
  */
 
-import type { MessageLike } from "../service/base/message-format.js";
-import type { ComposedPrompt } from "../service/compose/composed-prompt.js";
+import type { ComposedPrompt, MessageLike } from "../service/base/call-types.js";
 import type { ComposeOptions, FeedbackOptions } from "../service/fields/call-options.js";
 
 /** What adapters call: `createMemstem` of the library, or the client of a service (`memstem/client`). */

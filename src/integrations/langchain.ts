@@ -9,7 +9,7 @@ import { createMiddleware, type ModelRequest } from "langchain";
 import { z } from "zod";
 import type { ChatMessage } from "../core/index.js";
 import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
-import type { EngineHints } from "../service/compose/composed-prompt.js";
+import type { EngineHints } from "../service/base/call-types.js";
 import {
   type AdapterOptions,
   composeCall,

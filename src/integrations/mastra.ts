@@ -4,7 +4,7 @@
  * Source: `Processor` of `@mastra/core/processors`, 1.71
  */
 
-import type { MessageLike } from "../service/base/message-format.js";
+import type { MessageLike } from "../service/base/call-types.js";
 import { usageIn } from "./ai-sdk-answer.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
 import { type AdapterOptions, type ComposedCall, composeCall, type NameOf, tellError } from "./composing.js";

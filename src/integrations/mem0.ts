@@ -4,8 +4,7 @@
  */
 
 import { withoutSections } from "../core/prompt/section-scan.js";
-import type { MessageLike } from "../service/base/message-format.js";
-import type { QueryMessage } from "../service/compose/composed-prompt.js";
+import type { MessageLike, QueryMessage } from "../service/base/call-types.js";
 import { type AdapterOptions, composeCall, tellError } from "./composing.js";
 import { textIn, usageIn } from "./model-answers.js";
 

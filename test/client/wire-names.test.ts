@@ -30,7 +30,7 @@ import * as usage from "../../src/http/contracts/usage-contract.js";
 import { usageEvents, usageRequestQuery, usageRequestResult } from "../../src/http/contracts/usage-request-contract.js";
 import * as user from "../../src/http/contracts/user-contract.js";
 import { writerOf } from "../../src/http/contracts/wire-form.js";
-import type { ComposeAnswer } from "../../src/service/compose/composed-prompt.js";
+import type { ComposeAnswer } from "../../src/service/base/call-types.js";
 
 /** Every contract of a route that the client calls: what goes there, and what comes back. */
 const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly answered?: z.ZodType }>> = {

@@ -11,8 +11,8 @@ import {
   type UserId,
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
-import type { ComposeAnswer } from "../../service/compose/composed-prompt.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { inLastMessage, readmeMessages } from "../base/hand-built.js";
 import { INSTRUCTION, PAUSE_MS } from "../base/instruction.js";

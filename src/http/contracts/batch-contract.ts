@@ -5,7 +5,7 @@ import { type BatchEvent, type BatchInput, DEFAULT_WINDOW, MAX_BATCH } from "../
 import { withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import { planner, workers } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
-import { readOptions } from "../../service/fields/read-options.js";
+import { readOptions } from "../../service/fields/fields.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
 import { composeBody, composeResult, readCompose } from "./compose-contract.js";
 import { writerOf } from "./wire-form.js";

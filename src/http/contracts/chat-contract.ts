@@ -6,8 +6,7 @@ import type { RequestedDepth } from "../../service/chat/chat-request.js";
 import { composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
 import { composeOptions } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
-import { readOptions } from "../../service/fields/read-options.js";
-import * as depth from "../../service/fields/usage-fields.js";
+import { readOptions } from "../../service/fields/fields.js";
 import { type GivenIdentity, type GivenName, NOTHING_GIVEN } from "../requests/identity.js";
 import { composeBody, message } from "./compose-contract.js";
 import { readerOf, snakeCased } from "./wire-form.js";
@@ -25,13 +24,13 @@ const depthWanted = z
     [
       z.boolean(),
       z.strictObject({
-        firstBlocks: depth.firstBlocks.nullish().describe("Memories in the first probe."),
-        growth: depth.growth.nullish().describe("Factor by which each further probe has more memories."),
-        entropyNats: depth.entropyNats
+        firstBlocks: field.firstBlocks.nullish().describe("Memories in the first probe."),
+        growth: field.growth.nullish().describe("Factor by which each further probe has more memories."),
+        entropyNats: field.entropyNats
           .nullish()
           .describe("Highest entropy of the first token at which the engine counts as sure, in nats."),
-        maxProbes: depth.maxProbes.nullish().describe("Most probes."),
-        timeLimitMs: depth.timeLimitMs.nullish().describe("Time limit of all probes together, in milliseconds."),
+        maxProbes: field.maxProbes.nullish().describe("Most probes."),
+        timeLimitMs: field.timeLimitMs.nullish().describe("Time limit of all probes together, in milliseconds."),
       }),
     ],
     {

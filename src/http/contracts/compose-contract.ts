@@ -1,6 +1,6 @@
 import { z } from "zod";
+import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { type ComposeRequest, composeRequest, withoutAbsentMemories } from "../../service/compose/compose-request.js";
-import type { ComposeAnswer } from "../../service/compose/composed-prompt.js";
 import { composeOptions } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { givenMessages } from "../../service/fields/given-messages.js";

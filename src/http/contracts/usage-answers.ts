@@ -2,26 +2,24 @@ import type { z } from "zod";
 import type { FromWire } from "../../client/wire-names.js";
 import type { CacheState } from "../../core/index.js";
 import type { ShownPrompt } from "../../service/records/explain.js";
-import type { ConversationTurns } from "../../service/usage/tenant-usage.js";
-import type { AlertState } from "../../service/usage/usage-alerts.js";
-import type {
-  KeptNote,
-  KeptUsage,
-  ReuseSums,
-  TimedSums,
-  UsagePage,
-  WindowMisses,
-  WindowSums,
-} from "../../service/usage/usage-figures.js";
 import {
+  type ConversationTurns,
   causesOf,
+  type KeptNote,
+  type KeptUsage,
   missedTokens,
   newTokens,
+  type ReuseSums,
+  type TimedSums,
   timeAt,
   USAGE_CAUSES,
   type UsageCause,
+  type UsagePage,
   uncachedTokens,
-} from "../../service/usage/usage-figures.js";
+  type WindowMisses,
+  type WindowSums,
+} from "../../service/usage/tenant-usage.js";
+import type { AlertState } from "../../service/usage/usage-alerts.js";
 import causeTexts from "./usage-causes.json" with { type: "json" };
 import type * as wire from "./usage-contract.js";
 import type { usageRequestResult } from "./usage-request-contract.js";

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import * as usage from "../../service/fields/usage-fields.js";
 import { MAX_LIVE_PROMPTS } from "../../service/usage/usage-events.js";
 import { answerForm, bodyOf } from "./wire-form.js";
 
@@ -20,13 +19,13 @@ const money = z.number().nullable();
 
 /** What every view is filtered by. */
 const filters = {
-  model: usage.modelName.optional().describe("Prompts to this model only. `unknown`: none was named."),
+  model: field.modelName.optional().describe("Prompts to this model only. `unknown`: none was named."),
   engine: field.engine.optional().describe("Prompts in this engine family's form only."),
   layout: z.enum(["single", "conversation"]).optional().describe("Prompts of this layout only."),
 };
 
 const window = {
-  window: usage.usageWindow.default("hour").describe("The last 60 minutes, 24 hours or 31 days, in whole steps."),
+  window: field.usageWindow.default("hour").describe("The last 60 minutes, 24 hours or 31 days, in whole steps."),
 };
 
 /** A page of a list. */
@@ -81,7 +80,7 @@ export const usageNote = z
   .object({
     id: z.int(),
     at,
-    kind: usage.usageNoteKind.describe(
+    kind: field.usageNoteKind.describe(
       "`service_start`: memstem started, `label` is its version; `policy_change`: it started with other defaults than before; `engine_restart`: the engine lost what it had cached; `deploy`: noted by a caller; `alert`: a rule fired.",
     ),
     label: z.string(),
@@ -93,7 +92,7 @@ export const usageSummaryQuery = z.strictObject({ ...answerForm, ...window, ...f
 
 export const usageSummaryResult = z
   .object({
-    window: usage.usageWindow,
+    window: field.usageWindow,
     from: at,
     to: at,
     step_ms: z.int().describe("Between two points: 1 minute, 15 minutes or 6 hours."),
@@ -161,7 +160,7 @@ export const usageRow = z
     uncached_tokens: tokens,
     first_token_ms: z.number().nullable(),
     causes: z
-      .array(z.object({ cause: usage.usageCause, tokens }))
+      .array(z.object({ cause: field.usageCause, tokens }))
       .describe(
         "Of the missed tokens, most first. By what was known when it was composed and reported; `explain` compares prompts.",
       ),
@@ -175,7 +174,7 @@ const promptFilters = {
   user_id: field.userId.optional().describe("Prompts of this user only."),
   agent_id: field.agentId.optional().describe("And of this agent; with `user_id`."),
   conversation_id: field.conversationId.optional().describe("And of this conversation; with `user_id`."),
-  cause: usage.usageCause.optional().describe("Prompts that missed for this reason only."),
+  cause: field.usageCause.optional().describe("Prompts that missed for this reason only."),
 };
 
 export const usageRequestsQuery = z.strictObject({
@@ -207,7 +206,7 @@ export const usageMissesQuery = z.strictObject({ ...answerForm, ...window, ...fi
 
 export const usageMissesResult = z
   .object({
-    window: usage.usageWindow,
+    window: field.usageWindow,
     from: at,
     to: at,
     has_prices: z.boolean(),
@@ -216,7 +215,7 @@ export const usageMissesResult = z
     causes: z
       .array(
         z.object({
-          cause: usage.usageCause,
+          cause: field.usageCause,
           title: z.string().describe("The cause in a few words."),
           advice: z.string().describe("What to do about it."),
           prompts: z.int(),
@@ -299,10 +298,10 @@ export const usageConversationResult = z
   .meta({ id: "UsageConversation" });
 
 export const noteOptions = z.strictObject({
-  kind: usage.givenNoteKind,
-  label: usage.noteLabel.describe("Shown in the chart: a version, what was changed."),
+  kind: field.givenNoteKind,
+  label: field.noteLabel.describe("Shown in the chart: a version, what was changed."),
   at: z.int().min(0).optional().describe("Default: now."),
-  model: usage.modelName.optional().describe("The model that it is about. Default: all."),
+  model: field.modelName.optional().describe("The model that it is about. Default: all."),
 });
 export const noteBody = bodyOf(noteOptions);
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { AgentId, ConversationId, UserId } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import * as field from "../../service/fields/fields.js";
-import { readOptions } from "../../service/fields/read-options.js";
+import { readOptions } from "../../service/fields/fields.js";
 import { cutTarget } from "./request.js";
 
 /*

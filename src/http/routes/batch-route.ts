@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import { AbandonedRequestError, InvalidRequestError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../../service/batch/batch.js";
-import { readOptions } from "../../service/fields/read-options.js";
+import { readOptions } from "../../service/fields/fields.js";
 import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { operation } from "../contracts/operations.js";

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { z } from "zod";
 import { type FromWire, fromWire } from "../../client/wire-names.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import { fieldIssues } from "../../service/fields/read-options.js";
+import { fieldIssues } from "../../service/fields/fields.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
 import { answerForm, type WireBody, writerOf } from "../contracts/wire-form.js";
 import { readJson } from "../guards/body.js";

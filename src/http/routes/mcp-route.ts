@@ -4,8 +4,7 @@ import type { WebStandardStreamableHTTPServerTransport } from "@modelcontextprot
 import type { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import { userId } from "../../service/fields/fields.js";
-import { fieldIssues } from "../../service/fields/read-options.js";
+import { fieldIssues, userId } from "../../service/fields/fields.js";
 import { readJson } from "../guards/body.js";
 import { isFault, problem, problemOf, problemResponse } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import { fieldIssues } from "../../service/fields/read-options.js";
+import { fieldIssues } from "../../service/fields/fields.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { composeBody, readCompose, writeCompose } from "../contracts/compose-contract.js";
 import { explainQuery, requestIds } from "../contracts/explain-contract.js";

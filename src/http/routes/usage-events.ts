@@ -1,7 +1,6 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import type { TenantUsage } from "../../service/usage/tenant-usage.js";
-import type { UsageChanges } from "../../service/usage/usage-figures.js";
+import type { TenantUsage, UsageChanges } from "../../service/usage/tenant-usage.js";
 import { operation } from "../contracts/operations.js";
 import { shownNote, shownRow } from "../contracts/usage-answers.js";
 import { usageEventsQuery } from "../contracts/usage-contract.js";

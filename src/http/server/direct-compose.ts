@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ComposeAnswer } from "../../service/compose/composed-prompt.js";
+import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { composeBodyWithNulls, readCompose, writeCompose } from "../contracts/compose-contract.js";
 import { type BodyLimits, readBody } from "../guards/body.js";
 import type { Guard } from "../guards/guard.js";

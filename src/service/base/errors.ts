@@ -1,9 +1,9 @@
-import type { FieldIssue } from "./field-issue.js";
+import type { FieldIssue } from "./call-types.js";
 
 export { UpstreamError } from "../../engines/upstream/upstream.js";
 export { MemorySourceError } from "../../memory/memory-source.js";
 export { StoreUnavailableError } from "../../store/api/store.js";
-export type { FieldIssue } from "./field-issue.js";
+export type { FieldIssue } from "./call-types.js";
 
 /** The request is invalid; nothing was written. */
 export class InvalidRequestError extends Error {

@@ -3,7 +3,7 @@ import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { MemorySourceFailure } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
-import type { Feedback } from "./answers.js";
+import type { Feedback } from "./call-types.js";
 
 /** What memstem needs of others, and goes on without. */
 export const PARTS = ["memory_search", "memory_writes", "engine", "store", "alert_webhook"] as const;

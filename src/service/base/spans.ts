@@ -1,4 +1,18 @@
-import { type Attributes, context, propagation, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import {
+  type Attributes,
+  context,
+  type Histogram,
+  type Meter,
+  metrics,
+  propagation,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from "@opentelemetry/api";
+import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import { record } from "../../engines/upstream/json-values.js";
+import { type HeaderPair, withAdded } from "../../engines/upstream/upstream.js";
 
 /*
  * OpenTelemetry spans, with the tracer that the process registered; no-ops where there is none. Attributes are durations, numbers and
@@ -33,4 +47,171 @@ function traced<T>(name: string, kind: SpanKind, attributes: Attributes, work: (
       span.end();
     }
   });
+}
+
+/*
+ * The engine's calls as OpenTelemetry's conventions for generative AI have them, for tracers and meters that the process registered.
+ * Source: `@opentelemetry/semantic-conventions` 1.45, `gen_ai.*`; texts of prompts and answers are left out, which the conventions allow.
+ */
+
+/** Values of `gen_ai.provider.name`: the conventions' own where they have one. */
+const PROVIDERS: Readonly<Record<EngineName, string>> = {
+  generic: "openai",
+  mistral: "mistral_ai",
+  vllm: "vllm",
+  sglang: "sglang",
+  llamacpp: "llama.cpp",
+  openai: "openai",
+  "openai-breakpoints": "openai",
+  anthropic: "anthropic",
+};
+/** Names that clients give are bounded. */
+const MOST_CHARACTERS = 200;
+
+/** One call of the engine, as its client made it. */
+export interface InferenceCall {
+  readonly engine: EngineName;
+  /** The engine's address; the name of one inside the process. */
+  readonly server: string;
+  readonly model: unknown;
+  readonly conversationId: string | null;
+  readonly isStreamed: boolean;
+  /** The call's headers: those of its client's trace are replaced by its own. */
+  readonly headers: readonly HeaderPair[];
+}
+
+/** What an answer said. */
+interface AnsweredInference {
+  /** The answer, or the event of it that has its usage: its `id` and `model` are read. */
+  readonly answer: unknown;
+  readonly usage: EngineUsage | null;
+  /** Milliseconds to the first token; null where it was not streamed. */
+  readonly firstTokenMs: number | null;
+}
+
+/** Of an answer whose body is passed on unread. */
+export const UNREAD: AnsweredInference = { answer: null, usage: null, firstTokenMs: null };
+
+/** A span of one call, which ends when its answer was read, with the metrics of it. Ended once; what comes later is ignored. */
+export class InferenceSpan {
+  readonly #span: Span;
+  readonly #common: Attributes;
+  readonly #began = performance.now();
+  readonly #context;
+  #isOver = false;
+
+  constructor(private readonly call: InferenceCall) {
+    const { engine, server, isStreamed, conversationId } = call;
+    const model = named(call.model);
+    const address = URL.canParse(server) ? new URL(server) : null;
+    this.#common = {
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": PROVIDERS[engine],
+      ...(model === null ? {} : { "gen_ai.request.model": model }),
+      ...(address && {
+        "server.address": address.hostname,
+        "server.port": Number(address.port || (address.protocol === "https:" ? 443 : 80)),
+      }),
+    };
+    const attributes = {
+      ...this.#common,
+      "gen_ai.request.stream": isStreamed,
+      ...(conversationId === null ? {} : { "gen_ai.conversation.id": conversationId }),
+    };
+    const name = model === null ? "chat" : `chat ${model}`;
+    this.#span = trace.getTracer("memstem").startSpan(name, { kind: SpanKind.CLIENT, attributes });
+    this.#context = trace.setSpan(context.active(), this.#span);
+  }
+
+  /** The call's headers, with which the engine's own spans continue this one. */
+  get headers(): readonly HeaderPair[] {
+    const carrier: Record<string, string> = {};
+    propagation.inject(this.#context, carrier);
+    const own = this.call.headers.filter(([name]) => !Object.hasOwn(carrier, name.toLowerCase()));
+    return withAdded(own, carrier);
+  }
+
+  /** Runs what sends the call. An error ends the span. */
+  async during<T extends { readonly status: number }>(send: () => Promise<T>): Promise<T> {
+    try {
+      const answer = await context.with(this.#context, send);
+      this.#span.setAttribute("http.response.status_code", answer.status);
+      if (answer.status >= 300) this.fail(String(answer.status));
+      return answer;
+    } catch (error) {
+      // The name only: a message may quote the question.
+      this.fail(error instanceof Error ? error.name : "unknown");
+      throw error;
+    }
+  }
+
+  /** The answer was read, as far as it came. */
+  end({ answer, usage, firstTokenMs }: AnsweredInference): void {
+    if (this.#isOver) return;
+    const { promptTokens = null, completionTokens = null, cachedTokens = null, writtenTokens = null } = usage ?? {};
+    // Anthropic's stream has them in `message`, that of the Responses API in `response`.
+    const said = record(answer);
+    const { id, model: answering } = { ...said, ...record(said["message"]), ...record(said["response"]) };
+    const model = named(answering);
+    const reported = {
+      "gen_ai.response.id": named(id),
+      "gen_ai.response.model": model,
+      "gen_ai.usage.input_tokens": promptTokens,
+      "gen_ai.usage.output_tokens": completionTokens,
+      "gen_ai.usage.cache_read.input_tokens": cachedTokens,
+      "gen_ai.usage.cache_creation.input_tokens": writtenTokens,
+      "gen_ai.response.time_to_first_chunk": firstTokenMs === null ? null : firstTokenMs / 1_000,
+    };
+    for (const [name, value] of Object.entries(reported)) if (value !== null) this.#span.setAttribute(name, value);
+    const attributes = model === null ? this.#common : { ...this.#common, "gen_ai.response.model": model };
+    const { tokens, firstChunk } = instruments();
+    if (promptTokens !== null) tokens.record(promptTokens, { ...attributes, "gen_ai.token.type": "input" });
+    if (completionTokens !== null) tokens.record(completionTokens, { ...attributes, "gen_ai.token.type": "output" });
+    if (firstTokenMs !== null) firstChunk.record(firstTokenMs / 1_000, attributes);
+    this.#end(attributes);
+  }
+
+  /** @param kind `error.type`: a status, or an error's name */
+  fail(kind: string): void {
+    if (this.#isOver) return;
+    this.#span.setAttribute("error.type", kind);
+    this.#span.setStatus({ code: SpanStatusCode.ERROR, message: kind });
+    this.#end({ ...this.#common, "error.type": kind });
+  }
+
+  #end(attributes: Attributes): void {
+    this.#isOver = true;
+    instruments().duration.record((performance.now() - this.#began) / 1_000, attributes);
+    this.#span.end();
+  }
+}
+
+function named(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value.slice(0, MOST_CHARACTERS) : null;
+}
+
+interface Instruments {
+  readonly meter: Meter;
+  readonly tokens: Histogram;
+  readonly duration: Histogram;
+  readonly firstChunk: Histogram;
+}
+
+let made: Instruments | null = null;
+
+/** The conventions' histograms, with the buckets that they recommend. An application may register its meter after it made a service. */
+function instruments(): Instruments {
+  const meter = metrics.getMeter("memstem");
+  if (made?.meter === meter) return made;
+  const powers = (least: number, base: number, count: number) =>
+    Array.from({ length: count }, (_, at) => least * base ** at);
+  const seconds = { unit: "s", advice: { explicitBucketBoundaries: powers(0.01, 2, 14) } };
+  const counts = { unit: "{token}", advice: { explicitBucketBoundaries: powers(1, 4, 14) } };
+  made = {
+    meter,
+    tokens: meter.createHistogram("gen_ai.client.token.usage", counts),
+    duration: meter.createHistogram("gen_ai.client.operation.duration", seconds),
+    firstChunk: meter.createHistogram("gen_ai.client.operation.time_to_first_chunk", seconds),
+  };
+  return made;
 }

@@ -6,9 +6,9 @@
 
 import { setImmediate } from "node:timers/promises";
 import { DEFAULT_BATCH_PLANNER, type ServicePlanner, type TokenCounter } from "../../core/index.js";
+import type { ComposeAnswer } from "../base/call-types.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";
 import { BatchBlocks, BatchRouting, type FoundRequest, planFound, type RoutableRequest } from "./batch-planning.js";
@@ -60,6 +60,8 @@ export interface BatchProgress {
 export interface BatchComposer {
   readonly composer: Pick<PromptComposer, "compose" | "known" | "clusterPaths" | "lookUp">;
   readonly routing: PromptRouting;
+  /** Names of the workers where a batch names none; empty: no routing. */
+  readonly workers: readonly string[];
   readonly countTokens: TokenCounter;
   readonly planning: PlanBatch;
 }
@@ -85,7 +87,7 @@ export async function* composeBatch(
   { window, workers: given = null, planner = DEFAULT_BATCH_PLANNER, signal }: ComposeBatchOptions,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const { composer, countTokens, planning } = batches;
-  const workers = batches.routing.namesFor(given);
+  const workers = given ?? batches.workers;
   const routing = workers.length === 0 ? null : new BatchRouting(workers, batches.routing);
   const progress = { read: 0, found: 0, composed: 0, failed: 0 };
   for await (const some of windowsOf(inputs, window)) {

@@ -18,8 +18,8 @@ import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstr
 import { linkedSignal } from "../base/linked-signal.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ChosenDepth, DraftedPrompt } from "../compose/prompt-planner.js";
-import { modelName } from "../learning/refused-models.js";
-import { type ClientRequest, formatOf, type ProbeRequest, type RequestedDepth } from "./chat-request.js";
+import { type ClientRequest, formatOf, type ProbeRequest } from "./chat-format.js";
+import { modelName } from "./engine-limits.js";
 
 /** `top_logprobs` at most: OpenAI's limit, and vLLM's default. */
 const MOST_LISTED = 20;
@@ -133,11 +133,9 @@ export class AdaptiveDepth {
 
   constructor(private readonly parts: AdaptiveDepthParts) {}
 
-  /** How the depth of a request is chosen; null where it is to have all that is found. */
-  settingsFor(wish: RequestedDepth): DepthSettings | null {
-    const { configured } = this.parts;
-    if (wish === false || (wish === null && configured === null)) return null;
-    return { ...(configured ?? DEFAULT_DEPTH), ...(typeof wish === "object" ? wish : {}) };
+  /** How the depth of a request is chosen that wants it. */
+  settingsFor(wish: true | Partial<DepthSettings>): DepthSettings {
+    return { ...(this.parts.configured ?? DEFAULT_DEPTH), ...(wish === true ? {} : wish) };
   }
 
   /**

@@ -16,43 +16,36 @@ import {
   UpstreamError,
   withAdded,
 } from "../../engines/upstream/upstream.js";
-import { InferenceSpan, UNREAD } from "../base/inference-span.js";
-import type { ComposeAnswer } from "../compose/composed-prompt.js";
+import type { ComposeAnswer } from "../base/call-types.js";
+import { InferenceSpan, UNREAD } from "../base/spans.js";
 import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
 import type { ExactExpectation } from "../learning/engine-cache.js";
-import { modelName } from "../learning/refused-models.js";
-import type { DeletionWatch } from "../scopes/working-scope.js";
+import type { DeletionWatch } from "../scopes/working-scopes.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
-import {
-  type ChatComposer,
-  type ChatParts,
-  type ChatRequest,
-  formatOf,
-  NOBODY,
-  type ProxiedAnswer,
-} from "./chat-request.js";
+import { formatOf } from "./chat-format.js";
+import { type ChatComposer, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 import {
   type ChatPrompt,
   composeWithTimeout,
   type NotComposedReason,
   SpeculativeCall,
 } from "./compose-with-timeout.js";
-import { constraintsAfter, EngineLimits, KnownConstraints, type PromptConstraints } from "./engine-limits.js";
+import {
+  checkForRefusal,
+  constraintsAfter,
+  EngineLimits,
+  KnownConstraints,
+  modelName,
+  type PromptConstraints,
+} from "./engine-limits.js";
 import { Exchange, StreamUsage } from "./exchange.js";
-import { checkForRefusal } from "./refusal-check.js";
 import { WarmUp } from "./warm-up.js";
 
 export { chatOfMessages } from "../../engines/anthropic/messages-request.js";
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream.js";
-export {
-  type ChatEngine,
-  type ChatParts,
-  type ChatRequest,
-  MESSAGES,
-  NOBODY,
-  type ProxiedAnswer,
-} from "./chat-request.js";
+export { MESSAGES } from "./chat-format.js";
+export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
@@ -264,7 +257,8 @@ class Completion {
     if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = parts;
     const warmUp = isRepeated ? null : this.engine.warmUp;
-    const depth = isRepeated ? null : depths.settingsFor(request.adaptiveDepth ?? null);
+    const wish = request.adaptiveDepth ?? parts.adaptiveDepth != null;
+    const depth = isRepeated || wish === false ? null : depths.settingsFor(wish);
     const wished = isRepeated ? null : (compose.toolMemories ?? parts.toolMemories);
     const asked = {
       ...compose,

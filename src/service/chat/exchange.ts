@@ -3,15 +3,14 @@ import type { EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { eventsOf } from "../../engines/upstream/answer-body.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { NewMemory } from "../../memory/memory-source.js";
+import type { ComposeAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
-import type { InferenceSpan } from "../base/inference-span.js";
-import type { ComposeAnswer } from "../compose/composed-prompt.js";
+import type { InferenceSpan } from "../base/spans.js";
 import { observationOf } from "../fields/companion-options.js";
-import { RefusedModels } from "../learning/refused-models.js";
-import type { DeletionWatch } from "../scopes/working-scope.js";
-import { type AnswerReader, isUsageOnly } from "./answer-readers.js";
-import { type ChatComposer, type ChatParts, type ChatRequest, formatOf } from "./chat-request.js";
-import { bufferBody } from "./refusal-check.js";
+import type { DeletionWatch } from "../scopes/working-scopes.js";
+import { type AnswerReader, formatOf, isUsageOnly } from "./chat-format.js";
+import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
+import { bufferBody, RefusedModels } from "./engine-limits.js";
 
 /** Statuses with which engines refuse a field of a request. */
 const REFUSED = new Set([400, 422]);

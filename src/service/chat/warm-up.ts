@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
-import { RefusedModels } from "../learning/refused-models.js";
-import { type ClientRequest, formatOf } from "./chat-request.js";
+import { type ClientRequest, formatOf } from "./chat-format.js";
+import { RefusedModels } from "./engine-limits.js";
 
 /** Longest wait for a cancelled call, in milliseconds. The embedded engine stops between two batches of tokens, others at once. */
 const OVER_MS = 1_000;

@@ -19,9 +19,9 @@ import {
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/session-routers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
+import type { ComposeAnswer } from "../base/call-types.js";
 import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";
-import type { ComposeAnswer } from "./composed-prompt.js";
 
 /** What a request itself has of messages, without those that memstem remembers and put in front of them. */
 function saidNow({ messages, sentNow }: Pick<ComposeRequest, "messages" | "sentNow">): readonly ChatMessage[] {

@@ -20,9 +20,8 @@ import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-a
 import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
 import { composeOptions } from "../fields/compose-options.js";
-import type { GivenMemories, UnusableMemories } from "../fields/fields.js";
+import { type AsGiven, type GivenMemories, readOptions, type UnusableMemories } from "../fields/fields.js";
 import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
-import { type AsGiven, readOptions } from "../fields/read-options.js";
 
 /** Fields of the options that a request has in another form. */
 const CONVERTED = [

@@ -22,6 +22,7 @@ import {
 } from "../../core/index.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type CommitBase, StaleScopeError } from "../../store/api/store.js";
+import type { ComposeAnswer } from "../base/call-types.js";
 import {
   AbandonedRequestError,
   DeletedMeanwhileError,
@@ -35,21 +36,25 @@ import type { TenantParts } from "../base/memstem-parts.js";
 import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
-import { evictIn, sentAs } from "../learning/engine-reports.js";
+import { evictIn } from "../learning/engine-reports.js";
 import type { RatioKey, TokenRatios } from "../learning/token-ratios.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
-import { DeletionWatch, type WorkingScope } from "../scopes/working-scope.js";
-import { MAX_ATTEMPTS, type WorkingScopes } from "../scopes/working-scopes.js";
+import {
+  DeletionWatch,
+  MAX_ATTEMPTS,
+  sentAs,
+  type WorkingScope,
+  type WorkingScopes,
+} from "../scopes/working-scopes.js";
 import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
-import type { ComposeAnswer } from "./composed-prompt.js";
-import { PromptLimits } from "./prompt-limits.js";
 import {
   type ChosenDepth,
   type ColdHead,
   type DraftedPrompt,
   type KnownTexts,
   type Planned,
+  PromptLimits,
   PromptPlanner,
 } from "./prompt-planner.js";
 import type { PromptRouting } from "./prompt-routing.js";

@@ -1,4 +1,5 @@
 import {
+  type BlockRegister,
   batchKnowledge,
   type ChatMessage,
   type ComposeInput,
@@ -17,21 +18,25 @@ import {
   NOTHING_INJECTED,
   ORDERING_POLICIES,
   type Ordering,
-  type PlacedMemory,
+  PromptTooLongError,
   plannedOrder,
   promptHead,
   type ScopePolicy,
   standingMemories,
+  type Turn,
   type TurnId,
   type Warning,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
-import type { ObservedCompose } from "../base/memstem-observer.js";
-import type { TenantParts } from "../base/memstem-parts.js";
+import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
+import type { ComposeAnswer } from "../base/call-types.js";
+import { MessagesTooLongError } from "../base/errors.js";
+import type { ObservedCompose, PlannedReuse } from "../base/memstem-observer.js";
+import type { MemstemParts, TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw } from "../learning/engine-law.js";
-import { sentAs, streamOf } from "../learning/engine-reports.js";
-import { type DeletionWatch, deltaOf, type WorkingScope } from "../scopes/working-scope.js";
+import type { TokenRatios } from "../learning/token-ratios.js";
+import { type DeletionWatch, deltaOf, sentAs, streamOf, type WorkingScope } from "../scopes/working-scopes.js";
 import {
   type AnswerForm,
   answerAgain,
@@ -41,10 +46,7 @@ import {
   type ReusePlan,
 } from "./compose-answer.js";
 import { type ComposeRequest, DEFAULT_TOP_K, requestDigest } from "./compose-request.js";
-import type { ComposeAnswer } from "./composed-prompt.js";
-import { plannedReuse } from "./planned-reuse.js";
-import type { PromptLimits } from "./prompt-limits.js";
-import type { PromptRouting } from "./prompt-routing.js";
+import type { PromptRouting, RoutablePrompt } from "./prompt-routing.js";
 import { type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
 import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
 
@@ -169,9 +171,9 @@ export class PromptPlanner {
         ...(depth?.warnings ?? []),
       ],
       grounds: { settledAt, headTokens },
-      worker: await this.routing.route(scope, state, request, routable(composition, newest), at),
+      worker: await this.#workerFor(working, request, routable(composition, newest), at),
     };
-    if (answer.worker !== undefined) this.routing.record(state, request, answer.worker, memories);
+    if (answer.worker !== undefined && request.worker == null) this.routing.record(state, answer.worker, memories);
     const parts = { requestId, scope, messages, head: head.length, injection: turn.injection, annotations };
     return {
       answer: composeAnswer(parts, answer, this.#formOf(request)),
@@ -224,7 +226,13 @@ export class PromptPlanner {
     if (requestId === null || answered === null) return null;
     // It is sent without a commit.
     await working.check();
-    const worker = await this.routing.routeAgain(scope, state, request, answered, this.parts.now());
+    const { worker: before, plan, memories } = answered.answer;
+    const previous = answered.turns.at(-2)?.turn.id ?? null;
+    // The same, as long as it is named.
+    const worker =
+      before !== undefined && this.#workersOf(request).includes(before)
+        ? before
+        : await this.#workerFor(working, request, { plan, memories, previous }, this.parts.now());
     const of = { ...answered, answer: { ...answered.answer, worker } };
     const again = answerAgain({ requestId, scope }, of, state.register.textOf, this.#formOf(request));
     return requestDigest(request) === answered.body
@@ -257,7 +265,7 @@ export class PromptPlanner {
   /** The prefix of a request's prompt before its memories are known, as it would be sent; null if most of it should be cached. */
   async coldHead(working: WorkingScope, request: ComposeRequest): Promise<ColdHead | null> {
     // The worker of a prompt is chosen with its memories.
-    if (this.routing.namesFor(request.workers).length > 0) return null;
+    if (this.#workersOf(request).length > 0) return null;
     const past = await this.#past(working, request, true);
     const { input } = this.#input(working, request, past, this.parts.now());
     // What a window's prompt begins with depends on its memories.
@@ -421,6 +429,23 @@ export class PromptPlanner {
     return history ?? this.parts.defaults.history ?? DEFAULT_HISTORY;
   }
 
+  /** The workers to choose from; empty: no routing. */
+  #workersOf({ workers }: ComposeRequest): readonly string[] {
+    return workers ?? this.parts.defaults.workers ?? [];
+  }
+
+  /** The worker of a prompt: the one that a batch has chosen, or one of those that are named; undefined where none are. */
+  async #workerFor(
+    working: WorkingScope,
+    request: ComposeRequest,
+    prompt: RoutablePrompt,
+    now: number,
+  ): Promise<string | undefined> {
+    if (request.worker != null) return request.worker;
+    const names = this.#workersOf(request);
+    return names.length === 0 ? undefined : this.routing.route(working, prompt, names, now);
+  }
+
   /** Where memories go after tool results: the request's choice, the configured one, or what its engine family requires. */
   #toolMemoriesOf(request: ComposeRequest) {
     const { toolMemories } = this.parts.defaults;
@@ -436,9 +461,134 @@ function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {
 }
 
 /** A composition as its routing reads it. A restated turn was not sent; what was, is the conversation's `newest` turn before it. */
-function routable(
-  { plan, memories, turn: { parent }, restated }: Composition,
-  newest: TurnId | null,
-): { plan: Composition["plan"]; memories: readonly PlacedMemory[]; previous: TurnId | null } {
+function routable({ plan, memories, turn: { parent }, restated }: Composition, newest: TurnId | null): RoutablePrompt {
   return { plan, memories, previous: restated.some(({ turn }) => turn.id === parent) ? newest : parent };
+}
+
+/** Limits of one prompt, by memstem's counter; null: none. */
+interface TokenLimits {
+  /** Of a prompt with memories; messages that alone come to more are rejected. */
+  readonly maxPromptTokens: number | null;
+  /** The same, but messages that come to more are composed without memories. */
+  readonly acceptedTokens: number | null;
+}
+
+/** Finds the limits of a request's prompt, and converts them from the engine's tokens to those of memstem's counter. */
+export class PromptLimits {
+  constructor(
+    private readonly parts: Pick<MemstemParts, "defaults">,
+    private readonly ratios: TokenRatios,
+  ) {}
+
+  /**
+   * The hard limit is the request's, else the configured one. Where neither is set, the engine's own is a soft one: the engine decides. Read
+   * when the prompt is planned: reports of the user's earlier prompts count.
+   */
+  of(request: ComposeRequest): TokenLimits {
+    const { acceptedTokens = null } = request;
+    const most = this.#mostOf(request);
+    if (most !== null) return { maxPromptTokens: this.#counted(request, most), acceptedTokens };
+    const ofEngine = this.#ofEngine(request);
+    const counted = ofEngine === null ? null : this.#counted(request, ofEngine);
+    const isLower = acceptedTokens === null || (counted !== null && counted < acceptedTokens);
+    return { maxPromptTokens: null, acceptedTokens: isLower ? counted : acceptedTokens };
+  }
+
+  /** Does work of the core; throws {@link MessagesTooLongError} in the core's stead, in the terms of the limit that the caller knows. */
+  within<T>(request: ComposeRequest, work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      const most = this.#mostOf(request);
+      if (!(error instanceof PromptTooLongError) || most === null) throw error;
+      const { besideTokens = 0 } = request.destination ?? {};
+      throw new MessagesTooLongError(Math.ceil((error.tokens + besideTokens) * this.#ratio(request, most)), most);
+    }
+  }
+
+  #mostOf({ maxPromptTokens }: ComposeRequest): number | null {
+    return maxPromptTokens ?? this.parts.defaults.maxPromptTokens ?? null;
+  }
+
+  #counted(request: ComposeRequest, limit: number): number {
+    const { besideTokens = 0 } = request.destination ?? {};
+    return Math.max(1, Math.floor(limit / this.#ratio(request, limit)) - besideTokens);
+  }
+
+  #ratio({ userId, destination }: ComposeRequest, limit: number): number {
+    return this.ratios.ratioFor({ userId, model: destination?.model ?? "" }, limit);
+  }
+
+  /** Most tokens of a prompt by its engine's own count; null where it is not known. */
+  #ofEngine({ destination, engine }: ComposeRequest): number | null {
+    if (destination != null) return destination.promptTokens;
+    const { contextTokens = null, engineFamily } = this.parts.defaults;
+    // A prompt of another family goes to another engine.
+    if (contextTokens === null || (engine ?? engineFamily) !== engineFamily) return null;
+    return promptTokensWithin({ contextTokens, promptTokens: null }, null);
+  }
+}
+
+/** What was known before a prompt was composed. */
+interface KnownBefore {
+  /** The conversation's newest turn; null: none, or a single prompt. */
+  readonly before: Turn | null;
+  /** Instructions of the scope's single prompt before; null: not known. */
+  readonly headBefore: Digest | null;
+  /** The first label that no block had. */
+  readonly firstNew: number;
+  readonly register: Pick<BlockRegister, "tokensOf">;
+  /** How many of so many leading tokens the engine can have cached; see `SharedCache.wholeBlocks`. */
+  readonly wholeBlocks: (tokens: number) => number;
+}
+
+/** Compares a prompt with the one that it should have continued, by digests and labels. */
+function plannedReuse(
+  { plan, turn, memories, headTokens }: Composition,
+  { before, headBefore, firstNew, register, wholeBlocks }: KnownBefore,
+): PlannedReuse {
+  const carried = memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : []));
+  const carriedTokens = register.tokensOf(new Set(carried));
+  const beganEpoch = plan.epoch != null && plan.epoch.began !== null;
+  if (turn.conversationId === null) {
+    const { moved, hasNewInFront } = movedBlocks(memories, firstNew);
+    const hasOtherInstructions = headBefore !== null && headBefore !== turn.head;
+    return {
+      reusableTokens: headBefore === null || hasOtherInstructions ? null : wholeBlocks(headTokens),
+      hasOtherInstructions,
+      beganEpoch: false,
+      isRewritten: false,
+      isDropped: false,
+      movedTokens: register.tokensOf(moved),
+      hasNewInFront,
+      carriedTokens,
+    };
+  }
+  return {
+    // A restated turn was not sent as a prompt.
+    reusableTokens: before === null ? null : wholeBlocks(before.promptTokens),
+    hasOtherInstructions: before !== null && before.head !== turn.head,
+    beganEpoch,
+    isRewritten: before !== null && turn.parent !== before.id,
+    isDropped: plan.freshStart || (before !== null && before.retention !== "keep"),
+    movedTokens: 0,
+    hasNewInFront: false,
+    carriedTokens,
+  };
+}
+
+/** Blocks that earlier prompts had and that are not expected to hit, and whether a new one stands before one of them. */
+function movedBlocks(memories: Composition["memories"], firstNew: number) {
+  const moved = new Set<Label>();
+  let hasNew = false;
+  let hasNewInFront = false;
+  for (const { label, placement } of memories) {
+    if (placement !== "new") continue;
+    if (label >= firstNew) hasNew = true;
+    else {
+      moved.add(label);
+      hasNewInFront ||= hasNew;
+    }
+  }
+  return { moved, hasNewInFront };
 }

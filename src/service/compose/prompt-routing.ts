@@ -5,19 +5,17 @@ import {
   type Plan,
   type RoutedPrompt,
   routePrompt,
-  type Scope,
   type ScopeState,
   type TurnId,
   WorkerLoads,
 } from "../../core/index.js";
-import type { AnsweredRequest, Store } from "../../store/api/store.js";
+import type { Store } from "../../store/api/store.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
-import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
-import type { WorkingScopes } from "../scopes/working-scopes.js";
+import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { ComposeRequest } from "./compose-request.js";
 
 /** A prompt to be routed: a new one, or a stored one that is repeated. */
-interface RoutablePrompt {
+export interface RoutablePrompt {
   readonly plan: Plan;
   readonly memories: readonly PlacedMemory[];
   /** The turn that the prompt continues; null for none. */
@@ -29,8 +27,6 @@ interface RoutingParts {
   readonly store: Store;
   readonly scopes: WorkingScopes;
   readonly jobs: Pick<TenantQueues, "scopeOf" | "run">;
-  /** Names of the workers where a request names none; empty: no routing. */
-  readonly defaults: readonly string[];
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -47,23 +43,13 @@ export class PromptRouting {
 
   constructor(private readonly on: RoutingParts) {}
 
-  /** The workers to choose from; null or undefined: the configured ones. Empty: no routing. */
-  namesFor(workers: ComposeRequest["workers"]): readonly string[] {
-    return workers ?? this.on.defaults;
-  }
-
-  /** The worker of a prompt, or undefined where no workers are named. Changes nothing. */
+  /** The worker of a prompt, of those with these names: at least one. Changes nothing. */
   async route(
-    scope: Scope,
-    state: Pick<ScopeState, "register" | "workers">,
-    request: ComposeRequest,
-    prompt: RoutablePrompt,
+    { scope, state }: Pick<WorkingScope, "scope" | "state">,
+    { plan, memories, previous }: RoutablePrompt,
+    names: readonly string[],
     now: number,
-  ): Promise<string | undefined> {
-    if (request.worker != null) return request.worker;
-    const names = this.namesFor(request.workers);
-    if (names.length === 0) return undefined;
-    const { plan, memories, previous } = prompt;
+  ): Promise<string> {
     const before = previous === null ? null : await this.on.store.findWorker(scope, previous);
     const routed: RoutedPrompt = {
       tokens: plan.totalTokens,
@@ -73,27 +59,9 @@ export class PromptRouting {
     return routePrompt(routed, names, state.workers, this.#loads, now);
   }
 
-  /** The worker of a repeated answer: the same, as long as it is named. */
-  async routeAgain(
-    scope: Scope,
-    state: Pick<ScopeState, "register" | "workers">,
-    request: ComposeRequest,
-    { answer, turns }: AnsweredRequest,
-    now: number,
-  ): Promise<string | undefined> {
-    const { worker, plan, memories } = answer;
-    if (worker !== undefined && this.namesFor(request.workers).includes(worker)) return worker;
-    return await this.route(scope, state, request, { plan, memories, previous: turns.at(-2)?.turn.id ?? null }, now);
-  }
-
-  /** Records which blocks a worker processes with a new prompt. A batch records them after each window, in one commit. */
-  record(
-    state: Pick<ScopeState, "workers">,
-    { worker: ofBatch }: ComposeRequest,
-    worker: string,
-    memories: RoutablePrompt["memories"],
-  ): void {
-    if (ofBatch == null) state.workers.take(worker, [...newLabels(memories)]);
+  /** Records which blocks a worker processes with a new prompt. Not of a batch, which records them after each window, in one commit. */
+  record(state: Pick<ScopeState, "workers">, worker: string, memories: RoutablePrompt["memories"]): void {
+    state.workers.take(worker, [...newLabels(memories)]);
   }
 
   /** A prompt for a worker was stored. */

@@ -19,7 +19,7 @@ import {
 } from "../../core/index.js";
 import { type MemoryChoice, type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
 import type { CommitBase } from "../../store/api/store.js";
-import type { DeletionWatch } from "../scopes/working-scope.js";
+import type { DeletionWatch } from "../scopes/working-scopes.js";
 import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
 
 /** The retrieved blocks of a request. */

@@ -19,7 +19,7 @@ import {
   withoutMarks,
 } from "../../core/index.js";
 import type { Store, StoredHistory } from "../../store/api/store.js";
-import type { WorkingScope } from "../scopes/working-scope.js";
+import type { WorkingScope } from "../scopes/working-scopes.js";
 
 const ERASED: Warning = {
   code: "history_erased",

@@ -1,7 +1,7 @@
-import type { MessageLike } from "../base/message-format.js";
+import type { MessageLike } from "../base/call-types.js";
 import type * as companions from "./companion-options.js";
 import type { composeOptions } from "./compose-options.js";
-import type { Given } from "./read-options.js";
+import type { Given } from "./fields.js";
 
 /*
  * What calls of the library and of the client (`memstem/client`) take, by the schemas that check it. `null` counts as absent. The build

@@ -3,7 +3,7 @@ import type { RetrievedMemory } from "../../core/index.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import * as field from "./fields.js";
-import { modelName } from "./usage-fields.js";
+import { modelName } from "./fields.js";
 
 /*
  * Checks the options of the library's calls other than `compose` (`call-options.ts`), and turns them into what the service takes.

@@ -26,6 +26,9 @@ import {
   type RetrievedMemory,
   TOOL_MEMORIES,
   timeZoneProblem,
+  USAGE_CAUSES,
+  USAGE_NOTE_KINDS,
+  USAGE_WINDOWS,
   type UserId,
   unstorable,
   unstorableWithin,
@@ -33,7 +36,8 @@ import {
 } from "../../core/index.js";
 import { ENGINE_NAMES } from "../../engines/adapters/engine-adapter.js";
 import { type AnswerIssue, readMem0Answer } from "../../memory/mem0-answer.js";
-import type { InstructionPart } from "../base/message-format.js";
+import type { FieldIssue, InstructionPart } from "../base/call-types.js";
+import { InvalidRequestError } from "../base/errors.js";
 
 /** Most memories in one request or of one search. */
 const MAX_MEMORIES = 1_000;
@@ -250,3 +254,80 @@ export const memoryTexts = z.preprocess(
     .min(1, "must not be empty")
     .max(MAX_MEMORIES, `must have at most ${MAX_MEMORIES} texts`),
 ) as z.ZodType<string[], string[]>;
+
+/** What a caller may give where a schema checks it. */
+export type Given<S extends z.ZodType> = AsGiven<z.input<S>>;
+/** A value that nobody changes. */
+export type AsGiven<T> = T extends string | number | boolean | null | undefined
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly AsGiven<Item>[]
+    : T extends object
+      ? { readonly [K in keyof T]: AsGiven<T[K]> }
+      : T;
+
+/** Checks given options against a schema. Throws {@link InvalidRequestError} naming every invalid field. */
+export function readOptions<S extends z.ZodType>(schema: S, given: unknown): z.output<S> {
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  throw new InvalidRequestError(fieldIssues(parsed.error));
+}
+
+/** Most issues reported per request: a body may have a hundred thousand unknown fields. */
+const MOST_ISSUES = 100;
+
+/** Names the field of every issue, up to {@link MOST_ISSUES}: `messages[2].content`; an unknown field by its own name. */
+export function fieldIssues(error: z.ZodError): FieldIssue[] {
+  const issues = error.issues.slice(0, MOST_ISSUES);
+  return issues.flatMap((issue) => issuesOf(issue, issue.path)).slice(0, MOST_ISSUES);
+}
+
+function issuesOf(issue: z.core.$ZodIssue, path: readonly PropertyKey[]): FieldIssue[] {
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys
+      .slice(0, MOST_ISSUES)
+      .map((key) => ({ field: fieldName([...path, key]), message: "is not a known field" }));
+  }
+  if (issue.code === "invalid_union") {
+    // The alternative that fails deeper than its root is the one that was meant.
+    const meant = issue.errors.find((issues) => issues.some((inner) => inner.path.length > 0));
+    if (meant !== undefined) return meant.flatMap((inner) => issuesOf(inner, [...path, ...inner.path]));
+  }
+  const named = issue.code === "custom" ? issue.params?.["field"] : undefined;
+  return [{ field: typeof named === "string" ? named : fieldName(path), message: wordsOf(issue) }];
+}
+
+/** zod reports a missing field as one of the wrong type. */
+function wordsOf({ code, message }: z.core.$ZodIssue): string {
+  return code === "invalid_type" && message.endsWith("received undefined") ? "is missing" : message;
+}
+
+function fieldName(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return "body";
+  return path
+    .map((key, at) => (typeof key === "number" ? `[${key}]` : `${at === 0 ? "" : "."}${String(key)}`))
+    .join("");
+}
+
+/*
+ * The fields of `DepthSettings`, in requests and settings.
+ */
+
+export const firstBlocks = z.int().min(1, "must be at least 1").max(1_000, "must be at most 1000");
+export const growth = z.number().gt(1, "must be more than 1").max(100, "must be at most 100");
+export const entropyNats = z.number().min(0, "must not be negative").max(20, "must be at most 20");
+export const maxProbes = z.int().min(1, "must be at least 1").max(8, "must be at most 8");
+export const timeLimitMs = z.int().min(1, "must be at least 1").max(60_000, "must be at most 60000");
+
+/*
+ * Fields of the usage views, as every entry point checks them.
+ */
+
+export const usageWindow = z.enum(USAGE_WINDOWS);
+export const usageCause = z.enum(USAGE_CAUSES);
+export const usageNoteKind = z.enum(USAGE_NOTE_KINDS);
+/** A model's name as its client wrote it. Longer ones are kept as `other`. */
+export const modelName = z.string().min(1).max(200);
+/** What a caller may note by itself; the others are memstem's own. */
+export const givenNoteKind = z.enum(["deploy", "engine_restart"]);
+export const noteLabel = z.string().min(1).max(200);

@@ -3,11 +3,9 @@ import { type ChatMessage, unstorable } from "../../core/index.js";
 import { chatOfMessages, withComposedMessages } from "../../engines/anthropic/messages-request.js";
 import { itemsOf, messagesOf } from "../../engines/responses/responses-request.js";
 import { record } from "../../engines/upstream/json-values.js";
-import type { FieldIssue } from "../base/field-issue.js";
-import type { Instructions, MessageFormat } from "../base/message-format.js";
+import type { FieldIssue, Instructions, MessageFormat } from "../base/call-types.js";
 import * as field from "./fields.js";
-import { LAST_ROLES, MESSAGE_ROLES } from "./fields.js";
-import { fieldIssues } from "./read-options.js";
+import { fieldIssues, LAST_ROLES, MESSAGE_ROLES } from "./fields.js";
 
 const ROLES: ReadonlySet<unknown> = new Set(MESSAGE_ROLES);
 

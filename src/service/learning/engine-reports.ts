@@ -6,8 +6,6 @@
 
 import {
   type AgentId,
-  type ConversationId,
-  digestOf,
   groupBy,
   hadOnlyHead,
   KEEPS_ALL,
@@ -22,29 +20,14 @@ import {
 } from "../../core/index.js";
 import { sentRequestId } from "../../engines/adapters/engine-adapter.js";
 import type { EngineReport, ServedRequest, Store } from "../../store/api/store.js";
-import type { Eviction, Feedback } from "../base/answers.js";
+import type { Eviction, Feedback } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { TenantParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
-import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
-import type { WorkingScopes } from "../scopes/working-scopes.js";
+import { deltaOf, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLaw } from "./engine-law.js";
 import type { TokenRatios } from "./token-ratios.js";
-
-/*
- * Names of prompts in a cache that all users share. They name nobody: what a deleted user sent stays in the sums.
- */
-
-/** Whose prompts continue each other: a conversation, or a user's single prompts. */
-export function streamOf({ tenant, userId, agentId }: Scope, conversation: ConversationId | null): string {
-  return digestOf(JSON.stringify([tenant, userId, agentId, "conversation", conversation]));
-}
-
-/** One prompt. */
-export function sentAs({ tenant, userId, agentId }: Scope, request: RequestId): string {
-  return digestOf(JSON.stringify([tenant, userId, agentId, "request", request]));
-}
 
 /** Evicts requests from a scope's context index: what only they had is no longer expected to hit. Gives those that were live. */
 export async function evictIn(

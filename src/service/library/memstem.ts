@@ -20,7 +20,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import type { EngineReport } from "../../store/api/store.js";
-import type { Feedback, IndexDescription } from "../base/answers.js";
+import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { CallerSignal } from "../base/linked-signal.js";
 import { DegradedParts, type MemstemObserver, Observers } from "../base/memstem-observer.js";
@@ -29,7 +29,6 @@ import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
-import type { ComposeAnswer } from "../compose/composed-prompt.js";
 import { PromptComposer } from "../compose/prompt-composer.js";
 import { PromptRouting } from "../compose/prompt-routing.js";
 import { EngineLaw } from "../learning/engine-law.js";
@@ -41,8 +40,7 @@ import { StoredResponses } from "../records/stored-responses.js";
 import { UserRecords, type UserUsage } from "../records/user-records.js";
 import { finishingDeletions, watchedSource } from "../records/wrapped-sources.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
-import type { WorkingScope } from "../scopes/working-scope.js";
-import { WorkingScopes } from "../scopes/working-scopes.js";
+import { type WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
 import { type RecordedUsage, recordUsage, TenantUsage, type UsageOptions } from "../usage/tenant-usage.js";
 
 /** Maximum live requests in an index description; older ones are left out. */
@@ -159,8 +157,7 @@ export class Memstem {
     const ratios = new TokenRatios(parts.now);
     this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, observer);
     const { now, planning = planHere } = parts;
-    const defaults = parts.defaults.workers ?? [];
-    const routing = new PromptRouting({ store, scopes: this.#scopes, jobs: this.#jobs, defaults, now });
+    const routing = new PromptRouting({ store, scopes: this.#scopes, jobs: this.#jobs, now });
     this.#composer = new PromptComposer({
       parts,
       tenant,
@@ -172,7 +169,8 @@ export class Memstem {
       observer,
       forgetGone: (userId, memoryIds) => this.#records.forgetGone(userId, memoryIds),
     });
-    this.batches = { composer: this.#composer, routing, countTokens, planning };
+    const workers = parts.defaults.workers ?? [];
+    this.batches = { composer: this.#composer, routing, workers, countTokens, planning };
     this.chats = {
       countTokens,
       composer: this.#composer,

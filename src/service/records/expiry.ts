@@ -12,7 +12,7 @@ import {
 } from "../../core/index.js";
 import { type MessageId, type NamingTurn, StaleScopeError, type Store } from "../../store/api/store.js";
 import { dropServed } from "../learning/engine-reports.js";
-import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
+import { deltaOf, type WorkingScope } from "../scopes/working-scopes.js";
 
 /** Turns per scan step: some milliseconds. */
 const SCANNED_AT_ONCE = 200;

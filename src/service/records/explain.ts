@@ -14,7 +14,7 @@ import {
 } from "../../core/index.js";
 import { StaleScopeError, type Store } from "../../store/api/store.js";
 import { NotFoundError } from "../base/errors.js";
-import type { WorkingScope } from "../scopes/working-scope.js";
+import type { WorkingScope } from "../scopes/working-scopes.js";
 
 /** The engine, as the explanation assumes it. */
 export interface ExplainParts {

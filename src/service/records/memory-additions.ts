@@ -3,7 +3,7 @@ import { type MemorySource, MemorySourceError, type NewMemory } from "../../memo
 import type { Store } from "../../store/api/store.js";
 import { DeletedMeanwhileError } from "../base/errors.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
-import { DeletionWatch } from "../scopes/working-scope.js";
+import { DeletionWatch } from "../scopes/working-scopes.js";
 
 /** Adds memories to the source from their user's queue, and none for a user that was deleted meanwhile. */
 export class MemoryAdditions {

@@ -17,8 +17,7 @@ import {
 import { type FoundQuotes, StaleScopeError, type Store, StoreUnavailableError } from "../../store/api/store.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
-import { deltaOf, type WorkingScope } from "../scopes/working-scope.js";
-import type { WorkingScopes } from "../scopes/working-scopes.js";
+import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 
 /** What happened to a memory, by its owner. */
 export type MemoryEvent =

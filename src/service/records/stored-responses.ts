@@ -1,7 +1,7 @@
 import { type AgentId, type ChatMessage, type ConversationId, digestOf, type UserId } from "../../core/index.js";
 import type { Store, StoredResponse } from "../../store/api/store.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
-import type { DeletionWatch } from "../scopes/working-scope.js";
+import type { DeletionWatch } from "../scopes/working-scopes.js";
 
 /** A stored response, with what was said up to it. */
 export interface FoundResponse extends Pick<StoredResponse, "isHeld" | "sent"> {

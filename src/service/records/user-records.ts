@@ -9,7 +9,7 @@ import { KEEPS_ALL, type MemoryId, type Scope, type UserId } from "../../core/in
 import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
 import type { ExportedUser, ScopesFound, Store } from "../../store/api/store.js";
 import type { KeptUsage } from "../../store/api/usage-log.js";
-import type { Forgetting } from "../base/answers.js";
+import type { Forgetting } from "../base/call-types.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";

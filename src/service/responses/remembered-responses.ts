@@ -6,7 +6,7 @@ import {
   digestOf,
   type UserId,
 } from "../../core/index.js";
-import type { DeletionWatch } from "../scopes/working-scope.js";
+import type { DeletionWatch } from "../scopes/working-scopes.js";
 
 /** No messages. */
 export const NOTHING_SENT: SentPrompt = { count: 0, digest: digestOf("") };

@@ -11,16 +11,17 @@ import {
 } from "../../engines/responses/responses-request.js";
 import { isRecord } from "../../engines/upstream/json-values.js";
 import type { HeaderPair } from "../../engines/upstream/upstream.js";
-import { type AnswerReader, MAX_ANSWER_CHARACTERS } from "../chat/answer-readers.js";
+import type { ComposeAnswer } from "../base/call-types.js";
 import {
-  type ChatComposer,
+  type AnswerReader,
   type ChatFormat,
   forShortAnswer,
+  MAX_ANSWER_CHARACTERS,
   type ProbeRequest,
   type ProxiedBody,
-} from "../chat/chat-request.js";
-import type { ComposeAnswer } from "../compose/composed-prompt.js";
-import type { DeletionWatch } from "../scopes/working-scope.js";
+} from "../chat/chat-format.js";
+import type { ChatComposer } from "../chat/chat-request.js";
+import type { DeletionWatch } from "../scopes/working-scopes.js";
 import {
   continues,
   type KnownResponse,

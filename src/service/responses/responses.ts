@@ -10,8 +10,9 @@ import { isInstructions, itemsOf, messagesOf } from "../../engines/responses/res
 import { OutdatedCallError } from "../../engines/upstream/upstream.js";
 import { OutdatedHistoryError } from "../base/errors.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";
-import type { ChatComposer, ProxiedBody } from "../chat/chat-request.js";
-import type { DeletionWatch } from "../scopes/working-scope.js";
+import type { ProxiedBody } from "../chat/chat-format.js";
+import type { ChatComposer } from "../chat/chat-request.js";
+import type { DeletionWatch } from "../scopes/working-scopes.js";
 import { type KnownResponse, RememberedResponses, type ResponseKey } from "./remembered-responses.js";
 import { conversationKey, itemKey, ResponsesFormat, type ResponseTurn } from "./responses-format.js";
 

@@ -19,6 +19,26 @@ import { type AlertParts, type AlertRule, type AlertState, AlertWatch } from "./
 import { UsageEvents, type UsageListener } from "./usage-events.js";
 import { UsageRecorder } from "./usage-recorder.js";
 
+export {
+  causesOf,
+  missedTokens,
+  newTokens,
+  timeAt,
+  USAGE_CAUSES,
+  type UsageCause,
+  uncachedTokens,
+} from "../../core/index.js";
+export type {
+  KeptNote,
+  KeptUsage,
+  ReuseSums,
+  TimedSums,
+  UsageChanges,
+  UsagePage,
+  WindowMisses,
+  WindowSums,
+} from "../../store/api/usage-log.js";
+
 /** A conversation with its newest prompts. */
 export interface ConversationTurns {
   readonly total: ConversationReuse;

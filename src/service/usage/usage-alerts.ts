@@ -2,8 +2,7 @@ import { z } from "zod";
 import { timeAt } from "../../core/index.js";
 import type { TimedSums, UsageLog, WindowSums } from "../../store/api/usage-log.js";
 import { DEFAULT_TENANT } from "../base/tenant.js";
-import { engine } from "../fields/fields.js";
-import { modelName } from "../fields/usage-fields.js";
+import { engine, modelName } from "../fields/fields.js";
 import type { UsageRecorder } from "./usage-recorder.js";
 
 /** What a rule watches. */

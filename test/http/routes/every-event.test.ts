@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { eventsOf } from "../../../src/engines/upstream/answer-body.js";
-import { MESSAGES } from "../../../src/service/chat/chat-request.js";
+import { MESSAGES } from "../../../src/service/chat/chat-format.js";
 import { ResponsesAnswer } from "../../../src/service/responses/responses-format.js";
 import { servedApp } from "../server/served-app.js";
 import { anthropicServer } from "./anthropic-server.js";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type KeyKnowledge, planBatch, residencyModel } from "../../../src/core/index.js";
+import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import {
   type BatchComposer,
   type BatchInput,
@@ -8,7 +9,6 @@ import {
   composeBatch,
 } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import type { ComposeAnswer } from "../../../src/service/compose/composed-prompt.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { StoreUnavailableError } from "../../../src/store/api/store.js";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { RequestId } from "../../../src/core/index.js";
+import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import {
   AbandonedRequestError,
   BusyUserError,
@@ -7,7 +8,6 @@ import {
   StoreUnavailableError,
 } from "../../../src/service/base/errors.js";
 import { composeWithTimeout } from "../../../src/service/chat/compose-with-timeout.js";
-import type { ComposeAnswer } from "../../../src/service/compose/composed-prompt.js";
 import { composeWith, openService } from "../compose/service-fixture.js";
 
 const nobodyLeaves = new AbortController().signal;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/index.js";
 import { ENGINE_NAMES, type EngineName } from "../../../src/engines/adapters/engine-adapter.js";
-import type { ComposeAnswer } from "../../../src/service/compose/composed-prompt.js";
+import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import { anthropicCache, openAiBreakpointCache } from "../../../src/simulator/breakpoint-cache.js";
 import type { PrefixCache, SimulatedPrompt } from "../../../src/simulator/prefix-cache.js";
 import { marksIn, textOf } from "../../engines/adapters/prompts.js";

@@ -5,7 +5,7 @@ import {
   RememberedResponses,
   type ResponseKey,
 } from "../../../src/service/responses/remembered-responses.js";
-import { DeletionWatch } from "../../../src/service/scopes/working-scope.js";
+import { DeletionWatch } from "../../../src/service/scopes/working-scopes.js";
 
 const tenant = {};
 const key = (id: string, of: object = tenant): ResponseKey => ({

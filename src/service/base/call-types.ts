@@ -1,0 +1,121 @@
+import type {
+  AgentId,
+  ChatMessage,
+  Correction,
+  IndexEntry,
+  Label,
+  MemoryId,
+  PlacedMemory,
+  Plan,
+  RequestId,
+  UserId,
+  Warning,
+} from "../../core/index.js";
+import type { ScopeCounts } from "../../store/api/store.js";
+
+/** One invalid field, by the name that the caller used. Never quotes memory text. */
+export interface FieldIssue {
+  readonly field: string;
+  readonly message: string;
+}
+
+/**
+ * The common part of the message types of OpenAI's client, Anthropic's, the AI SDK and others, and of the Responses API's items; validated
+ * at run time.
+ */
+export type MessageLike =
+  | { readonly role: string; readonly content?: unknown }
+  | { readonly type: string }
+  | { readonly id: string };
+
+/** APIs whose messages a request may bring, and gets back. */
+export type MessageFormat = "chat" | "responses" | "anthropic";
+
+/** A part of instructions, as Anthropic's API has them. */
+export interface InstructionPart {
+  readonly type: "text";
+  readonly text: string;
+}
+
+/** Instructions of an answer whose messages are Anthropic's. */
+export type Instructions = string | { type: "text"; text: string }[];
+
+/** The result of an eviction. */
+export interface Eviction {
+  readonly evicted: readonly RequestId[];
+  /** Never composed, or evicted before. */
+  readonly unknown: readonly RequestId[];
+}
+
+/** Predicted and reported cache hits, in tokens; null where the engine did not say. */
+export interface Feedback {
+  readonly requestId: RequestId;
+  /** In the engine's tokens, where it reported how many the prompt has; else by memstem's counter. */
+  readonly expectedCachedTokens: number;
+  readonly observedCachedTokens: number | null;
+  /** Observed less expected. */
+  readonly difference: number | null;
+  /** What this report changed in the user's context index. */
+  readonly corrected: Correction;
+}
+
+/** A scope's context index, described for people. */
+export interface IndexDescription {
+  readonly userId: UserId;
+  readonly agentId: AgentId | null;
+  readonly counts: ScopeCounts & { readonly blocks: number; readonly nodes: number };
+  /** Parents before children; at most the limit asked for. */
+  readonly nodes: readonly (IndexEntry & {
+    /** Whether the engine's cache should still hold it, by the configured TTL. */
+    readonly isExpected: boolean;
+    readonly requestIds: readonly RequestId[];
+  })[];
+}
+
+/** The result of forgetting a memory. */
+export interface Forgetting {
+  readonly memoryId: MemoryId;
+  /** Blocks whose text is gone from everything memstem keeps. */
+  readonly labels: readonly Label[];
+  /** Whether the memory was deleted in the source too; null where another system owns it. */
+  readonly deletedFromSource: boolean | null;
+}
+
+/** What to add to the request to the engine. */
+export interface EngineHints {
+  /** Fields of the engine's request body. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Headers; the request id makes the engine's eviction events name this request. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** A composed prompt as callers receive it. */
+export interface ComposeAnswer {
+  readonly requestId: RequestId;
+  /** With the engine's cache marks, if it has any; in the format of the request's messages. */
+  readonly messages: readonly ChatMessage[];
+  /** The request's instructions, where its messages are Anthropic's: their API takes them beside the messages. */
+  readonly system?: Instructions;
+  /** The prompt as one text, if requested: for completion endpoints without a chat template. */
+  readonly prompt?: string;
+  /** Every distinct memory of the request: this turn's in prompt order, then those of earlier turns. */
+  readonly blocks: readonly PlacedMemory[];
+  /** This turn's annotation lines, as printed in the prompt. */
+  readonly annotations: readonly string[];
+  readonly plan: Plan;
+  readonly engine: EngineHints;
+  /** The worker to send it to; absent where none were named. Its affinity headers are among the engine's. */
+  readonly worker?: string;
+  readonly warnings: readonly Warning[];
+}
+
+/** What a prompt for a `query` is made of: instructions, where there are any, and the question. */
+export type QueryMessage = {
+  role: "system" | "user";
+  content: string | { type: "text"; text: string }[];
+};
+
+/** An answer whose messages have the caller's own message type. */
+export type ComposedPrompt<M extends MessageLike = ChatMessage> = Omit<ComposeAnswer, "messages"> & {
+  readonly messages: M[];
+};
