@@ -9,7 +9,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { mayHoldSealed } from "../turns/reasoning.js";
 import { eventsOf, inOtherForm, jsonAnswer, MAX_ANSWER_BYTES } from "../upstream/answer-body.js";
-import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import {
   type HeaderPair,
   type Upstream,
@@ -18,7 +18,7 @@ import {
   UpstreamError,
   withAdded,
 } from "../upstream/upstream.js";
-import { anthropicStreamStep, fromAnthropicAnswer, newAnthropicStream } from "./anthropic-answer.js";
+import { AnthropicStream, fromAnthropicAnswer } from "./anthropic-answer.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
 import { SignedThinking, StreamedThinking, withAcceptedThinking } from "./signed-thinking.js";
 
@@ -104,18 +104,9 @@ function acceptedBody(body: UpstreamCall["body"]): UpstreamCall["body"] {
   if (body === null) return null;
   const json = typeof body === "string" ? body : Buffer.from(body).toString();
   if (!(mayHoldSealed(json) || json.includes('"thinking"'))) return body;
-  const given = jsonIn(json);
+  const given = record(parsedJson(json));
   const accepted = withAcceptedThinking(given, false);
   return accepted === given ? body : JSON.stringify(accepted);
-}
-
-/** An empty object where it is no JSON: the API says so. */
-function jsonIn(json: string): JsonObject {
-  try {
-    return record(JSON.parse(json));
-  } catch {
-    return {};
-  }
 }
 
 function toAnthropicCall(
@@ -174,18 +165,17 @@ async function* chatStream(
   name: string,
   { created, asksUsage, thinking }: ChatStreaming,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  let stream = newAnthropicStream(created, randomUUID());
+  const stream = new AnthropicStream(created, randomUUID());
   const streamed = new StreamedThinking();
   let isOver = false;
   for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
     const { type } = record(data);
-    const step = anthropicStreamStep(stream, data);
-    stream = step.stream;
+    const taken = stream.take(data);
     isOver ||= type === "message_stop" || type === "error";
-    for (const chunk of step.chunks) streamed.take(chunk);
+    for (const chunk of taken) streamed.take(chunk);
     // Before the client has the end, and sends its next request.
     if (type === "message_delta") thinking.answered(streamed.message);
-    const chunks = type === "message_stop" && !asksUsage ? [] : step.chunks;
+    const chunks = type === "message_stop" && !asksUsage ? [] : taken;
     const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
     if (type === "message_stop") events.push("data: [DONE]\n\n");
     if (events.length > 0) yield Buffer.from(events.join(""));

@@ -72,13 +72,6 @@ export class CallIds {
 
   constructor(private readonly seed: string) {}
 
-  /** @param taken of the calls so far */
-  static after(seed: string, taken: readonly string[]): CallIds {
-    const ids = new CallIds(seed);
-    for (const id of taken) ids.#taken.add(id);
-    return ids;
-  }
-
   /** The id that the engine gave, where it is one and no other call has it; else one that stays the same for this answer and call. */
   of(given: string): string {
     const id = given !== "" && !this.#taken.has(given) ? given : this.#made();

@@ -1,11 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import {
-  type AnthropicStream,
-  anthropicStreamStep,
-  fromAnthropicAnswer,
-  newAnthropicStream,
-} from "../../../src/engines/anthropic/anthropic-answer.js";
+import { AnthropicStream, fromAnthropicAnswer } from "../../../src/engines/anthropic/anthropic-answer.js";
 import { toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import { streamFixture, usageFixture } from "../upstream/fixture.js";
 
@@ -14,12 +9,8 @@ const called = { type: "tool_use", id: "toolu_1", name: "weather", input: { at: 
 
 /** All chunks of a streamed answer. */
 function chunksOf(name: string) {
-  let stream: AnthropicStream = newAnthropicStream(5, "seed");
-  return streamFixture(name).events.flatMap((event) => {
-    const step = anthropicStreamStep(stream, event);
-    stream = step.stream;
-    return step.chunks;
-  });
+  const stream = new AnthropicStream(5, "seed");
+  return streamFixture(name).events.flatMap((event) => stream.take(event));
 }
 const deltasOf = (chunks: readonly Readonly<Record<string, unknown>>[]) =>
   chunks.flatMap(({ choices }) => (choices as { delta: unknown; finish_reason: string | null }[]) ?? []);
@@ -135,24 +126,22 @@ describe("a streamed answer of /v1/messages", () => {
   });
 
   it("gives a call without arguments some that can be parsed", () => {
-    const begun = anthropicStreamStep(newAnthropicStream(5, "seed"), {
-      type: "content_block_start",
-      content_block: { type: "tool_use", id: "t", name: "now", input: {} },
-    });
-    const { chunks } = anthropicStreamStep(begun.stream, { type: "content_block_stop", index: 0 });
+    const stream = new AnthropicStream(5, "seed");
+    stream.take({ type: "content_block_start", content_block: { type: "tool_use", id: "t", name: "now", input: {} } });
+    const chunks = stream.take({ type: "content_block_stop", index: 0 });
     expect(deltasOf(chunks)[0]?.delta).toEqual({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] });
   });
 
   it("says an error, and skips what it does not know", () => {
-    const stream = newAnthropicStream(5, "seed");
+    const stream = new AnthropicStream(5, "seed");
     const error = { type: "overloaded_error", message: "Overloaded" };
-    expect(anthropicStreamStep(stream, { type: "error", error }).chunks).toMatchObject([{ error }]);
+    expect(stream.take({ type: "error", error })).toMatchObject([{ error }]);
     for (const event of [
       { type: "news" },
       null,
       "text",
       { type: "content_block_delta", delta: { type: "text_delta" } },
     ])
-      expect(anthropicStreamStep(stream, event)).toEqual({ stream, chunks: [] });
+      expect(stream.take(event)).toEqual([]);
   });
 });

@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import {
-  type AnthropicStream,
-  anthropicStreamStep,
-  fromAnthropicAnswer,
-  newAnthropicStream,
-} from "../../../src/engines/anthropic/anthropic-answer.js";
+import { AnthropicStream, fromAnthropicAnswer } from "../../../src/engines/anthropic/anthropic-answer.js";
 import { toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import { anyPrompt, marksIn, textOf } from "../adapters/prompts.js";
 
@@ -62,8 +57,8 @@ describe("converting for /v1/messages", () => {
     );
     fc.assert(
       fc.property(fc.array(fc.oneof(anyAnswer, fc.jsonValue()), { maxLength: 8 }), (events) => {
-        let stream: AnthropicStream = newAnthropicStream(5, "seed");
-        for (const event of events) ({ stream } = anthropicStreamStep(stream, event));
+        const stream = new AnthropicStream(5, "seed");
+        for (const event of events) stream.take(event);
       }),
     );
   });

@@ -1,10 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type AnthropicStream,
-  anthropicStreamStep,
-  newAnthropicStream,
-} from "../../../src/engines/anthropic/anthropic-answer.js";
+import { AnthropicStream } from "../../../src/engines/anthropic/anthropic-answer.js";
 import { listIn, record, text } from "../../../src/engines/upstream/json-values.js";
 
 const anyBlocks = fc.array(
@@ -53,13 +49,13 @@ describe("the blocks of a streamed message", () => {
   it("are the text and the calls of a chat completion, in whatever turns they come", () => {
     fc.assert(
       fc.property(anyBlocks, fc.array(fc.nat({ max: 9 }), { minLength: 1 }), (blocks, turns) => {
-        let stream: AnthropicStream = newAnthropicStream(5, "seed");
+        const stream = new AnthropicStream(5, "seed");
         const calls = new Map<unknown, { id: unknown; json: string }>();
         let end: unknown = null;
         for (const event of eventsOf(blocks, turns)) {
-          const step = anthropicStreamStep(stream, event);
-          stream = step.stream;
-          for (const { delta, finish_reason } of step.chunks.flatMap(({ choices }) => listIn(choices).map(record))) {
+          for (const { delta, finish_reason } of stream
+            .take(event)
+            .flatMap(({ choices }) => listIn(choices).map(record))) {
             end = finish_reason ?? end;
             for (const { index, id, function: called } of listIn(record(delta)["tool_calls"]).map(record)) {
               const call = calls.get(index) ?? { id, json: "" };
