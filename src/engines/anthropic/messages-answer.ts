@@ -1,24 +1,17 @@
 import { append } from "../../core/text/lists.js";
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
+import { type CarriedReasoning, sealed } from "../turns/reasoning.js";
 import {
-  type CarriedReasoning,
-  contentText,
-  isSilent,
-  ReasoningRun,
-  reasoningIn,
-  sealed,
-  signedParts,
-} from "../turns/reasoning.js";
-import {
+  NO_TOOLS,
   StreamedTurn,
   type TurnContent,
   type TurnEnd,
   type TurnEvent,
   type TurnItem,
   turnEndOf,
+  type WholeItem,
 } from "../turns/streamed-turn.js";
-import { record, text } from "../upstream/json-values.js";
-import { callsIn } from "../upstream/tool-calls.js";
+import { listIn, record, text } from "../upstream/json-values.js";
 import { inputOf } from "./anthropic-request.js";
 
 /** An answer of `/v1/messages`, an event of one, or an error. */
@@ -36,31 +29,25 @@ export type AnthropicAnswer = Readonly<Record<string, unknown>>;
 export function toAnthropicAnswer(answer: unknown, status: number, ownId: string): AnthropicAnswer {
   const { id, model, choices, usage, timings, error } = record(answer);
   if (status >= 400 || error != null) return anthropicError(answer, status);
-  const { message, finish_reason } = record(Array.isArray(choices) ? choices[0] : null);
-  const said = record(message);
-  const thought = reasoningIn(said);
-  const texts = [contentText(said["content"]), text(said["refusal"])].filter((each) => each !== "");
-  const calls = callsIn(said, ownId);
-  const parts = signedParts(said, calls);
+  const turn = new StreamedTurn(NO_TOOLS, ownId).takeWhole(listIn(choices)[0]);
   return {
     id: text(id) || ownId,
     type: "message",
     role: "assistant",
     model: text(model),
-    content: [
-      ...(isSilent(thought) ? [] : [thinkingBlock(thought.text, new ReasoningRun().take(thought).carried())]),
-      ...texts.map((each) => ({ type: "text", text: each })),
-      ...calls.map(({ id: call, name, given }) => ({ type: "tool_use", id: call, name, input: inputOf(given) })),
-      ...(parts === null ? [] : [thinkingBlock("", parts)]),
-    ],
-    stop_reason: stopReason(finish_reason, {
-      hasCalls: calls.length > 0,
-      hasRefusal: text(said["refusal"]) !== "",
-    }),
+    content: turn.items().map(blockOf),
+    stop_reason: stopReason(turn.finish, turn),
     stop_sequence: null,
     usage: anthropicUsage(usage),
     ...(timings == null ? {} : { timings }),
   };
+}
+
+function blockOf({ item, text: said, reasoning }: WholeItem): AnthropicAnswer {
+  if (reasoning !== null) return thinkingBlock(said, reasoning);
+  return item?.kind === "call"
+    ? { type: "tool_use", id: item.id, name: item.name, input: inputOf(said) }
+    : { type: "text", text: said };
 }
 
 /** A block with what is sealed beside a text of reasoning; without a text, of redacted thinking. */

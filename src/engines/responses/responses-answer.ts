@@ -1,17 +1,16 @@
 import { append } from "../../core/text/lists.js";
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
+import { type CarriedReasoning, sealed } from "../turns/reasoning.js";
 import {
-  type CarriedReasoning,
-  contentText,
-  isSilent,
-  ReasoningRun,
-  reasoningIn,
-  sealed,
-  signedParts,
-} from "../turns/reasoning.js";
-import { StreamedTurn, type TurnEnd, type TurnEvent, type TurnItem, turnEndOf } from "../turns/streamed-turn.js";
-import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
-import { type CalledFunction, callsIn } from "../upstream/tool-calls.js";
+  NO_TOOLS,
+  StreamedTurn,
+  type TurnEnd,
+  type TurnEvent,
+  type TurnItem,
+  turnEndOf,
+  type WholeItem,
+} from "../turns/streamed-turn.js";
+import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 
 /** What a converted answer has of its own. */
 export interface ResponseHead {
@@ -46,21 +45,13 @@ const REPEATED: JsonObject = {
  */
 export function fromChatCompletion(answer: unknown, head: ResponseHead): JsonObject {
   const { choices, model, usage } = record(answer);
-  const { message, finish_reason: finish } = record(listIn(choices)[0]);
-  const said = record(message);
-  const parts = [refusalPart(text(said["refusal"])), textPart(contentText(said["content"]))];
-  const items: ((at: number, status: ItemStatus) => JsonObject)[] = [];
-  const thought = reasoningIn(said);
-  const run = new ReasoningRun().take(thought).carried(returnsSealedOnly(head.asked));
-  if (!isSilent(thought)) items.push((at) => reasoningItem(head, at, thought.text, run));
-  for (const part of parts.filter(({ refusal, text: whole }) => (refusal ?? whole) !== ""))
-    items.push((at, status) => messageItem(head, { at, status }, part));
-  const calls = callsIn(said, head.id);
-  for (const call of calls) items.push((at, status) => callItem(head, { at, status }, call));
-  const last = items.length - 1;
-  const output = items.map((item, at) => item(at, at === last ? statusOfLast(finish) : "completed"));
-  const signed = signedParts(said, calls);
-  if (signed !== null) output.push(reasoningItem(head, output.length, "", signed));
+  const turn = new StreamedTurn(NO_TOOLS, head.id, returnsSealedOnly(head.asked)).takeWhole(listIn(choices)[0]);
+  const items = turn.items();
+  const { finish } = turn;
+  const last = items.findLastIndex(({ item }) => item !== null);
+  const output = items.map((item, at) =>
+    itemOf(head, { at, status: at === last ? statusOfLast(finish) : "completed" }, item),
+  );
   return responseOf(head, { model, output, finish, usage });
 }
 
@@ -118,49 +109,38 @@ function openResponse({ id, created, asked }: ResponseHead, model: unknown): Jso
   };
 }
 
-function textPart(text: string): JsonObject {
-  return { type: "output_text", text, annotations: [], logprobs: [] };
-}
-
-function refusalPart(refusal: string): JsonObject {
-  return { type: "refusal", refusal };
-}
-
 /** Where an item stands in its response, and whether it is whole. */
 interface ItemState {
   readonly at: number;
   readonly status: ItemStatus;
 }
 
-function messageItem({ id }: ResponseHead, { at, status }: ItemState, ...content: readonly JsonObject[]): JsonObject {
-  return { id: `msg_${id}_${at}`, type: "message", status, role: "assistant", content };
-}
-
-/** @param carried what is sealed with it; null: that is not known yet */
-function reasoningItem({ id }: ResponseHead, at: number, said: string, carried: CarriedReasoning | null): JsonObject {
-  const isAlone = said === "" && carried !== null;
-  return {
-    id: `rs_${id}_${at}`,
-    type: "reasoning",
-    summary: [],
-    content: isAlone ? [] : [{ type: "reasoning_text", text: said }],
-    ...(carried === null ? {} : { encrypted_content: sealed(carried) }),
-  };
+function itemOf(
+  { id }: ResponseHead,
+  { at, status }: ItemState,
+  { item, text: said, reasoning }: WholeItem,
+): JsonObject {
+  if (item === null || item.kind === "reasoning") {
+    const content = item === null ? [] : [{ type: "reasoning_text", text: said }];
+    const seal = reasoning === null ? {} : { encrypted_content: sealed(reasoning) };
+    return { id: `rs_${id}_${at}`, type: "reasoning", summary: [], content, ...seal };
+  }
+  if (item.kind === "call") {
+    // Arguments that are JSON were not cut, though the turn may have been.
+    const own = parsedJson(said) === undefined ? status : "completed";
+    const called = { call_id: item.id, name: item.name, arguments: said };
+    return { id: `fc_${id}_${at}`, type: "function_call", status: own, ...called };
+  }
+  const part =
+    item.kind === "text"
+      ? { type: "output_text", text: said, annotations: [], logprobs: [] }
+      : { type: "refusal", refusal: said };
+  return { id: `msg_${id}_${at}`, type: "message", status, role: "assistant", content: [part] };
 }
 
 /** Whether a client that returns a reasoning item may leave out its text, as it does for OpenAI's. */
 function returnsSealedOnly(asked: JsonObject): boolean {
   return asked["store"] === false || listIn(asked["include"]).includes("reasoning.encrypted_content");
-}
-
-/** Arguments that are JSON were not cut, though the turn may have been. */
-function callItem(
-  head: ResponseHead,
-  { at, status: ofLast }: ItemState,
-  { id, name, given }: Omit<CalledFunction, "signature">,
-): JsonObject {
-  const status = isJson(given) ? "completed" : ofLast;
-  return { id: `fc_${head.id}_${at}`, type: "function_call", status, call_id: id, name, arguments: given };
 }
 
 /** OpenAI's counts of a response; null where the engine reports none. */
@@ -182,15 +162,6 @@ function usageOf(usage: unknown): JsonObject | null {
   };
 }
 
-function isJson(given: string): boolean {
-  try {
-    JSON.parse(given);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** The kinds of items that a chat streams, each with the events of its text. */
 const KINDS = {
   text: { delta: "response.output_text.delta", done: "response.output_text.done", field: "text" },
@@ -202,14 +173,6 @@ const KINDS = {
     field: "arguments",
   },
 } as const;
-/** An item before the first. */
-const NO_ITEM: OpenItem = { item: { kind: "text" }, text: "" };
-
-/** The item that is being streamed, and its text or a call's arguments so far. */
-interface OpenItem {
-  readonly item: TurnItem;
-  text: string;
-}
 
 /**
  * Converts the chunks of a streamed chat completion into the events of a response, by OpenAI's order: `response.created`, for each item
@@ -219,7 +182,8 @@ interface OpenItem {
 export class ResponseEvents {
   readonly #turn: StreamedTurn;
   readonly #output: JsonObject[] = [];
-  #open: OpenItem = NO_ITEM;
+  /** The item that is being streamed, and its text or a call's arguments so far; before the first, none that any event is of. */
+  #open: { readonly item: TurnItem; text: string } = { item: { kind: "text" }, text: "" };
   #model: unknown = null;
   #usage: unknown = null;
   #count = 0;
@@ -292,7 +256,8 @@ export class ResponseEvents {
 
   /** An item without a text. */
   #silent(reasoning: CarriedReasoning): readonly JsonObject[] {
-    const item = reasoningItem(this.head, this.#output.length, "", reasoning);
+    const place = { at: this.#output.length, status: "completed" } as const;
+    const item = itemOf(this.head, place, { item: null, text: "", reasoning });
     const begun = { item: { ...item, status: "in_progress" }, ...this.#place() };
     const events = [
       this.#event("response.output_item.added", begun),
@@ -316,18 +281,7 @@ export class ResponseEvents {
 
   /** @param reasoning what is sealed with it, once all of it is known */
   #itemOf(status: ItemStatus, reasoning: CarriedReasoning | null = null): JsonObject {
-    const { item, text: so } = this.#open;
-    const at = this.#output.length;
-    switch (item.kind) {
-      case "text":
-        return messageItem(this.head, { at, status }, textPart(so));
-      case "refusal":
-        return messageItem(this.head, { at, status }, refusalPart(so));
-      case "reasoning":
-        return reasoningItem(this.head, at, so, reasoning);
-      case "call":
-        return callItem(this.head, { at, status }, { ...item, given: so });
-    }
+    return itemOf(this.head, { at: this.#output.length, status }, { ...this.#open, reasoning });
   }
 
   #part(): JsonObject {

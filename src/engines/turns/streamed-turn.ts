@@ -4,7 +4,7 @@ import {
   type CalledFunction,
   CallIds,
   callFields,
-  type StreamedCall,
+  StreamedCall,
   StreamedCalls,
   signatureIn,
 } from "../upstream/tool-calls.js";
@@ -70,6 +70,15 @@ export type TurnEvent =
   /** What is to be sealed alone, in a place of its own. */
   | { readonly type: "sealed"; readonly reasoning: CarriedReasoning };
 
+/** An item that is whole: its text, or a call's arguments; and what is sealed with it. Null: what is sealed stands alone. */
+export interface WholeItem {
+  readonly item: TurnItem | null;
+  readonly text: string;
+  readonly reasoning: CarriedReasoning | null;
+}
+
+/** Names of functions, where they are not known. */
+export const NO_TOOLS: ReadonlySet<string> = new Set();
 /** Most characters that wait for an item before them; with more, that counts as ended. */
 const MOST_WAITING = 1_000_000;
 
@@ -91,7 +100,7 @@ interface OpenItem {
 }
 
 /**
- * Reads a turn from the chunks of a streamed chat completion. Its items are given one after the other, as Messages and Responses have them,
+ * Reads a turn from the chunks of a streamed chat completion, or from a whole one. Its items are given one after the other, as Messages and Responses have them,
  * in the order in which they began: the first as it comes, others once those before them are whole.
  */
 export class StreamedTurn implements TurnContent {
@@ -151,6 +160,35 @@ export class StreamedTurn implements TurnContent {
     return this.#whatIsDue();
   }
 
+  /**
+   * Takes a whole message. What names no function is no call; a call without an id, or with that of another, gets one of its own, as clients
+   * answer by it.
+   */
+  takeWhole(choice: unknown): this {
+    const { message, finish_reason: finish } = record(choice);
+    const said = record(message);
+    this.#takeSaid(said);
+    for (const fields of callFields(said)) {
+      const call = new StreamedCall(NO_TOOLS);
+      this.#add(this.#opened("call", call), call.take(fields));
+    }
+    this.#finish = finish;
+    return this;
+  }
+
+  /** Ends the turn; its items, whole. */
+  items(): readonly WholeItem[] {
+    const items: { item: TurnItem | null; text: string; reasoning: CarriedReasoning | null }[] = [];
+    for (const event of this.end()) {
+      const last = items.at(-1);
+      if (event.type === "begun") items.push({ item: event.item, text: "", reasoning: null });
+      else if (event.type === "sealed") items.push({ item: null, text: "", reasoning: event.reasoning });
+      else if (last !== undefined && event.type === "more") last.text += event.text;
+      else if (last !== undefined && event.type === "ended") last.reasoning = event.reasoning;
+    }
+    return items;
+  }
+
   /** Ends the turn. A call that names no function is none. */
   end(): readonly TurnEvent[] {
     const events = this.#open.splice(0).flatMap((item) => [...this.#ended(item)]);
@@ -166,11 +204,15 @@ export class StreamedTurn implements TurnContent {
     return signedParts({ ...signature, content: this.#text }, calls);
   }
 
+  #takeSaid(said: JsonObject): void {
+    this.#think(reasoningIn(said));
+    this.#say("text", contentText(said["content"]));
+    this.#sign(said);
+    this.#say("refusal", text(said["refusal"]));
+  }
+
   #takeDelta(delta: JsonObject): void {
-    this.#think(reasoningIn(delta));
-    this.#say("text", contentText(delta["content"]));
-    this.#sign(delta);
-    this.#say("refusal", text(delta["refusal"]));
+    this.#takeSaid(delta);
     for (const { call, more } of this.#calls.take(callFields(delta))) {
       const item = this.#byCall.get(call) ?? this.#opened("call", call);
       this.#byCall.set(call, item);

@@ -13,19 +13,6 @@ export interface CalledFunction {
   readonly signature: JsonObject;
 }
 
-/**
- * The calls of a chat completion's message, those in OpenAI's older form (`function_call`) included. What names no function is none. A call
- * without an id, or with that of another, gets one of its own, as clients answer by it.
- *
- * @param seed a text that no other answer has, from which ids are made; engines' own ids of answers may come again
- */
-export function callsIn(message: JsonObject, seed: string): readonly CalledFunction[] {
-  const ids = new CallIds(seed);
-  return callFields(message)
-    .filter(({ name }) => name !== "")
-    .map(({ id, name, given, signature }) => ({ id: ids.of(id), name, given: wholeArguments(given), signature }));
-}
-
 /** The fields of a call, or of a fragment of one. */
 export interface CallFields {
   /** Null where there is none. */
