@@ -1,4 +1,5 @@
 import { blockBounds, type ChatMessage, type ContentPart, instructionsAtHead } from "../../core/index.js";
+import type { JsonObject } from "../upstream/json-values.js";
 import { type AdapterPrompt, type MarksElsewhere, NO_MARKS } from "./engine-adapter.js";
 import type { BreakpointLimits } from "./provider-limits.js";
 
@@ -7,10 +8,7 @@ export interface BreakpointStyle {
   /** The field of a content part that holds the mark. */
   readonly field: string;
   /** The mark for a place, by the caller's marks in front of it and after it; null: the provider allows none there. */
-  readonly markBetween: (
-    before: readonly unknown[],
-    behind: readonly unknown[],
-  ) => Readonly<Record<string, unknown>> | null;
+  readonly markBetween: (before: readonly unknown[], behind: readonly unknown[]) => JsonObject | null;
   readonly limits: BreakpointLimits;
   /** Whether this part of this message may carry one. */
   readonly canMark: (message: ChatMessage, part: ContentPart) => boolean;
@@ -37,7 +35,7 @@ export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): r
     prompt.marksElsewhere ?? NO_MARKS,
   );
   let free = Math.max(0, limits.maxMarks - callers.count);
-  const marked = new Map<number, Map<number, Readonly<Record<string, unknown>>>>();
+  const marked = new Map<number, Map<number, JsonObject>>();
   for (const place of placesOf(prompt, parts, style)) {
     if (free === 0) break;
     const { message, part } = place;
@@ -245,7 +243,7 @@ function collect(value: unknown, field: string, found: unknown[]): unknown[] {
   for (const [name, inner] of Object.entries(value)) {
     if (name !== field && name !== ARGUMENTS) collect(inner, field, found);
   }
-  const mark = (value as Readonly<Record<string, unknown>>)[field];
+  const mark = (value as JsonObject)[field];
   if (mark != null) found.push(mark);
   return found;
 }

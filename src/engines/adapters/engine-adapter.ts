@@ -73,7 +73,7 @@ export interface EngineEmission {
   /** The messages, with cache breakpoints where the engine has them. */
   readonly messages: readonly ChatMessage[];
   /** Fields of the engine's request body. */
-  readonly fields: Readonly<Record<string, unknown>>;
+  readonly fields: JsonObject;
   readonly headers: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,5 @@
 import type { ChatMessage, ContentPart, RequestId } from "../../core/index.js";
+import type { JsonObject } from "../upstream/json-values.js";
 import { type BreakpointStyle, countMarks, withBreakpoints } from "./cache-breakpoints.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { OPENAI_LIMITS } from "./provider-limits.js";
@@ -58,7 +59,7 @@ export const openAiBreakpoints: EngineAdapter = {
 };
 
 /** The key that routes a scope's prompts to one machine. */
-export function cacheKey(scopeKey: string | null): Readonly<Record<string, unknown>> {
+export function cacheKey(scopeKey: string | null): JsonObject {
   return scopeKey === null ? {} : { prompt_cache_key: scopeKey };
 }
 

@@ -1,3 +1,4 @@
+import type { JsonObject } from "../upstream/json-values.js";
 import type { EngineUsage } from "./engine-adapter.js";
 
 /**
@@ -79,7 +80,7 @@ export function reported(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
   for (const name of path) {
     if (typeof found !== "object" || found === null || !Object.hasOwn(found, name)) return undefined;
-    found = (found as Readonly<Record<string, unknown>>)[name];
+    found = (found as JsonObject)[name];
   }
   return found;
 }

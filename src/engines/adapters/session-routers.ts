@@ -1,3 +1,4 @@
+import type { JsonObject } from "../upstream/json-values.js";
 import type { EngineAdapter } from "./engine-adapter.js";
 
 /** Headers by which gateways send requests with equal values to one replica: SGLang's model gateway and NVIDIA Dynamo. */
@@ -49,7 +50,7 @@ export function routingOf(
   router: SessionRouter,
   path: string,
   key: string,
-): { readonly headers: Readonly<Record<string, string>>; readonly fields: Readonly<Record<string, unknown>> } {
+): { readonly headers: Readonly<Record<string, string>>; readonly fields: JsonObject } {
   const isResponses = path === "responses";
   const { responsesField } = router;
   const field = path === "messages" ? undefined : ((isResponses ? responsesField : undefined) ?? router.field);

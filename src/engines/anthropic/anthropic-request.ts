@@ -2,7 +2,7 @@ import { type ChatMessage, type ContentPart, instructionsAtHead } from "../../co
 import { append } from "../../core/text/lists.js";
 import { markOfTool } from "../adapters/engine-adapter.js";
 import { ANTHROPIC_BLOCKS } from "../turns/reasoning.js";
-import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 
 /** The body of an OpenAI chat completion, as far as it is converted. */
 export interface ChatBody {
@@ -258,13 +258,8 @@ function toolUse(call: unknown): AnthropicBlock {
 /** A call's arguments as the API has them, which takes objects only; a model's invalid JSON is kept as `arguments`. */
 export function inputOf(json: unknown): JsonObject {
   if (typeof json !== "string" || json.trim() === "") return {};
-  try {
-    const parsed: unknown = JSON.parse(json);
-    if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return record(parsed);
-  } catch {
-    // Kept as text below.
-  }
-  return { arguments: json };
+  const parsed = parsedJson(json);
+  return isRecord(parsed) && !Array.isArray(parsed) ? parsed : { arguments: json };
 }
 
 /** A message's content as blocks; a mark on the message moves to the last. The API rejects empty text blocks. */

@@ -11,11 +11,11 @@ import {
   turnEndOf,
   type WholeItem,
 } from "../turns/streamed-turn.js";
-import { listIn, record, text } from "../upstream/json-values.js";
+import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { inputOf } from "./anthropic-request.js";
 
 /** An answer of `/v1/messages`, an event of one, or an error. */
-export type AnthropicAnswer = Readonly<Record<string, unknown>>;
+export type AnthropicAnswer = JsonObject;
 
 /**
  * Converts a chat completion into an answer of `/v1/messages`: reasoning, text, a refusal and calls as blocks, OpenAI's usage fields beside

@@ -6,10 +6,10 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import { ReturnedReasoning, unsealed } from "../turns/reasoning.js";
-import { record, text } from "../upstream/json-values.js";
+import { type JsonObject, record, text } from "../upstream/json-values.js";
 
 /** The body of a `POST /v1/messages`, as a client sent it. */
-export type MessagesBody = Readonly<Record<string, unknown>>;
+export type MessagesBody = JsonObject;
 
 /**
  * Field of a chat message that says whether it belongs to the same message of Anthropic's as the one before it. Absent: it does where it is
@@ -71,7 +71,7 @@ export function withComposedMessages(body: MessagesBody, composed: readonly Chat
 
 function anthropicMessagesOf(
   chat: readonly ChatMessage[],
-  given: ReadonlyMap<unknown, Readonly<Record<string, unknown>>>,
+  given: ReadonlyMap<unknown, JsonObject>,
 ): readonly ChatMessage[] {
   const messages: { message: ChatMessage; blocks: ContentPart[] | null }[] = [];
   const joins = new Joins();
@@ -188,10 +188,7 @@ function resultMessage(block: ContentPart): ChatMessage {
 }
 
 /** A breakpoint of memstem's inside a result moves to the result: only top-level blocks are cached. The client's stay where they are. */
-function resultBlock(
-  message: ChatMessage,
-  given: ReadonlyMap<unknown, Readonly<Record<string, unknown>>>,
-): ContentPart {
+function resultBlock(message: ChatMessage, given: ReadonlyMap<unknown, JsonObject>): ContentPart {
   const before = given.get(message["tool_call_id"])?.["content"];
   const own = Array.isArray(message.content) && !holdsMark(before) ? withoutMarks(message.content) : null;
   const [first, ...others] = own?.parts ?? [];
@@ -221,7 +218,7 @@ function holdsMark(content: unknown): boolean {
 }
 
 /** The client's tool results by the call that they answer. */
-function givenResults(messages: unknown): ReadonlyMap<unknown, Readonly<Record<string, unknown>>> {
+function givenResults(messages: unknown): ReadonlyMap<unknown, JsonObject> {
   const contents = Array.isArray(messages) ? messages.map((message) => record(message)["content"]) : [];
   const blocks = contents.flatMap((content): readonly unknown[] => (Array.isArray(content) ? content : []));
   return new Map(blocks.filter(isResult).map((block) => [record(block)["tool_use_id"], record(block)]));
@@ -252,7 +249,7 @@ const NOT_PASSED: ReadonlySet<string> = new Set([
  * signatures of Anthropic's; tools that Anthropic runs itself are left out. Null where the body has no messages.
  * Source: https://platform.claude.com/docs/en/api/messages
  */
-export function toChatCompletion(body: MessagesBody, dialect: ChatDialect): Readonly<Record<string, unknown>> | null {
+export function toChatCompletion(body: MessagesBody, dialect: ChatDialect): JsonObject | null {
   const chat = chatOfMessages(body);
   if (chat === null) return null;
   const passed = Object.entries(body).filter(
@@ -285,7 +282,7 @@ function tools({ tools: given, tool_choice }: MessagesBody, { keepsMarks }: Chat
     .filter((tool) => tool["input_schema"] !== undefined);
   if (own.length === 0) return {};
   const { type, name, disable_parallel_tool_use } = record(tool_choice);
-  const choices: Readonly<Record<string, unknown>> = {
+  const choices: JsonObject = {
     auto: "auto",
     none: "none",
     any: "required",

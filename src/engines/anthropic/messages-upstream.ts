@@ -11,7 +11,7 @@ import {
   wholeBody,
   wholeOf,
 } from "../upstream/answer-body.js";
-import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
 import {
   type HeaderPair,
@@ -74,19 +74,12 @@ async function countedBy(
   if (status >= 400) return { ...answer, body: wholeBody(answer, name, (json) => inAnthropicForm(json, status)) };
   const whole = await wholeOf(answer.body, name);
   // Some servers answer any path with 200.
-  return holdsCount(whole.toString("utf8")) ? { ...answer, body: oneChunk(whole) } : null;
+  const { input_tokens: count } = record(parsedJson(whole.toString("utf8")));
+  return typeof count === "number" ? { ...answer, body: oneChunk(whole) } : null;
 }
 
 function inAnthropicForm(error: unknown, status: number): unknown {
   return record(error)["type"] === "error" ? error : anthropicError(error, status);
-}
-
-function holdsCount(json: string): boolean {
-  try {
-    return typeof record(JSON.parse(json))["input_tokens"] === "number";
-  } catch {
-    return false;
-  }
 }
 
 /** The chat completion, and the names of the client's functions. */
@@ -95,7 +88,7 @@ function toChatCall(
   dialect: ChatDialect,
 ): { readonly sent: UpstreamCall; readonly tools: ReadonlySet<string> } {
   const json = typeof call.body === "string" ? call.body : Buffer.from(call.body ?? "{}").toString();
-  const given = JSON.parse(json) as Readonly<Record<string, unknown>>;
+  const given = JSON.parse(json) as JsonObject;
   // A body without messages is sent on, for the engine to reject.
   const body = toChatCompletion(given, dialect) ?? given;
   const headers = chatHeaders(call.headers);

@@ -9,7 +9,7 @@ export type ResponsesItem = unknown;
 /** What a message keeps of the item that it was made of. */
 interface ItemForm {
   /** The item's fields that chat messages do not have. */
-  readonly fields?: Readonly<Record<string, unknown>>;
+  readonly fields?: JsonObject;
   /** Reasoning items in front of it. */
   readonly before?: readonly ResponsesItem[];
   /** Reasoning items after it, of an answer that ends with them. */
@@ -117,21 +117,21 @@ function messageOf(item: ResponsesItem): ChatMessage {
   return ofOutput(item);
 }
 
-function ofMessage(item: Readonly<Record<string, unknown>>): ChatMessage {
+function ofMessage(item: JsonObject): ChatMessage {
   const { role, content: given, ...fields } = item;
   if (typeof role !== "string" || !ROLES.has(role)) return opaque(item);
   const content = contentOf(given, role);
   return content === null ? opaque(item) : { role, content, ...withForm(fields) };
 }
 
-function ofCall(item: Readonly<Record<string, unknown>>): ChatMessage {
+function ofCall(item: JsonObject): ChatMessage {
   const { call_id: id, name, arguments: given, ...fields } = item;
   if (typeof id !== "string" || typeof name !== "string" || typeof given !== "string") return opaque(item);
   const call = { id, type: "function", function: { name, arguments: given } };
   return { role: "assistant", content: null, tool_calls: [call], ...withForm(fields) };
 }
 
-function ofOutput(item: Readonly<Record<string, unknown>>): ChatMessage {
+function ofOutput(item: JsonObject): ChatMessage {
   const { call_id: id, output, ...fields } = item;
   const isOutput = typeof item["type"] === "string" && item["type"].endsWith("_output");
   const content = isOutput && typeof id === "string" ? contentOf(output, "tool") : null;
@@ -192,7 +192,7 @@ function itemsOfMessage(message: ChatMessage): readonly ResponsesItem[] {
   return [...before, ...said, ...calls.map((call) => callItem(call, fields)), ...after];
 }
 
-function callItem(call: unknown, fields: Readonly<Record<string, unknown>>): ResponsesItem {
+function callItem(call: unknown, fields: JsonObject): ResponsesItem {
   const { id, function: called } = isRecord(call) ? call : {};
   const { name, arguments: given } = isRecord(called) ? called : {};
   return { type: "function_call", ...fields, call_id: id, name, arguments: given };
@@ -203,7 +203,7 @@ function itemContent(content: ChatMessage["content"], role: string): unknown {
   return (content ?? []).map((part) => itemPart(part, role));
 }
 
-function withForm(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+function withForm(fields: JsonObject): JsonObject {
   return Object.keys(fields).length === 0 ? {} : { [ITEM_FORM]: { fields } satisfies ItemForm };
 }
 
@@ -212,7 +212,7 @@ function formOf(message: ChatMessage): ItemForm {
   return isRecord(form) ? form : {};
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+function isRecord(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import { type ChatMessage, digestOf, messageDigest } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
-import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import { type CalledFunction, signatureIn } from "../upstream/tool-calls.js";
 
 /** Names of a chat completion's reasoning text: DeepSeek's, Qwen's, GLM's, SGLang's, older vLLM's; newer vLLM's, OpenRouter's, Groq's. */
@@ -18,45 +18,33 @@ export type ReasoningName = (typeof REASONING_NAMES)[number];
 export const ANTHROPIC_BLOCKS = "anthropic_blocks";
 
 /** Fields of the engine's own, with a digest of what they sign. */
-const signed = z.object({ of: z.string(), fields: z.record(z.string(), z.unknown()) });
+const signed = z.object({ of: z.string(), fields: z.record(z.string(), z.unknown()).readonly() });
 export type Signed = z.output<typeof signed>;
 
 const carried = z.object({
+  /** Digest of the reasoning text that it belongs to; absent: it stands without one. */
   of: z.string().optional(),
+  /** That text, for clients that return nothing else. */
   text: z.string().optional(),
-  names: z.array(z.enum(REASONING_NAMES)).optional(),
+  /** The fields in which the engine gave the text. */
+  names: z.array(z.enum(REASONING_NAMES)).readonly().optional(),
+  /** Whether the engine gave it as a part of the message's content, as Mistral's do. */
   inContent: z.boolean().optional(),
-  details: z.array(z.unknown()).optional(),
-  thinking: z.array(z.unknown()).optional(),
-  blocks: z.array(z.record(z.string(), z.unknown())).optional(),
+  /** OpenRouter's `reasoning_details`. */
+  details: z.array(z.unknown()).readonly().optional(),
+  /** LiteLLM's `thinking_blocks`. */
+  thinking: z.array(z.unknown()).readonly().optional(),
+  /** Anthropic's blocks, as `anthropic_blocks` has them. */
+  blocks: z.array(z.record(z.string(), z.unknown()).readonly()).readonly().optional(),
+  /** By the id of a call: fields beside its function, as Gemini's signatures are. */
   calls: z.record(z.string(), signed).optional(),
+  /** Fields beside the message's text. */
   message: signed.optional(),
+  /** Characters of its message's text that stand before it. Absent: none does. */
   behind: z.number().optional(),
 });
-
 /** What another API has no field for. */
-export interface CarriedReasoning {
-  /** Digest of the reasoning text that it belongs to; absent: it stands without one. */
-  readonly of?: string | undefined;
-  /** That text, for clients that return nothing else. */
-  readonly text?: string | undefined;
-  /** The fields in which the engine gave the text. */
-  readonly names?: readonly ReasoningName[] | undefined;
-  /** Whether the engine gave it as a part of the message's content, as Mistral's do. */
-  readonly inContent?: boolean | undefined;
-  /** OpenRouter's `reasoning_details`. */
-  readonly details?: readonly unknown[] | undefined;
-  /** LiteLLM's `thinking_blocks`. */
-  readonly thinking?: readonly unknown[] | undefined;
-  /** Anthropic's blocks, as `anthropic_blocks` has them. */
-  readonly blocks?: readonly JsonObject[] | undefined;
-  /** By the id of a call: fields beside its function, as Gemini's signatures are. */
-  readonly calls?: Readonly<Record<string, Signed>> | undefined;
-  /** Fields beside the message's text. */
-  readonly message?: Signed | undefined;
-  /** Characters of its message's text that stand before it. Absent: none does. */
-  readonly behind?: number | undefined;
-}
+export type CarriedReasoning = z.output<typeof carried>;
 
 /** What every sealed text begins with; no signature of a provider's does. */
 const SEAL = "memstem.reasoning.";
@@ -79,11 +67,7 @@ export function mayHoldSealed(json: string): boolean {
 /** What a sealed text holds. Null: it is none, or not as it was sealed. */
 export function unsealed(value: unknown): CarriedReasoning | null {
   if (typeof value !== "string" || !value.startsWith(SEAL)) return null;
-  try {
-    return carried.safeParse(JSON.parse(value.slice(SEAL.length))).data ?? null;
-  } catch {
-    return null;
-  }
+  return carried.safeParse(parsedJson(value.slice(SEAL.length))).data ?? null;
 }
 
 /** Digest of a text that a signature belongs to. */
@@ -93,15 +77,8 @@ function textSigned(text: string): string {
 
 /** Digest of a call that a signature belongs to, the same however its arguments' JSON is written. */
 function callSigned(name: string, json: unknown): string {
-  return messageDigest({ role: name, input: parsed(json) });
-}
-
-function parsed(json: unknown): unknown {
-  try {
-    return typeof json === "string" ? (JSON.parse(json.trim() === "" ? "{}" : json) as unknown) : (json ?? {});
-  } catch {
-    return json;
-  }
+  const input = typeof json === "string" ? (parsedJson(json.trim() === "" ? "{}" : json) ?? json) : (json ?? {});
+  return messageDigest({ role: name, input });
 }
 
 /** Fields of a detail that are streamed in pieces. Encrypted data comes whole. */

@@ -1,3 +1,4 @@
+import { type JsonObject, parsedJson } from "./json-values.js";
 import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
 
 /** One server-sent event, unmodified. */
@@ -101,13 +102,7 @@ function readEvent(bytes: Uint8Array, isFirst: boolean): StreamEvent {
   const text = Buffer.from(bytes).toString("utf8");
   const lines = (isFirst && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text).split(/\r\n|\r|\n/);
   const data = lines.flatMap((line) => DATA.exec(line)?.[1] ?? []).join("\n");
-  const isLast = data === "[DONE]";
-  try {
-    return { bytes, data: data === "" || isLast ? undefined : (JSON.parse(data) as unknown), isLast };
-  } catch {
-    // Not JSON: passed on unparsed.
-    return { bytes, data: undefined, isLast };
-  }
+  return { bytes, data: parsedJson(data), isLast: data === "[DONE]" };
 }
 
 /** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
@@ -141,15 +136,9 @@ export async function* wholeBody(
   convert: (json: unknown) => unknown,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const whole = await wholeOf(body, name);
-  let json: unknown;
-  try {
-    json = JSON.parse(whole.toString("utf8"));
-  } catch {
-    // A gateway's own error text: unmodified.
-    yield whole;
-    return;
-  }
-  yield Buffer.from(JSON.stringify(convert(json)));
+  const json = parsedJson(whole.toString("utf8"));
+  // A gateway's own error text: unmodified.
+  yield json === undefined ? whole : Buffer.from(JSON.stringify(convert(json)));
 }
 
 /** Whether an answer is streamed as server-sent events. */
@@ -174,6 +163,6 @@ export function jsonAnswer(status: number, json: object): UpstreamAnswer {
 }
 
 /** A server-sent event that has its type as its name, as the streams of Anthropic's and of the Responses API have. */
-export function namedEvent(event: Readonly<Record<string, unknown>>): string {
+export function namedEvent(event: JsonObject): string {
   return `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;
 }

@@ -1,4 +1,4 @@
-import { parsedJson } from "./json-values.js";
+import { type JsonObject, parsedJson } from "./json-values.js";
 
 /** An error as an engine reports it. */
 export interface EngineError {
@@ -6,7 +6,7 @@ export interface EngineError {
   /** Its `code` and `type`. */
   readonly names: readonly unknown[];
   /** What the message stands among. */
-  readonly fields: Readonly<Record<string, unknown>>;
+  readonly fields: JsonObject;
 }
 
 /** Prefixes that gateways and servers add to an engine's message. */
@@ -44,7 +44,7 @@ function* nestedErrors(body: unknown, depth: number): Generator<EngineError> {
     yield* nestedErrors(body[0], depth + 1);
     return;
   }
-  const fields = body as Readonly<Record<string, unknown>>;
+  const fields = body as JsonObject;
   const { error, message, detail } = fields;
   if (typeof message === "string") yield { message, names: [fields["code"], fields["type"]], fields };
   // Text Generation Inference: the message itself.
@@ -177,7 +177,7 @@ function refusalIn({ message, names, fields }: EngineError): PromptRefusal | nul
 function contextLength(
   text: string,
   said: Readonly<Record<string, string | undefined>>,
-  fields: Readonly<Record<string, unknown>>,
+  fields: JsonObject,
 ): PromptRefusal {
   const more = CONTEXT_LENGTH_NUMBERS.map((pattern) => pattern.exec(text)?.groups ?? {});
   const tokensOf = (name: string) =>

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { JsonObject } from "./json-values.js";
 
 const listed = z.object({ token: z.string().catch(""), logprob: z.number() });
 const position = z.object({ token: z.string().catch(""), top_logprobs: z.array(listed).catch([]) });
@@ -54,7 +55,7 @@ const OWN_TO_ANSWER: ReadonlySet<string> = new Set([
  *
  * @param top tokens to list
  */
-export function firstTokenBody(own: Readonly<Record<string, unknown>>, top: number): Readonly<Record<string, unknown>> {
+export function firstTokenBody(own: JsonObject, top: number): JsonObject {
   const kept = Object.fromEntries(Object.entries(own).filter(([name]) => !OWN_TO_ANSWER.has(name)));
   const most = own["max_completion_tokens"] == null ? "max_tokens" : "max_completion_tokens";
   // Some engines report sampling probabilities; these settings leave them unscaled.
@@ -74,7 +75,7 @@ const GRAMMARS = [
 ];
 
 /** Whether a request constrains its answer's beginning, so that the first token's probability says nothing of the model's confidence. */
-export function fixesStart(body: Readonly<Record<string, unknown>>): boolean {
+export function fixesStart(body: JsonObject): boolean {
   const format = body["response_format"];
   const isText = typeof format !== "object" || format === null || (format as { type?: unknown }).type === "text";
   const tool = body["tool_choice"] ?? body["function_call"];

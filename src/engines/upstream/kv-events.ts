@@ -8,6 +8,7 @@ import type { Unpackr } from "msgpackr";
 import type * as ZeroMq from "zeromq";
 import { z } from "zod";
 import type { KvEvent } from "../../core/index.js";
+import type { JsonObject } from "./json-values.js";
 
 /** Where an engine publishes its events. */
 export interface KvEventSource {
@@ -185,7 +186,7 @@ function readKvEvents(decoded: unknown): readonly KvEvent[] | null {
   return decoded[1].flatMap((event: unknown) => readEvent(fieldsOf(event)) ?? []);
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type Fields = JsonObject;
 
 function fieldsOf(event: unknown): Fields {
   if (!Array.isArray(event)) return typeof event === "object" && event !== null ? (event as Fields) : {};
