@@ -1,4 +1,4 @@
-import type { JsonObject } from "../upstream/json-values.js";
+import { record } from "../upstream/json-values.js";
 import type { EngineUsage } from "./engine-adapter.js";
 
 /**
@@ -77,12 +77,7 @@ export function readLlamaCppUsage(answer: unknown): EngineUsage {
 
 /** The value at a path of a JSON value; undefined where there is none. */
 export function reported(value: unknown, ...path: readonly string[]): unknown {
-  let found = value;
-  for (const name of path) {
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, name)) return undefined;
-    found = (found as JsonObject)[name];
-  }
-  return found;
+  return path.reduce<unknown>((found, name) => record(found)[name], value);
 }
 
 /** A token count at a path. Null for anything else, so that what was not reported stays unknown. */

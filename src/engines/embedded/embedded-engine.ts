@@ -8,7 +8,7 @@
 
 import { basename } from "node:path";
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
-import type { ChatMessage, TokenCounter } from "../../core/index.js";
+import type { TokenCounter } from "../../core/index.js";
 import { FairQueue } from "./fair-queue.js";
 import {
   AnswerText,
@@ -109,137 +109,118 @@ async function openModel(loaded: LoadedLlama, options: EmbeddedEngineOptions): P
     });
   const { waiting = WAITING, waitingPerCaller = WAITING_PER_CALLER } = options;
   const tokensOf = chatTokenizer(module, model);
-  return new LlamaEngine({
-    model,
-    name: basename(modelPath),
+  const queue = new FairQueue({ running: slots, waiting, waitingPerCaller });
+  const free = new LlamaSlots(Array.from({ length: slots }, () => context.getSequence()));
+  const writer = new LlamaWriter(model, { contextTokens, batchTokens: context.batchSize, clock });
+  /** Running requests: how to abort each, and when it has ended. */
+  const underWay = new Map<AbortController, Promise<void>>();
+  let closed: Promise<void> | undefined;
+  return {
+    model: basename(modelPath),
     contextTokens,
-    queue: new FairQueue({ running: slots, waiting, waitingPerCaller }),
-    slots: new LlamaSlots(Array.from({ length: slots }, () => context.getSequence())),
-    batchTokens: context.batchSize,
-    tokensOf,
+    slots,
     countTokens: modelTokenCounter(model, tokensOf),
-    close: () => llama.dispose(),
-    clock,
-  });
+    get waiting() {
+      return queue.length;
+    },
+    async *generate(request) {
+      const { caller = request.cacheSalt ?? "", cacheSalt } = request;
+      if (closed !== undefined) throw isClosing();
+      request.signal?.throwIfAborted();
+      const startedAt = clock();
+      const chat = tokensOf(request.messages);
+      // Before it waits: no slot is large enough.
+      if (chat.tokens.length >= contextTokens) throw new ContextLengthError(chat.tokens.length, contextTokens);
+      const work = begun(underWay, request.signal);
+      let end: GenerationEvent;
+      try {
+        const leave = await queue.enter(caller, work.signal);
+        const queueMs = clock() - startedAt;
+        try {
+          const slot = await free.take(chat.tokens, cacheSalt);
+          let trusted = true;
+          try {
+            end = yield* writer.answer(slot, chat, request, work.signal, { startedAt, queueMs });
+          } catch (error) {
+            // An abort stops between two batches: the cache is valid up to there.
+            trusted = work.signal.aborted;
+            throw error;
+          } finally {
+            if (trusted) slot.release();
+            else await slot.discard();
+          }
+        } finally {
+          leave();
+        }
+      } finally {
+        work.end();
+      }
+      // Only now: a reader may stop at the end event, and the slot would not be released.
+      yield end;
+    },
+    close() {
+      closed ??= (async () => {
+        for (const controller of underWay.keys()) controller.abort(isClosing());
+        await Promise.all(underWay.values());
+        await llama.dispose();
+      })();
+      return closed;
+    },
+  };
+}
+
+function isClosing(): EmbeddedEngineError {
+  return new EmbeddedEngineError("engine_closed", "The engine is shutting down.");
 }
 
 function unreadable(path: string, why: string, cause?: unknown): EmbeddedEngineError {
   return new EmbeddedEngineError("model_unreadable", `${path} cannot be loaded as a model: ${why}`, { cause });
 }
 
-interface EngineParts {
-  readonly model: LlamaModel;
-  readonly name: string;
-  readonly contextTokens: number;
-  readonly queue: FairQueue;
-  readonly slots: LlamaSlots;
-  /** llama.cpp's batch size, in tokens. */
-  readonly batchTokens: number;
-  readonly tokensOf: (messages: readonly ChatMessage[]) => ChatTokens;
-  readonly countTokens: TokenCounter;
-  readonly close: () => Promise<void>;
-  readonly clock: () => number;
+/** A request that closing the engine aborts and waits for. (`AbortSignal.any` leaks in Node 20 with a signal as old as the process.) */
+function begun(
+  underWay: Map<AbortController, Promise<void>>,
+  signal: AbortSignal | undefined,
+): { readonly signal: AbortSignal; end(): void } {
+  const controller = new AbortController();
+  const abort = () => controller.abort(signal?.reason);
+  signal?.addEventListener("abort", abort, { once: true });
+  let end = () => {};
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  underWay.set(controller, ended);
+  return {
+    signal: controller.signal,
+    end: () => {
+      signal?.removeEventListener("abort", abort);
+      underWay.delete(controller);
+      end();
+    },
+  };
 }
 
-class LlamaEngine implements EmbeddedEngine {
-  readonly #parts: EngineParts;
-  /** Running requests: how to abort each, and when it has ended. */
-  readonly #underWay = new Map<AbortController, Promise<void>>();
-  #closed: Promise<void> | undefined;
+/** Answers from a slot. */
+class LlamaWriter {
+  constructor(
+    private readonly model: LlamaModel,
+    private readonly limits: {
+      readonly contextTokens: number;
+      /** llama.cpp's batch size, in tokens. */
+      readonly batchTokens: number;
+      readonly clock: () => number;
+    },
+  ) {}
 
-  constructor(parts: EngineParts) {
-    this.#parts = parts;
-  }
-
-  get model(): string {
-    return this.#parts.name;
-  }
-
-  get contextTokens(): number {
-    return this.#parts.contextTokens;
-  }
-
-  get slots(): number {
-    return this.#parts.queue.limits.running;
-  }
-
-  get countTokens(): TokenCounter {
-    return this.#parts.countTokens;
-  }
-
-  get waiting(): number {
-    return this.#parts.queue.length;
-  }
-
-  async *generate(request: GenerationRequest): AsyncGenerator<GenerationEvent, void, undefined> {
-    const { queue, slots, contextTokens, clock } = this.#parts;
-    const { caller = request.cacheSalt ?? "", cacheSalt } = request;
-    this.#refuseIfClosed();
-    request.signal?.throwIfAborted();
-    const startedAt = clock();
-    const chat = this.#parts.tokensOf(request.messages);
-    // Before it waits: no slot is large enough.
-    if (chat.tokens.length >= contextTokens) throw new ContextLengthError(chat.tokens.length, contextTokens);
-    const work = this.#begin(request.signal);
-    let end: GenerationEvent;
-    try {
-      const leave = await queue.enter(caller, work.signal);
-      const queueMs = clock() - startedAt;
-      try {
-        const slot = await slots.take(chat.tokens, cacheSalt);
-        let trusted = true;
-        try {
-          end = yield* this.#answer(slot, chat, request, work.signal, { startedAt, queueMs });
-        } catch (error) {
-          // An abort stops between two batches: the cache is valid up to there.
-          trusted = work.signal.aborted;
-          throw error;
-        } finally {
-          if (trusted) slot.release();
-          else await slot.discard();
-        }
-      } finally {
-        leave();
-      }
-    } finally {
-      work.end();
-    }
-    // Only now: a reader may stop at the end event, and the slot would not be released.
-    yield end;
-  }
-
-  #refuseIfClosed(): void {
-    if (this.#closed !== undefined) throw new EmbeddedEngineError("engine_closed", "The engine is shutting down.");
-  }
-
-  /** A request that closing the engine aborts and waits for. (`AbortSignal.any` leaks in Node 20 with a signal as old as the process.) */
-  #begin(signal: AbortSignal | undefined): { readonly signal: AbortSignal; end(): void } {
-    const controller = new AbortController();
-    const abort = () => controller.abort(signal?.reason);
-    signal?.addEventListener("abort", abort, { once: true });
-    let end = () => {};
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    this.#underWay.set(controller, ended);
-    return {
-      signal: controller.signal,
-      end: () => {
-        signal?.removeEventListener("abort", abort);
-        this.#underWay.delete(controller);
-        end();
-      },
-    };
-  }
-
-  async *#answer(
+  async *answer(
     { sequence, cachedTokens }: TakenSlot,
     { tokens, stopTokens, stopTexts }: ChatTokens,
     request: GenerationRequest,
     signal: AbortSignal,
     { startedAt, queueMs }: { readonly startedAt: number; readonly queueMs: number },
   ): AsyncGenerator<GenerationEvent, GenerationEvent, undefined> {
-    const { model, clock, contextTokens } = this.#parts;
+    const { model } = this;
+    const { clock, contextTokens } = this.limits;
     const most = Math.min(request.maxTokens ?? Number.POSITIVE_INFINITY, contextTokens - tokens.length);
     const text = new AnswerText<Token>((these, before) => model.detokenize(these, false, before));
     const stop = new StopText([...stopTexts, ...(request.stop ?? [])]);
@@ -279,21 +260,12 @@ class LlamaEngine implements EmbeddedEngine {
 
   /** Computes all of a prompt but its last batch, which it returns. Batch by batch, so that it can be aborted in between. */
   async #prefill(sequence: LlamaContextSequence, tokens: readonly Token[], signal: AbortSignal): Promise<Token[]> {
+    const { batchTokens } = this.limits;
     let at = 0;
-    for (; tokens.length - at > this.#parts.batchTokens; at += this.#parts.batchTokens) {
-      await sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(at, at + this.#parts.batchTokens));
+    for (; tokens.length - at > batchTokens; at += batchTokens) {
+      await sequence.evaluateWithoutGeneratingNewTokens(tokens.slice(at, at + batchTokens));
       signal.throwIfAborted();
     }
     return tokens.slice(at);
-  }
-
-  close(): Promise<void> {
-    this.#closed ??= (async () => {
-      const closing = new EmbeddedEngineError("engine_closed", "The engine is shutting down.");
-      for (const controller of this.#underWay.keys()) controller.abort(closing);
-      await Promise.all(this.#underWay.values());
-      await this.#parts.close();
-    })();
-    return this.#closed;
   }
 }

@@ -28,30 +28,29 @@ export function openAiUpstream(engine: ChatModel, onFault: (error: unknown) => v
   return async (request) => {
     const { pathname } = new URL(request.url);
     if (pathname === "/v1/models") {
-      if (request.method !== "GET") return notAllowed("GET");
+      if (request.method !== "GET") return refused(onlyAnswers("GET"), { allow: "GET" });
       const model = { id: engine.model, object: "model", created, owned_by: "memstem" };
       return Response.json({ object: "list", data: [{ ...model, max_model_len: engine.contextTokens }] });
     }
-    if (pathname !== "/v1/chat/completions") return failure(404, "invalid_request_error", `There is no ${pathname}.`);
-    if (request.method !== "POST") return notAllowed("POST");
+    if (pathname !== "/v1/chat/completions") return refused(failure(404, REQUEST, `There is no ${pathname}.`));
+    if (request.method !== "POST") return refused(onlyAnswers("POST"), { allow: "POST" });
     let body: unknown;
     try {
       body = await request.json();
     } catch {
       request.signal.throwIfAborted();
-      return failure(400, "invalid_request_error", "The body is not JSON.");
+      return refused(failure(400, REQUEST, "The body is not JSON."));
     }
     const chat = readOpenAiChat(body);
-    if ("param" in chat) {
-      return failure(400, "invalid_request_error", `${chat.param}: ${chat.message}`, { param: chat.param });
-    }
+    if ("param" in chat) return refused(failure(400, REQUEST, `${chat.param}: ${chat.message}`, null, chat.param));
     const head: AnswerHead = { id: `chatcmpl-${randomUUID()}`, model: engine.model, created: seconds() };
     try {
       if (!chat.stream) return await wholeAnswer(engine, { ...chat.generation, signal: request.signal }, head);
       return await streamedAnswer(engine, chat.generation, request, head, chat.includeUsage, onFault);
     } catch (error) {
       if (request.signal.aborted) throw error;
-      return failureOf(error, onFault);
+      const failed = failureOf(error, onFault);
+      return refused(failed, failed.status === 429 || failed.status === 503 ? { "retry-after": "1" } : {});
     }
   };
 }
@@ -84,89 +83,90 @@ async function streamedAnswer(
   const abort = () => reading.abort(request.signal.reason);
   if (request.signal.aborted) abort();
   request.signal.addEventListener("abort", abort, { once: true });
+  const release = () => request.signal.removeEventListener("abort", abort);
   const events = engine.generate({ ...generation, signal: reading.signal });
   // An error before the first token still gets a status of its own.
-  let next = await events.next().catch((error: unknown) => {
-    request.signal.removeEventListener("abort", abort);
+  const first = await events.next().catch((error: unknown) => {
+    release();
     throw error;
   });
+  async function* pieces(): AsyncGenerator<object | "[DONE]", void, undefined> {
+    try {
+      yield chatChunk(head, { role: "assistant", content: "" });
+      for (let next = first; !next.done; next = await events.next()) {
+        const event = next.value;
+        if (event.kind === "text") yield chatChunk(head, { content: event.text }, null, event.tokens);
+        else {
+          yield chatChunk(head, {}, event.finishReason);
+          if (includeUsage) yield usageChunk(head, event.usage);
+          yield "[DONE]";
+        }
+      }
+    } catch (error) {
+      if (reading.signal.aborted) throw error;
+      yield { error: failureOf(error, onFault).error };
+    } finally {
+      release();
+      await events.return();
+    }
+  }
+  const sent = pieces();
   const encoder = new TextEncoder();
-  let started = false;
   const body = new ReadableStream<Uint8Array>({
     pull: async (controller) => {
-      const send = (data: unknown) => controller.enqueue(encoder.encode(`data: ${JSON.stringify(data)}\n\n`));
-      const done = () => {
-        request.signal.removeEventListener("abort", abort);
-        controller.close();
-      };
-      try {
-        if (started) next = await events.next();
-        else send(chatChunk(head, { role: "assistant", content: "" }));
-        started = true;
-        if (next.done) return done();
-        const event: GenerationEvent = next.value;
-        if (event.kind === "text") return send(chatChunk(head, { content: event.text }, null, event.tokens));
-        send(chatChunk(head, {}, event.finishReason));
-        if (includeUsage) send(usageChunk(head, event.usage));
-        controller.enqueue(encoder.encode("data: [DONE]\n\n"));
-        done();
-      } catch (error) {
-        request.signal.removeEventListener("abort", abort);
-        if (reading.signal.aborted) return controller.error(error);
-        send(failureBody(error, onFault).body);
-        controller.close();
-      }
+      const { value, done } = await sent.next();
+      if (done) controller.close();
+      else controller.enqueue(encoder.encode(`data: ${value === "[DONE]" ? value : JSON.stringify(value)}\n\n`));
     },
     cancel: async (reason) => {
-      request.signal.removeEventListener("abort", abort);
       reading.abort(reason);
-      await events.return();
+      await sent.return();
     },
   });
   const headers = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
   return new Response(body, { headers });
 }
 
+/** An error in OpenAI's form, and the status of an answer that is one. */
 interface Failure {
   readonly status: number;
-  readonly body: {
-    readonly error: {
-      readonly message: string;
-      readonly type: string;
-      readonly param: string | null;
-      readonly code: string | null;
-    };
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string | null;
   };
 }
 
-function failureBody(error: unknown, onFault: (error: unknown) => void): Failure {
-  const as = (status: number, type: string, message: string, code: string | null, param: string | null = null) => ({
-    status,
-    body: { error: { message, type, param, code } },
-  });
-  if (error instanceof ContextLengthError) {
-    return as(400, "invalid_request_error", error.message, error.code, "messages");
-  }
-  if (error instanceof QueueFullError) return as(429, "rate_limit_error", error.message, error.code);
-  if (error instanceof EmbeddedEngineError) return as(503, "server_error", withoutFilePaths(error.message), error.code);
+/** The type of errors that are the request's. */
+const REQUEST = "invalid_request_error";
+
+function failure(
+  status: number,
+  type: string,
+  message: string,
+  code: string | null = null,
+  param: string | null = null,
+): Failure {
+  return { status, error: { message, type, param, code } };
+}
+
+function onlyAnswers(method: string): Failure {
+  return failure(405, REQUEST, `Only ${method} is answered here.`);
+}
+
+function failureOf(error: unknown, onFault: (error: unknown) => void): Failure {
+  if (error instanceof ContextLengthError) return failure(400, REQUEST, error.message, error.code, "messages");
+  if (error instanceof QueueFullError) return failure(429, "rate_limit_error", error.message, error.code);
+  if (error instanceof EmbeddedEngineError)
+    return failure(503, "server_error", withoutFilePaths(error.message), error.code);
   onFault(error);
   // An unexpected error's message may quote the prompt.
-  return as(500, "server_error", "The engine failed.", null);
+  return failure(500, "server_error", "The engine failed.");
 }
 
-function failureOf(error: unknown, onFault: (error: unknown) => void): Response {
-  const { status, body } = failureBody(error, onFault);
-  return Response.json(body, { status, headers: status === 429 || status === 503 ? { "retry-after": "1" } : {} });
-}
-
-function failure(status: number, type: string, message: string, more: { readonly param?: string } = {}): Response {
-  return Response.json({ error: { message, type, param: more.param ?? null, code: null } }, { status });
-}
-
-function notAllowed(allow: string): Response {
-  const message = `Only ${allow} is answered here.`;
-  const error = { message, type: "invalid_request_error", param: null, code: null };
-  return Response.json({ error }, { status: 405, headers: { allow } });
+function refused({ status, error }: Failure, headers: Readonly<Record<string, string>> = {}): Response {
+  return Response.json({ error }, { status, headers });
 }
 
 function seconds(): number {
