@@ -12,10 +12,9 @@ import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/emb
 import { responsesUpstream } from "../engines/responses/responses-upstream.js";
 import type { KvEventPackages } from "../engines/upstream/kv-events.js";
 import { openUpstream, type Upstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
-import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { openHostedMem0 } from "../memory/hosted-mem0.js";
-import type { MemorySource } from "../memory/memory-source.js";
+import { type MemorySource, withDeadline } from "../memory/memory-source.js";
 import { type OwnMem0, openOwnMem0 } from "../memory/own-mem0.js";
 import { openRestMem0 } from "../memory/rest-mem0.js";
 import { type ApiKeys, DEFAULT_TENANT, newSecret, withConfiguredKey } from "../service/base/tenant.js";

@@ -3,8 +3,8 @@ import { type KeptMemories, timedMemories } from "../eval/locomo/conversation-me
 import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
 import { type Extract, findKeptMemories, ingest, ingestSteps } from "../eval/locomo/ingesting.js";
 import { type RecordedSearches, writeTraces } from "../eval/locomo/recorded-searches.js";
-import { withDeadline } from "../memory/deadline.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
+import { withDeadline } from "../memory/memory-source.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { extractionModel, THRESHOLD } from "./eval-settings.js";
 import type { Invocation } from "./invocation.js";

@@ -6,9 +6,8 @@
 
 import type { LanguageModelMiddleware } from "ai";
 import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
-import type { MessageLike } from "../service/base/call-types.js";
+import type { EngineHints, MessageLike } from "../service/base/call-types.js";
 import { asV3Result, asV3Stream, StreamReader, usageIn } from "./ai-sdk-answer.js";
-import { type AiSdkCall, callOptions, withHints } from "./ai-sdk-call.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
 import {
   type AdapterOptions,
@@ -18,8 +17,6 @@ import {
   type PromptOptions,
   tellError,
 } from "./composing.js";
-
-export type { AiSdkCall } from "./ai-sdk-call.js";
 
 /** {@link AdapterOptions}; the user may also be named by each call, as `providerOptions.memstem.userId`. */
 export interface AiSdkOptions extends Omit<AdapterOptions<AiSdkCall>, "userId"> {
@@ -118,3 +115,102 @@ function exactIfContinued({ providerOptions }: AiSdkCall): PromptOptions {
   const { previousResponseId, conversation } = providerOptions?.["openai"] ?? {};
   return previousResponseId != null || conversation != null ? { history: "exact" } : {};
 }
+
+/** A call of a model as the middleware of the installed AI SDK gets it: `LanguageModelV3CallOptions` or `LanguageModelV4CallOptions`. */
+export type AiSdkCall = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"];
+
+/** What a call says of itself in `providerOptions.memstem`. */
+export interface NamedInCall {
+  readonly userId?: string;
+  readonly agentId?: string;
+  readonly conversationId?: string;
+  /** In any of Mem0's result shapes. */
+  readonly memories?: unknown;
+}
+
+/** A call, and what it says to memstem. */
+export interface ReadCall {
+  /** Null: it cannot be read. */
+  readonly named: NamedInCall | null;
+  /** The call without what it says to memstem; the same object where it says nothing. */
+  readonly call: AiSdkCall;
+  /** Whether it is to be sent as it is. */
+  readonly isBypassed: boolean;
+}
+
+/** The header with which memstem's proxy composes nothing. */
+const BYPASS = "x-memstem-bypass";
+
+const NAMES = ["userId", "agentId", "conversationId"] as const;
+const KNOWN: ReadonlySet<string> = new Set([...NAMES, "memories", "bypass"]);
+
+/** Reads a call's options; null counts as absent. Invalid options are reported, and the call has none. */
+function callOptions(params: AiSdkCall, onError: (error: unknown) => void): ReadCall {
+  // A middleware in front of this one composed the prompt, or the caller wants none composed.
+  const isBypassed = headerIn(params.headers, BYPASS) === "true";
+  const given: unknown = params.providerOptions?.["memstem"];
+  if (given === undefined) return { named: {}, call: params, isBypassed };
+  const { memstem: _ours, ...providerOptions } = params.providerOptions ?? {};
+  const { providerOptions: _all, ...others } = params;
+  const call = Object.keys(providerOptions).length === 0 ? others : { ...others, providerOptions };
+  const problem = problemOf(given);
+  if (problem !== null) {
+    onError(new TypeError(`providerOptions.memstem${problem}`));
+    return { named: null, call, isBypassed };
+  }
+  const said = Object.entries(given as object).filter(([, value]) => value != null);
+  const { bypass, ...named } = Object.fromEntries(said) as NamedInCall & { readonly bypass?: boolean };
+  return { named, call, isBypassed: isBypassed || bypass === true };
+}
+
+/** The value of a header, whose name may have capitals. */
+function headerIn(headers: AiSdkCall["headers"], name: string): string | undefined {
+  return Object.entries(headers ?? {}).find(([key]) => key.toLowerCase() === name)?.[1];
+}
+
+/** What is wrong with the options, from their name on; null: nothing. */
+function problemOf(given: unknown): string | null {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return " must be an object";
+  const options = given as Readonly<Record<string, unknown>>;
+  const unknown = Object.keys(options).find((name) => !KNOWN.has(name));
+  if (unknown !== undefined) return `.${unknown} is not a known option`;
+  const wrong = NAMES.find((name) => options[name] != null && typeof options[name] !== "string");
+  if (wrong !== undefined) return `.${wrong} must be a text`;
+  const { bypass } = options;
+  return bypass == null || typeof bypass === "boolean" ? null : ".bypass must be true or false";
+}
+
+/** OpenAI's own body fields, as its provider's options name them. */
+const OPENAI_OPTIONS: Readonly<Record<string, string>> = {
+  prompt_cache_key: "promptCacheKey",
+  prompt_cache_options: "promptCacheOptions",
+};
+/** Providers that take OpenAI's options, by what their names begin with. */
+const OPENAI_PROVIDERS: ReadonlySet<string> = new Set(["openai", "azure", "gateway"]);
+
+/**
+ * A call with what the engine is to be sent along: headers, and fields of its body as options of the provider. OpenAI's provider has names of
+ * its own for them; those for OpenAI-compatible engines put options under their own name into the body; others ignore what they do not know.
+ * What the caller set stays. Through memstem's proxy the prompt is not composed again.
+ *
+ * @param provider the model's, such as `openai.responses`
+ */
+function withHints(call: AiSdkCall, { fields, headers }: EngineHints, provider: string): AiSdkCall {
+  const added = Object.entries({ ...headers, [BYPASS]: "true" }).filter(
+    ([name]) => headerIn(call.headers, name) === undefined,
+  );
+  const [name = ""] = provider.split(".");
+  const isOpenAi = OPENAI_PROVIDERS.has(name);
+  const options = Object.entries(fields).flatMap(([field, value]): [string, unknown][] => {
+    if (!isOpenAi) return [[field, value]];
+    const option = OPENAI_OPTIONS[field];
+    return option === undefined ? [] : [[option, value]];
+  });
+  const sent = { ...call, headers: { ...call.headers, ...Object.fromEntries(added) } };
+  if (options.length === 0) return sent;
+  const place = isOpenAi ? "openai" : name;
+  const own = { ...Object.fromEntries(options), ...call.providerOptions?.[place] };
+  return { ...sent, providerOptions: { ...call.providerOptions, [place]: own as ProviderOptions } };
+}
+
+type ProviderOptions = NonNullable<AiSdkCall["providerOptions"]>[string];

@@ -5,8 +5,7 @@
 
 import { withoutSections } from "../core/prompt/section-scan.js";
 import type { MessageLike, QueryMessage } from "../service/base/call-types.js";
-import { type AdapterOptions, composeCall, tellError } from "./composing.js";
-import { textIn, usageIn } from "./model-answers.js";
+import { type AdapterOptions, composeCall, type ReportedUsage, tellError } from "./composing.js";
 
 /** A message as Mem0 takes it. */
 export interface Mem0Message {
@@ -173,13 +172,11 @@ function checkName(name: string): void {
 function lastAsked(messages: readonly MessageLike[]): string {
   return (
     messages
-      .flatMap((message) => ("role" in message && message.role === "user" ? plainText(textOf(message)) : []))
+      .flatMap((message) =>
+        "role" in message && message.role === "user" ? plainText(textIn({ content: message.content }) ?? "") : [],
+      )
       .findLast((text) => text !== "") ?? ""
   );
-}
-
-function textOf({ content }: Mem0Message): string {
-  return textIn({ content }) ?? "";
 }
 
 /** A text without what memstem put into it. */
@@ -200,4 +197,51 @@ function plainPart(part: unknown): readonly unknown[] {
   if (typeof text !== "string") return [part];
   const plain = plainText(text);
   return plain === "" ? [] : [{ ...(part as object), text: plain }];
+}
+
+/*
+ * Answers of OpenAI's clients (chat completions, Responses) and Anthropic's, as far as their text and their prompt's tokens go. Tolerant:
+ * what is not there is null. Read by hand: adapters are used where zod is not installed.
+ */
+
+/** Tokens of an answer's prompt, and how many of them were cached. Anthropic counts those beside `input_tokens`. */
+function usageIn(answer: unknown): ReportedUsage {
+  const usage = field(answer, "usage");
+  if (typeof usage !== "object" || usage === null) return {};
+  const counted = (name: string) => countIn(usage, name);
+  const [input, read] = [counted("input_tokens"), counted("cache_read_input_tokens")];
+  if (read != null && input != null) {
+    return { promptTokens: input + read + (counted("cache_creation_input_tokens") ?? 0), cachedTokens: read };
+  }
+  const details = field(usage, "prompt_tokens_details") ?? field(usage, "input_tokens_details");
+  return { promptTokens: counted("prompt_tokens") ?? input, cachedTokens: countIn(details, "cached_tokens") };
+}
+
+/** What an answer says, or a text itself; null where it says nothing, as the call of a tool. */
+function textIn(answer: unknown): string | null {
+  const text = textOf(answer) ?? textOf(field(answer, "output_text")) ?? contentText(field(answer, "content"));
+  return text === "" ? null : text;
+}
+
+/** A text, or that of a chat completion's first choice. */
+function textOf(answer: unknown): string | null {
+  if (typeof answer === "string") return answer;
+  const choices = field(answer, "choices");
+  const said = Array.isArray(choices) ? field(field(choices[0], "message"), "content") : null;
+  return typeof said === "string" ? said : null;
+}
+
+/** A content's text: its own, or that of its parts. */
+function contentText(content: unknown): string | null {
+  if (!Array.isArray(content)) return typeof content === "string" ? content : null;
+  return content.map((part: unknown) => textOf(field(part, "text")) ?? "").join("");
+}
+
+function countIn(holder: unknown, name: string): number | null {
+  const value = field(holder, name);
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
+}
+
+function field(holder: unknown, name: string): unknown {
+  return typeof holder === "object" && holder !== null ? Reflect.get(holder, name) : undefined;
 }

@@ -5,7 +5,6 @@ import type { Scope } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
 import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
 import { Erasure } from "./erasure.js";
-import { loadOnce } from "./load-once.js";
 import {
   embeddedScope,
   embeddedSearch,
@@ -14,6 +13,7 @@ import {
   searchFilters,
   searchOptions,
 } from "./mem0-identity.js";
+import { loadOnce } from "./mem0-packages.js";
 import { readMem0Added, readMem0Kept, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText, similarityThreshold } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";

@@ -1,7 +1,6 @@
 import type { MemoryId } from "../core/text/ids.js";
-import { requestJson } from "./bounded-json.js";
 import { filtersOf, searchFilters, searchOptions } from "./mem0-identity.js";
-import { checkedService, type Mem0Service } from "./mem0-service.js";
+import { checkedService, type Mem0Service, requestJson } from "./mem0-service.js";
 import type { MemorySource } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 

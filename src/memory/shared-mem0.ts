@@ -1,7 +1,6 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
-import { isNotFound, isPathSegment } from "./bounded-json.js";
 import { readMem0Answer } from "./mem0-answer.js";
 import {
   isOwnedBy,
@@ -12,7 +11,7 @@ import {
   sharedUserName,
 } from "./mem0-identity.js";
 import { readMem0Added, searchMem0 } from "./mem0-results.js";
-import { checkMemoryText } from "./mem0-service.js";
+import { checkMemoryText, isNotFound, isPathSegment } from "./mem0-service.js";
 import { type CurrentMemories, type MemorySource, MemorySourceError, type NewMemory } from "./memory-source.js";
 
 /** The calls of a Mem0 that another system owns, under the names that it knows. Each rejects with {@link MemorySourceError}. */

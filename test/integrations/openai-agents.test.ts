@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createMemstem, type MemstemClient } from "../../src/index.js";
-import type { AgentsAgent, AgentsRun } from "../../src/integrations/agents-usage.js";
 import {
+  type AgentsAgent,
   type AgentsModelCall,
+  type AgentsRun,
   memstemFilter,
   memstemModel,
   memstemModels,

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { MemoryId } from "../../src/core/text/ids.js";
-import { withDeadline } from "../../src/memory/deadline.js";
-import { type MemorySource, MemorySourceError } from "../../src/memory/memory-source.js";
+import { type MemorySource, MemorySourceError, withDeadline } from "../../src/memory/memory-source.js";
 import { failureOf, scopeOf } from "./memory-source.suite.js";
 
 const never = new AbortController().signal;

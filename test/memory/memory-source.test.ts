@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { withDeadline } from "../../src/memory/deadline.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { openEmbeddedStore } from "../../src/memory/embedded-store.js";
 import { openHostedMem0 } from "../../src/memory/hosted-mem0.js";
-import { withoutTelemetry } from "../../src/memory/mem0-environment.js";
+import { withoutTelemetry } from "../../src/memory/mem0-packages.js";
+import { withDeadline } from "../../src/memory/memory-source.js";
 import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { startPlatformServer, startRestServer } from "./mem0-wire-server.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "../../src/memory/sentence-embedder.js";
+import { EMBEDDING_DIMENSIONS, sentenceEmbedder } from "../../src/memory/embedded-store.js";
 
 const embedder = sentenceEmbedder();
 

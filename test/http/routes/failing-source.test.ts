@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { withDeadline } from "../../../src/memory/deadline.js";
-import { type MemorySource, MemorySourceError, type MemorySourceFailure } from "../../../src/memory/memory-source.js";
+import {
+  type MemorySource,
+  MemorySourceError,
+  type MemorySourceFailure,
+  withDeadline,
+} from "../../../src/memory/memory-source.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
