@@ -16,7 +16,7 @@ import {
 import { loadOnce } from "./mem0-packages.js";
 import { readMem0Added, readMem0Kept, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText, similarityThreshold } from "./mem0-service.js";
-import { type MemorySource, MemorySourceError } from "./memory-source.js";
+import { type MemorySource, MemorySourceError, within } from "./memory-source.js";
 
 /** Where the embedded memories are, and how similar to the query they must be. */
 export interface EmbeddedMem0Options {
@@ -90,7 +90,8 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
   /** Every call: opens the store first, rejects when the signal aborts, and fails with `MemorySourceError` only. */
   function call<T>(signal: AbortSignal, work: (mem0: EmbeddedStore["memory"]) => Promise<T>): Promise<T> {
     if (closed) return Promise.reject(unreachable("it is closed"));
-    return untilAborted(NAME, signal, async () => {
+    // Mem0's embedded store takes no signal: a call that is abandoned ends unobserved.
+    return within(NAME, null, signal, async () => {
       try {
         return await work(await open());
       } catch (error) {
@@ -241,20 +242,4 @@ class SerialQueue {
   async idle(): Promise<void> {
     await this.#last;
   }
-}
-
-/**
- * Settles as `work` does, or rejects with {@link MemorySourceError} `aborted` as soon as the signal aborts. Work that cannot be
- * interrupted (Mem0's embedded store takes no signal) then ends unobserved: its outcome is dropped, a rejection included.
- */
-function untilAborted<T>(source: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  const aborted = () => new MemorySourceError(source, { kind: "aborted" });
-  if (signal.aborted) return Promise.reject(aborted());
-  return new Promise<T>((resolve, reject) => {
-    const stop = () => reject(aborted());
-    signal.addEventListener("abort", stop, { once: true });
-    work()
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener("abort", stop));
-  });
 }

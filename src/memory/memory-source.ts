@@ -219,16 +219,20 @@ export function withDeadline(source: MemorySource, limits: DeadlineLimits): Memo
   );
 }
 
-async function within<T>(
+/**
+ * Settles as a call does, or rejects with {@link MemorySourceError}: `aborted` as soon as the caller's signal aborts, `timeout` after its
+ * time, if it has one. The signal that it gets is aborted then as well; an outcome that comes later is dropped.
+ */
+export async function within<T>(
   name: string,
-  afterMs: number,
+  afterMs: number | null,
   outer: AbortSignal,
   call: (inner: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (outer.aborted) throw new MemorySourceError(name, { kind: "aborted" });
   const inner = new AbortController();
   let timer: NodeJS.Timeout | undefined;
-  let abandon: (() => void) | undefined;
+  let abandon = () => {};
   const end = new Promise<never>((_, reject) => {
     const stop = (error: MemorySourceError) => {
       reject(error);
@@ -236,6 +240,7 @@ async function within<T>(
     };
     abandon = () => stop(new MemorySourceError(name, { kind: "aborted" }));
     outer.addEventListener("abort", abandon, { once: true });
+    if (afterMs === null) return;
     timer = setTimeout(() => stop(new MemorySourceError(name, { kind: "timeout", afterMs })), afterMs);
   });
   try {
@@ -243,6 +248,6 @@ async function within<T>(
     return await Promise.race([call(inner.signal), end]);
   } finally {
     clearTimeout(timer);
-    if (abandon !== undefined) outer.removeEventListener("abort", abandon);
+    outer.removeEventListener("abort", abandon);
   }
 }
