@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { MemoryClient } from "mem0ai";
 import { z } from "zod";
-import { filtersOf, type Mem0Search, searchOptions } from "./mem0-identity.js";
+import { addArguments, filtersOf, type Mem0Search, searchOptions } from "./mem0-identity.js";
 import { LoadingError, loaded, loadOnce, withoutTelemetry } from "./mem0-packages.js";
 import { checkedService, isNotFound, requestJson } from "./mem0-service.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
@@ -27,14 +27,24 @@ const NAME = "mem0-hosted";
 export function openHostedMem0(options: HostedMem0Options): MemorySource {
   const { url, apiKey, threshold } = checkedService({ ...options, url: options.url ?? "https://api.mem0.ai" });
   if (apiKey === undefined) throw new TypeError("apiKey: must be given");
+  const calls = new AsyncLocalStorage<Call>();
   const client = loadOnce(() =>
-    loadBoundedMem0Client(NAME, { apiKey, host: url }).catch((error: unknown) => {
+    loadBoundedClient(calls, { apiKey, host: url }).catch((error: unknown) => {
       const cause = error instanceof LoadingError ? error.message : "Mem0's client could not be started";
       throw new MemorySourceError(NAME, { kind: "unreachable", cause });
     }),
   );
-  const run: BoundedMem0Client["run"] = async (signal, work) => await (await client()).run(signal, work);
-
+  const run = async <T>(signal: AbortSignal, work: (client: MemoryClient) => Promise<T>): Promise<T> => {
+    const mem0 = await client();
+    const call: Call = { signal };
+    try {
+      return await calls.run(call, () => work(mem0));
+    } catch (error) {
+      // Without the message, which may quote the answer.
+      const cause = error instanceof Error ? error.name : "unknown";
+      throw call.failure ?? new MemorySourceError(NAME, { kind: "unreadable", cause });
+    }
+  };
   const limits = threshold === undefined ? {} : { threshold };
   return sharedMem0(NAME, {
     async load() {
@@ -46,15 +56,7 @@ export function openHostedMem0(options: HostedMem0Options): MemorySource {
       return run(signal, (mem0) => mem0.search(query, { ...searching, topK }));
     },
     get: (id, signal) => run(signal, (mem0): Promise<unknown> => mem0.get(id)),
-    add({ userId, agentId }, { text, metadata }, signal) {
-      const keeping = {
-        userId,
-        ...(agentId === null ? {} : { agentId }),
-        infer: false,
-        ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
-      };
-      return run(signal, (mem0): Promise<unknown> => mem0.add([{ role: "user", content: text }], keeping));
-    },
+    add: (scope, memory, signal) => run(signal, (mem0): Promise<unknown> => mem0.add(...addArguments(scope, memory))),
     async delete(id, signal) {
       await run(signal, (mem0) => mem0.delete(id));
       return true;
@@ -79,12 +81,6 @@ function platformFilters(search: Mem0Search): Record<string, unknown> {
   return { AND: [...each(ids), ...each(search.filters)] };
 }
 
-/** Mem0's own client, run under a signal. */
-export interface BoundedMem0Client {
-  /** Runs `work` with the client; all its requests stop when `signal` aborts. Rejects with {@link MemorySourceError} only. */
-  run<T>(signal: AbortSignal, work: (client: MemoryClient) => Promise<T>): Promise<T>;
-}
-
 /** The call that a request of the client is part of. */
 interface Call {
   readonly signal: AbortSignal;
@@ -103,14 +99,12 @@ const fetchOptions = z.object({
  * Loads Mem0's client with another way to send requests. As it comes, it takes no signal, has no time limit, reads a body of any size,
  * and pings the service when it is built, printing what goes wrong. Its knowledge of the wire (paths, spelling, payloads) stays in use.
  */
-async function loadBoundedMem0Client(
-  source: string,
+async function loadBoundedClient(
+  calls: AsyncLocalStorage<Call>,
   options: { readonly apiKey: string; readonly host: string },
-): Promise<BoundedMem0Client> {
+): Promise<MemoryClient> {
   withoutTelemetry();
   const { MemoryClient } = await loaded(import("mem0ai"));
-  const calls = new AsyncLocalStorage<Call>();
-
   class BoundedClient extends MemoryClient {
     /** Only finds out who to report telemetry for. */
     override async ping(): Promise<void> {}
@@ -118,38 +112,16 @@ async function loadBoundedMem0Client(
     override async _fetchRawJson(url: string, given: unknown): Promise<unknown> {
       const call = calls.getStore();
       if (call === undefined) throw new Error("a request outside of any call");
-      const { method, headers, body } = fetchOptions.parse(given);
+      const { headers, ...sent } = fetchOptions.parse(given);
+      const { signal } = call;
+      const accepting = { ...headers, accept: "application/json" };
       try {
-        return await requestJson({
-          source,
-          url,
-          method,
-          headers: { ...headers, accept: "application/json" },
-          signal: call.signal,
-          secret: options.apiKey,
-          ...(body === undefined ? {} : { body }),
-        });
+        return await requestJson({ source: NAME, url, ...sent, headers: accepting, signal, secret: options.apiKey });
       } catch (error) {
         if (error instanceof MemorySourceError) call.failure = error;
         throw error;
       }
     }
   }
-
-  const client = new BoundedClient({ ...options });
-  return {
-    async run(signal, work) {
-      const call: Call = { signal };
-      try {
-        return await calls.run(call, () => work(client));
-      } catch (error) {
-        throw call.failure ?? new MemorySourceError(source, { kind: "unreadable", cause: nameOf(error) });
-      }
-    },
-  };
-}
-
-/** Without the message, which may quote the answer. */
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : "unknown";
+  return new BoundedClient({ ...options });
 }

@@ -63,11 +63,13 @@ function readItem(given: unknown): ReadItem | readonly AnswerIssue[] {
   const isText = typeof id === "string" && id.length > 0 && id.length <= MAX_ID_CHARACTERS;
   const ofId = isText ? unstorable(id) : Number.isSafeInteger(id) ? null : ID_WANTED;
   const ofText = typeof memory === "string" ? foundTextProblem(memory) : "must be a string";
-  const read = isText ? item : { ...item, id: String(id) };
-  if (ofId === null && ofText === null) return read as ReadItem;
-  // An item that says that its memory no longer holds needs no text.
-  if (ofId === null && mem0End(read)?.until === ENDED)
-    return { ...read, memory: typeof memory === "string" ? memory : "" } as ReadItem;
+  if (ofId === null) {
+    const read = isText ? item : { ...item, id: String(id) };
+    if (ofText === null) return read as ReadItem;
+    // An item that says that its memory no longer holds needs no text.
+    if (mem0End(read)?.until === ENDED)
+      return { ...read, memory: typeof memory === "string" ? memory : "" } as ReadItem;
+  }
   return [
     ...(ofId === null ? [] : [{ path: ".id", message: ofId }]),
     ...(ofText === null ? [] : [{ path: ".memory", message: ofText }]),

@@ -1,8 +1,7 @@
-import { z } from "zod";
 import type { AgentId, Scope } from "../core/text/ids.js";
 import { unstorable } from "../core/text/storable-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
-import { type MemoryChoice, type MemoryQuery, MemorySourceError } from "./memory-source.js";
+import { type MemoryChoice, type MemoryQuery, MemorySourceError, type NewMemory } from "./memory-source.js";
 
 /** Whose memories, under the names that Mem0 knows them by (see `mem0-identity.ts`). */
 export interface Mem0Scope {
@@ -35,6 +34,18 @@ export function searchOptions({ showExpired, rerank, referenceDate }: MemoryChoi
   };
 }
 
+/** The arguments of Mem0's `add` that keep one text as it is. */
+export function addArguments({ userId, agentId }: Mem0Scope, { text, metadata }: NewMemory) {
+  const options = {
+    userId,
+    ...(agentId === null ? {} : { agentId }),
+    infer: false as const,
+    ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
+  };
+  const messages = [{ role: "user" as const, content: text }];
+  return [messages, options] as const satisfies readonly [unknown, unknown];
+}
+
 /** The ids of a scope, or of a search: Mem0 takes them only in `filters`, and only in snake_case. */
 export function filtersOf(scope: Mem0Scope & Partial<Pick<Mem0Search, "runId" | "appId">>): Mem0Ids {
   const { userId, agentId, runId = null, appId = null } = scope;
@@ -51,43 +62,40 @@ export function searchFilters(search: Mem0Search): Mem0Ids & Readonly<Record<str
   return { ...search.filters, ...filtersOf(search) };
 }
 
+/** Whose an item says that it is, in either spelling. */
+function namesIn(item: Mem0Item) {
+  return {
+    user: item.user_id ?? item.userId,
+    agent: item.agent_id ?? item.agentId,
+    run: item.run_id ?? item.runId,
+    app: item.app_id ?? item.appId,
+  };
+}
+
 /**
  * Whether an item that a search returned may be shown: it must not say that it is another user's, or another agent's or application's
  * where one is asked for, or of another run than the one asked for. The filters should have seen to that; a server that overlooks them must
  * not make one user's memories another's. Without a run, the open-source Mem0 finds those of all runs.
  */
-export function belongsTo(search: Mem0Search): (item: Mem0Item) => boolean {
-  const { userId, agentId, runId, appId } = search;
+export function belongsTo({ userId, agentId, runId, appId }: Mem0Search): (item: Mem0Item) => boolean {
   return (item) => {
-    const user = item.user_id ?? item.userId ?? userId;
-    const agent = item.agent_id ?? item.agentId ?? agentId;
-    const run = item.run_id ?? item.runId ?? runId;
-    const app = item.app_id ?? item.appId ?? appId;
+    const { user, agent, run, app } = namesIn(item);
     return (
-      user === userId &&
-      (agentId === null || agent === agentId) &&
-      (runId === ANY || run === runId) &&
-      (appId === null || appId === ANY || app === appId)
+      (user ?? userId) === userId &&
+      (agentId === null || (agent ?? agentId) === agentId) &&
+      (runId === ANY || (run ?? runId) === runId) &&
+      (appId === null || appId === ANY || (app ?? appId) === appId)
     );
   };
 }
-
-const ownership = z.looseObject({
-  user_id: z.string().nullish(),
-  userId: z.string().nullish(),
-  agent_id: z.string().nullish(),
-  agentId: z.string().nullish(),
-});
 
 /**
  * Whether an item is proven to be the scope's, which it must be before it is deleted. With an agent in the scope it must be that agent's;
  * without one, any of the user's qualifies. False for anything that is not an item.
  */
 export function isOwnedBy(item: unknown, scope: Mem0Scope): boolean {
-  const owner = ownership.safeParse(item);
-  if (!owner.success) return false;
-  const user = owner.data.user_id ?? owner.data.userId;
-  const agent = owner.data.agent_id ?? owner.data.agentId;
+  if (typeof item !== "object" || item === null) return false;
+  const { user, agent } = namesIn(item as Mem0Item);
   return user === scope.userId && (scope.agentId === null || agent === scope.agentId);
 }
 

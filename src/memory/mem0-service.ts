@@ -3,15 +3,6 @@ import { withoutFilePaths } from "../core/text/file-paths.js";
 import { memoryTextProblem } from "../core/text/storable-text.js";
 import { MemorySourceError } from "./memory-source.js";
 
-/** How to reach a Mem0 service, as both kinds of service are configured. */
-export interface Mem0Service {
-  /** Absolute, without a slash at the end. */
-  readonly url: string;
-  readonly apiKey: string | undefined;
-  /** Least similarity, 0 to 1; absent: Mem0's own default (0.1). */
-  readonly threshold: number | undefined;
-}
-
 /**
  * A key goes into a header: anything but printable ASCII would make `fetch` throw an error that quotes it. Messages here never do.
  */
@@ -29,18 +20,14 @@ const url = z
 export const similarityThreshold = z.number().min(0).max(1).optional();
 
 const service = z.object({ url, apiKey: apiKey.optional(), threshold: similarityThreshold });
+/** How to reach a Mem0 service: its root without a slash at the end, its key, and the least similarity (Mem0's own default: 0.1). */
+export type Mem0Service = z.output<typeof service>;
 
 /** Checks how a Mem0 service is configured; throws a `TypeError` that says which setting is wrong and quotes none of them. */
-export function checkedService(settings: {
-  readonly url: string;
-  readonly apiKey?: string | undefined;
-  readonly threshold?: number | undefined;
-}): Mem0Service {
+export function checkedService(settings: z.input<typeof service>): Mem0Service {
   const checked = service.safeParse(settings);
-  if (!checked.success) {
-    throw new TypeError(checked.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "));
-  }
-  return { url: checked.data.url, apiKey: checked.data.apiKey, threshold: checked.data.threshold };
+  if (checked.success) return checked.data;
+  throw new TypeError(checked.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "));
 }
 
 /** Throws {@link MemorySourceError} `unsupported` for a text that cannot be a memory. */
@@ -65,10 +52,10 @@ export interface JsonRequest {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly headers: Readonly<Record<string, string>>;
   /** Sent as it is; already JSON. */
-  readonly body?: string;
+  readonly body?: string | undefined;
   readonly signal: AbortSignal;
   /** Taken out of everything that an error carries. */
-  readonly secret?: string;
+  readonly secret?: string | undefined;
 }
 
 /**
@@ -98,32 +85,28 @@ export async function requestJson(request: JsonRequest): Promise<unknown> {
 }
 
 async function answerTo(request: JsonRequest): Promise<Response> {
-  const { url, method, headers, body, signal } = request;
+  const { url, method, headers, body = null, signal } = request;
   try {
-    return await fetch(url, { method, headers, signal, redirect: "manual", ...(body === undefined ? {} : { body }) });
+    return await fetch(url, { method, headers, signal, redirect: "manual", body });
   } catch (error) {
     throw brokenOff(request, error);
   }
 }
 
 async function textOf(response: Response, request: JsonRequest): Promise<string> {
-  const announced = Number(response.headers.get("content-length") ?? 0);
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
-    if (announced > MAX_BODY_BYTES) await response.body?.cancel();
-    else if (response.body !== null) {
-      for await (const chunk of response.body) {
-        size += chunk.byteLength;
-        // Leaving the loop cancels the stream.
-        if (size > MAX_BODY_BYTES) break;
-        chunks.push(chunk);
-      }
+    // Leaving the loop cancels the stream.
+    for await (const chunk of response.body ?? []) {
+      size += chunk.byteLength;
+      if (size > MAX_BODY_BYTES) break;
+      chunks.push(chunk);
     }
   } catch (error) {
     throw brokenOff(request, error);
   }
-  if (Math.max(announced, size) > MAX_BODY_BYTES) throw unreadable(request, `more than ${MAX_BODY_BYTES} bytes`);
+  if (size > MAX_BODY_BYTES) throw unreadable(request, `more than ${MAX_BODY_BYTES} bytes`);
   return new TextDecoder().decode(Buffer.concat(chunks));
 }
 

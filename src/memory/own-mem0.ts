@@ -1,4 +1,4 @@
-import { searchFilters, searchOptions } from "./mem0-identity.js";
+import { addArguments, searchFilters, searchOptions } from "./mem0-identity.js";
 import { type MemorySource, MemorySourceError } from "./memory-source.js";
 import { sharedMem0 } from "./shared-mem0.js";
 
@@ -49,15 +49,9 @@ export function openOwnMem0(own: OwnMem0): MemorySource {
     },
     ...(own.get && { get: (id) => found(() => own.get?.(id)) }),
     ...(own.add && {
-      async add({ userId, agentId }, { text, metadata }, signal) {
+      async add(scope, memory, signal) {
         if (signal.aborted) throw new MemorySourceError(NAME, { kind: "aborted" });
-        const keeping = {
-          userId,
-          ...(agentId === null ? {} : { agentId }),
-          infer: false as const,
-          ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
-        };
-        return run(() => own.add?.([{ role: "user", content: text }], keeping));
+        return run(() => own.add?.(...addArguments(scope, memory)));
       },
     }),
     ...(own.delete && { delete: async (id) => (await found(() => own.delete?.(id))) !== null }),

@@ -22,13 +22,12 @@ const NAME = "mem0-rest";
  */
 export function openRestMem0(options: RestMem0Options): MemorySource {
   const service = checkedService(options);
-  const threshold = service.threshold === undefined ? {} : { threshold: service.threshold };
-
+  const { threshold } = service;
   const pathOf = (id: MemoryId) => `/memories/${encodeURIComponent(id)}`;
   return sharedMem0(NAME, {
     search: (search, query, top_k, signal) => {
       const { showExpired: show_expired, rerank, referenceDate: reference_date } = searchOptions(search);
-      const body = { query, filters: searchFilters(search), ...threshold, show_expired, rerank, reference_date, top_k };
+      const body = { query, filters: searchFilters(search), threshold, show_expired, rerank, reference_date, top_k };
       // What is undefined is no field of JSON.
       return send(service, "POST", "/search", signal, body);
     },
@@ -38,7 +37,7 @@ export function openRestMem0(options: RestMem0Options): MemorySource {
         messages: [{ role: "user", content: text }],
         ...filtersOf(scope),
         infer: false,
-        ...(metadata === undefined ? {} : { metadata }),
+        metadata,
       }),
     async delete(id, signal) {
       await send(service, "DELETE", pathOf(id), signal);
@@ -57,17 +56,18 @@ async function send(
   signal: AbortSignal,
   body?: unknown,
 ): Promise<unknown> {
+  const { url, apiKey } = service;
   return await requestJson({
     source: NAME,
-    url: `${service.url}${path}`,
+    url: `${url}${path}`,
     method,
     headers: {
       accept: "application/json",
       ...(body === undefined ? {} : { "content-type": "application/json" }),
-      ...(service.apiKey === undefined ? {} : { "x-api-key": service.apiKey }),
+      ...(apiKey === undefined ? {} : { "x-api-key": apiKey }),
     },
     signal,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(service.apiKey === undefined ? {} : { secret: service.apiKey }),
+    body: JSON.stringify(body),
+    secret: apiKey,
   });
 }
