@@ -58,12 +58,6 @@ export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): r
   });
 }
 
-/** Marks in the messages, the caller's and ours. */
-export function countMarks(messages: readonly ChatMessage[], field: string): number {
-  const each = messages.map((message) => callersMarks(message, contentParts(message), field));
-  return new MarksInOrder(each, NO_MARKS).count;
-}
-
 /** The caller's marks in the order in which the provider reads the prompt: tools, messages, then the automatic one. */
 class MarksInOrder {
   readonly #marks: readonly { readonly place: MarkPlace; readonly mark: unknown }[];
@@ -259,17 +253,18 @@ export function withoutPastMarks(
   said: readonly ChatMessage[],
   field: string,
 ): readonly ChatMessage[] {
-  let past = sumOf(messages, field) - sumOf(said, field);
+  let past = countMarks(messages, field) - countMarks(said, field);
   if (past <= 0) return messages;
   const head = instructionsAtHead(said) > 0 ? instructionsAtHead(messages) : 0;
   return messages.map((message, at) => {
-    const count = at < head || past <= 0 ? 0 : sumOf([message], field);
+    const count = at < head || past <= 0 ? 0 : countMarks([message], field);
     past -= count;
     return count === 0 ? message : (bare(message, field) as ChatMessage);
   });
 }
 
-function sumOf(messages: readonly ChatMessage[], field: string): number {
+/** Marks in the messages, the caller's and ours. */
+export function countMarks(messages: readonly ChatMessage[], field: string): number {
   return messages.reduce((sum, message) => sum + collect(message, field, []).length, 0);
 }
 

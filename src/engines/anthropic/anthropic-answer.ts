@@ -146,6 +146,9 @@ export class AnthropicStream {
   /** By their index: some servers send parallel calls in turns. The last is the newest. */
   readonly #open = new Map<number, OpenBlock>();
   #isEnded = false;
+  #thoughts = "";
+  #firstCall = "";
+  readonly #kept: AnthropicBlock[] = [];
 
   /**
    * @param created seconds since the epoch
@@ -156,6 +159,12 @@ export class AnthropicStream {
     seed: string,
   ) {
     this.#ids = new CallIds(seed);
+  }
+
+  /** The message so far, as far as its thinking can be remembered by it: its reasoning, its first call's id, its blocks of Anthropic's. */
+  get thoughts(): JsonObject {
+    const calls = this.#firstCall === "" ? [] : [{ id: this.#firstCall }];
+    return { reasoning_content: this.#thoughts, tool_calls: calls, [ANTHROPIC_BLOCKS]: this.#kept };
   }
 
   /** The chunks that an event, its parsed `data`, stands for. */
@@ -208,8 +217,10 @@ export class AnthropicStream {
     this.#open.set(at, { block, place, call, isSent: false });
     if (call === null) return [...before, ...this.#say(block.type === "text" ? block["text"] : "")];
     this.#calls++;
-    const { id, name } = block;
-    const called = { index: call, id: this.#ids.of(idOf(id)), type: "function", function: { name, arguments: "" } };
+    const { name } = block;
+    const id = this.#ids.of(idOf(block["id"]));
+    this.#firstCall ||= id;
+    const called = { index: call, id, type: "function", function: { name, arguments: "" } };
     return [...before, this.#callChunk(called)];
   }
 
@@ -232,6 +243,7 @@ export class AnthropicStream {
       }
       case "thinking_delta":
         extend(open, "thinking", delta["thinking"]);
+        this.#thoughts += text(delta["thinking"]);
         return this.#textChunks("reasoning_content", delta["thinking"]);
       case "signature_delta":
         extend(open, "signature", delta["signature"]);
@@ -249,7 +261,10 @@ export class AnthropicStream {
     // A call without arguments streams none, but clients parse them.
     if (call !== null && !isSent)
       return [this.#callChunk({ index: call, function: { arguments: wholeArguments(argumentsOf(block["input"])) } })];
-    return hasChatForm(block) ? [] : [this.#chunk({ [ANTHROPIC_BLOCKS]: [keptBlock(withInput(block), place)] })];
+    if (hasChatForm(block)) return [];
+    const kept = keptBlock(withInput(block), place);
+    this.#kept.push(kept);
+    return [this.#chunk({ [ANTHROPIC_BLOCKS]: [kept] })];
   }
 
   #say(more: unknown): readonly JsonObject[] {

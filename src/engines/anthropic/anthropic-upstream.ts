@@ -20,7 +20,7 @@ import {
 } from "../upstream/upstream.js";
 import { AnthropicStream, fromAnthropicAnswer } from "./anthropic-answer.js";
 import { type ChatBody, toAnthropicMessages } from "./anthropic-request.js";
-import { SignedThinking, StreamedThinking, withAcceptedThinking } from "./signed-thinking.js";
+import { SignedThinking, withAcceptedThinking } from "./signed-thinking.js";
 
 /** The API version of the conversions. Source: https://platform.claude.com/docs/en/api/versioning */
 const API_VERSION = "2023-06-01";
@@ -166,15 +166,13 @@ async function* chatStream(
   { created, asksUsage, thinking }: ChatStreaming,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const stream = new AnthropicStream(created, randomUUID());
-  const streamed = new StreamedThinking();
   let isOver = false;
   for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
     const { type } = record(data);
     const taken = stream.take(data);
     isOver ||= type === "message_stop" || type === "error";
-    for (const chunk of taken) streamed.take(chunk);
     // Before the client has the end, and sends its next request.
-    if (type === "message_delta") thinking.answered(streamed.message);
+    if (type === "message_delta") thinking.answered(stream.thoughts);
     const chunks = type === "message_stop" && !asksUsage ? [] : taken;
     const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
     if (type === "message_stop") events.push("data: [DONE]\n\n");

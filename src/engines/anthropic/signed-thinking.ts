@@ -1,5 +1,4 @@
 import { digestOf } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
 import { LruMap } from "../../core/text/lru-map.js";
 import { ANTHROPIC_BLOCKS, isSealed, REASONING_NAMES } from "../turns/reasoning.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
@@ -31,31 +30,6 @@ export class SignedThinking {
     const key = keyOf(message);
     const blocks = key === null ? undefined : this.#blocks.get(key);
     return blocks === undefined ? message : { ...message, [ANTHROPIC_BLOCKS]: blocks };
-  }
-}
-
-/** Reads a chat message of the chunks of a stream, as far as it is remembered. */
-export class StreamedThinking {
-  readonly #message: { reasoning_content: string; tool_calls: unknown[]; anthropic_blocks: unknown[] } = {
-    reasoning_content: "",
-    tool_calls: [],
-    anthropic_blocks: [],
-  };
-
-  take(chunk: JsonObject): void {
-    // Of a longer one nothing is remembered.
-    if (this.#message.reasoning_content.length > MOST_CHARACTERS) return;
-    const { reasoning_content, tool_calls, anthropic_blocks } = record(record(listIn(chunk["choices"])[0])["delta"]);
-    this.#message.reasoning_content += text(reasoning_content);
-    append(
-      this.#message.tool_calls,
-      listIn(tool_calls).filter((call) => text(record(call)["id"]) !== ""),
-    );
-    append(this.#message.anthropic_blocks, listIn(anthropic_blocks));
-  }
-
-  get message(): JsonObject {
-    return this.#message;
   }
 }
 

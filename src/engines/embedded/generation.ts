@@ -111,7 +111,8 @@ export class StopText {
     const starts = this.#stops.map((stop) => stop.push(text)).filter((start) => start !== null);
     if (starts.length > 0) {
       this.#held = "";
-      return { text: seen.slice(0, this.#startIn(seen, text, smallest(starts))), stopped: true };
+      // From the newest text's start; negative: before it.
+      return { text: seen.slice(0, seen.length - text.length + smallest(starts)), stopped: true };
     }
     const held = largest(
       this.#stops.map(({ matched }) => matched),
@@ -126,11 +127,6 @@ export class StopText {
     const rest = this.#held;
     this.#held = "";
     return rest;
-  }
-
-  /** An offset in the newest text (negative: before it) as one in `seen`. */
-  #startIn(seen: string, text: string, start: number): number {
-    return seen.length - text.length + start;
   }
 }
 

@@ -100,8 +100,8 @@ interface OpenItem {
 }
 
 /**
- * Reads a turn from the chunks of a streamed chat completion, or from a whole one. Its items are given one after the other, as Messages and Responses have them,
- * in the order in which they began: the first as it comes, others once those before them are whole.
+ * Reads a turn from the chunks of a streamed chat completion, or from a whole one. Its items are given one after the other, as Messages and
+ * Responses have them, in the order in which they began: the first as it comes, others once those before them are whole.
  */
 export class StreamedTurn implements TurnContent {
   readonly #calls: StreamedCalls;
@@ -117,9 +117,11 @@ export class StreamedTurn implements TurnContent {
   #characters = 0;
   /** Fields beside the text that sign it. */
   #signature: JsonObject = {};
-  #finish: unknown = null;
-  #hasCalls = false;
-  #hasRefusal = false;
+  /** The engine's reason for the end; null as long as it gave none. */
+  finish: unknown = null;
+  /** Whether a call was given. */
+  hasCalls = false;
+  hasRefusal = false;
 
   /**
    * @param tools names of the functions that the request has
@@ -135,27 +137,13 @@ export class StreamedTurn implements TurnContent {
     this.#ids = new CallIds(seed);
   }
 
-  /** Whether a call was given. */
-  get hasCalls(): boolean {
-    return this.#hasCalls;
-  }
-
-  get hasRefusal(): boolean {
-    return this.#hasRefusal;
-  }
-
-  /** The engine's reason for the end; null as long as it gave none. */
-  get finish(): unknown {
-    return this.#finish;
-  }
-
   /** Takes a chunk's choices, of which the first counts. */
   take(choices: unknown): readonly TurnEvent[] {
     for (const choice of listIn(choices)) {
       const { index, delta, finish_reason: finish } = record(choice);
       if (index !== 0 && index != null) continue;
       this.#takeDelta(record(delta));
-      this.#finish = finish ?? this.#finish;
+      this.finish = finish ?? this.finish;
     }
     return this.#whatIsDue();
   }
@@ -172,7 +160,7 @@ export class StreamedTurn implements TurnContent {
       const call = new StreamedCall(NO_TOOLS);
       this.#add(this.#opened("call", call), call.take(fields));
     }
-    this.#finish = finish;
+    this.finish = finish;
     return this;
   }
 
@@ -238,7 +226,7 @@ export class StreamedTurn implements TurnContent {
 
   #say(kind: "text" | "refusal", said: string): void {
     if (said === "") return;
-    if (kind === "refusal") this.#hasRefusal = true;
+    if (kind === "refusal") this.hasRefusal = true;
     const last = this.#open.at(-1);
     this.#add(last?.kind === kind ? last : this.#opened(kind, null), said);
   }
@@ -307,7 +295,7 @@ export class StreamedTurn implements TurnContent {
     const { kind, call } = item;
     if (kind !== "call" || call === null) item.given ??= { kind } as TurnItem;
     else {
-      this.#hasCalls = true;
+      this.hasCalls = true;
       if (item.given === null) {
         const id = this.#ids.of(call.id);
         this.#given.push([call, id]);

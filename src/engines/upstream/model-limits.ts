@@ -45,23 +45,13 @@ const modelsList = z.union([z.object({ data: listed }).transform(({ data }) => d
 
 /** The models in one list: their limits, and what they are. */
 export class ModelLimits {
-  readonly #byName: ReadonlyMap<string, ModelLimit>;
   readonly #listed: ReadonlyMap<string, ListedModel>;
   /** The only listed model: such engines serve it under any name, as llama.cpp does. */
-  readonly #onlyListed: ListedModel | null;
-  readonly #only: ModelLimit | null;
+  readonly #only: ListedModel | undefined;
 
   private constructor(models: readonly ListedModel[]) {
-    const own = new Map(models.slice(0, MOST_MODELS).map((each) => [nameOf(each.id), each]));
-    const limits = [...own].flatMap(([name, each]): [string, ModelLimit][] => {
-      const base = each.parent == null ? undefined : own.get(nameOf(each.parent));
-      const limit = limitOf(each) ?? (base === undefined ? null : limitOf(base));
-      return limit === null ? [] : [[name, limit]];
-    });
-    this.#byName = new Map(limits);
-    this.#listed = own;
-    this.#onlyListed = models.length === 1 ? (models[0] ?? null) : null;
-    this.#only = models.length === 1 ? (limits[0]?.[1] ?? null) : null;
+    this.#listed = new Map(models.slice(0, MOST_MODELS).map((each) => [nameOf(each.id), each]));
+    this.#only = models.length === 1 ? models[0] : undefined;
   }
 
   /** Reads the JSON of `GET /v1/models`. Null where it is no list of models; entries of another form are left out. */
@@ -72,19 +62,29 @@ export class ModelLimits {
 
   /** Whether the list is that of a llama.cpp server with one model. */
   get isLlamaCpp(): boolean {
-    return this.#onlyListed?.owned_by === "llamacpp";
+    return this.#only?.owned_by === "llamacpp";
   }
 
   /** Further names of what is served under this one: its file, its path, the model that an adapter is for. */
   namesOf(name: string): readonly string[] {
-    const listed = this.#listed.get(nameOf(name)) ?? this.#onlyListed;
-    const base = listed?.parent == null ? undefined : this.#listed.get(nameOf(listed.parent));
+    const listed = this.#named(name);
+    const base = this.#baseOf(listed);
     return [listed?.id, listed?.root, listed?.parent, base?.root].filter((each) => each != null);
   }
 
   /** The limit of the model of this name; null where the list has none. */
   of(name: string): ModelLimit | null {
-    return this.#byName.get(nameOf(name)) ?? this.#only;
+    const listed = this.#named(name);
+    const base = this.#baseOf(listed);
+    return (listed === undefined ? null : limitOf(listed)) ?? (base === undefined ? null : limitOf(base));
+  }
+
+  #named(name: string): ListedModel | undefined {
+    return this.#listed.get(nameOf(name)) ?? this.#only;
+  }
+
+  #baseOf(adapter: ListedModel | undefined): ListedModel | undefined {
+    return adapter?.parent == null ? undefined : this.#listed.get(nameOf(adapter.parent));
   }
 }
 

@@ -76,13 +76,11 @@ function isOfThing({ message, names, fields }: EngineError): boolean {
   return THING_WORDINGS.test(words.filter((word) => !PATH.test(word)).join(" "));
 }
 
-async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
-
-async function* afterFirst(
-  first: Uint8Array,
+async function* withFirst(
+  first: readonly Uint8Array[],
   others: AsyncIterator<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  yield first;
+  yield* first;
   yield* { [Symbol.asyncIterator]: () => others };
 }
 
@@ -119,11 +117,10 @@ export class OptionalRoute {
   async #unlessOfAnyPath(answer: UpstreamAnswer): Promise<UpstreamAnswer | null> {
     const bytes = answer.body[Symbol.asyncIterator]();
     const { value: first, done = false } = await bytes.next();
-    if (done) return { ...answer, body: nothing() };
-    if (isOfAnyPath(Buffer.from(first).toString("utf8"))) {
+    if (!done && isOfAnyPath(Buffer.from(first).toString("utf8"))) {
       await bytes.return?.();
       return this.#absent();
     }
-    return { ...answer, body: afterFirst(first, bytes) };
+    return { ...answer, body: withFirst(done ? [] : [first], bytes) };
   }
 }

@@ -164,46 +164,25 @@ function holdsAny({ id, name, given, signature }: CallFields): boolean {
 
 /** A call that is being streamed. */
 export class StreamedCall {
-  #id = "";
-  #name = "";
+  /** The engine's; empty as long as it gave none. */
+  id = "";
+  /** As far as it is known. */
+  name = "";
+  /** The name, where it came again after whole arguments: the next call's, if that brings none. */
+  nextName = "";
+  index: number | null = null;
+  /** Fields beside the function that sign it; empty where there are none. */
+  signature: JsonObject = {};
   #given = "";
-  #index: number | null = null;
-  #signature: JsonObject = {};
   readonly #json = new ObjectEnd();
   /** Whether arguments came after the name. */
   #isNamePast = false;
-  /** The name, where it came again after whole arguments: the next call's, if that brings none. */
-  #nextName = "";
 
   constructor(private readonly tools: ReadonlySet<string>) {}
 
-  /** The engine's; empty as long as it gave none. */
-  get id(): string {
-    return this.#id;
-  }
-
-  /** As far as it is known. */
-  get name(): string {
-    return this.#name;
-  }
-
-  /** Empty where there is none. */
-  get nextName(): string {
-    return this.#nextName;
-  }
-
-  get index(): number | null {
-    return this.#index;
-  }
-
-  /** Fields beside the function that sign it; empty where there are none. */
-  get signature(): JsonObject {
-    return this.#signature;
-  }
-
   /** Whether all that stands in front of the arguments is known, and those have begun. */
   get isBegun(): boolean {
-    return this.#id !== "" && this.#isNameWhole && this.#json.isBegun;
+    return this.id !== "" && this.#isNameWhole && this.#json.isBegun;
   }
 
   /** Whether its arguments are whole. */
@@ -213,32 +192,32 @@ export class StreamedCall {
 
   /** Whether it ended before this fragment, which then begins the next call. */
   isOverBefore({ index, id, name, given }: CallFields): boolean {
-    const isNamed = id !== "" && id === this.#id;
-    const isSameName = name === "" || this.#name === "" || name === this.#name;
+    const isNamed = id !== "" && id === this.id;
+    const isSameName = name === "" || this.name === "" || name === this.name;
     if (this.isWhole && given.trimStart().startsWith("{")) return !(isNamed && isSameName && given === this.#given);
     if (isSameName) return false;
     // One id for several calls, of which each has an index and a name.
-    const isElsewhere = index !== null && this.#index !== null && index !== this.#index;
-    if (isNamed) return isElsewhere && !this.#isOrBeginsTool(this.#name + name);
+    const isElsewhere = index !== null && this.index !== null && index !== this.index;
+    if (isNamed) return isElsewhere && !this.#isOrBeginsTool(this.name + name);
     const isPast = this.#isNamePast || this.isWhole;
-    const isTool = this.tools.has(this.#name);
-    if (this.#isOrBeginsTool(this.#name + name)) return isPast && isTool;
-    return (isPast && !this.#beginsTool(this.#name)) || (isTool && this.#isOrBeginsTool(name));
+    const isTool = this.tools.has(this.name);
+    if (this.#isOrBeginsTool(this.name + name)) return isPast && isTool;
+    return (isPast && !this.#beginsTool(this.name)) || (isTool && this.#isOrBeginsTool(name));
   }
 
   /** Gives what the fragment adds to the arguments. */
   take({ index, id, name, given, signature }: CallFields): string {
-    this.#index ??= index;
-    this.#signature = { ...this.#signature, ...signature };
-    if (this.#id === "") this.#id = id;
-    if (this.isWhole && name === this.#name) this.#nextName = name;
-    const before = this.#name;
-    if (name !== "") this.#name = this.#withPart(name);
+    this.index ??= index;
+    this.signature = { ...this.signature, ...signature };
+    if (this.id === "") this.id = id;
+    if (this.isWhole && name === this.name) this.nextName = name;
+    const before = this.name;
+    if (name !== "") this.name = this.#withPart(name);
     // Nothing follows a whole object: some engines repeat it, or close it twice.
     const more = this.isWhole ? "" : given;
     this.#given += more;
     this.#json.take(more);
-    if (more.trim() !== "" && before !== "" && this.#name === before) this.#isNamePast = true;
+    if (more.trim() !== "" && before !== "" && this.name === before) this.#isNamePast = true;
     return more;
   }
 
@@ -248,15 +227,15 @@ export class StreamedCall {
   }
 
   get #isNameWhole(): boolean {
-    if (this.#name === "") return false;
-    const isTool = this.tools.has(this.#name);
-    if (this.#beginsTool(this.#name)) return isTool && this.#isNamePast;
+    if (this.name === "") return false;
+    const isTool = this.tools.has(this.name);
+    if (this.#beginsTool(this.name)) return isTool && this.#isNamePast;
     return isTool || this.#isNamePast;
   }
 
   /** Names come whole, in every fragment again, as far as they are known, or in parts. */
   #withPart(part: string): string {
-    const name = this.#name;
+    const name = this.name;
     const joined = name + part;
     if (part === name) return !this.tools.has(name) && this.#isOrBeginsTool(joined) ? joined : name;
     return !this.#isOrBeginsTool(joined) && this.#isOrBeginsTool(part) ? part : joined;

@@ -124,8 +124,6 @@ export interface UpstreamOptions {
 }
 
 const RESET_CONTENT = 205;
-/** Most targets that are kept: clients name paths of their own. */
-const MOST_TARGETS = 16;
 
 /** Opens no connection: the first call does, and it is kept alive. */
 export function openUpstream(options: UpstreamOptions): Upstream {
@@ -140,17 +138,9 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     for (const [field, value] of new URLSearchParams(query)) target.searchParams.append(field, value);
     return urlToHttpOptions(target);
   };
-  /** Targets of calls without a query, by path. */
-  const known = new Map<string, RequestOptions>();
-  const knownTargetOf = (call: UpstreamCall) => {
-    if (call.query !== "") return targetOf(call);
-    const target = known.get(call.path) ?? targetOf(call);
-    if (known.size < MOST_TARGETS) known.set(call.path, target);
-    return target;
-  };
   const send: Upstream["send"] = async (call, signal) => {
     if (signal.aborted) throw new UpstreamError(name, { kind: "aborted" });
-    const attempt = openRequest(knownTargetOf(call), call, apiKey);
+    const attempt = openRequest(targetOf(call), call, apiKey);
     let failure: UpstreamFailure | null = null;
     const stop = (why: UpstreamFailure) => {
       failure ??= why;
