@@ -95,18 +95,21 @@ async function answerTo(request: JsonRequest): Promise<Response> {
 
 async function textOf(response: Response, request: JsonRequest): Promise<string> {
   const chunks: Uint8Array[] = [];
+  const announced = Number(response.headers.get("content-length") ?? 0);
   let size = 0;
   try {
+    if (announced > MAX_BODY_BYTES) await response.body?.cancel();
     // Leaving the loop cancels the stream.
-    for await (const chunk of response.body ?? []) {
-      size += chunk.byteLength;
-      if (size > MAX_BODY_BYTES) break;
-      chunks.push(chunk);
-    }
+    else
+      for await (const chunk of response.body ?? []) {
+        size += chunk.byteLength;
+        if (size > MAX_BODY_BYTES) break;
+        chunks.push(chunk);
+      }
   } catch (error) {
     throw brokenOff(request, error);
   }
-  if (size > MAX_BODY_BYTES) throw unreadable(request, `more than ${MAX_BODY_BYTES} bytes`);
+  if (Math.max(announced, size) > MAX_BODY_BYTES) throw unreadable(request, `more than ${MAX_BODY_BYTES} bytes`);
   return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
