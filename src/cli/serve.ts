@@ -1,4 +1,4 @@
-import type { Server } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
@@ -23,7 +23,6 @@ import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
-import { RequestsUnderWay } from "./requests-under-way.js";
 import { addressOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
 import { VERSION } from "./version.js";
 
@@ -220,4 +219,33 @@ function withoutMessage(error: unknown): { readonly type: string; readonly stack
   const isSaid = [StoreUnavailableError, MemorySourceError, UpstreamError].some((kind) => error instanceof kind);
   const said = isSaid ? { message: error.message } : {};
   return { type: error.name, ...said, stack: frames.join("\n") };
+}
+
+/** The requests of a server whose answers are not out yet: bounded by its connections. */
+class RequestsUnderWay {
+  readonly #answers = new Set<ServerResponse>();
+
+  constructor(server: Server) {
+    server.prependListener("request", (_request, answer) => {
+      this.#answers.add(answer);
+      answer.once("close", () => this.#answers.delete(answer));
+    });
+  }
+
+  /** Resolves when those of now are answered to their end, or after `maxMs`. Those that come later are not waited for. */
+  async finished(maxMs: number): Promise<void> {
+    const answered = [...this.#answers].map(
+      (answer) =>
+        new Promise<void>((done) => {
+          if (answer.closed) done();
+          else answer.once("close", done);
+        }),
+    );
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, maxMs);
+    });
+    await Promise.race([Promise.all(answered), tooLate]);
+    clearTimeout(timer);
+  }
 }
