@@ -12,8 +12,7 @@
 import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
-import { inLastMessage } from "../src/eval/base/hand-built.js";
-import { answerOf } from "../src/eval/base/instruction.js";
+import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
 import { replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";
 import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";

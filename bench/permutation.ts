@@ -10,8 +10,8 @@
  */
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { ENGINE_MODELS, ORDERING_POLICIES, type PolicyName, promptCost } from "../src/core/index.js";
-import { composeTrace } from "../src/eval/replay/compose-trace.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
+import { composeTrace } from "../src/eval/replay/replay-trace.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { leadingHeld } from "../test/eval/replay/overlap-shares.js";
 import { median } from "./median.js";

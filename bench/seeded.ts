@@ -1,1 +1,1 @@
-export { seeded } from "../src/eval/base/seeded.js";
+export { seeded } from "../src/eval/measures/bootstrap.js";

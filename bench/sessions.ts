@@ -19,8 +19,7 @@ import {
   type PolicyName,
   type RetentionName,
 } from "../src/core/index.js";
-import { inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
-import { INSTRUCTION, PAUSE_MS } from "../src/eval/base/instruction.js";
+import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../src/eval/base/hand-built.js";
 import { saidTo } from "../src/eval/replay/recorded-trace.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import { chatTokenizer } from "../src/simulator/chat-tokens.js";

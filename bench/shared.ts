@@ -17,9 +17,9 @@ import {
   SharedCache,
 } from "../src/core/index.js";
 import { readmeMessages } from "../src/eval/base/hand-built.js";
-import { seeded } from "../src/eval/base/seeded.js";
-import { composeTrace } from "../src/eval/replay/compose-trace.js";
+import { seeded } from "../src/eval/measures/bootstrap.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
+import { composeTrace } from "../src/eval/replay/replay-trace.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { chatTokenizer } from "../src/simulator/chat-tokens.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";

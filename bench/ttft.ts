@@ -33,8 +33,7 @@ import {
 import { openEmbeddedEngine } from "../src/engines/embedded/embedded-engine.js";
 import type { GenerationUsage } from "../src/engines/embedded/generation.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../src/engines/random-model/random-model.js";
-import { inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
-import { answerOf } from "../src/eval/base/instruction.js";
+import { answerOf, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
 import { hasRatio } from "../src/eval/run/arms.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../src/service/fields/call-options.js";

@@ -2,7 +2,7 @@ import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, type EngineModel, promptCost } from "../src/core/index.js";
-import { answerOf } from "../src/eval/base/instruction.js";
+import { answerOf } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { hasRatio } from "../src/eval/run/arms.js";
 import { type ReplayedWindow, replayWindows, type WindowArm } from "../src/eval/run/replay-windows.js";

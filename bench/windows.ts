@@ -21,8 +21,7 @@
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
 import type { ChatMessage } from "../src/core/index.js";
-import { inLastMessage } from "../src/eval/base/hand-built.js";
-import { answerOf, INSTRUCTION } from "../src/eval/base/instruction.js";
+import { answerOf, INSTRUCTION, inLastMessage } from "../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { hasRatio } from "../src/eval/run/arms.js";
 import { readComposeOptions } from "../src/service/compose/compose-request.js";

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Scope, UserId } from "../core/index.js";
-import { type LocomoConversation, LocomoDataError, pickConversation, readLocomo } from "../eval/locomo/locomo-data.js";
+import { EvaluationError } from "../eval/base/run-files.js";
+import { type LocomoConversation, pickConversation, readLocomo } from "../eval/locomo/locomo-data.js";
 import {
   type ComparedQuestion,
   comparePrefill,
@@ -110,11 +111,11 @@ async function readConversation({ data = SAMPLE, conversation }: DemoOptions): P
   try {
     json = JSON.parse(await readFile(data, "utf8"));
   } catch (error) {
-    throw new LocomoDataError(`cannot read ${data}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvaluationError(`cannot read ${data}: ${error instanceof Error ? error.message : String(error)}`);
   }
   const picked = pickConversation(readLocomo(json), conversation);
   if (picked.observations.length === 0 || picked.questions.length === 0) {
-    throw new LocomoDataError(`conversation ${picked.id} has no observations or no questions`);
+    throw new EvaluationError(`conversation ${picked.id} has no observations or no questions`);
   }
   return picked;
 }

@@ -1,12 +1,17 @@
-import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { LocomoDataError } from "../eval/locomo/locomo-data.js";
-import { TraceError } from "../eval/replay/recorded-trace.js";
+import { EvaluationError } from "../eval/base/run-files.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { BackupError } from "./backup-error.js";
 
 /** Errors that a command's caller can put right. */
-const SAYABLE = [EvaluationError, BackupError, DatabaseOpenError, StoreUnavailableError, LocomoDataError, TraceError];
+const SAYABLE = [
+  EvaluationError,
+  BackupError,
+  DatabaseOpenError,
+  StoreUnavailableError,
+  EvaluationError,
+  EvaluationError,
+];
 
 /** What a command prints of an error: a line or two for what its caller can put right, the stack for anything else. */
 export function errorText(error: unknown): string {

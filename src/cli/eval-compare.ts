@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { ReadRunError, readRun, type WrittenRun } from "../eval/measures/read-run.js";
+import { EvaluationError, readRun, type WrittenRun } from "../eval/base/run-files.js";
 import { compareRuns } from "../eval/report/compare-runs.js";
 
 /** Compares two runs by what they wrote. Throws {@link EvaluationError} where one of them cannot be read. */
@@ -16,7 +15,7 @@ function readDirectory(directory: string): WrittenRun {
       readFileSync(join(directory, "results.jsonl"), "utf8"),
     );
   } catch (error) {
-    if (error instanceof ReadRunError) throw new EvaluationError(`${directory}: ${error.message}`);
+    if (error instanceof EvaluationError) throw new EvaluationError(`${directory}: ${error.message}`);
     throw new EvaluationError(error instanceof Error ? error.message : String(error));
   }
 }

@@ -1,12 +1,16 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { writeWhole } from "../eval/base/durable-files.js";
-import type { Dataset } from "../eval/base/question-types.js";
-import type { RunRecord } from "../eval/base/run-record.js";
-import { type EvaluatedConversation, pickQuestions } from "../eval/locomo/evaluated-conversation.js";
-import { NOTHING_EXCLUDED, readExclusions } from "../eval/locomo/exclusions.js";
-import { type LocomoConversation, LocomoDataError, readLocomo } from "../eval/locomo/locomo-data.js";
+import { EvaluationError, writeWhole } from "../eval/base/run-files.js";
+import type { Dataset, RunRecord } from "../eval/base/run-record.js";
+import {
+  type EvaluatedConversation,
+  type LocomoConversation,
+  NOTHING_EXCLUDED,
+  pickQuestions,
+  readExclusions,
+  readLocomo,
+} from "../eval/locomo/locomo-data.js";
 import { readLongMemEval } from "../eval/locomo/longmemeval-data.js";
 import { makeDirectory } from "../store/database/open-database.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
@@ -52,7 +56,7 @@ export interface PickedData {
   readonly excluded: RunRecord["excluded"];
 }
 
-/** Reads a run's data and its list of exclusions; downloads the data first where that is wanted. Rejects with {@link LocomoDataError}. */
+/** Reads a run's data and its list of exclusions; downloads the data first where that is wanted. Rejects with {@link EvaluationError}. */
 export async function pickedData(options: EvalLocomoOptions, signal: AbortSignal): Promise<PickedData> {
   const { dataset, data, download, conversations, categories, limit = null, exclude } = options;
   if (download !== undefined) await downloadData(dataset, data, download, signal);
@@ -77,13 +81,13 @@ function readExclusionFile(path: string, conversations: readonly LocomoConversat
   try {
     bytes = readFileSync(path);
   } catch (error) {
-    throw new LocomoDataError(`--exclude ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvaluationError(`--exclude ${path}: ${error instanceof Error ? error.message : String(error)}`);
   }
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   return { path, sha256, exclusions: readExclusions(path, bytes.toString("utf8"), conversations) };
 }
 
-/** Reads a file in a data set's format. Throws {@link LocomoDataError}. */
+/** Reads a file in a data set's format. Throws {@link EvaluationError}. */
 function readDataFile(dataset: Dataset, path: string): DataFile {
   let bytes: Buffer;
   try {
@@ -93,14 +97,14 @@ function readDataFile(dataset: Dataset, path: string): DataFile {
     const why = existsSync(path)
       ? reason
       : `there is no such file; \`memstem eval ${dataset} --data FILE --download\` fetches the published one`;
-    throw new LocomoDataError(`cannot read ${path}: ${why}`);
+    throw new EvaluationError(`cannot read ${path}: ${why}`);
   }
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   return { sha256, conversations: SOURCES[dataset].read(parsed(path, bytes.toString("utf8"))) };
 }
 
 /**
- * Fetches the published file; an existing one is checked instead. Rejects with {@link LocomoDataError} where
+ * Fetches the published file; an existing one is checked instead. Rejects with {@link EvaluationError} where
  * the download fails or is incomplete; nothing is written then.
  */
 async function downloadData(dataset: Dataset, path: string, from: string | true, signal: AbortSignal): Promise<void> {
@@ -110,14 +114,14 @@ async function downloadData(dataset: Dataset, path: string, from: string | true,
     checkPublished(source, path, readDataFile(dataset, path).conversations);
     return;
   }
-  const fail = (why: string) => new LocomoDataError(`cannot download ${url}: ${why}`);
+  const fail = (why: string) => new EvaluationError(`cannot download ${url}: ${why}`);
   let text: string;
   try {
     const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(source.downloadMs)]) });
     if (!response.ok) throw fail(`it answered with status ${response.status}`);
     text = await response.text();
   } catch (error) {
-    if (error instanceof LocomoDataError) throw error;
+    if (error instanceof EvaluationError) throw error;
     throw fail(reasonOf(error));
   }
   checkPublished(source, url, source.read(parsed(url, text)));
@@ -128,7 +132,7 @@ async function downloadData(dataset: Dataset, path: string, from: string | true,
 function checkPublished(published: Source, name: string, conversations: readonly LocomoConversation[]): void {
   const questions = conversations.reduce((sum, conversation) => sum + conversation.questions.length, 0);
   if (conversations.length === published.conversations && questions === published.questions) return;
-  throw new LocomoDataError(
+  throw new EvaluationError(
     `${name} is not the published file: it has ${conversations.length} conversations and ${questions} questions, ` +
       `which should be ${published.conversations} and ${published.questions}`,
   );
@@ -138,7 +142,7 @@ function parsed(name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new LocomoDataError(`${name} is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvaluationError(`${name} is no JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

@@ -10,7 +10,7 @@ import {
   writeRandomModel,
 } from "../engines/random-model/random-model.js";
 import { openUpstream } from "../engines/upstream/upstream.js";
-import { EvaluationError } from "../eval/base/evaluation-error.js";
+import { EvaluationError } from "../eval/base/run-files.js";
 import type { EvalArm, RunRecord } from "../eval/base/run-record.js";
 import { insideEngine } from "../eval/engine/inside-engine.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";

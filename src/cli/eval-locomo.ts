@@ -1,8 +1,7 @@
 import { EmbeddedEngineError } from "../engines/embedded/generation.js";
 import { UpstreamError } from "../engines/upstream/upstream.js";
-import { EvaluationError } from "../eval/base/evaluation-error.js";
+import { beginRun, EvaluationError } from "../eval/base/run-files.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
-import { beginRun } from "../eval/run/run-file.js";
 import { MemorySourceError } from "../memory/memory-source.js";
 import { makeDirectory } from "../store/database/open-database.js";
 import { pickedData } from "./eval-data.js";
@@ -13,7 +12,7 @@ import { needEmbeddedMem0 } from "./optional-packages.js";
 
 /**
  * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws
- * `EvaluationError`, `LocomoDataError`.
+ * `EvaluationError`, `EvaluationError`.
  */
 export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation): Promise<number> {
   needEmbeddedMem0("eval");

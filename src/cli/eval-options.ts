@@ -3,10 +3,17 @@ import { POLICY_NAMES } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { RETENTION_NAMES } from "../core/conversation/turn.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
-import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { type Dataset, LONGMEMEVAL_TYPES, typeNumber } from "../eval/base/question-types.js";
-import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ANSWER_SCORES, ARM_FORMS } from "../eval/base/run-record.js";
-import type { Ingest } from "../eval/locomo/conversation-memories.js";
+import { EvaluationError } from "../eval/base/run-files.js";
+import {
+  ANNOTATION_KINDS,
+  ANNOTATION_WORDINGS,
+  ANSWER_SCORES,
+  ARM_FORMS,
+  type Dataset,
+  LONGMEMEVAL_TYPES,
+  typeNumber,
+} from "../eval/base/run-record.js";
+import type { Ingest } from "../eval/locomo/ingesting.js";
 import { ARM_PLACES } from "../eval/run/arms.js";
 import { HISTORY_RATIO, list, oneOf, positiveNumber, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
 

@@ -1,18 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { JsonLines } from "../eval/base/durable-files.js";
-import { EvaluationError } from "../eval/base/evaluation-error.js";
+import { beginRun, EvaluationError, JsonLines, readRun } from "../eval/base/run-files.js";
 import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/base/run-record.js";
 import { simulatedEngine } from "../eval/engine/simulated-engine.js";
 import { armSalt, markOf, SALTED_FAMILIES } from "../eval/engine/upstream-engine.js";
-import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
+import type { EvaluatedConversation } from "../eval/locomo/locomo-data.js";
 import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import { PRICES } from "../eval/measures/prices.js";
-import { readRun } from "../eval/measures/read-run.js";
-import { type EngineRates, measuredRates, planRun } from "../eval/measures/run-plan.js";
-import { planText } from "../eval/report/plan-text.js";
+import { type EngineRates, measuredRates, planRun, planText } from "../eval/measures/run-plan.js";
 import type { RunParts } from "../eval/run/run-conversation.js";
-import { beginRun } from "../eval/run/run-file.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalPlanOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";
@@ -25,7 +21,7 @@ import { withProgress } from "./progress-bar.js";
 
 /**
  * Prints what a run will use, without asking an engine or a judge. Memories and searches are made in the run's directory, where the run finds
- * them. Throws `EvaluationError`, `LocomoDataError`.
+ * them. Throws `EvaluationError`, `EvaluationError`.
  */
 export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): Promise<void> {
   if (options.ingest === "extract") {

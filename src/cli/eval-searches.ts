@@ -1,7 +1,13 @@
 import type { Scope, UserId } from "../core/index.js";
-import { type KeptMemories, timedMemories } from "../eval/locomo/conversation-memories.js";
-import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
-import { type Extract, findKeptMemories, ingest, ingestSteps } from "../eval/locomo/ingesting.js";
+import {
+  type Extract,
+  findKeptMemories,
+  ingest,
+  ingestSteps,
+  type KeptMemories,
+  timedMemories,
+} from "../eval/locomo/ingesting.js";
+import type { EvaluatedConversation } from "../eval/locomo/locomo-data.js";
 import { type RecordedSearches, writeTraces } from "../eval/locomo/recorded-searches.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { withDeadline } from "../memory/memory-source.js";

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { DATASETS, type Dataset } from "../eval/base/question-types.js";
+import { DATASETS, type Dataset } from "../eval/base/run-record.js";
 import { type GivenRunOptions, type PlanRates, runOptions, withRateOptions, withRunOptions } from "./eval-options.js";
 import type { Invocation } from "./invocation.js";
 

@@ -1,17 +1,20 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { JsonLines, writeWhole } from "../eval/base/durable-files.js";
-import { EvaluationError } from "../eval/base/evaluation-error.js";
-import { type EngineIdentity, type QuestionRecord, questionRecord, type RunRecord } from "../eval/base/run-record.js";
+import { EvaluationError, JsonLines, writeRun, writeWhole } from "../eval/base/run-files.js";
+import {
+  type EngineIdentity,
+  type QuestionRecord,
+  questionRecord,
+  type RunRecord,
+  recordKey,
+} from "../eval/base/run-record.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
-import type { KeptMemories } from "../eval/locomo/conversation-memories.js";
-import type { EvaluatedConversation } from "../eval/locomo/evaluated-conversation.js";
+import type { KeptMemories } from "../eval/locomo/ingesting.js";
+import type { EvaluatedConversation } from "../eval/locomo/locomo-data.js";
 import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import type { Price } from "../eval/measures/prices.js";
 import { renderReports } from "../eval/report/report.js";
-import type { NamedJudge } from "../eval/run/arm-run.js";
-import { type ConversationRun, type RunParts, recordKey, runConversation } from "../eval/run/run-conversation.js";
-import { writeRun } from "../eval/run/run-file.js";
+import { type ConversationRun, type NamedJudge, type RunParts, runConversation } from "../eval/run/run-conversation.js";
 import { openMeasuredEngine } from "./eval-engine.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { searchConversations } from "./eval-searches.js";

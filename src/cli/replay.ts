@@ -10,12 +10,11 @@ import {
 } from "../core/index.js";
 import { largest } from "../core/text/lists.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
-import { answerOf } from "../eval/base/instruction.js";
-import { composeTrace, type ReplayOptions } from "../eval/replay/compose-trace.js";
-import { recordedOrder } from "../eval/replay/recorded-order.js";
-import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../eval/replay/recorded-trace.js";
+import { answerOf } from "../eval/base/hand-built.js";
+import { EvaluationError } from "../eval/base/run-files.js";
+import { type RecordedTrace, readPeerOrders, readTrace, recordedOrder } from "../eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../eval/replay/replay-batch.js";
-import { type ReplayedTrace, replayTrace } from "../eval/replay/replay-trace.js";
+import { composeTrace, type ReplayedTrace, type ReplayOptions, replayTrace } from "../eval/replay/replay-trace.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { windowProblem } from "./option-values.js";
@@ -42,7 +41,7 @@ const NOT_FOR_A_BATCH = [
 
 /**
  * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all policies as a table; of a conversation a
- * table of all retentions, or of a window everything that memstem can make of it. `note` takes what does not belong to the outcome. Throws {@link TraceError}.
+ * table of all retentions, or of a window everything that memstem can make of it. `note` takes what does not belong to the outcome. Throws {@link EvaluationError}.
  */
 export async function runReplay(
   command: ReplayCommand,
@@ -51,20 +50,20 @@ export async function runReplay(
 ): Promise<void> {
   const isConversation = command.layout === "conversation";
   const problem = windowProblem(command, isConversation);
-  if (problem !== null) throw new TraceError(problem);
+  if (problem !== null) throw new EvaluationError(problem);
   if (command.answerTokens !== undefined && !isConversation)
-    throw new TraceError("--answer-tokens: needs --layout conversation");
+    throw new EvaluationError("--answer-tokens: needs --layout conversation");
   const trace = readTrace(await readJsonFile(command.trace));
   noteShortRetrievals(limited(trace, command), command.k, note);
   if (command.layout === "batch") {
     for (const [option, name] of NOT_FOR_A_BATCH) {
-      if (command[option] !== undefined) throw new TraceError(`${name}: does not apply to a batch`);
+      if (command[option] !== undefined) throw new EvaluationError(`${name}: does not apply to a batch`);
     }
     print(batchTable(limited(trace, command), command));
     return;
   }
   if (command.peer !== undefined && command.layout !== "single")
-    throw new TraceError("--peer: its orders are of single requests");
+    throw new EvaluationError("--peer: its orders are of single requests");
   if (command.window !== undefined) {
     // It composes as the service does, so it brings the store.
     const { replayWindow } = await import("./replay-windows.js");
@@ -123,7 +122,7 @@ async function readJsonFile(path: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(path, "utf8"));
   } catch (error) {
-    throw new TraceError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvaluationError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

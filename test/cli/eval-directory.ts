@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readRun } from "../../src/eval/base/run-files.js";
 import type { QuestionRecord, RunRecord } from "../../src/eval/base/run-record.js";
-import { readRun } from "../../src/eval/measures/read-run.js";
 
 /** The sample that ships with memstem: one conversation with 59 facts, and 27 questions of the categories that are asked. */
 export const SAMPLE = "examples/sample-locomo.json";

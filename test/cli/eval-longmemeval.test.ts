@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { messageText } from "../../src/core/text/message.js";
-import { LONGMEMEVAL_TYPES } from "../../src/eval/base/question-types.js";
+import { LONGMEMEVAL_TYPES } from "../../src/eval/base/run-record.js";
 import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
 import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
 import { writtenRun } from "./eval-directory.js";

@@ -9,7 +9,37 @@
 import { z } from "zod";
 import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
-import { DATASETS } from "./question-types.js";
+
+/** Data sets that an evaluation reads. */
+export const DATASETS = ["locomo", "longmemeval"] as const;
+export type Dataset = (typeof DATASETS)[number];
+
+export const DATASET_NAMES: Readonly<Record<Dataset, string>> = { locomo: "LoCoMo", longmemeval: "LongMemEval" };
+
+/** LongMemEval's question types, and its questions that cannot be answered, which are a type of their own here. */
+export const LONGMEMEVAL_TYPES = [
+  "single-session-user",
+  "single-session-assistant",
+  "single-session-preference",
+  "multi-session",
+  "temporal-reasoning",
+  "knowledge-update",
+  "abstention",
+] as const;
+export type LongMemEvalType = (typeof LONGMEMEVAL_TYPES)[number];
+
+/** LoCoMo's categories are 1 to 5; LongMemEval's types are numbered from here. */
+const FIRST_TYPE = 11;
+
+/** The number that records have for a type of LongMemEval. */
+export function typeNumber(type: LongMemEvalType): number {
+  return FIRST_TYPE + LONGMEMEVAL_TYPES.indexOf(type);
+}
+
+/** `Category 2`, or the type's name. */
+export function categoryTitle(category: number): string {
+  return LONGMEMEVAL_TYPES[category - FIRST_TYPE] ?? `Category ${category}`;
+}
 
 /** Ways to build a prompt without memstem: as Mem0's README does, in the system prompt; and in the last message. */
 export const HAND_BUILT = ["readme", "last-message"] as const;
@@ -202,6 +232,25 @@ export type AnsweredQuestion = z.output<typeof answered>;
 export type FailedQuestion = z.output<typeof failed>;
 export type QuestionRecord = z.output<typeof questionRecord>;
 export type RunRecord = z.output<typeof runRecord>;
+
+/** Names a question across arms. */
+export function questionKey({ conversation, question }: Pick<QuestionRecord, "conversation" | "question">): string {
+  return JSON.stringify([conversation, question]);
+}
+
+/** Names one question of one arm. */
+export function recordKey(arm: string, conversation: string, question: number): string {
+  return JSON.stringify([arm, conversation, question]);
+}
+
+export function isAnswered(record: QuestionRecord): record is AnsweredQuestion {
+  return record.outcome === "answered";
+}
+
+/** Records that count in figures: of questions that were answered, and not to warm up. */
+export function countedIn(records: readonly QuestionRecord[]): AnsweredQuestion[] {
+  return records.filter(isAnswered).filter(({ isWarmUp }) => !isWarmUp);
+}
 
 /** Every value of a record by its path, as in `engine.kind`, written with `write`; lists as one value each. */
 export function leavesOf(

@@ -1,18 +1,16 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { RetrievedMemory, Scope } from "../../core/index.js";
-import type { MemorySource } from "../../memory/memory-source.js";
-import { writeWhole } from "../base/durable-files.js";
-import { EvaluationError } from "../base/evaluation-error.js";
+import { z } from "zod";
 import {
-  type DialoguePiece,
-  dialoguePieces,
-  type GivenMemory,
-  givenMemories,
-  type Ingest,
-  type KeptMemories,
-  keptMemories,
-} from "./conversation-memories.js";
+  DEFAULT_TIME_ZONE,
+  type MemoryId,
+  type RetrievedMemory,
+  readBlockTemplate,
+  renderMemory,
+  type Scope,
+} from "../../core/index.js";
+import type { MemorySource } from "../../memory/memory-source.js";
+import { EvaluationError, writeWhole } from "../base/run-files.js";
 import type { LocomoConversation } from "./locomo-data.js";
 
 /** Has Mem0's language model make memories of what was said. Rejects with a `MemorySourceError`. */
@@ -78,4 +76,83 @@ export async function ingest(
 
 function pathOf(directory: string, conversation: string): string {
   return join(directory, "memories", `${encodeURIComponent(conversation)}.json`);
+}
+
+/** What is put into Mem0: extracted facts, what was said, or what Mem0's language model makes of what was said. */
+export const INGESTS = ["observations", "turns", "extract"] as const;
+export type Ingest = (typeof INGESTS)[number];
+
+/** A conversation's memories as Mem0 holds them, in the order in which they were added; their places are their numbers. */
+export const keptMemories = z.array(
+  z.strictObject({
+    id: z.string(),
+    text: z.string(),
+    evidence: z.array(z.string()),
+    /** When it was said, in LoCoMo's words; absent where the text says it. */
+    time: z.string().optional(),
+  }),
+);
+export type KeptMemories = z.output<typeof keptMemories>;
+
+/** LoCoMo's words are kept, since its answers are in the same: "1:56 pm on 8 May, 2023: Ana likes tea." */
+const TIMED = readBlockTemplate("[{metadata.time}: ]{memory}", DEFAULT_TIME_ZONE);
+
+/** The memories as prompts give them where they have their times, as those of Mem0's own evaluation do. */
+export function timedMemories(memories: KeptMemories): KeptMemories {
+  return memories.map((memory) => {
+    const { id, text, time } = memory;
+    if (time === undefined) return memory;
+    const given = renderMemory(TIMED, { id: id as MemoryId, text, fields: { metadata: { time } } }, Infinity);
+    return { ...memory, text: given.memory.text };
+  });
+}
+
+/** A text to keep as a memory, with the dialogue turns that say it. */
+export interface GivenMemory {
+  readonly text: string;
+  readonly evidence: readonly string[];
+  /** The session's; empty: unknown, or in the text. */
+  readonly time: string;
+}
+
+/** The texts to keep unmodified, in the conversation's order. */
+export function givenMemories(conversation: LocomoConversation, ingest: "observations" | "turns"): GivenMemory[] {
+  if (ingest === "observations")
+    return conversation.observations.map(({ text, evidence, sessionTime }) => ({ text, evidence, time: sessionTime }));
+  return conversation.turns
+    .filter(({ text }) => text.trim() !== "")
+    .map((turn) => ({ text: spoken(turn), evidence: [turn.id], time: "" }));
+}
+
+/** Turns that are given to Mem0's language model at once. */
+const TURNS_AT_ONCE = 2;
+
+/** A stretch of a conversation. What is extracted from it counts as evidenced by all of its turns. */
+export interface DialoguePiece {
+  readonly messages: readonly { readonly role: "user"; readonly content: string }[];
+  readonly evidence: readonly string[];
+  /** The session's; empty: unknown. */
+  readonly time: string;
+}
+
+/** The conversation in pieces of two turns of the same session, as Mem0's own evaluation gives it. */
+export function dialoguePieces({ turns }: LocomoConversation): DialoguePiece[] {
+  const pieces: DialoguePiece[] = [];
+  for (const session of new Set(turns.map((turn) => turn.session))) {
+    const said = turns.filter((turn) => turn.session === session && turn.text.trim() !== "");
+    for (let at = 0; at < said.length; at += TURNS_AT_ONCE) {
+      const piece = said.slice(at, at + TURNS_AT_ONCE);
+      pieces.push({
+        messages: piece.map((turn) => ({ role: "user", content: spoken(turn) })),
+        evidence: piece.map(({ id }) => id),
+        time: piece[0]?.sessionTime ?? "",
+      });
+    }
+  }
+  return pieces;
+}
+
+/** With the day, which answers "when" and is missing from the text. */
+function spoken({ speaker, sessionTime, text }: LocomoConversation["turns"][number]): string {
+  return `${speaker}${sessionTime === "" ? "" : ` (${sessionTime})`}: ${text}`;
 }

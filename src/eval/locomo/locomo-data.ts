@@ -7,6 +7,7 @@
  */
 
 import { z } from "zod";
+import { checked, EvaluationError } from "../base/run-files.js";
 
 /** A fact that was extracted from a session; ready to be a memory. */
 export interface Observation {
@@ -61,10 +62,7 @@ export interface LocomoConversation {
   readonly questions: readonly Question[];
 }
 
-/** The file is not LoCoMo's format, or does not have what was asked for. */
-export class LocomoDataError extends Error {
-  override readonly name = "LocomoDataError";
-}
+const NOT_LOCOMO = "not a LoCoMo file";
 
 const evidence = z.union([z.string(), z.array(z.string())]).transform((ids) => (typeof ids === "string" ? [ids] : ids));
 const sample = z.looseObject({
@@ -90,40 +88,35 @@ const sessionTurns = z.array(
   }),
 );
 
-/** Reads a LoCoMo file's JSON. Throws {@link LocomoDataError}. */
+/** Reads a LoCoMo file's JSON. Throws {@link EvaluationError}. */
 export function readLocomo(json: unknown): LocomoConversation[] {
-  const parsed = z.array(sample).safeParse(json);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new LocomoDataError(
-      `not a LoCoMo file: ${issue?.path.join(".") || "the whole"}: ${issue?.message ?? "is not valid"}`,
-    );
-  }
-  return parsed.data.map(({ sample_id, conversation, observation, qa }) => ({
-    id: sample_id,
-    observations: Object.entries(observation)
-      .map(([key, speakers]) => ({ session: Number(/^session_(\d+)_observation$/.exec(key)?.[1]), speakers }))
-      .filter(({ session }) => Number.isInteger(session))
-      .sort((a, b) => a.session - b.session)
-      .flatMap(({ session, speakers }) =>
-        Object.entries(speakers).flatMap(([speaker, facts]) =>
-          facts.map(([text, ids]) => ({
-            text,
-            speaker,
-            session,
-            sessionTime: String(conversation[`session_${session}_date_time`] ?? ""),
-            evidence: ids,
-          })),
+  return checked(z.array(sample), json, NOT_LOCOMO, "the whole").map(
+    ({ sample_id, conversation, observation, qa }) => ({
+      id: sample_id,
+      observations: Object.entries(observation)
+        .map(([key, speakers]) => ({ session: Number(/^session_(\d+)_observation$/.exec(key)?.[1]), speakers }))
+        .filter(({ session }) => Number.isInteger(session))
+        .sort((a, b) => a.session - b.session)
+        .flatMap(({ session, speakers }) =>
+          Object.entries(speakers).flatMap(([speaker, facts]) =>
+            facts.map(([text, ids]) => ({
+              text,
+              speaker,
+              session,
+              sessionTime: String(conversation[`session_${session}_date_time`] ?? ""),
+              evidence: ids,
+            })),
+          ),
         ),
-      ),
-    turns: turnsOf(sample_id, conversation),
-    questions: qa.map(({ question, answer, category, evidence: ids }) => ({
-      question,
-      answer: answer === undefined ? null : String(answer),
-      category,
-      evidence: ids,
-    })),
-  }));
+      turns: turnsOf(sample_id, conversation),
+      questions: qa.map(({ question, answer, category, evidence: ids }) => ({
+        question,
+        answer: answer === undefined ? null : String(answer),
+        category,
+        evidence: ids,
+      })),
+    }),
+  );
 }
 
 function turnsOf(id: string, conversation: Readonly<Record<string, unknown>>): DialogueTurn[] {
@@ -132,13 +125,8 @@ function turnsOf(id: string, conversation: Readonly<Record<string, unknown>>): D
     .filter(({ session }) => Number.isInteger(session))
     .sort((a, b) => a.session - b.session)
     .flatMap(({ session, said }) => {
-      const read = sessionTurns.safeParse(said);
-      if (!read.success) {
-        const [issue] = read.error.issues;
-        const at = [id, "conversation", `session_${session}`, ...(issue?.path ?? [])].join(".");
-        throw new LocomoDataError(`not a LoCoMo file: ${at}: ${issue?.message ?? "is not valid"}`);
-      }
-      return read.data.map(({ dia_id, speaker, text, blip_caption }) => ({
+      const at = `${id}.conversation.session_${session}`;
+      return checked(sessionTurns, said, `${NOT_LOCOMO}: ${at}`, "").map(({ dia_id, speaker, text, blip_caption }) => ({
         id: dia_id,
         speaker,
         text: blip_caption === undefined ? text : `${text} (shares ${blip_caption})`.trim(),
@@ -148,12 +136,114 @@ function turnsOf(id: string, conversation: Readonly<Record<string, unknown>>): D
     });
 }
 
-/** One conversation of a file by its id; the first where none is named. Throws {@link LocomoDataError}. */
+/** One conversation of a file by its id; the first where none is named. Throws {@link EvaluationError}. */
 export function pickConversation(conversations: readonly LocomoConversation[], id?: string): LocomoConversation {
   const picked = id === undefined ? conversations[0] : conversations.find((conversation) => conversation.id === id);
   if (picked !== undefined) return picked;
   const ids = conversations.map((conversation) => conversation.id).join(", ");
-  throw new LocomoDataError(
+  throw new EvaluationError(
     id === undefined ? "the file has no conversation" : `no conversation ${id}; there are: ${ids}`,
   );
+}
+
+/** Questions that are left out, by {@link exclusionKey}. */
+export type Exclusions = ReadonlySet<string>;
+
+export const NOTHING_EXCLUDED: Exclusions = new Set();
+
+export function exclusionKey(conversation: string, question: number): string {
+  return JSON.stringify([conversation, question]);
+}
+
+/** `conv-26:17 What is it?`; without a place, all questions of the conversation. */
+const LINE = /^(\S+?)(?::(\d+))?(?:\s+(.*\S))?\s*$/;
+
+/**
+ * Reads a list of questions to leave out: one a line, as the conversation's id, a colon and the question's place in the data file, from 0, or
+ * the id alone for all questions of the conversation. What follows behind a space must be the question's text, so that a list for another file
+ * is noticed. Empty lines and those that begin with `#` are ignored. Throws {@link EvaluationError} for a line that names no question.
+ */
+export function readExclusions(path: string, text: string, conversations: readonly LocomoConversation[]): Exclusions {
+  const byId = new Map(conversations.map((conversation) => [conversation.id, conversation]));
+  const excluded = new Set<string>();
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === "" || line.startsWith("#")) continue;
+    const fail = (why: string) => new EvaluationError(`--exclude ${path}, line ${index + 1}: ${why}`);
+    const [, id = "", place, words] = LINE.exec(line) ?? [];
+    const conversation = byId.get(id);
+    if (conversation === undefined) throw fail(`the data has no conversation ${id || line.trim()}`);
+    const { questions } = conversation;
+    if (place === undefined) {
+      if (words !== undefined) throw fail("has words behind it, which only a single question may have");
+      for (const at of questions.keys()) excluded.add(exclusionKey(id, at));
+      continue;
+    }
+    const question = questions[Number(place)];
+    if (question === undefined) throw fail(`${id} has ${questions.length} questions, so no question ${place}`);
+    if (words !== undefined && words !== question.question.trim()) {
+      throw fail(`question ${place} of ${id} is another one: ${JSON.stringify(question.question)}`);
+    }
+    excluded.add(exclusionKey(id, Number(place)));
+  }
+  return excluded;
+}
+
+/** A question that is asked, with its place among all of the conversation's. */
+export interface AskedQuestion {
+  readonly at: number;
+  readonly question: Question;
+}
+
+/** A conversation with those of its questions that are asked, in the file's order. */
+export interface EvaluatedConversation {
+  readonly id: string;
+  readonly conversation: LocomoConversation;
+  readonly asked: readonly AskedQuestion[];
+}
+
+/** What of a data file is asked. */
+export interface QuestionChoices {
+  /** Ids; null: all of them. */
+  readonly conversations: readonly string[] | null;
+  readonly categories: readonly number[];
+  /** First so many questions of each conversation, of these categories; null: all. */
+  readonly limit: number | null;
+  readonly excluded: Exclusions;
+  /** Whether a conversation without a question of these categories is left out, rather than refused. */
+  readonly skips?: boolean;
+}
+
+/** What is asked, and how many questions of these conversations and categories a list left out. */
+export interface PickedQuestions {
+  readonly conversations: readonly EvaluatedConversation[];
+  readonly excludedQuestions: number;
+}
+
+/**
+ * Picks what is asked; a conversation of which everything is excluded is not. Throws {@link EvaluationError} where nothing is left, a
+ * conversation is not there, or has no question of these categories.
+ */
+export function pickQuestions(
+  file: readonly LocomoConversation[],
+  { conversations, categories, limit, excluded, skips = false }: QuestionChoices,
+): PickedQuestions {
+  const picked = conversations === null ? file : conversations.map((id) => pickConversation(file, id));
+  if (picked.length === 0) throw new EvaluationError("the file has no conversation");
+  let excludedQuestions = 0;
+  const evaluated = picked.flatMap((conversation): EvaluatedConversation[] => {
+    const { id } = conversation;
+    const known = conversation.questions
+      .map((question, at) => ({ at, question }))
+      .filter(({ question }) => categories.includes(question.category));
+    if (known.length === 0 && !skips) {
+      throw new EvaluationError(`conversation ${id} has no question of category ${categories.join(", ")}`);
+    }
+    const left = known.filter(({ at }) => !excluded.has(exclusionKey(id, at)));
+    excludedQuestions += known.length - left.length;
+    return left.length === 0 ? [] : [{ id, conversation, asked: left.slice(0, limit ?? undefined) }];
+  });
+  if (evaluated.length === 0) {
+    throw new EvaluationError(excludedQuestions > 0 ? "every question is excluded" : "no question is of these types");
+  }
+  return { conversations: evaluated, excludedQuestions };
 }

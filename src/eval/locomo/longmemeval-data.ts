@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { LONGMEMEVAL_TYPES, type LongMemEvalType, typeNumber } from "../base/question-types.js";
-import { type DialogueTurn, type LocomoConversation, LocomoDataError, type Question } from "./locomo-data.js";
+import { checked, EvaluationError } from "../base/run-files.js";
+import { LONGMEMEVAL_TYPES, type LongMemEvalType, typeNumber } from "../base/run-record.js";
+import type { DialogueTurn, LocomoConversation, Question } from "./locomo-data.js";
 
 const turn = z.looseObject({ role: z.string(), content: z.string(), has_answer: z.boolean().nullish() });
 const instance = z.looseObject({
@@ -19,23 +20,16 @@ const ABSTENTION = "_abs";
 
 /**
  * Reads LongMemEval's JSON (`longmemeval_s.json` and its other sizes). Every question has a history of its own, so each is a conversation
- * with one question, whose id is the question's. Throws {@link LocomoDataError}.
+ * with one question, whose id is the question's. Throws {@link EvaluationError}.
  */
 export function readLongMemEval(json: unknown): LocomoConversation[] {
-  const parsed = z.array(instance).safeParse(json);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new LocomoDataError(
-      `not a LongMemEval file: ${issue?.path.join(".") || "the whole"}: ${issue?.message ?? "is not valid"}`,
-    );
-  }
   const seen = new Set<string>();
-  return parsed.data.map((given) => {
+  return checked(z.array(instance), json, "not a LongMemEval file", "the whole").map((given) => {
     const { question_id: id, haystack_sessions: sessions, haystack_dates: dates } = given;
-    if (seen.has(id)) throw new LocomoDataError(`not a LongMemEval file: question ${id} is there twice`);
+    if (seen.has(id)) throw new EvaluationError(`not a LongMemEval file: question ${id} is there twice`);
     seen.add(id);
     if (sessions.length !== dates.length) {
-      throw new LocomoDataError(
+      throw new EvaluationError(
         `not a LongMemEval file: ${id} has ${sessions.length} sessions and ${dates.length} dates`,
       );
     }

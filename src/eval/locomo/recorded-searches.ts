@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { MemoryId, Scope } from "../../core/index.js";
 import { type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
-import { JsonLines, writeWhole } from "../base/durable-files.js";
-import type { KeptMemories } from "./conversation-memories.js";
-import type { EvaluatedConversation } from "./evaluated-conversation.js";
+import { JsonLines, writeWhole } from "../base/run-files.js";
+import type { KeptMemories } from "./ingesting.js";
+import type { EvaluatedConversation } from "./locomo-data.js";
 
 const place = { conversation: z.string(), question: z.int().min(0), k: z.int().min(1) };
 const search = z.union([

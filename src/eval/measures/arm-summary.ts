@@ -7,20 +7,16 @@
  */
 
 import { groupBy } from "../../core/text/lists.js";
-import type { EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
-import { buildLabels } from "../run/arms.js";
 import {
+  type AnsweredQuestion,
+  type EvalArm,
   isAnswered,
-  isFailed,
-  judgedRight,
-  logLikelihood,
-  type Measured,
-  meanOf,
-  quantileOf,
-  ratioOf,
-  uncachedTokens,
-} from "./measured.js";
-import { costAt, type Price, type RunCost } from "./prices.js";
+  type QuestionRecord,
+  type RunRecord,
+} from "../base/run-record.js";
+import { buildLabels } from "../run/arms.js";
+import { judgedRight, logLikelihood, type Measure, meanOf, quantileOf, ratioOf, uncachedTokens } from "./measured.js";
+import { costAt, type Price } from "./prices.js";
 
 /** Arms that differ in nothing but how prompts were built: those to compare with each other. */
 export interface ArmGroup<A> {
@@ -56,46 +52,6 @@ export function armLabel(arm: EvalArm): string {
   return buildLabels(arm).join(" ");
 }
 
-/** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */
-export interface QuestionsSummary {
-  readonly answered: number;
-  readonly failed: number;
-  /** Milliseconds from the request to the first token. */
-  readonly ttftP50: Measured | null;
-  readonly ttftP95: Measured | null;
-  /** Milliseconds to the end of the answer, and of each of its tokens after the first one. */
-  readonly totalP50: Measured | null;
-  readonly answerTokenMs: Measured | null;
-  /** Prompts that memories of the search, or messages, were left out of, for the engine's limit, and those that began anew. */
-  readonly cut: number;
-  readonly freshStarts: number;
-  /** Tokens per question, means. */
-  readonly promptTokens: Measured | null;
-  readonly cachedTokens: Measured | null;
-  readonly uncachedTokens: Measured | null;
-  /** Cached tokens ÷ prompt tokens, of all prompts together. */
-  readonly hitRatio: Measured | null;
-  /** Uncached tokens ÷ seconds to the first token, of all prompts together: what the engine took in, waiting and all. */
-  readonly prefillPerSecond: Measured | null;
-  /** Milliseconds, medians. */
-  readonly searchMs: Measured | null;
-  readonly composeMs: Measured | null;
-  /** Gold evidence in the prompt ÷ gold evidence; `n` is questions that have some. */
-  readonly evidenceRecall: Measured | null;
-  /** References that resolve in their prompt ÷ references; `n` is questions that have some. */
-  readonly referencesResolved: Measured | null;
-  /** Means, from 0 to 1. */
-  readonly f1: Measured | null;
-  readonly bleu1: Measured | null;
-  /** Mean of the right answer's, per token, in nats. */
-  readonly logLikelihood: Measured | null;
-  /** Answers judged right ÷ answers with a readable verdict. */
-  readonly judge: Measured | null;
-  /** Answers whose verdict could not be read. */
-  readonly judgeUnread: number;
-  readonly costs: readonly RunCost[];
-}
-
 /** One arm's figures. */
 export interface ArmSummary {
   readonly arm: EvalArm;
@@ -126,46 +82,58 @@ export function summariseArms(
   });
 }
 
-function summariseQuestions(records: readonly QuestionRecord[], prices: readonly Price[]): QuestionsSummary {
+/** What a set of questions came to in one arm, without those asked to warm up. Null: not measured of any of them. */
+export type QuestionsSummary = ReturnType<typeof summariseQuestions>;
+
+function summariseQuestions(records: readonly QuestionRecord[], prices: readonly Price[]) {
   const answered = records.filter(isAnswered);
+  const mean = (measure: Measure<AnsweredQuestion>) => meanOf(answered, measure);
+  const median = (measure: Measure<AnsweredQuestion>) => quantileOf(answered, 0.5, measure);
+  const ratio = (part: Measure<AnsweredQuestion>, whole: Measure<AnsweredQuestion>) => ratioOf(answered, part, whole);
   return {
     answered: answered.length,
-    failed: records.filter(isFailed).length,
-    ttftP50: quantileOf(answered, 0.5, ({ ttftMs }) => ttftMs),
-    ttftP95: quantileOf(answered, 0.95, ({ ttftMs }) => ttftMs),
-    totalP50: quantileOf(answered, 0.5, ({ totalMs }) => totalMs),
-    answerTokenMs: ratioOf(
-      answered,
+    failed: records.length - answered.length,
+    /** Milliseconds from the request to the first token. */
+    ttftP50: median((one) => one.ttftMs),
+    ttftP95: quantileOf(answered, 0.95, (one) => one.ttftMs),
+    /** Milliseconds to the end of the answer, and of each of its tokens after the first one. */
+    totalP50: median((one) => one.totalMs),
+    answerTokenMs: ratio(
       ({ ttftMs, totalMs }) => (ttftMs === null || totalMs === null ? null : totalMs - ttftMs),
       ({ answerTokens }) => answerTokens && answerTokens - 1,
     ),
+    /** Prompts that memories of the search, or messages, were left out of, for the engine's limit, and those without what the last one held. */
     cut: answered.filter(({ memoriesCut, messagesCut }) => memoriesCut + messagesCut > 0).length,
     freshStarts: answered.filter(({ isFreshStart }) => isFreshStart).length,
-    promptTokens: meanOf(answered, ({ promptTokens }) => promptTokens),
-    cachedTokens: meanOf(answered, ({ cachedTokens }) => cachedTokens),
-    uncachedTokens: meanOf(answered, uncachedTokens),
-    hitRatio: ratioOf(
-      answered,
-      ({ cachedTokens }) => cachedTokens,
-      ({ promptTokens }) => promptTokens,
+    /** Tokens per question, means. */
+    promptTokens: mean((one) => one.promptTokens),
+    cachedTokens: mean((one) => one.cachedTokens),
+    uncachedTokens: mean(uncachedTokens),
+    /** Of all prompts together. */
+    hitRatio: ratio(
+      (one) => one.cachedTokens,
+      (one) => one.promptTokens,
     ),
-    prefillPerSecond: ratioOf(answered, uncachedTokens, ({ ttftMs }) => (ttftMs === null ? null : ttftMs / 1_000)),
-    searchMs: quantileOf(answered, 0.5, ({ searchMs }) => searchMs),
-    composeMs: quantileOf(answered, 0.5, ({ composeMs }) => composeMs),
-    evidenceRecall: ratioOf(
-      answered,
-      ({ evidenceInPrompt }) => evidenceInPrompt,
-      ({ evidence }) => evidence,
+    /** Uncached tokens ÷ seconds to the first token, of all prompts together: what the engine took in, waiting and all. */
+    prefillPerSecond: ratio(uncachedTokens, ({ ttftMs }) => (ttftMs === null ? null : ttftMs / 1_000)),
+    searchMs: median((one) => one.searchMs),
+    composeMs: median((one) => one.composeMs),
+    /** Gold evidence in the prompt ÷ gold evidence; `n` is questions that have some. */
+    evidenceRecall: ratio(
+      (one) => one.evidenceInPrompt,
+      (one) => one.evidence,
     ),
-    referencesResolved: ratioOf(
-      answered,
-      ({ referencesResolved }) => referencesResolved,
-      ({ references }) => references,
+    /** References that resolve in their prompt ÷ references; `n` is questions that have some. */
+    referencesResolved: ratio(
+      (one) => one.referencesResolved,
+      (one) => one.references,
     ),
-    f1: meanOf(answered, ({ f1 }) => f1),
-    bleu1: meanOf(answered, ({ bleu1 }) => bleu1),
-    logLikelihood: meanOf(answered, logLikelihood),
-    judge: meanOf(answered, judgedRight),
+    /** Means, from 0 to 1; of likelihoods per token, in nats. */
+    f1: mean((one) => one.f1),
+    bleu1: mean((one) => one.bleu1),
+    logLikelihood: mean(logLikelihood),
+    /** Answers judged right ÷ answers with a readable verdict; and answers without one. */
+    judge: mean(judgedRight),
     judgeUnread: answered.filter(({ judge }) => judge !== null && judge.isCorrect === null).length,
     costs: prices.map((price) => costAt(price, answered)),
   };

@@ -1,8 +1,31 @@
-import type { AnsweredQuestion, EvalArm, QuestionRecord } from "../base/run-record.js";
+import {
+  type AnsweredQuestion,
+  countedIn,
+  type EvalArm,
+  type QuestionRecord,
+  questionKey,
+} from "../base/run-record.js";
 import { isSameGroup } from "./arm-summary.js";
-import { type BootstrapOptions, bootstrapMean, bootstrapMedian, type Interval } from "./bootstrap.js";
-import { type Clusters, clustersOf, type Resampled, studentTails } from "./clusters.js";
-import { isAnswered, type Measure, questionKey } from "./measured.js";
+import {
+  type BootstrapOptions,
+  bootstrapMean,
+  bootstrapMedian,
+  type Clusters,
+  clustersOf,
+  type Interval,
+  type Resampled,
+  studentTails,
+} from "./bootstrap.js";
+import {
+  type Format,
+  judgedRight,
+  logLikelihood,
+  type Measure,
+  milliseconds,
+  score,
+  tokens,
+  uncachedTokens,
+} from "./measured.js";
 
 /** One question's figure in two arms. */
 export interface Pair {
@@ -92,10 +115,11 @@ export function pairsOf(
   measure: Measure<AnsweredQuestion>,
 ): Pair[] {
   const measured = (records: readonly QuestionRecord[]) =>
-    records
-      .filter(isAnswered)
-      .filter(({ isWarmUp }) => !isWarmUp)
-      .map((record) => ({ key: questionKey(record), conversation: record.conversation, value: measure(record) }));
+    countedIn(records).map((record) => ({
+      key: questionKey(record),
+      conversation: record.conversation,
+      value: measure(record),
+    }));
   const others = new Map(measured(other).map(({ key, value }) => [key, value]));
   return measured(baseline).flatMap(({ key, conversation, value }) => {
     const second = others.get(key) ?? null;
@@ -108,4 +132,56 @@ export function baselineOf(arm: EvalArm, arms: readonly EvalArm[]): EvalArm | nu
   const readme = arms.find((other) => other.policy === "readme" && isSameGroup(other, arm));
   const baseline = readme ?? arms[0];
   return baseline === undefined || baseline.id === arm.id ? null : baseline;
+}
+
+/**
+ * P-values adjusted for how many there are (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+ * Statistics 6, 1979): below 0.05 where a family of comparisons is wrong of any with 5 % at most. Nulls are not counted and stay.
+ */
+export function holm(values: readonly (number | null)[]): (number | null)[] {
+  const order = [...values.entries()].flatMap(([at, p]) => (p === null ? [] : [{ at, p }])).sort((a, b) => a.p - b.p);
+  const adjusted = values.map((): number | null => null);
+  let least = 0;
+  for (const [rank, { at, p }] of order.entries()) {
+    least = Math.min(1, Math.max(least, (order.length - rank) * p));
+    adjusted[at] = least;
+  }
+  return adjusted;
+}
+
+/** What arms and runs are compared in, question by question. */
+export interface ComparedMeasure {
+  readonly name: string;
+  readonly measure: Measure<AnsweredQuestion>;
+  readonly format: Format;
+  /** Whether a ratio means something too: of amounts, not of scores. */
+  readonly hasRatio: boolean;
+}
+
+export const COMPARED_MEASURES: readonly ComparedMeasure[] = [
+  { name: "Uncached tokens", measure: uncachedTokens, format: tokens, hasRatio: true },
+  { name: "TTFT ms", measure: ({ ttftMs }) => ttftMs, format: milliseconds, hasRatio: true },
+  { name: "Total ms", measure: ({ totalMs }) => totalMs, format: milliseconds, hasRatio: true },
+  { name: "F1", measure: ({ f1 }) => f1, format: score, hasRatio: false },
+  { name: "BLEU-1", measure: ({ bleu1 }) => bleu1, format: score, hasRatio: false },
+  { name: "Log-likelihood", measure: logLikelihood, format: score, hasRatio: false },
+  { name: "Judge", measure: judgedRight, format: score, hasRatio: false },
+];
+
+/** One measure of two sets of records, compared; null where nothing was measured in both. */
+export interface MeasuredDifference {
+  readonly measure: ComparedMeasure;
+  readonly found: PairedDifference | null;
+}
+
+/** Compares two sets of records of the same questions in all {@link COMPARED_MEASURES}. */
+export function compareRecords(
+  baseline: readonly QuestionRecord[],
+  other: readonly QuestionRecord[],
+  seed: number,
+): MeasuredDifference[] {
+  return COMPARED_MEASURES.map((measure) => {
+    const pairs = pairsOf(baseline, other, measure.measure);
+    return { measure, found: pairedDifference(pairs, { seed, hasRatio: measure.hasRatio }) };
+  });
 }

@@ -5,6 +5,7 @@ import {
   LONGEST_ANTHROPIC_MINIMUM,
   OPENAI_LIMITS,
 } from "../../engines/adapters/provider-limits.js";
+import { checked } from "../base/run-files.js";
 import type { AnsweredQuestion } from "../base/run-record.js";
 import { type Measured, meanOf } from "./measured.js";
 
@@ -35,24 +36,9 @@ const priceTable = z.array(price).min(1).max(12);
 /** What one model costs at its provider. */
 export type Price = z.output<typeof price>;
 
-/** A file holds no prices. */
-export class PricesError extends Error {
-  override readonly name = "PricesError";
-  constructor(
-    /** Path of the first field that is wrong, as `0.input`. */
-    readonly field: string,
-    message: string,
-  ) {
-    super(`prices: ${field === "" ? "the file" : field}: ${message}`);
-  }
-}
-
-/** Checks prices. Throws {@link PricesError} naming the first field that is wrong. */
+/** Checks prices. Throws {@link EvaluationError} naming the first field that is wrong. */
 export function readPrices(json: unknown): readonly Price[] {
-  const parsed = priceTable.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new PricesError(issue?.path.join(".") ?? "", issue?.message ?? "is not valid");
+  return checked(priceTable, json, "prices");
 }
 
 /**

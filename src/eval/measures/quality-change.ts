@@ -1,10 +1,16 @@
 import { groupBy } from "../../core/text/lists.js";
-import type { AnsweredQuestion, EvalArm, QuestionRecord, RunRecord } from "../base/run-record.js";
-import { holm } from "./holm.js";
-import { judgesOfRun } from "./judge-agreement.js";
+import {
+  type AnsweredQuestion,
+  countedIn,
+  type EvalArm,
+  type QuestionRecord,
+  questionKey,
+  type RunRecord,
+} from "../base/run-record.js";
+import { annotationsLabel, budgetLabel } from "../run/arms.js";
+import { type BootstrapOptions, bootstrapGroups, clustersOf, type Interval, type ResampledUnit } from "./bootstrap.js";
 import { logLikelihood, type Measure } from "./measured.js";
-import { type OptionChange, optionChanges } from "./option-changes.js";
-import { baselineOf, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
+import { baselineOf, holm, type Pair, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
 
 /**
  * What an interval says of a difference: it lies above 0, below 0, or holds 0. `same`: no question scored differently, so that the interval
@@ -111,4 +117,258 @@ function scoresOfRun(
     { score: "F1", measure: ({ f1 }: AnsweredQuestion) => f1 },
     { score: "BLEU-1", measure: ({ bleu1 }: AnsweredQuestion) => bleu1 },
   ];
+}
+
+const OPTIONS = ["order", "place", "annotations", "form"] as const;
+
+/** One option of a run set to another value, all else alike. */
+export interface OptionChange {
+  readonly option: (typeof OPTIONS)[number];
+  readonly from: string;
+  readonly to: string;
+  /** Pairs of arms that differ in this alone; a question's difference is the mean over them. */
+  readonly pairsOfArms: number;
+  readonly found: PairedDifference | null;
+}
+
+/** An arm by its options; what stands in `alike` is no option here, and is the same in arms that are compared. */
+interface ArmOptions {
+  readonly arm: EvalArm;
+  readonly alike: string;
+  readonly order: string;
+  readonly place: string;
+  readonly annotations: string;
+  readonly form: string;
+}
+
+/** How memories are written: Mem0's dashes, or memstem's lines, in whatever form. */
+const [LIST, LINES] = ["Mem0’s list", "memstem’s lines"];
+
+/**
+ * What each option of memstem's arms does to a measure, one at a time: every value against the first that the run has, over all pairs of arms
+ * that differ in nothing else. Prompts without memstem are compared with memstem's of the same order and place, without annotations: what is
+ * left is how memories are written. A question counts once, however many pairs of arms it is in.
+ */
+export function optionChanges(
+  arms: readonly EvalArm[],
+  records: readonly QuestionRecord[],
+  measure: Measure<AnsweredQuestion>,
+  seed: number,
+): OptionChange[] {
+  const known = arms.map(optionsOf);
+  const scores = scoresOf(records, measure);
+  return OPTIONS.flatMap((option) => {
+    const compared = option === "form" ? known : known.filter(({ form }) => form !== LIST);
+    const others = OPTIONS.filter((name) => name !== option);
+    const groups = [
+      ...groupBy(compared, (arm) => JSON.stringify([arm.alike, ...others.map((name) => arm[name])])).values(),
+    ];
+    const [from, ...values] = new Set(valuesOf(option, compared));
+    if (from === undefined) return [];
+    return values.flatMap((to): OptionChange[] => {
+      const pairs = groups.flatMap((group) => {
+        const [before, after] = [from, to].map((value) => group.find((arm) => arm[option] === value)?.arm);
+        return before === undefined || after === undefined ? [] : [{ before, after }];
+      });
+      if (pairs.length === 0) return [];
+      const differences = meanDifferences(pairs, scores);
+      return [
+        {
+          option,
+          from,
+          to,
+          pairsOfArms: pairs.length,
+          found: pairedDifference(differences, { seed, hasRatio: false }),
+        },
+      ];
+    });
+  });
+}
+
+function valuesOf(option: (typeof OPTIONS)[number], arms: readonly ArmOptions[]): string[] {
+  const values = arms.map((arm) => arm[option]);
+  return option === "form" ? values.toSorted() : values;
+}
+
+function optionsOf(arm: EvalArm): ArmOptions {
+  const { layout, k, policy, retention, window, place, annotations, form, ...budget } = arm;
+  // A window of which memstem makes nothing is sent as it is.
+  const alike = JSON.stringify([layout, k, window && { ...window, history: window.history ?? "exact" }]);
+  if (policy === "readme" || policy === "last-message") {
+    const own = layout === "single" ? "turn" : "newest question";
+    return {
+      arm,
+      alike,
+      order: "retrieval",
+      place: policy === "readme" ? "system prompt" : own,
+      annotations: "none",
+      form: LIST,
+    };
+  }
+  const isPlain = policy === "retrieval" && (retention === null || retention === "ephemeral");
+  return {
+    arm,
+    alike,
+    order: [policy, ...budgetLabel(budget)].join(" "),
+    place: place === "system" ? "system prompt" : placeOf(retention),
+    // The search's own order has no annotation where nothing stands earlier.
+    annotations: isPlain ? "none" : annotationsLabel(annotations).join(" ").replace("annotations=", "") || "default",
+    form: form === null ? LINES : `${LINES} as ${form}`,
+  };
+}
+
+function placeOf(retention: EvalArm["retention"]): string {
+  if (retention === null) return "turn";
+  return retention === "ephemeral" ? "newest question" : `turn, ${retention}`;
+}
+
+/** A question's score. */
+interface Scored {
+  readonly conversation: string;
+  readonly value: number;
+}
+
+/** Scores by arm, then question. */
+type Scores = ReadonlyMap<string, ReadonlyMap<string, Scored>>;
+
+function scoresOf(records: readonly QuestionRecord[], measure: Measure<AnsweredQuestion>): Scores {
+  const scores = new Map<string, Map<string, Scored>>();
+  for (const record of countedIn(records)) {
+    const value = measure(record);
+    if (value === null) continue;
+    const own = scores.get(record.arm) ?? new Map<string, Scored>();
+    scores.set(record.arm, own.set(questionKey(record), { conversation: record.conversation, value }));
+  }
+  return scores;
+}
+
+/** Each question's mean difference over the pairs of arms, as a pair with 0. */
+function meanDifferences(
+  pairs: readonly { readonly before: EvalArm; readonly after: EvalArm }[],
+  scores: Scores,
+): Pair[] {
+  const sums = new Map<string, { conversation: string; sum: number; n: number }>();
+  for (const { before, after } of pairs) {
+    const others = scores.get(after.id);
+    for (const [question, { conversation, value }] of scores.get(before.id) ?? []) {
+      const other = others?.get(question);
+      if (other === undefined) continue;
+      const { sum, n } = sums.get(question) ?? { sum: 0, n: 0 };
+      sums.set(question, { conversation, sum: sum + other.value - value, n: n + 1 });
+    }
+  }
+  return [...sums.values()].map(({ conversation, sum, n }) => ({ conversation, baseline: 0, other: sum / n }));
+}
+
+/** A judge of a run: its name, and whether it calls an answer right; null without a readable verdict. */
+export interface RunJudge {
+  readonly name: string;
+  readonly measure: Measure<AnsweredQuestion>;
+}
+
+/** The judges of a run, the one of its figures first. */
+export function judgesOfRun({ judge, otherJudges }: Pick<RunRecord, "judge" | "otherJudges">): RunJudge[] {
+  if (judge === null) return [];
+  return [
+    { name: judge.model, measure: ({ judge: said }) => asNumber(said?.isCorrect) },
+    ...otherJudges.map(({ name }) => ({
+      name,
+      measure: ({ otherJudgements }: AnsweredQuestion) =>
+        asNumber(otherJudgements.find(({ judge: by }) => by === name)?.isCorrect),
+    })),
+  ];
+}
+
+function asNumber(isCorrect: boolean | null | undefined): number | null {
+  return isCorrect == null ? null : Number(isCorrect);
+}
+
+/** How far two judges agree on the same answers. */
+export interface JudgeAgreement {
+  readonly first: string;
+  readonly second: string;
+  /** Answers of which both gave a readable verdict, of all arms. */
+  readonly answers: number;
+  /** Share of those on which both say the same. */
+  readonly agreement: Interval;
+  /** Cohen's kappa: agreement beyond what their shares of right answers make by chance; null where both always say the same thing. */
+  readonly kappa: Interval | null;
+  /** Answers that only one of them calls right. */
+  readonly onlyFirst: number;
+  readonly onlySecond: number;
+}
+
+/** Counts of two verdicts: both right, only the first, only the second, none. */
+type Verdicts = readonly [number, number, number, number];
+
+/**
+ * Agreement of every two judges of a run. Intervals resample conversations where there are enough, else questions, with all arms' answers to
+ * them: answers to one question are not independent.
+ */
+export function judgeAgreements(
+  run: Pick<RunRecord, "judge" | "otherJudges">,
+  records: readonly QuestionRecord[],
+  options: BootstrapOptions,
+): JudgeAgreement[] {
+  const judges = judgesOfRun(run);
+  const answered = countedIn(records);
+  return judges.flatMap((first, at) =>
+    judges.slice(at + 1).flatMap((second): JudgeAgreement[] => {
+      const both = answered.filter((record) => first.measure(record) !== null && second.measure(record) !== null);
+      const isClustered = clustersOf(both.map(({ conversation }) => conversation)) !== null;
+      const unit = isClustered ? "conversations" : "questions";
+      const groups = [...verdictsBy(unit, both, first, second).values()];
+      const all = groups.reduce(added, NO_VERDICTS);
+      const answers = all[0] + all[1] + all[2] + all[3];
+      const agreement = bootstrapGroups(
+        groups,
+        (drawn) => agreementOf(drawn.reduce(added, NO_VERDICTS)),
+        options,
+        unit,
+      );
+      if (agreement === null) return [];
+      const kappa = bootstrapGroups(groups, (drawn) => kappaOf(drawn.reduce(added, NO_VERDICTS)), options, unit);
+      const [, onlyFirst, onlySecond] = all;
+      return [{ first: first.name, second: second.name, answers, agreement, kappa, onlyFirst, onlySecond }];
+    }),
+  );
+}
+
+const NO_VERDICTS: Verdicts = [0, 0, 0, 0];
+
+function added(a: Verdicts, b: Verdicts): Verdicts {
+  return [a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]];
+}
+
+function verdictsBy(
+  unit: ResampledUnit,
+  answered: readonly AnsweredQuestion[],
+  first: RunJudge,
+  second: RunJudge,
+): ReadonlyMap<string, Verdicts> {
+  const counts = new Map<string, Verdicts>();
+  for (const record of answered) {
+    const [one, other] = [first.measure(record), second.measure(record)];
+    if (one === null || other === null) continue;
+    const key = unit === "conversations" ? record.conversation : questionKey(record);
+    const said: Verdicts = [one * other, one * (1 - other), (1 - one) * other, (1 - one) * (1 - other)];
+    counts.set(key, added(counts.get(key) ?? NO_VERDICTS, said));
+  }
+  return counts;
+}
+
+function agreementOf([both, onlyFirst, onlySecond, none]: Verdicts): number | null {
+  const all = both + onlyFirst + onlySecond + none;
+  return all === 0 ? null : (both + none) / all;
+}
+
+/** Null where chance alone makes them agree on everything. */
+export function kappaOf(counts: Verdicts): number | null {
+  const [both, onlyFirst, onlySecond, none] = counts;
+  const all = both + onlyFirst + onlySecond + none;
+  const agreement = agreementOf(counts);
+  if (agreement === null) return null;
+  const [first, second] = [(both + onlyFirst) / all, (both + onlySecond) / all];
+  const chance = first * second + (1 - first) * (1 - second);
+  return chance === 1 ? null : (agreement - chance) / (1 - chance);
 }

@@ -12,8 +12,7 @@ import type { Memstem } from "../../service/library/memstem.js";
 import { BlockHashCache } from "../../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { alignedTable } from "../base/aligned-table.js";
-import { readmeMessages } from "../base/hand-built.js";
-import { INSTRUCTION } from "../base/instruction.js";
+import { INSTRUCTION, readmeMessages } from "../base/hand-built.js";
 import { blocksIn } from "../base/prompt-memories.js";
 
 /** A question with what memory search returned for it, best first, and the answer that the history will hold. */

@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { NO_ANSWER } from "../base/instruction.js";
+import { NOTHING_CARRIED, type ScopePolicy } from "../../core/index.js";
+import { NO_ANSWER } from "../base/hand-built.js";
+import { checked, EvaluationError } from "../base/run-files.js";
 
 /*
  * A recorded trace: one user's memories, and what a memory search returned for each question. Read tolerantly: other fields are ignored.
@@ -27,34 +29,46 @@ export type RecordedTrace = z.output<typeof trace>;
 /** Another system's order of each question's blocks, as memory indexes, by `k20`, `k100`, …. */
 export type PeerOrders = z.output<typeof peerOrders>;
 
-/** The file is no trace, or not one that this command can replay. */
-export class TraceError extends Error {
-  override readonly name = "TraceError";
-}
-
 /** What was answered to a question, as the history holds it. */
 export function saidTo({ answer }: RecordedTrace["questions"][number]): string {
   return typeof answer === "string" ? answer : NO_ANSWER;
 }
 
-/** Checks a trace. Throws {@link TraceError} naming the first field that is wrong. */
+/** Checks a trace. Throws {@link EvaluationError} naming the first field that is wrong. */
 export function readTrace(json: unknown): RecordedTrace {
   const read = checked(trace, json, "trace");
   for (const [at, { retrieved }] of read.questions.entries()) {
     const unknown = retrieved.find((index) => index >= read.memories.length);
-    if (unknown !== undefined) throw new TraceError(`trace: questions[${at}].retrieved: there is no memory ${unknown}`);
+    if (unknown !== undefined)
+      throw new EvaluationError(`trace: questions[${at}].retrieved: there is no memory ${unknown}`);
   }
   return read;
 }
 
-/** Checks a peer's orders. Throws {@link TraceError} naming the first field that is wrong. */
+/** Checks a peer's orders. Throws {@link EvaluationError} naming the first field that is wrong. */
 export function readPeerOrders(json: unknown): PeerOrders {
   return checked(peerOrders, json, "peer");
 }
 
-function checked<S extends z.ZodType>(schema: S, json: unknown, what: string): z.output<S> {
-  const parsed = schema.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new TraceError(`${what}: ${issue?.path.join(".") || "the file"}: ${issue?.message ?? "is not valid"}`);
+/**
+ * A policy that gives each question of a trace, asked from the first on as a single request, the order that another system gave it.
+ * For one replay: it counts the questions. Throws {@link EvaluationError} where there is no order, or one of other blocks.
+ */
+export function recordedOrder(trace: RecordedTrace, peer: PeerOrders, k: number): ScopePolicy {
+  const orders = peer.orders[`k${k}`];
+  if (orders === undefined) throw new EvaluationError(`peer: has no orders for k = ${k}`);
+  let at = 0;
+  return {
+    // Plans name a policy; this one stands in for the system that is recorded most.
+    name: "context-pilot",
+    order: ({ retrieved }) => {
+      const asked = trace.questions[at]?.retrieved.slice(0, k) ?? [];
+      const order = orders[at++] ?? [];
+      // Labels are numbered as memories first appear, so a block is known by its place in what was retrieved.
+      const labels = order.flatMap((memory) => retrieved[asked.indexOf(memory)]?.label ?? []);
+      if (labels.length !== retrieved.length)
+        throw new EvaluationError(`peer: order ${at - 1} is not of what was retrieved`);
+      return { labels, carried: NOTHING_CARRIED, searchPath: [] };
+    },
+  };
 }

@@ -12,7 +12,7 @@ import {
 } from "../../core/index.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
-import { INSTRUCTION } from "../base/instruction.js";
+import { INSTRUCTION } from "../base/hand-built.js";
 import type { RecordedTrace } from "./recorded-trace.js";
 
 /** Nodes of a user's cluster tree, for the order that is made while requests come in. */

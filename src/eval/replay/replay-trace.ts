@@ -6,9 +6,36 @@
  * Pure but for the cache: the same trace and options give the same figures.
  */
 
+import {
+  type ChatMessage,
+  Conversation,
+  type ConversationId,
+  compose,
+  DEFAULT_ANNOTATIONS,
+  DEFAULT_ENGINE_MODEL,
+  DEFAULT_RETENTION,
+  type DedupeName,
+  EMPTY_SCOPE,
+  ENGINE_MODELS,
+  type EngineModel,
+  KEEPS_ALL,
+  type Label,
+  type MemoryId,
+  type ResidencyModel,
+  type RetentionName,
+  renderBlock,
+  type ScopePolicy,
+  ScopeState,
+  type SharedCache,
+  sharedResidency,
+  type TokenCounter,
+  takeReport,
+} from "../../core/index.js";
+import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
-import { composeTrace, type ReplayedPrompt, type ReplayOptions, type TextTokens } from "./compose-trace.js";
-import type { RecordedTrace } from "./recorded-trace.js";
+import { INSTRUCTION, PAUSE_MS } from "../base/hand-built.js";
+import { PromptMemories } from "../base/prompt-memories.js";
+import { type RecordedTrace, saidTo } from "./recorded-trace.js";
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
 export interface ReplayedRequest
@@ -91,4 +118,169 @@ export function totalsOf(requests: readonly Omit<ReplayedRequest, "expectedCache
 
 function ratioOf({ memoryTokens, retrievedTokens }: Pick<ReplayedPrompt, "memoryTokens" | "retrievedTokens">) {
   return retrievedTokens === 0 ? null : memoryTokens / retrievedTokens;
+}
+
+/** How prompts are composed from a trace. */
+export interface ReplayOptions {
+  readonly k: number;
+  readonly policy: ScopePolicy;
+  /** Memory tokens sent ÷ retrieved, over all prompts so far, at most; null: no such budget. */
+  readonly budgetRatio: number | null;
+  /** The same of every single prompt. Default: no such budget. */
+  readonly budgetEach?: number | null | undefined;
+  readonly layout: "single" | "conversation";
+  /** What a conversation keeps of injected memories; default `keep`. */
+  readonly retention?: RetentionName | undefined;
+  /** What `auto` goes by; default: the default one. */
+  readonly engine?: EngineModel | undefined;
+  /** What the engine is taken to have answered to each question; default: the recorded answer. */
+  readonly answer?: string | undefined;
+  /** What the composer assumes that the cache evicts. Default: nothing. */
+  readonly residency?: ResidencyModel | undefined;
+  /** Which texts are given once. Default: the default one. */
+  readonly dedupe?: DedupeName | undefined;
+  /** The cache that others use too, which the prompts are planned for; default: none. */
+  readonly shared?: { readonly cache: SharedCache; readonly stream: string; now(): number } | undefined;
+  /** First so many questions only. */
+  readonly limit?: number | undefined;
+}
+
+/** Of one tokenizer. */
+export interface TextTokens {
+  readonly encode: Encode;
+  readonly countTokens: TokenCounter;
+}
+
+/** One question's prompt, whole. Blocks are memory indexes of the trace; memory tokens are those of the blocks' lines. */
+export interface ReplayedPrompt {
+  /** All that an engine is sent: instructions, memories, annotations, history and question. */
+  readonly tokens: readonly number[];
+  /** The prompt with its answer, which stays in an engine's cache like what it was given; null where nothing will follow it. */
+  readonly answered: readonly number[] | null;
+  /** Tokens that the composer expected the cache to hold. */
+  readonly expectedCachedTokens: number;
+  /** The blocks as they stand in the prompt, carried ones and those of earlier turns included. */
+  readonly order: readonly number[];
+  readonly carried: readonly number[];
+  /** Memory tokens that the question retrieved. */
+  readonly retrievedTokens: number;
+  /** Memory tokens in the prompt. */
+  readonly memoryTokens: number;
+  /** Memory tokens outside the longest block prefix shared with an earlier prompt: an unlimited, block-exact cache. */
+  readonly prefilledMemoryTokens: number;
+  /** Evidence ids of the question, and how many of them are of a block in the prompt. */
+  readonly evidence: number;
+  readonly evidenceInPrompt: number;
+  /** Tells the composer, before the next prompt, how many tokens of this one were cached. */
+  report(cachedTokens: number): void;
+}
+
+/**
+ * Composes a trace's prompts one by one, for one user with an empty scope. A generator, so that several users can
+ * take turns at one cache; it asks no cache, so that one composition can be costed on many.
+ */
+export function* composeTrace(
+  trace: RecordedTrace,
+  { encode, countTokens }: TextTokens,
+  options: ReplayOptions,
+): Generator<ReplayedPrompt, void, undefined> {
+  const state = new ScopeState(EMPTY_SCOPE, countTokens);
+  const tokenize = chatTokenizer(encode);
+  const turns = new Conversation([]);
+  const history: ChatMessage[] = [];
+  const served = new ServedPrefixes();
+  const weights = trace.memories.map(({ memory }, at) =>
+    countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, memory)),
+  );
+  const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
+  const standing = new PromptMemories();
+  const { budgetEach = null, shared, engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
+  const residency = options.residency ?? (shared === undefined ? KEEPS_ALL : sharedResidency(shared.cache));
+  for (const [at, recorded] of trace.questions.slice(0, options.limit).entries()) {
+    const { question, retrieved, evidence } = recorded;
+    const now = shared?.now() ?? at * PAUSE_MS;
+    const asked = retrieved.slice(0, options.k);
+    const retrievedTokens = sum(asked);
+    const spoken: ChatMessage = { role: "user", content: question };
+    const isConversation = options.layout === "conversation";
+    const composition = compose(state, {
+      conversation: isConversation ? { id: "replay" as ConversationId, turns } : null,
+      messages: [{ role: "system", content: INSTRUCTION }, ...(isConversation ? history : []), spoken],
+      memories: asked.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" })),
+      policy: options.policy,
+      memoryBudgetTokens: budgetEach === null ? null : Math.floor(budgetEach * retrievedTokens),
+      memoryBudgetRatio: options.budgetRatio,
+      annotations: DEFAULT_ANNOTATIONS,
+      residency,
+      shareTokens: shared?.cache.shareOf(shared.stream),
+      residentTokens: shared?.cache.residentOf(shared.stream),
+      wholeBlocks: shared?.cache.wholeBlocks,
+      now,
+      retention: options.retention ?? DEFAULT_RETENTION,
+      engine: shared?.cache.inItsBlocks(engine) ?? engine,
+      countTokens,
+      dedupe: options.dedupe,
+      isOurs: () => false,
+    });
+    const requestId = String(at);
+    const { totalTokens: total, expectedCachedTokens: cached } = composition.plan;
+    shared?.cache.served({
+      stream: shared.stream,
+      requestId: `${shared.stream} ${requestId}`,
+      at: now,
+      total,
+      cached,
+      known: composition.knownTokens,
+      head: composition.headTokens,
+    });
+    const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };
+    history.push(spoken, answered);
+    const { order, carried } = standing.take(composition.memories, composition.plan);
+    const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
+    const tokens = tokenize(composition.messages);
+    yield {
+      tokens,
+      answered: isConversation ? tokenize([...composition.messages, answered]) : null,
+      order,
+      carried,
+      retrievedTokens,
+      memoryTokens: sum(order),
+      prefilledMemoryTokens: sum(order.slice(served.take(order))),
+      evidence: evidence.length,
+      evidenceInPrompt: evidence.filter((id) => there.has(id)).length,
+      expectedCachedTokens: composition.plan.expectedCachedTokens,
+      report(cachedTokens) {
+        const { leaf, turn, plan } = composition;
+        const ended = shared?.now() ?? now;
+        const report = { cachedTokens, promptTokens: tokens.length };
+        shared?.cache.reported(`${shared.stream} ${requestId}`, report, ended);
+        takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, report, ended);
+      },
+    };
+  }
+}
+
+interface Step {
+  readonly next: Map<number, Step>;
+}
+
+/** Block sequences that were served: an endless cache that is exact on blocks. Knows nothing of the context index, which it measures. */
+class ServedPrefixes {
+  readonly #root: Step = { next: new Map() };
+
+  /** How many blocks from the front some earlier sequence began with; takes the sequence in. */
+  take(sequence: readonly number[]): number {
+    let at = this.#root;
+    let held = 0;
+    let isHeld = true;
+    for (const block of sequence) {
+      const known = at.next.get(block);
+      isHeld &&= known !== undefined;
+      if (isHeld) held++;
+      const step: Step = known ?? { next: new Map() };
+      at.next.set(block, step);
+      at = step;
+    }
+    return held;
+  }
 }

@@ -1,8 +1,7 @@
-import { type EvalArm, leavesOf, type QuestionRecord, type RunRecord } from "../base/run-record.js";
-import { COMPARED_MEASURES, compareRecords } from "../measures/compared-measures.js";
-import { questionKey } from "../measures/measured.js";
+import { type EvalArm, leavesOf, type QuestionRecord, questionKey, type RunRecord } from "../base/run-record.js";
+import { COMPARED_MEASURES, compareRecords } from "../measures/paired-difference.js";
 import { markdownCode, markdownTable } from "./markdown.js";
-import { comparedCells, type ReportTable } from "./report-table.js";
+import { comparedCells, type ReportTable } from "./report-tables.js";
 
 /** A run with what it recorded. */
 export interface ComparedRun {

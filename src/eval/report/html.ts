@@ -1,5 +1,6 @@
-import { visibleText } from "../base/visible-text.js";
-import { type Cell, NOT_MEASURED, type ReportTable, type RowGroup } from "./report-table.js";
+import { visibleText } from "../base/aligned-table.js";
+import { NOT_MEASURED } from "../measures/measured.js";
+import type { Cell, ReportTable, RowGroup } from "./report-tables.js";
 
 /** A piece of HTML or SVG that is safe as it stands. Made by {@link markup}, or of our own constants: no text of others gets there unescaped. */
 export class Markup {

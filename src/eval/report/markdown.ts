@@ -1,7 +1,7 @@
 import { largest } from "../../core/text/lists.js";
-import { alignedTable } from "../base/aligned-table.js";
-import { visibleText } from "../base/visible-text.js";
-import { type Cell, NOT_MEASURED, type ReportTable } from "./report-table.js";
+import { alignedTable, visibleText } from "../base/aligned-table.js";
+import { NOT_MEASURED } from "../measures/measured.js";
+import type { Cell, ReportTable } from "./report-tables.js";
 
 /** Our own words for a paragraph, a list or a table of Markdown: no character of them is Markdown or HTML. */
 export function markdownText(text: string): string {

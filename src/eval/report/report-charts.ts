@@ -1,13 +1,24 @@
-import type { EvalArm, QuestionRecord } from "../base/run-record.js";
+import { groupBy } from "../../core/text/lists.js";
+import { countedIn, type EvalArm, isAnswered, type QuestionRecord } from "../base/run-record.js";
 import { type ArmSummary, armLabel, groupArms } from "../measures/arm-summary.js";
-import { cachedOverTurns } from "../measures/cached-over-turns.js";
-import { milliseconds, percent, tokens } from "../measures/figures.js";
-import { isAnswered, quantile, valuesOf } from "../measures/measured.js";
+import type { Interval } from "../measures/bootstrap.js";
+import {
+  dollars,
+  milliseconds,
+  NOT_MEASURED,
+  percent,
+  points,
+  quantile,
+  signed,
+  tokens,
+  valuesOf,
+  withInterval,
+} from "../measures/measured.js";
 import { budgetLabel } from "../run/arms.js";
 import { htmlTable, type Markup, markup } from "./html.js";
 import type { ReportContent } from "./report-content.js";
-import { NOT_MEASURED, type ReportTable, type TableRow } from "./report-table.js";
-import { type ChartRow, rowChart, shareChart } from "./svg-charts.js";
+import { armGroups, type Cell, type ReportTable, type TableRow } from "./report-tables.js";
+import { type ChartRow, rowChart, scatterChart, shareChart } from "./svg-charts.js";
 
 /** Turns that a point of the lines over turns averages. */
 const WINDOW = 9;
@@ -187,8 +198,7 @@ function chartOf(id: string, title: string, rows: readonly ChartRow[]): Markup |
 const ofArm = (records: readonly QuestionRecord[], arm: EvalArm) => records.filter((record) => record.arm === arm.id);
 
 function spreadOf(records: readonly QuestionRecord[]): [number, number, number, number, number] | null {
-  const measured = records.filter(isAnswered).filter(({ isWarmUp }) => !isWarmUp);
-  const values = valuesOf(measured, ({ ttftMs }) => ttftMs);
+  const values = valuesOf(countedIn(records), ({ ttftMs }) => ttftMs);
   if (values.length === 0) return null;
   const [least = 0, lower = 0, median = 0, upper = 0, most = 0] = SPREAD.map((share) => quantile(values, share) ?? 0);
   return [least, lower, median, upper, most];
@@ -230,4 +240,147 @@ function legend(styles: ReadonlyMap<EvalArm, string>): Markup {
 `,
   )}</ul>
 `;
+}
+
+const COLUMNS = ["Points against the baseline", "TTFT p50 ms", "Hit ratio", "Uncached"];
+
+/** Answers beside what they cost: one line per arm. */
+export function tradeTable(content: ReportContent): ReportTable {
+  const groups = armGroups(content.summaries, (summary) => ({
+    title: armLabel(summary.arm),
+    cells: tradeCells(content, summary),
+  }));
+  const prices = content.prices.map(({ provider, model }) => `${provider} ${model}, 1,000 prompts`);
+  return {
+    caption: "Answers beside what they cost",
+    rowsAre: "Prompts built by",
+    columns: [...COLUMNS, ...prices],
+    groups,
+  };
+}
+
+function tradeCells(content: ReportContent, { arm, overall }: ArmSummary): Cell[] {
+  const change = changeOf(content, arm.id);
+  const { ttftP50, hitRatio, uncachedTokens, costs } = overall;
+  return [
+    change === "baseline" ? { text: "baseline" } : change && { text: withInterval(change, signed(points)) },
+    ttftP50 && { text: milliseconds(ttftP50.value) },
+    hitRatio && { text: percent(hitRatio.value) },
+    uncachedTokens && { text: tokens(uncachedTokens.value) },
+    ...costs.map(({ prompts }): Cell => prompts && { text: dollars(prompts.value) }),
+  ];
+}
+
+/** How an arm's answers differ from its baseline's; null where that was not measured. */
+function changeOf({ quality }: ReportContent, arm: string): Interval | "baseline" | null {
+  if (quality === null) return null;
+  const change = quality.arms.find((one) => one.arm.id === arm);
+  return change === undefined ? "baseline" : (change.found?.difference ?? null);
+}
+
+/** Answers against uncached tokens and against money, in groups of arms with one baseline; nothing where answers were not measured. */
+export function tradeFigure(content: ReportContent): Markup | null {
+  if (content.quality === null) return null;
+  const [price] = content.prices;
+  const measures = [
+    {
+      id: "uncached",
+      name: "uncached tokens a question",
+      of: ({ overall }: ArmSummary) => overall.uncachedTokens?.value ?? null,
+      write: tokens,
+    },
+    ...(price === undefined
+      ? []
+      : [
+          {
+            id: "money",
+            name: `1,000 prompts at ${price.provider} ${price.model}`,
+            of: ({ overall }: ArmSummary) => overall.costs[0]?.prompts?.value ?? null,
+            write: dollars,
+          },
+        ]),
+  ];
+  const panels = groupArms(content.summaries, ({ arm }) => arm).flatMap(({ title, arms }, index) =>
+    measures.map(({ id, name, of, write }): Panel => {
+      const drawn = arms.flatMap((summary, at) => {
+        const [change, x] = [changeOf(content, summary.arm.id), of(summary)];
+        if (change === null || x === null) return [];
+        const { value, low, high } = change === "baseline" ? { value: 0, low: 0, high: 0 } : change;
+        const style = summary.arm.policy === "readme" ? "base" : "accent";
+        return [{ number: at + 1, x, y: value, low, high, style, label: armLabel(summary.arm), cost: write(x) }];
+      });
+      const described = drawn.map((point) => `${point.label}: ${signed(points)(point.y)} points, ${point.cost}`);
+      const text = {
+        id: `trade-${id}-${index}`,
+        title: `Answers against ${name}, ${title}`,
+        description: described.join("; "),
+      };
+      return {
+        title: `${title}: ${name}`,
+        chart:
+          drawn.length < 2
+            ? null
+            : markup`${numbered(drawn)}${scatterChart(text, { xTitle: name, xOf: write, yOf: signed(points) }, drawn)}`,
+        rows: drawn.map((point) => ({
+          title: point.label,
+          cells: [
+            { text: withInterval({ value: point.y, low: point.low, high: point.high }, signed(points)) },
+            { text: point.cost },
+          ],
+        })),
+      };
+    }),
+  );
+  return figure(
+    "Answers against what they cost.",
+    "Points against the baseline with 95 % intervals, over uncached tokens and money; up and left is better. The line joins what nothing else beats in both, by the estimates: where intervals overlap, it may be another.",
+    { caption: "Answers and cost", rowsAre: "Prompts built by", columns: ["Points", "Cost"] },
+    panels,
+  );
+}
+
+function numbered(drawn: readonly { readonly number: number; readonly label: string }[]): Markup {
+  return markup`<ol class="numbers">${drawn.map(
+    ({ number, label }) => markup`<li value="${number}">${label}</li>
+`,
+  )}</ol>
+`;
+}
+
+/** The cached share of prompts around one place in their conversations. */
+export interface TurnShare {
+  /** The how-manieth question of a conversation, from 1. */
+  readonly turn: number;
+  readonly share: number;
+}
+
+/** Most points of a line: more are not seen. */
+const MOST_POINTS = 120;
+
+/**
+ * How the cached share of an arm's prompts develops over a conversation's questions: at each turn, cached ÷ prompt tokens of all
+ * conversations' prompts up to `window` ÷ 2 turns away. Warm-ups, failures and unmeasured prompts take a turn and count in none.
+ */
+export function cachedOverTurns(records: readonly QuestionRecord[], window: number): TurnShare[] {
+  const sums: { cached: number; prompt: number }[] = [];
+  for (const asked of groupBy(records, ({ conversation }) => conversation).values()) {
+    const inOrder = asked.toSorted((a, b) => a.question - b.question);
+    for (const [turn, record] of inOrder.entries()) {
+      const sum = sums[turn] ?? { cached: 0, prompt: 0 };
+      sums[turn] = sum;
+      if (!isAnswered(record) || record.isWarmUp) continue;
+      if (record.promptTokens === null || record.cachedTokens === null) continue;
+      sum.cached += record.cachedTokens;
+      sum.prompt += record.promptTokens;
+    }
+  }
+  const step = Math.max(1, Math.ceil(sums.length / MOST_POINTS));
+  const reach = Math.floor(window / 2);
+  return sums.flatMap((_, turn) => {
+    if (turn % step !== 0 && turn !== sums.length - 1) return [];
+    const near = sums.slice(Math.max(0, turn - reach), turn + reach + 1);
+    const prompt = near.reduce((total, sum) => total + sum.prompt, 0);
+    const cached = near.reduce((total, sum) => total + sum.cached, 0);
+    return prompt === 0 ? [] : [{ turn: turn + 1, share: cached / prompt }];
+  });
 }

@@ -1,16 +1,12 @@
 import type { FailedQuestion } from "../base/run-record.js";
 import { type ArmSummary, armLabel, groupArms } from "../measures/arm-summary.js";
-import { failureGroups, questionsText } from "../measures/failure-list.js";
-import { milliseconds, tokens } from "../measures/figures.js";
+import { milliseconds, tokens } from "../measures/measured.js";
 import { htmlTable, Markup, markup } from "./html.js";
-import { reportCharts } from "./report-charts.js";
-import type { ReportContent } from "./report-content.js";
-import { reportTitle, runFacts } from "./report-facts.js";
-import { reportNotes } from "./report-notes.js";
+import { reportCharts, tradeFigure, tradeTable } from "./report-charts.js";
+import { failureGroups, questionsText, type ReportContent } from "./report-content.js";
 import { answerTables, qualityLines } from "./report-quality.js";
-import { REPORT_STYLE } from "./report-style.js";
 import { armTables, categoryTables, comparisonTable, costTable, priceTable } from "./report-tables.js";
-import { tradeFigure, tradeTable } from "./report-trade.js";
+import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
 /** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
 const LISTED_MESSAGES = 50;
@@ -157,3 +153,91 @@ ${groups.slice(0, LISTED_MESSAGES).map(
 }</section>
 `;
 }
+
+/** The report's style sheet: one accent, a grey baseline, colours for lines that colour-blind readers tell apart, with dashes besides. */
+export const REPORT_STYLE = `
+:root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--base:#7b838d;--warn:#8a3b00;--warn-tint:#fff4e8;
+--s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0;--s6:#b3263c;--s7:#4b4f9e}
+@media screen and (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e8ebef;--soft:#a2abb6;--rule:#2c333c;--tint:#1a1f26;--accent:#6cb2ff;--base:#8d97a3;--warn:#ffb57a;--warn-tint:#2c2016;
+--s0:#6cb2ff;--s1:#ff9563;--s2:#46cfa6;--s3:#ea9ddb;--s4:#e2c14d;--s5:#9bd6f7;--s6:#ff8b98;--s7:#b4b6ff}}
+*{box-sizing:border-box}
+html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
+body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;overflow-wrap:break-word}
+main{max-width:70rem;margin:0 auto;padding:2.5rem 1rem 4rem}
+h1{font-size:1.75rem;line-height:1.2;margin:0 0 .35rem;letter-spacing:-.01em}
+h2{font-size:1.2rem;margin:3rem 0 .75rem;letter-spacing:-.005em}
+h3{font-size:.875rem;font-weight:600;margin:0 0 .35rem}
+p{margin:.5rem 0;max-width:46rem}
+.about,figcaption span,small,.none,.panel h3,dt{color:var(--soft)}
+.about{margin:0}
+code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
+.banner{border-left:4px solid var(--warn);background:var(--warn-tint);padding:.6rem .9rem;margin:1.25rem 0;max-width:none}
+.banner strong{color:var(--warn)}
+.quality{border-left:4px solid var(--accent);background:var(--tint);padding:.6rem .9rem;margin:1.25rem 0;list-style:none}
+.quality li{margin:.25rem 0;max-width:62rem}
+.glance{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,15.5rem),1fr));gap:1rem;margin:1.75rem 0 0;padding:0;list-style:none}
+.glance li{border:1px solid var(--rule);border-radius:8px;padding:.9rem 1rem 1rem}
+.glance h3{margin:0 0 .5rem;color:var(--soft)}
+.glance p{margin:0;font-size:.875rem;line-height:1.45}
+.glance p.big{font-size:1.5rem;line-height:1.25;font-weight:650;font-variant-numeric:tabular-nums;margin:0 0 .15rem}
+.big span{color:var(--soft);font-weight:400}
+.big strong{color:var(--accent);font-weight:650}
+figure{margin:0 0 2.5rem}
+figcaption{margin:0 0 .75rem;max-width:46rem}
+.panels{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:1.75rem 2rem}
+.panels.even{grid-template-columns:repeat(auto-fill,minmax(min(100%,25rem),1fr))}
+.panel>svg{display:block;width:100%;max-width:25rem;height:auto;overflow:visible}
+.legend{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:0 0 .5rem;padding:0;list-style:none;font-size:.8125rem;max-width:28rem}
+.numbers{margin:0 0 .5rem;padding-left:1.6rem;font-size:.8125rem;columns:15rem auto;column-gap:2.4rem;overflow-wrap:anywhere}
+.numbers li{break-inside:avoid}
+.legend li{padding-left:calc(28px + .45rem);text-indent:calc(-28px - .45rem)}
+.key{width:28px;height:8px;margin-right:.45rem;vertical-align:middle}
+.grid{stroke:var(--rule);stroke-width:1}
+.tick,.label,.value{font-size:11px;fill:var(--soft);font-variant-numeric:tabular-nums}
+.label,.value{font-size:12px;fill:var(--ink)}
+.value{font-weight:600}
+.label.number{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
+.value.none{font-weight:400;fill:var(--soft)}
+.line{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
+.line.base{stroke:var(--base);stroke-width:4.5}
+.line.front{stroke:var(--base);stroke-width:1.5;stroke-dasharray:3 3}
+.line.s0{stroke:var(--s0)}
+.line.s1{stroke:var(--s1);stroke-dasharray:7 4}
+.line.s2{stroke:var(--s2);stroke-dasharray:2 4}
+.line.s3{stroke:var(--s3);stroke-dasharray:10 4 2 4}
+.line.s4{stroke:var(--s4);stroke-dasharray:5 3}
+.line.s5{stroke:var(--s5);stroke-dasharray:12 4}
+.line.s6{stroke:var(--s6);stroke-dasharray:1 3}
+.line.s7{stroke:var(--s7);stroke-dasharray:7 3 2 3 2 3}
+.bar.base,.box.base{fill:var(--base)}
+.bar.accent,.box.accent{fill:var(--accent)}
+.box{fill-opacity:.4;stroke-width:1}
+.box.base{stroke:var(--base)}
+.box.accent{stroke:var(--accent)}
+.whisker{stroke-width:1.5}
+.whisker.base{stroke:var(--base)}
+.whisker.accent{stroke:var(--accent)}
+.median{stroke:var(--ink);stroke-width:2}
+.scroll{overflow-x:auto;margin:0 0 1.5rem;background:linear-gradient(to left,var(--paper) 40%,transparent) right/3rem 100% no-repeat local,linear-gradient(to left,var(--rule),transparent) right/1.1rem 100% no-repeat scroll}
+.scroll:focus-visible,summary:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
+table{border-collapse:collapse;font-size:.875rem;line-height:1.4;min-width:100%}
+caption{text-align:left;font-weight:600;padding:0 0 .4rem;white-space:nowrap}
+th,td{padding:.36rem .7rem;text-align:right;vertical-align:top;border-top:1px solid var(--rule);font-variant-numeric:tabular-nums;white-space:nowrap}
+thead th{border-top:0;border-bottom:1px solid var(--ink);vertical-align:bottom;font-weight:600;white-space:normal;min-width:4.5rem}
+th:first-child{text-align:left;font-weight:400;position:sticky;left:0;background:var(--paper);min-width:0;padding-left:0}
+thead th:first-child{font-weight:600}
+.group th:first-child{font-weight:600;padding-top:.9rem;background:none}
+tbody tr:first-child th,tbody tr:first-child td{border-top-color:transparent}
+tbody tr:not(.group):hover th,tbody tr:not(.group):hover td{background:var(--tint)}
+small{font-size:.8125rem}
+details{margin:.75rem 0}
+summary{cursor:pointer;color:var(--accent);width:fit-content}
+details[open]>summary{margin-bottom:.75rem}
+.notes{padding-left:1.1rem;max-width:46rem}
+.notes li{margin:.4rem 0}
+dl{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.3rem 1.25rem;margin:0;font-size:.9375rem}
+dd{margin:0;overflow-wrap:anywhere}
+footer{margin-top:3rem;color:var(--soft);font-size:.875rem}
+@media (max-width:30rem){main{padding-top:1.5rem}h1{font-size:1.45rem}dl{grid-template-columns:1fr;gap:0}dd{margin:0 0 .6rem}th,td{padding:.36rem .5rem}th:first-child{min-width:8rem;max-width:11rem;white-space:normal}.group th:first-child{max-width:none;white-space:nowrap}}
+@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--tint:#fff}html{font-size:12px}main{max-width:none;padding:0}.panels,.panels.even{grid-template-columns:1fr 1fr}.scroll{overflow:visible}th:first-child{position:static}th,td{white-space:normal;padding:.2rem .3rem}table{font-size:.75rem}.panel,tr,.glance li{break-inside:avoid}h2,h3,figcaption,caption{break-after:avoid}}
+`;

@@ -1,7 +1,7 @@
 import { largest, smallest } from "../../core/text/lists.js";
-import { categoryTitle } from "../base/question-types.js";
+import { categoryTitle } from "../base/run-record.js";
 import { armLabel } from "../measures/arm-summary.js";
-import { percent, points, score, signed, withInterval } from "../measures/figures.js";
+import { percent, points, score, signed, withInterval } from "../measures/measured.js";
 import type { PairedDifference } from "../measures/paired-difference.js";
 import {
   type ArmChange,
@@ -13,7 +13,7 @@ import {
   verdictOf,
 } from "../measures/quality-change.js";
 import type { ReportContent } from "./report-content.js";
-import { armGroups, type Cell, type ReportTable } from "./report-table.js";
+import { armGroups, type Cell, type ReportTable } from "./report-tables.js";
 
 /** Arms that the first lines name. */
 const NAMED_ARMS = 3;

@@ -1,11 +1,21 @@
-import { categoryTitle } from "../base/question-types.js";
-import { type ArmSummary, armLabel, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
-import { COMPARED_MEASURES } from "../measures/compared-measures.js";
-import { dollars, type Format, milliseconds, percent, score, tokens } from "../measures/figures.js";
-import type { Measured } from "../measures/measured.js";
+import { largest } from "../../core/text/lists.js";
+import { categoryTitle, type EvalArm } from "../base/run-record.js";
+import { type ArmSummary, armLabel, groupArms, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
+import {
+  dollars,
+  type Format,
+  type Measured,
+  milliseconds,
+  percent,
+  score,
+  signed,
+  times,
+  tokens,
+  withInterval,
+} from "../measures/measured.js";
+import { COMPARED_MEASURES, type MeasuredDifference } from "../measures/paired-difference.js";
 import { minimumTokensOf, type Price } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
-import { armGroups, type Cell, comparedCells, type ReportTable, type RowGroup } from "./report-table.js";
 
 /** A column of arms' figures. */
 interface ArmColumn {
@@ -168,4 +178,53 @@ function priceCells(price: Price): Cell[] {
     note === null ? { text: date } : { text: date, detail: note },
     { text: source, isCode: true },
   ];
+}
+
+/**
+ * One cell: a figure, with what qualifies it (an interval, a count), which may stand smaller; `isCode` where it is text of others, letter by
+ * letter. Null: not measured.
+ */
+export type Cell = { readonly text: string; readonly detail?: string; readonly isCode?: true } | null;
+
+export interface TableRow {
+  readonly title: string;
+  /** As many as columns. */
+  readonly cells: readonly Cell[];
+}
+
+/** Rows under one heading; an empty title is no heading. */
+export interface RowGroup {
+  readonly title: string;
+  readonly rows: readonly TableRow[];
+}
+
+/** A table as both reports show it: first a column of row titles, then figures. */
+export interface ReportTable {
+  readonly caption: string;
+  readonly rowsAre: string;
+  readonly columns: readonly string[];
+  readonly groups: readonly RowGroup[];
+}
+
+/** Rows of arms, or of what belongs to arms, in the groups that are compared with each other. */
+export function armGroups<A extends { readonly arm: EvalArm }>(
+  arms: readonly A[],
+  rowOf: (arm: A) => TableRow | readonly TableRow[],
+): RowGroup[] {
+  return groupArms(arms, ({ arm }) => arm).map(({ title, arms: own }) => ({ title, rows: own.flatMap(rowOf) }));
+}
+
+/** A row of a table of differences: how many questions are in both, then each difference, and its ratio where the measure has one. */
+export function comparedCells(differences: readonly MeasuredDifference[]): Cell[] {
+  const pairs = largest(
+    differences.map(({ found }) => found?.n ?? 0),
+    0,
+  );
+  const cells = differences.flatMap(({ measure, found }): Cell[] => {
+    const text = found === null ? "" : withInterval(found.difference, signed(measure.format));
+    const difference = found === null ? null : found.n === pairs ? { text } : { text, detail: `n=${found.n}` };
+    const ratio = found?.ratio == null ? null : { text: withInterval(found.ratio, times) };
+    return measure.hasRatio ? [difference, ratio] : [difference];
+  });
+  return [{ text: String(pairs) }, ...cells];
 }

@@ -8,9 +8,13 @@
 
 import type { QuestionRecord, RunRecord } from "../base/run-record.js";
 import { PRICES, type Price } from "../measures/prices.js";
-import { reportContent } from "./report-content.js";
-import { reportMarkdown } from "./report-markdown.js";
+import { markdownCode, markdownTable, markdownText } from "./markdown.js";
+import { tradeTable } from "./report-charts.js";
+import { failureGroups, questionsText, type ReportContent, reportContent } from "./report-content.js";
 import { reportPage } from "./report-page.js";
+import { answerTables, qualityLines } from "./report-quality.js";
+import { categoryTables, comparisonTable, costTable, priceTable, wholeTable } from "./report-tables.js";
+import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
 /** A run's reports, as the texts of their files. */
 export interface RenderedReports {
@@ -36,4 +40,53 @@ export function renderReports(
 ): RenderedReports {
   const content = reportContent(run, records, options.prices ?? PRICES);
   return { html: reportPage(content), markdown: reportMarkdown(content) };
+}
+
+/** Different messages of failures that are listed, each with all its questions. */
+const LISTED_MESSAGES = 50;
+
+/** `report.md`: the table to paste first, then all else. */
+export function reportMarkdown(content: ReportContent): string {
+  const { heading, about, unfinished } = reportTitle(content);
+  const groups = failureGroups(content.failures);
+  const failed = groups
+    .slice(0, LISTED_MESSAGES)
+    .flatMap(({ stage, message, count, places }) => [
+      `- ${count} in ${stage}: ${markdownCode(message)}`,
+      ...places.map(
+        ({ arm, conversation, questions }) =>
+          `  - ${markdownCode(arm)}, ${markdownCode(conversation)}, ${questionsText(questions)}`,
+      ),
+    ]);
+  const more = groups.length - LISTED_MESSAGES;
+  const sections = [
+    `# ${markdownText(heading)}`,
+    qualityLines(content)
+      .map((line) => `- ${markdownText(line)}`)
+      .join("\n"),
+    markdownText(about),
+    ...(unfinished === null ? [] : [`**Partial run.** ${markdownText(unfinished)}`]),
+    markdownTable(wholeTable(content)),
+    ...(content.quality === null ? [] : ["## Answers beside what they cost", markdownTable(tradeTable(content))]),
+    ...answerTables(content).flatMap((table) => [`## ${markdownText(table.caption)}`, markdownTable(table)]),
+    "## Differences",
+    "Against Mem0’s README with the same layout and k, or else the first arm, question by question: mean difference and median ratio, with 95 % intervals.",
+    markdownTable(comparisonTable(content)),
+    "## Cost of the prompts of 1,000 questions",
+    markdownTable(costTable(content)),
+    markdownTable(priceTable(content)),
+    ...categoryTables(content).flatMap((table) => [`## ${markdownText(table.caption)}`, markdownTable(table)]),
+    ...(groups.length === 0
+      ? []
+      : ["## Questions that failed", [...failed, ...(more > 0 ? [`- ${more} more messages`] : [])].join("\n")]),
+    "## How to read this",
+    reportNotes(content)
+      .map((note) => `- ${markdownText(note)}`)
+      .join("\n"),
+    "## Settings and machine",
+    runFacts(content.run)
+      .map(({ name, value }) => `- ${name}: ${markdownCode(value)}`)
+      .join("\n"),
+  ];
+  return `${sections.join("\n\n")}\n`;
 }

@@ -1,12 +1,15 @@
 import {
   type ChatMessage,
   type ConversationId,
+  isInstruction,
   type Label,
   type MemoryId,
+  messageText,
   type PolicyName,
   type RequestId,
   type RetrievedMemory,
   renderBlock,
+  sectionAtStart,
   type TokenCounter,
   type UserId,
 } from "../../core/index.js";
@@ -14,14 +17,11 @@ import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
 import type { Memstem } from "../../service/library/memstem.js";
-import { inLastMessage, readmeMessages } from "../base/hand-built.js";
-import { INSTRUCTION, PAUSE_MS } from "../base/instruction.js";
+import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
 import { countReferences, PromptMemories, type StandingMemories, WindowMemories } from "../base/prompt-memories.js";
 import type { EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
-import { composedAnnotations } from "./arm-annotations.js";
-import { hasLabels, inForm } from "./arm-forms.js";
-import { memoriesInSystem } from "./memories-in-system.js";
+import { composedAnnotations, hasLabels, inForm } from "./arms.js";
 import { PaperSections } from "./paper-annotations.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
@@ -246,4 +246,28 @@ async function report(
 function marked([system, ...others]: readonly ChatMessage[], mark: string): ChatMessage[] {
   if (system === undefined) return [];
   return [{ ...system, content: `${mark}\n${String(system.content)}` }, ...others];
+}
+
+/**
+ * The same prompt with its newest memories behind the instructions: the section is taken from the last message, whose text is left, and put
+ * to the end of the system message. Cache marks on parts of the last message go with them. Unmodified without a section.
+ */
+export function memoriesInSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const [first, ...others] = messages;
+  const last = others.at(-1);
+  if (first === undefined || last === undefined || !isInstruction(first)) return messages;
+  const text = textInARow(last);
+  const section = sectionAtStart(text);
+  if (section === null) return messages;
+  return [
+    { ...first, content: `${messageText(first)}\n\n${section.trimEnd()}` },
+    ...others.slice(0, -1),
+    { ...last, content: text.slice(section.length).trimStart() },
+  ];
+}
+
+/** A mark may stand between the parts of a section. */
+function textInARow({ content }: ChatMessage): string {
+  if (!Array.isArray(content)) return typeof content === "string" ? content : "";
+  return content.map((part) => (typeof part["text"] === "string" ? part["text"] : "")).join("");
 }

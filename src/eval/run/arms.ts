@@ -1,6 +1,15 @@
 import type { HistoryName } from "../../core/conversation/epoch.js";
-import type { PolicyName, RetentionName } from "../../core/index.js";
 import {
+  type AnnotationSettings,
+  autoTopN,
+  type ChatMessage,
+  DEFAULT_ANNOTATIONS,
+  type PolicyName,
+  type RetentionName,
+} from "../../core/index.js";
+import {
+  type ANNOTATION_KINDS,
+  type ANNOTATION_WORDINGS,
   type ARM_POLICIES,
   type ArmAnnotations,
   type ArmForm,
@@ -8,6 +17,7 @@ import {
   type EvalArm,
   HAND_BUILT,
 } from "../base/run-record.js";
+import { PAPER_WORDING } from "./paper-annotations.js";
 
 export type ArmPolicy = (typeof ARM_POLICIES)[number];
 export type ArmLayout = EvalArm["layout"];
@@ -178,4 +188,84 @@ export function annotationsLabel(annotations: ArmAnnotations | null): readonly s
     ...(top === null || top === "auto" ? [] : [`top=${top}`]),
     ...(wording === "paper" ? ["paper's words"] : []),
   ];
+}
+
+export type AnnotationKind = (typeof ANNOTATION_KINDS)[number];
+export type AnnotationWordingName = (typeof ANNOTATION_WORDINGS)[number];
+
+/**
+ * What a compose request is told for an arm's annotations. Null: nothing, which leaves memstem's default. Other forms of lines are made of
+ * those with labels, which single prompts have where a number of them is asked for.
+ */
+export function composedAnnotations({
+  annotations,
+  form,
+  k,
+}: Pick<EvalArm, "annotations" | "form" | "k">): AnnotationSettings | null {
+  if (annotations === null) return form === null ? null : { ...DEFAULT_ANNOTATIONS, topN: autoTopN(k) };
+  const { kind, top, wording } = annotations;
+  // The paper's ranking names all.
+  const topN = (wording === "paper" && top === "auto" ? "all" : top) ?? DEFAULT_ANNOTATIONS.topN;
+  return {
+    order: kind === "order" || kind === "both",
+    location: kind === "references" || kind === "both",
+    topN: topN === "auto" && form !== null ? autoTopN(k) : topN,
+    wording: wording === "paper" ? PAPER_WORDING : DEFAULT_ANNOTATIONS.wording,
+  };
+}
+
+/** Every combination that differs, in the order of the kinds: without annotations there is neither a number of labels nor a wording. */
+export function annotationChoices(
+  kinds: readonly AnnotationKind[],
+  tops: readonly (number | "all" | "auto")[],
+  wordings: readonly AnnotationWordingName[],
+): readonly ArmAnnotations[] {
+  return kinds.flatMap((kind): readonly ArmAnnotations[] =>
+    kind === "none"
+      ? [{ kind, top: null, wording: null }]
+      : tops.flatMap((top) => wordings.map((wording) => ({ kind, top, wording }))),
+  );
+}
+
+/** A memory's line, from its label and its text as memstem writes them. */
+const LINE: Readonly<Record<ArmForm, string>> = {
+  numbers: "$1 $2",
+  brackets: "[$1] $2",
+  bullets: "- $2",
+  plain: "$2",
+};
+
+/** Whether a form has what annotations refer to. */
+export function hasLabels(form: ArmForm | null): boolean {
+  return form === null || LINE[form].includes("$1");
+}
+
+/** The same prompt with its memories written in another form, those of earlier turns too; for null unmodified. */
+export function inForm(messages: readonly ChatMessage[], form: ArmForm | null): readonly ChatMessage[] {
+  if (form === null) return messages;
+  const written = (text: string) =>
+    text.replace(/<memories>\n.*?<\/memories>/gs, (section) => section.replace(/^(\d+) (.*)$/gm, LINE[form]));
+  return messages.map((message) => {
+    const { content } = message;
+    if (typeof content === "string") return { ...message, content: written(content) };
+    if (!Array.isArray(content)) return message;
+    const parts = content.map((part) =>
+      typeof part["text"] === "string" ? { ...part, text: written(part["text"]) } : part,
+    );
+    return { ...message, content: parts };
+  });
+}
+
+/**
+ * What an arm's client sends of the messages before its question: nothing in single prompts; in a conversation all, the last ones of its
+ * window, of which the question is one, or with `stored` the last answer alone.
+ */
+export function historySent(
+  history: readonly ChatMessage[],
+  { layout, window }: Pick<EvalArm, "layout" | "window">,
+): readonly ChatMessage[] {
+  if (layout === "single") return [];
+  if (window === null) return history;
+  const sent = window.history === "stored" ? 1 : window.messages - 1;
+  return history.slice(Math.max(0, history.length - sent));
 }

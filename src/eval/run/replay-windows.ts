@@ -4,12 +4,10 @@ import type { Memstem } from "../../service/library/memstem.js";
 import { chatTokenizer } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import type { HAND_BUILT } from "../base/run-record.js";
-import type { TextTokens } from "../replay/compose-trace.js";
 import { type RecordedTrace, saidTo } from "../replay/recorded-trace.js";
-import { type ReplayedRequest, type ReplayTotals, totalsOf } from "../replay/replay-trace.js";
+import { type ReplayedRequest, type ReplayTotals, type TextTokens, totalsOf } from "../replay/replay-trace.js";
 import { composedPrompts, handBuiltPrompts, type MemoryBudget, MemoryList, type PromptBuilder } from "./arm-prompts.js";
-import { hasRatio } from "./arms.js";
-import { historySent } from "./history-sent.js";
+import { hasRatio, historySent } from "./arms.js";
 
 /** A trace as one conversation whose client sends a window of its history. */
 export interface WindowReplay {

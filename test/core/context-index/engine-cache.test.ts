@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ResidentBlocks } from "../../../src/core/context-index/resident-blocks.js";
 import { EngineCache, SharedCache } from "../../../src/core/context-index/shared-cache.js";
-import { seeded } from "../../../src/eval/base/seeded.js";
+import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 
 const reading = (computedTokens: number | null, capacityTokens: number | null = 10_000) => ({

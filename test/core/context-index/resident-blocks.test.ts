@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type KvEvent, ResidentBlocks } from "../../../src/core/context-index/resident-blocks.js";
-import { seeded } from "../../../src/eval/base/seeded.js";
+import { seeded } from "../../../src/eval/measures/bootstrap.js";
 
 const BLOCK = 4;
 const stored = (

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EngineCache, SharedCache } from "../../../src/core/context-index/shared-cache.js";
-import { seeded } from "../../../src/eval/base/seeded.js";
+import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 
 const ENDLESS = Number.POSITIVE_INFINITY;

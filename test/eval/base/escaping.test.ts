@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { visibleText } from "../../../src/eval/base/visible-text.js";
+import { visibleText } from "../../../src/eval/base/aligned-table.js";
 import { markup } from "../../../src/eval/report/html.js";
 import { markdownCode, markdownText } from "../../../src/eval/report/markdown.js";
 

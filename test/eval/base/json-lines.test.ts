@@ -4,8 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { JsonLines } from "../../../src/eval/base/durable-files.js";
-import { EvaluationError } from "../../../src/eval/base/evaluation-error.js";
+import { EvaluationError, JsonLines } from "../../../src/eval/base/run-files.js";
 
 const line = z.strictObject({ text: z.string() });
 

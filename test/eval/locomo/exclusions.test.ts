@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { pickQuestions } from "../../../src/eval/locomo/evaluated-conversation.js";
-import { NOTHING_EXCLUDED, readExclusions } from "../../../src/eval/locomo/exclusions.js";
-import { type LocomoConversation, LocomoDataError } from "../../../src/eval/locomo/locomo-data.js";
+import { EvaluationError } from "../../../src/eval/base/run-files.js";
+import {
+  type LocomoConversation,
+  NOTHING_EXCLUDED,
+  pickQuestions,
+  readExclusions,
+} from "../../../src/eval/locomo/locomo-data.js";
 
 const conversation = (id: string, ...asked: string[]): LocomoConversation => ({
   id,
@@ -30,7 +34,7 @@ describe("a list of exclusions", () => {
     ["conv-26 Who?", "labels.txt, line 2: has words behind it"],
   ])("refuses %s: a list for another file is noticed", (line, says) => {
     const read = () => readExclusions("labels.txt", `conv-30\n${line}`, FILE);
-    expect(read).toThrow(LocomoDataError);
+    expect(read).toThrow(EvaluationError);
     expect(read).toThrow(says);
   });
 

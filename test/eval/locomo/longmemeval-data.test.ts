@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { categoryTitle, LONGMEMEVAL_TYPES, typeNumber } from "../../../src/eval/base/question-types.js";
-import { givenMemories } from "../../../src/eval/locomo/conversation-memories.js";
-import { askedText, LocomoDataError } from "../../../src/eval/locomo/locomo-data.js";
+import { EvaluationError } from "../../../src/eval/base/run-files.js";
+import { categoryTitle, LONGMEMEVAL_TYPES, typeNumber } from "../../../src/eval/base/run-record.js";
+import { givenMemories } from "../../../src/eval/locomo/ingesting.js";
+import { askedText } from "../../../src/eval/locomo/locomo-data.js";
 import { readLongMemEval } from "../../../src/eval/locomo/longmemeval-data.js";
 import { LONGMEMEVAL_SAMPLE } from "./longmemeval-sample.js";
 
@@ -51,7 +52,7 @@ describe("readLongMemEval", () => {
     ["a question twice", [LONGMEMEVAL_SAMPLE[0], LONGMEMEVAL_SAMPLE[0]], /question e47becba is there twice/],
     ["sessions without dates", [{ ...LONGMEMEVAL_SAMPLE[0], haystack_dates: [] }], /has 3 sessions and 0 dates/],
   ])("refuses %s", (_what, json, says) => {
-    expect(() => readLongMemEval(json)).toThrow(LocomoDataError);
+    expect(() => readLongMemEval(json)).toThrow(EvaluationError);
     expect(() => readLongMemEval(json)).toThrow(says);
   });
 });

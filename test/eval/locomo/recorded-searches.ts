@@ -2,15 +2,19 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import type { ScopePolicy } from "../../../src/core/index.js";
-import { composeTrace, type ReplayedPrompt, type ReplayOptions } from "../../../src/eval/replay/compose-trace.js";
-import { recordedOrder } from "../../../src/eval/replay/recorded-order.js";
 import {
   type PeerOrders,
   type RecordedTrace,
   readPeerOrders,
   readTrace,
+  recordedOrder,
 } from "../../../src/eval/replay/recorded-trace.js";
-import { replayTrace } from "../../../src/eval/replay/replay-trace.js";
+import {
+  composeTrace,
+  type ReplayedPrompt,
+  type ReplayOptions,
+  replayTrace,
+} from "../../../src/eval/replay/replay-trace.js";
 import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
 import { inTurn } from "./shared-cache.js";
 

@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { seeded } from "../../../src/eval/base/seeded.js";
-import { bootstrapGroups, bootstrapMean, bootstrapMedian } from "../../../src/eval/measures/bootstrap.js";
-import { clustersOf, LEAST_CONVERSATIONS, tailOf } from "../../../src/eval/measures/clusters.js";
+import {
+  bootstrapGroups,
+  bootstrapMean,
+  bootstrapMedian,
+  clustersOf,
+  LEAST_CONVERSATIONS,
+  seeded,
+  tailOf,
+} from "../../../src/eval/measures/bootstrap.js";
 import { quantile } from "../../../src/eval/measures/measured.js";
 import { someOf } from "../../run-length.js";
 

@@ -8,7 +8,7 @@ import {
   times,
   tokens,
   withInterval,
-} from "../../../src/eval/measures/figures.js";
+} from "../../../src/eval/measures/measured.js";
 
 describe("figures", () => {
   it.each([

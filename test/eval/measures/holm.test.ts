@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { seeded } from "../../../src/eval/base/seeded.js";
-import { studentTails } from "../../../src/eval/measures/clusters.js";
-import { holm } from "../../../src/eval/measures/holm.js";
+import { seeded, studentTails } from "../../../src/eval/measures/bootstrap.js";
+import { holm } from "../../../src/eval/measures/paired-difference.js";
 
 describe("holm", () => {
   it("multiplies the smallest by how many there are, the next by one less, and never falls", () => {

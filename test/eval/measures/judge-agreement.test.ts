@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { judgeAgreements, judgesOfRun, kappaOf } from "../../../src/eval/measures/judge-agreement.js";
+import { judgeAgreements, judgesOfRun, kappaOf } from "../../../src/eval/measures/quality-change.js";
 import { answeredBy, EXACT_ARM, README_ARM, runOf } from "../run/run-fixture.js";
 
 const RUN = runOf({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EvalArm, QuestionRecord } from "../../../src/eval/base/run-record.js";
-import { seeded } from "../../../src/eval/base/seeded.js";
+import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { type QualityChange, qualityChange, verdictOf } from "../../../src/eval/measures/quality-change.js";
 import { armsOf } from "../../../src/eval/run/arms.js";
 import { IS_WHOLE } from "../../run-length.js";

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { QuestionRecord } from "../../../src/eval/base/run-record.js";
-import { seeded } from "../../../src/eval/base/seeded.js";
-import { bootstrapMean } from "../../../src/eval/measures/bootstrap.js";
+import { bootstrapMean, seeded } from "../../../src/eval/measures/bootstrap.js";
 import { mostChanged, qualityChange, questionsToSee, verdictOf } from "../../../src/eval/measures/quality-change.js";
 import { armsOf } from "../../../src/eval/run/arms.js";
 import { DEFAULT_ARMS } from "../run/default-arms.js";

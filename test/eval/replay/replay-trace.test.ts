@@ -2,9 +2,10 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { ORDERING_POLICIES, POLICY_NAMES, type PolicyName, residencyModel } from "../../../src/core/index.js";
+import { EvaluationError } from "../../../src/eval/base/run-files.js";
 
 import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-data.js";
-import { type RecordedTrace, readPeerOrders, readTrace, TraceError } from "../../../src/eval/replay/recorded-trace.js";
+import { type RecordedTrace, readPeerOrders, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { type ReplayedTrace, replayTrace, type TraceReplay } from "../../../src/eval/replay/replay-trace.js";
 import { BLOCK_TOKENS } from "../../../src/simulator/block-hash-cache.js";
 import { simulatedCache } from "../../../src/simulator/simulated-cache.js";
@@ -79,7 +80,7 @@ describe("replaying a trace", () => {
   });
 
   it("refuses what is no trace, naming the field", () => {
-    expect(() => readTrace({ memories: [] })).toThrow(TraceError);
+    expect(() => readTrace({ memories: [] })).toThrow(EvaluationError);
     expect(() => readTrace({ memories: [{ memory: "a" }], questions: [{ question: "b", retrieved: [1] }] })).toThrow(
       "questions[0].retrieved: there is no memory 1",
     );

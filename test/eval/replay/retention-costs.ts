@@ -11,8 +11,7 @@ import {
   type RetentionName,
   type RetrievedMemory,
 } from "../../../src/core/index.js";
-import { readmeMessages } from "../../../src/eval/base/hand-built.js";
-import { answerOf } from "../../../src/eval/base/instruction.js";
+import { answerOf, readmeMessages } from "../../../src/eval/base/hand-built.js";
 import type { RecordedTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { type ReplayedRequest, replayTrace } from "../../../src/eval/replay/replay-trace.js";
 import { chatTokenizer } from "../../../src/simulator/chat-tokens.js";

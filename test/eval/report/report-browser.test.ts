@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { seeded } from "../../../src/eval/base/seeded.js";
+import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { renderReports } from "../../../src/eval/report/report.js";
 import { armsOf } from "../../../src/eval/run/arms.js";
 import { describeInChromium, launchChromium } from "../../chromium.js";

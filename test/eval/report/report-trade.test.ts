@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { renderReports } from "../../../src/eval/report/report.js";
-import { unbeaten } from "../../../src/eval/report/scatter-chart.js";
+import { unbeaten } from "../../../src/eval/report/svg-charts.js";
 import { answeredBy, EXACT_ARM, README_ARM, runOf } from "../run/run-fixture.js";
 
 const SORTED_ARM = { ...EXACT_ARM, id: "single k=20 sorted", policy: "sorted" } as const;

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { EvalArm, QuestionRecord, RunRecord } from "../../../src/eval/base/run-record.js";
-import { cachedOverTurns } from "../../../src/eval/measures/cached-over-turns.js";
-import { failureGroups } from "../../../src/eval/measures/failure-list.js";
 import { PRICES, type Price } from "../../../src/eval/measures/prices.js";
 import { renderReports } from "../../../src/eval/report/report.js";
+import { cachedOverTurns } from "../../../src/eval/report/report-charts.js";
+import { failureGroups } from "../../../src/eval/report/report-content.js";
 import { answeredBy, EXACT_ARM, failedBy, README_ARM, runOf } from "../run/run-fixture.js";
 
 /** Everything that a report may be made of. */

@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
 import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ARM_FORMS, ARM_POLICIES } from "../../../src/eval/base/run-record.js";
-import { annotationChoices } from "../../../src/eval/run/arm-annotations.js";
-import { ARM_PLACES, armsOf } from "../../../src/eval/run/arms.js";
+import { ARM_PLACES, annotationChoices, armsOf } from "../../../src/eval/run/arms.js";
 import { DEFAULT_ARMS } from "./default-arms.js";
 
 const OWN = { places: ["turn"], annotations: [null], forms: [null] } as const;

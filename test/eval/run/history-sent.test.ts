@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ClientWindow } from "../../../src/eval/base/run-record.js";
-import { historySent } from "../../../src/eval/run/history-sent.js";
+import { historySent } from "../../../src/eval/run/arms.js";
 
 const history = ["a", "b", "c", "d"].map((content) => ({ role: "user", content }));
 const sent = (layout: "single" | "conversation", messages: number | null, name: ClientWindow["history"] = null) =>

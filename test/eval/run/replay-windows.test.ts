@@ -3,7 +3,7 @@ import { openMeasuredMemstem } from "../../../src/cli/measured-memstem.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../../../src/core/index.js";
-import { answerOf } from "../../../src/eval/base/instruction.js";
+import { answerOf } from "../../../src/eval/base/hand-built.js";
 import { type RecordedTrace, readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { replayWindows, type WindowArm, type WindowReplay } from "../../../src/eval/run/replay-windows.js";
 import { simulatedCache } from "../../../src/simulator/simulated-cache.js";

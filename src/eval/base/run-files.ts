@@ -1,0 +1,195 @@
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { z } from "zod";
+import { leavesOf, type QuestionRecord, questionRecord, type RunRecord, recordKey, runRecord } from "./run-record.js";
+
+/** An evaluation, or the replay of a trace, cannot be run as requested; the message says what to change. */
+export class EvaluationError extends Error {
+  override readonly name = "EvaluationError";
+}
+
+/**
+ * Checks JSON against a schema. Throws {@link EvaluationError} naming the first field that is wrong.
+ *
+ * @param where what the JSON is, or where it stands
+ * @param whole names the JSON where no single field is wrong
+ */
+export function checked<S extends z.ZodType>(schema: S, json: unknown, where: string, whole = "the file"): z.output<S> {
+  const read = schema.safeParse(json);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const names = [where, issue?.path.join(".") || whole, issue?.message ?? "is not valid"];
+  throw new EvaluationError(names.filter((name) => name !== "").join(": "));
+}
+
+/** The JSON of a text. The parser's own message quotes the text, which may hold answers. */
+function jsonIn(text: string, where: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new EvaluationError(`${where}: is not JSON`);
+  }
+}
+
+/** The JSON of a file. Throws {@link EvaluationError}. */
+export function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    throw new EvaluationError(`cannot read ${path}: ${messageOf(error)}`);
+  }
+}
+
+/** What an error says. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Writes a file atomically: a process that is killed meanwhile leaves the previous content. */
+export function writeWhole(path: string, text: string): void {
+  const draft = `${path}.part`;
+  writeFileSync(draft, text);
+  renameSync(draft, path);
+}
+
+/**
+ * An append-only file of JSON lines. A killed process leaves at most its last line torn; opening the file again truncates it. Throws
+ * {@link EvaluationError} for any other invalid line.
+ */
+export class JsonLines<S extends z.ZodType> {
+  readonly #file: number;
+  /** What the file held when it was opened. */
+  readonly kept: readonly z.output<S>[];
+
+  constructor(path: string, schema: S) {
+    const bytes = existsSync(path) ? readFileSync(path) : Buffer.alloc(0);
+    const whole = bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
+    const lines = whole.toString("utf8").split("\n").slice(0, -1);
+    this.kept = lines.map((line, at) => {
+      const where = `${path}, line ${at + 1}`;
+      return checked(schema, jsonIn(line, where), where, "the line");
+    });
+    this.#file = openSync(path, "a");
+    if (whole.length < bytes.length) ftruncateSync(this.#file, whole.length);
+  }
+
+  append(line: z.output<S>): void {
+    appendFileSync(this.#file, `${JSON.stringify(line)}\n`);
+  }
+
+  close(): void {
+    closeSync(this.#file);
+  }
+}
+
+/** A run, read from its files. */
+export interface WrittenRun {
+  readonly run: RunRecord;
+  readonly records: readonly QuestionRecord[];
+}
+
+/**
+ * Reads the texts of `run.json` and `results.jsonl`. A last line without a line end that is no JSON was torn by a crash and is left out;
+ * anything else that is wrong throws {@link EvaluationError}: a line that is no record, one of an arm that the run does not have, and a question
+ * that stands there twice in one arm.
+ */
+export function readRun(runJson: string, resultsJsonl: string): WrittenRun {
+  const run = checked(runRecord, jsonIn(runJson, "run.json"), "run.json", "");
+  const arms = new Set(run.arms.map(({ id }) => id));
+  const lines = resultsJsonl.split("\n");
+  const records: QuestionRecord[] = [];
+  const seen = new Map<string, number>();
+  for (const [at, text] of lines.entries()) {
+    if (text.trim() === "" || (at + 1 === lines.length && !isJson(text))) continue;
+    const where = `results.jsonl, line ${at + 1}`;
+    const record = checked(questionRecord, jsonIn(text, where), where, "");
+    if (!arms.has(record.arm))
+      throw new EvaluationError(`${where}: arm: the run has no arm ${JSON.stringify(record.arm)}`);
+    const key = recordKey(record.arm, record.conversation, record.question);
+    const before = seen.get(key);
+    if (before !== undefined)
+      throw new EvaluationError(`${where}: question: it was answered in this arm before, on line ${before}`);
+    seen.set(key, at + 1);
+    records.push(record);
+  }
+  return { run, records };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const NAME = "run.json";
+
+export function writeRun(directory: string, run: RunRecord): void {
+  writeWhole(join(directory, NAME), `${JSON.stringify(run, null, 2)}\n`);
+}
+
+/**
+ * Begins a run, or resumes the one in the directory; creates the directory if it is missing. Throws {@link EvaluationError} where the
+ * directory is not empty and `resume` is false, or where its run has other settings.
+ */
+export function beginRun(directory: string, wanted: RunRecord, resume: boolean): RunRecord {
+  const isEmpty = !existsSync(directory) || readdirSync(directory).length === 0;
+  if (!isEmpty && !resume) {
+    throw new EvaluationError(
+      `--out ${directory}: is not empty; give another directory, or --resume to continue the run in it`,
+    );
+  }
+  mkdirSync(directory, { recursive: true });
+  if (isEmpty) {
+    writeRun(directory, wanted);
+    return wanted;
+  }
+  const path = join(directory, NAME);
+  const begun = checked(runRecord, readJson(path), path);
+  const differences = differencesOf(begun, wanted);
+  if (differences.length > 0) {
+    throw new EvaluationError(
+      `--resume: ${directory} was begun with other settings, so its figures and new ones could not be compared: ${differences.join("; ")}`,
+    );
+  }
+  return begun;
+}
+
+/** Fields that do not matter for resuming: times, paths, and what only shows during the run. */
+const PASSING: ReadonlySet<string> = new Set([
+  "startedAt",
+  "finishedAt",
+  "data.file",
+  "settings.salt",
+  "settings.resumedAt",
+  "engine.served",
+  "engine.served.version",
+  "engine.served.weights",
+]);
+
+/** Which settings of two runs differ, and how. */
+function differencesOf(begun: RunRecord, wanted: RunRecord): string[] {
+  const settingsOf = (run: RunRecord) => ({
+    ...run,
+    // How many memories extraction makes shows only when it is done.
+    conversations: run.conversations.map(({ id, questions }) => `${id} (${questions} questions)`),
+    arms: run.arms.map(({ id }) => id),
+  });
+  const [before, now] = [leavesOf(settingsOf(begun)), leavesOf(settingsOf(wanted))];
+  return [...new Set([...before.keys(), ...now.keys()])]
+    .filter((name) => !PASSING.has(name) && before.get(name) !== now.get(name))
+    .map((name) => `${name} was ${before.get(name) ?? "absent"} and is now ${now.get(name) ?? "absent"}`);
+}
