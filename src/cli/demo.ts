@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { rmSync } from "node:fs";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Scope, UserId } from "../core/index.js";
-import { EvaluationError } from "../eval/base/run-files.js";
+import { EvaluationError, readJson } from "../eval/base/run-files.js";
 import { type LocomoConversation, pickConversation, readLocomo } from "../eval/locomo/locomo-data.js";
 import {
   type ComparedQuestion,
@@ -42,7 +42,7 @@ const NO_ANSWER = "I don't know.";
  */
 export async function runDemo(options: DemoOptions, call: Invocation): Promise<void> {
   needEmbeddedMem0("demo");
-  const conversation = await readConversation(options);
+  const conversation = readConversation(options);
   const dataDir = await mkdtemp(join(tmpdir(), "memstem-demo-"));
   const interrupt = () => {
     rmSync(dataDir, { recursive: true, force: true });
@@ -106,14 +106,8 @@ async function printFigures(
   }
 }
 
-async function readConversation({ data = SAMPLE, conversation }: DemoOptions): Promise<LocomoConversation> {
-  let json: unknown;
-  try {
-    json = JSON.parse(await readFile(data, "utf8"));
-  } catch (error) {
-    throw new EvaluationError(`cannot read ${data}: ${error instanceof Error ? error.message : String(error)}`);
-  }
-  const picked = pickConversation(readLocomo(json), conversation);
+function readConversation({ data = SAMPLE, conversation }: DemoOptions): LocomoConversation {
+  const picked = pickConversation(readLocomo(readJson(data)), conversation);
   if (picked.observations.length === 0 || picked.questions.length === 0) {
     throw new EvaluationError(`conversation ${picked.id} has no observations or no questions`);
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { EvaluationError, readRun, type WrittenRun } from "../eval/base/run-files.js";
+import { EvaluationError, messageOf, readRun, type WrittenRun } from "../eval/base/run-files.js";
 import { compareRuns } from "../eval/report/compare-runs.js";
 
 /** Compares two runs by what they wrote. Throws {@link EvaluationError} where one of them cannot be read. */
@@ -16,6 +16,6 @@ function readDirectory(directory: string): WrittenRun {
     );
   } catch (error) {
     if (error instanceof EvaluationError) throw new EvaluationError(`${directory}: ${error.message}`);
-    throw new EvaluationError(error instanceof Error ? error.message : String(error));
+    throw new EvaluationError(messageOf(error));
   }
 }

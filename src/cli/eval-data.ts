@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { EvaluationError, writeWhole } from "../eval/base/run-files.js";
+import { EvaluationError, messageOf, writeWhole } from "../eval/base/run-files.js";
 import type { Dataset, RunRecord } from "../eval/base/run-record.js";
 import {
   type EvaluatedConversation,
@@ -81,7 +81,7 @@ function readExclusionFile(path: string, conversations: readonly LocomoConversat
   try {
     bytes = readFileSync(path);
   } catch (error) {
-    throw new EvaluationError(`--exclude ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvaluationError(`--exclude ${path}: ${messageOf(error)}`);
   }
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   return { path, sha256, exclusions: readExclusions(path, bytes.toString("utf8"), conversations) };
@@ -93,7 +93,7 @@ function readDataFile(dataset: Dataset, path: string): DataFile {
   try {
     bytes = readFileSync(path);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const why = existsSync(path)
       ? reason
       : `there is no such file; \`memstem eval ${dataset} --data FILE --download\` fetches the published one`;
@@ -142,7 +142,7 @@ function parsed(name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new EvaluationError(`${name} is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvaluationError(`${name} is no JSON: ${messageOf(error)}`);
   }
 }
 

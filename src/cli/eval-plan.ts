@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { beginRun, EvaluationError, JsonLines, readRun } from "../eval/base/run-files.js";
-import { type QuestionRecord, questionRecord, type RunRecord } from "../eval/base/run-record.js";
+import { beginRun, EvaluationError, JsonLines, messageOf, readRun } from "../eval/base/run-files.js";
+import { type QuestionRecord, questionKey, questionRecord, type RunRecord } from "../eval/base/run-record.js";
 import { simulatedEngine } from "../eval/engine/simulated-engine.js";
 import { armSalt, markOf, SALTED_FAMILIES } from "../eval/engine/upstream-engine.js";
 import type { EvaluatedConversation } from "../eval/locomo/locomo-data.js";
@@ -41,7 +41,7 @@ export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): P
       : composed.map((one) => (one.outcome === "answered" ? { ...one, cachedTokens: 0 } : one));
     const texts = new Map(
       conversations.flatMap(({ id, asked }) =>
-        asked.map(({ at, question }) => [JSON.stringify([id, at]), question.question]),
+        asked.map(({ at, question }) => [questionKey({ conversation: id, question: at }), question.question]),
       ),
     );
     const plan = planRun(run.arms, records, {
@@ -49,7 +49,7 @@ export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): P
       maxTokens: run.engine.kind === "simulated" || !generates ? 0 : options.maxTokens,
       judges: run.engine.kind === "simulated" ? 0 : judgesOf(options).length,
       countTokens: countO200k,
-      textOf: (conversation, question) => texts.get(JSON.stringify([conversation, question])) ?? "",
+      textOf: (conversation, question) => texts.get(questionKey({ conversation, question })) ?? "",
     });
     call.print(planText(plan, ratesOf(options, asked), run.engine.kind === "simulated"));
     call.print(`\nMemories and searches are in ${options.out}: \`memstem eval locomo\` with --resume begins there.`);
@@ -126,7 +126,7 @@ function ratesMeasuredIn(directory: string): EngineRates {
     const text = (name: string) => readFileSync(join(directory, name), "utf8");
     rates = measuredRates(readRun(text("run.json"), text("results.jsonl")).records);
   } catch (error) {
-    throw new EvaluationError(`--rates-from ${directory}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvaluationError(`--rates-from ${directory}: ${messageOf(error)}`);
   }
   if (rates.prefill === null && rates.answer === null) {
     throw new EvaluationError(`--rates-from ${directory}: that run measured no time, or its answers were not streamed`);

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { cpus, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { DEFAULT_ENGINE_MODEL, type EngineModel } from "../core/index.js";
-import { EvaluationError } from "../eval/base/run-files.js";
+import { EvaluationError, messageOf } from "../eval/base/run-files.js";
 import type { RunRecord } from "../eval/base/run-record.js";
 import { ingestSteps } from "../eval/locomo/ingesting.js";
 import { type Price, readPrices } from "../eval/measures/prices.js";
@@ -222,7 +222,7 @@ export function ownPrices({ prices: path }: EvalLocomoOptions): readonly Price[]
   try {
     return readPrices(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
-    throw new EvaluationError(`--prices ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new EvaluationError(`--prices ${path}: ${messageOf(error)}`);
   }
 }
 

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import {
   DEFAULT_POLICY,
   type Label,
@@ -11,7 +10,7 @@ import {
 import { largest } from "../core/text/lists.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import { answerOf } from "../eval/base/hand-built.js";
-import { EvaluationError } from "../eval/base/run-files.js";
+import { EvaluationError, readJson } from "../eval/base/run-files.js";
 import { type RecordedTrace, readPeerOrders, readTrace, recordedOrder } from "../eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../eval/replay/replay-batch.js";
 import { composeTrace, type ReplayedTrace, type ReplayOptions, replayTrace } from "../eval/replay/replay-trace.js";
@@ -53,7 +52,7 @@ export async function runReplay(
   if (problem !== null) throw new EvaluationError(problem);
   if (command.answerTokens !== undefined && !isConversation)
     throw new EvaluationError("--answer-tokens: needs --layout conversation");
-  const trace = readTrace(await readJsonFile(command.trace));
+  const trace = readTrace(readJson(command.trace));
   noteShortRetrievals(limited(trace, command), command.k, note);
   if (command.layout === "batch") {
     for (const [option, name] of NOT_FOR_A_BATCH) {
@@ -71,7 +70,7 @@ export async function runReplay(
     return;
   }
   const replayWith = (policy: ScopePolicy, retention?: RetentionName) => replay(trace, policy, command, retention);
-  const peer = command.peer === undefined ? null : readPeerOrders(await readJsonFile(command.peer));
+  const peer = command.peer === undefined ? null : readPeerOrders(readJson(command.peer));
   const ofPeer = peer && { policy: peer.policy, ...replayWith(recordedOrder(trace, peer, command.k)) };
   if (command.json) {
     const policy = command.policy ?? DEFAULT_POLICY;
@@ -116,14 +115,6 @@ function replay(
 
 function answerIn({ answerTokens }: ReplayCommand): string | undefined {
   return answerTokens === undefined ? undefined : answerOf(answerTokens);
-}
-
-async function readJsonFile(path: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(path, "utf8"));
-  } catch (error) {
-    throw new EvaluationError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }
 
 interface ReplayRow {

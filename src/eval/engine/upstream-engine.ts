@@ -259,7 +259,7 @@ export interface ScoredAnswer {
  * The right answer's likelihood after a prompt, as vLLM gives it: the chat as tokens, the answer's after them, and log-probabilities of a
  * prompt's tokens. vLLM computes such a prompt whole, cached or not.
  */
-export async function answerLikelihood(
+async function answerLikelihood(
   send: SendJson,
   { model, messages, answer, salt }: ScoredAnswer,
 ): Promise<{ readonly promptTokens: number; readonly likelihood: AnswerLikelihood }> {
@@ -283,7 +283,7 @@ export async function answerLikelihood(
 }
 
 /** What vLLM says of itself: its version, and the name of the weights' folder or repository. */
-export async function identityOf(send: SendJson, model: string): Promise<EngineIdentity> {
+async function identityOf(send: SendJson, model: string): Promise<EngineIdentity> {
   const served = models.safeParse(await send("models", undefined)).data?.data.find(({ id }) => id === model);
   const said = await send("/version", undefined).then(version.safeParse, () => undefined);
   return { version: said?.data?.version ?? null, weights: served?.root?.split(/[\\/]/).slice(-2).join("/") ?? null };

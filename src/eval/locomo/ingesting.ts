@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import {
@@ -10,7 +10,7 @@ import {
   type Scope,
 } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
-import { EvaluationError, writeWhole } from "../base/run-files.js";
+import { checked, EvaluationError, readJson, writeWhole } from "../base/run-files.js";
 import type { LocomoConversation } from "./locomo-data.js";
 
 /** Has Mem0's language model make memories of what was said. Rejects with a `MemorySourceError`. */
@@ -25,11 +25,7 @@ export function ingestSteps(conversation: LocomoConversation, ingest: Ingest): n
 export function findKeptMemories(directory: string, conversation: string): KeptMemories | null {
   const path = pathOf(directory, conversation);
   if (!existsSync(path)) return null;
-  try {
-    return keptMemories.parse(JSON.parse(readFileSync(path, "utf8")));
-  } catch (error) {
-    throw new EvaluationError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
-  }
+  return checked(keptMemories, readJson(path), `cannot read ${path}`);
 }
 
 /**
@@ -136,7 +132,7 @@ export interface DialoguePiece {
 }
 
 /** The conversation in pieces of two turns of the same session, as Mem0's own evaluation gives it. */
-export function dialoguePieces({ turns }: LocomoConversation): DialoguePiece[] {
+function dialoguePieces({ turns }: LocomoConversation): DialoguePiece[] {
   const pieces: DialoguePiece[] = [];
   for (const session of new Set(turns.map((turn) => turn.session))) {
     const said = turns.filter((turn) => turn.session === session && turn.text.trim() !== "");

@@ -8,6 +8,7 @@
 
 import { z } from "zod";
 import { checked, EvaluationError } from "../base/run-files.js";
+import { questionKey } from "../base/run-record.js";
 
 /** A fact that was extracted from a session; ready to be a memory. */
 export interface Observation {
@@ -146,14 +147,10 @@ export function pickConversation(conversations: readonly LocomoConversation[], i
   );
 }
 
-/** Questions that are left out, by {@link exclusionKey}. */
+/** Questions that are left out, by {@link questionKey}. */
 export type Exclusions = ReadonlySet<string>;
 
 export const NOTHING_EXCLUDED: Exclusions = new Set();
-
-export function exclusionKey(conversation: string, question: number): string {
-  return JSON.stringify([conversation, question]);
-}
 
 /** `conv-26:17 What is it?`; without a place, all questions of the conversation. */
 const LINE = /^(\S+?)(?::(\d+))?(?:\s+(.*\S))?\s*$/;
@@ -175,7 +172,7 @@ export function readExclusions(path: string, text: string, conversations: readon
     const { questions } = conversation;
     if (place === undefined) {
       if (words !== undefined) throw fail("has words behind it, which only a single question may have");
-      for (const at of questions.keys()) excluded.add(exclusionKey(id, at));
+      for (const at of questions.keys()) excluded.add(questionKey({ conversation: id, question: at }));
       continue;
     }
     const question = questions[Number(place)];
@@ -183,7 +180,7 @@ export function readExclusions(path: string, text: string, conversations: readon
     if (words !== undefined && words !== question.question.trim()) {
       throw fail(`question ${place} of ${id} is another one: ${JSON.stringify(question.question)}`);
     }
-    excluded.add(exclusionKey(id, Number(place)));
+    excluded.add(questionKey({ conversation: id, question: Number(place) }));
   }
   return excluded;
 }
@@ -238,7 +235,7 @@ export function pickQuestions(
     if (known.length === 0 && !skips) {
       throw new EvaluationError(`conversation ${id} has no question of category ${categories.join(", ")}`);
     }
-    const left = known.filter(({ at }) => !excluded.has(exclusionKey(id, at)));
+    const left = known.filter(({ at }) => !excluded.has(questionKey({ conversation: id, question: at })));
     excludedQuestions += known.length - left.length;
     return left.length === 0 ? [] : [{ id, conversation, asked: left.slice(0, limit ?? undefined) }];
   });

@@ -149,7 +149,7 @@ const [LIST, LINES] = ["Mem0’s list", "memstem’s lines"];
  * that differ in nothing else. Prompts without memstem are compared with memstem's of the same order and place, without annotations: what is
  * left is how memories are written. A question counts once, however many pairs of arms it is in.
  */
-export function optionChanges(
+function optionChanges(
   arms: readonly EvalArm[],
   records: readonly QuestionRecord[],
   measure: Measure<AnsweredQuestion>,

@@ -40,12 +40,7 @@ export interface Panel {
   readonly rows: readonly TableRow[];
 }
 
-export function figure(
-  title: string,
-  about: string,
-  table: Omit<ReportTable, "groups">,
-  panels: readonly Panel[],
-): Markup {
+function figure(title: string, about: string, table: Omit<ReportTable, "groups">, panels: readonly Panel[]): Markup {
   const caption = markup`<figcaption><strong>${title}</strong> <span>${about}</span></figcaption>`;
   if (panels.every(({ chart }) => chart === null)) {
     return markup`<figure>

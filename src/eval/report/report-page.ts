@@ -155,7 +155,7 @@ ${groups.slice(0, LISTED_MESSAGES).map(
 }
 
 /** The report's style sheet: one accent, a grey baseline, colours for lines that colour-blind readers tell apart, with dashes besides. */
-export const REPORT_STYLE = `
+const REPORT_STYLE = `
 :root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--base:#7b838d;--warn:#8a3b00;--warn-tint:#fff4e8;
 --s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0;--s6:#b3263c;--s7:#4b4f9e}
 @media screen and (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e8ebef;--soft:#a2abb6;--rule:#2c333c;--tint:#1a1f26;--accent:#6cb2ff;--base:#8d97a3;--warn:#ffb57a;--warn-tint:#2c2016;

@@ -46,7 +46,7 @@ export function renderReports(
 const LISTED_MESSAGES = 50;
 
 /** `report.md`: the table to paste first, then all else. */
-export function reportMarkdown(content: ReportContent): string {
+function reportMarkdown(content: ReportContent): string {
   const { heading, about, unfinished } = reportTitle(content);
   const groups = failureGroups(content.failures);
   const failed = groups

@@ -252,7 +252,7 @@ function marked([system, ...others]: readonly ChatMessage[], mark: string): Chat
  * The same prompt with its newest memories behind the instructions: the section is taken from the last message, whose text is left, and put
  * to the end of the system message. Cache marks on parts of the last message go with them. Unmodified without a section.
  */
-export function memoriesInSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+function memoriesInSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const [first, ...others] = messages;
   const last = others.at(-1);
   if (first === undefined || last === undefined || !isInstruction(first)) return messages;

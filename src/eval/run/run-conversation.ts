@@ -10,7 +10,7 @@ import { setImmediate } from "node:timers/promises";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { NO_ANSWER } from "../base/hand-built.js";
-import { EvaluationError } from "../base/run-files.js";
+import { EvaluationError, messageOf } from "../base/run-files.js";
 import {
   type AnsweredQuestion,
   type EvalArm,
@@ -151,7 +151,7 @@ export interface NamedJudge {
 }
 
 /** One arm in one conversation: builds its prompts, asks its engine, and makes the records. */
-export class ArmRun {
+class ArmRun {
   readonly #options: ArmRunOptions;
 
   constructor(options: ArmRunOptions) {
@@ -169,7 +169,7 @@ export class ArmRun {
     const asked = { arm: arm.id, conversation, question: found.at, category: question.category, isWarmUp };
     const failure = (stage: "search" | "compose" | "engine", error: unknown): QuestionRecord => {
       signal.throwIfAborted();
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       return { ...asked, outcome: "failed", stage, message };
     };
     if (search.retrieved === null) return failure("search", search.message);
@@ -277,7 +277,7 @@ async function judgementOf(judge: Judge, answer: JudgedAnswer, signal: AbortSign
     return await judge.judge(answer, signal);
   } catch (error) {
     signal.throwIfAborted();
-    const raw = `failed: ${error instanceof Error ? error.message : String(error)}`;
+    const raw = `failed: ${messageOf(error)}`;
     return { isCorrect: null, prompt: "", raw };
   }
 }
