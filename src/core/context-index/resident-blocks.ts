@@ -116,16 +116,28 @@ export class ResidentBlocks {
    */
   residentTokens(chains: readonly BlockChain[], sentAt = Number.POSITIVE_INFINITY): number | null {
     if (this.#blockTokens === null) return this.#isWhole ? 0 : null;
-    // A run whose last block is of this prompt is of it as a whole.
-    let computed = chains.length;
-    for (const chain of chains) {
-      const run = this.#runs.get(chain);
-      if (run !== undefined && run.at > sentAt) computed = Math.min(computed, chains.indexOf(run.first));
-    }
-    if (computed < chains.length) return computed * this.#blockTokens;
+    const computed = this.#computedFrom(chains, sentAt);
+    if (computed !== null) return computed * this.#blockTokens;
     const missing = chains.findIndex((chain) => !this.#byChain.has(chain));
     if (missing === 0 && !this.#isWhole) return null;
     return (missing === -1 ? chains.length : missing) * this.#blockTokens;
+  }
+
+  /**
+   * Index of the first block that was computed of a prompt since it was sent; null where none was: its own run ends with its last block, and is
+   * continued backwards by those of the steps before. A run of one block in that place is of an answer that it quotes, or of another prompt
+   * that begins alike: what this one found cached.
+   */
+  #computedFrom(chains: readonly BlockChain[], sentAt: number): number | null {
+    let computed: number | null = null;
+    for (let end = chains.length; end > 0; ) {
+      const run = this.#runs.get(chains[end - 1] as BlockChain);
+      if (run === undefined || run.at <= sentAt) break;
+      const first = chains.indexOf(run.first);
+      if (computed !== null && end - first === 1) break;
+      computed = end = first;
+    }
+    return computed;
   }
 
   #store({ hashes, parent, tokens, blockTokens, apart, medium }: KvEvent & { kind: "stored" }): void {
