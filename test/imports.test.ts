@@ -40,11 +40,11 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   // Names turn by one rule at both ends of the wire.
   http: { rooms: ["service"], typesOf: ["core"], files: ["client/wire-names.ts"] },
   client: { rooms: [], typesOf: ["core", "service", "http"] },
-  // The files have no imports: integrations run in browsers and workers.
+  // They import nothing that a browser or a worker lacks.
   integrations: {
     rooms: ["client"],
     typesOf: ["core", "service"],
-    files: ["core/prompt/section-scan.ts", "core/prompt/kept-thoughts.ts"],
+    files: ["core/prompt/section.ts", "core/prompt/kept-thoughts.ts"],
   },
   // The page runs in browsers: of the other rooms it has types alone.
   dashboard: { rooms: [], typesOf: ["http"] },

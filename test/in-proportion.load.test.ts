@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { withoutProviderMemories } from "../src/core/blocks/provider-memories.js";
 import { QuoteSearch } from "../src/core/index.js";
 import { withoutFilePaths } from "../src/core/text/file-paths.js";
-import { sentencesOf } from "../src/core/text/sentences.js";
+import { sentencesOf } from "../src/core/text/memory-text.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
 import { rejectReservedNames } from "../src/http/guards/safe-input.js";
 import { ownMessage, retrieved } from "./core/blocks/provider-texts.js";

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { POLICY_NAMES } from "../core/compose/policies.js";
+import { RETENTION_NAMES } from "../core/conversation/conversation.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
-import { RETENTION_NAMES } from "../core/conversation/turn.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { EvaluationError } from "../eval/base/run-files.js";
 import {

@@ -19,29 +19,25 @@ export {
   type TemplatedMemory,
   timeZoneProblem,
 } from "./blocks/block-template.js";
-export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName } from "./blocks/contained-texts.js";
 export * from "./blocks/context-block.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
-export {
-  RECENT_REQUESTS,
-  type RecentChanges,
-  type RecentRetrieval,
-  RecentRetrievals,
-  type RequestMask,
-} from "./blocks/seen-retrievals.js";
 export * from "./compose/compose.js";
 export * from "./compose/depth.js";
-export { type ComposeInput, PromptTooLongError } from "./compose/draft.js";
-export { draftPrompt } from "./compose/epoch-draft.js";
-export { type Past, possibleSections, recallPast, standingMemories } from "./compose/past.js";
+export {
+  type ComposeInput,
+  type Past,
+  PromptTooLongError,
+  possibleSections,
+  recallPast,
+  type Selection,
+  standingMemories,
+} from "./compose/draft.js";
 export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
-export { ScopeFolding } from "./compose/scope-folding.js";
 export * from "./compose/scope-state.js";
-export type { Selection } from "./compose/selection.js";
-export type { Warning } from "./compose/warning.js";
+export { ScopeFolding } from "./compose/scope-state.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";
 export type {
@@ -63,8 +59,10 @@ export {
   EngineCache,
   SharedCache,
   type SharedPrompt,
+  sharedResidency,
   type TokenizedPrompt,
 } from "./context-index/shared-cache.js";
+export * from "./conversation/conversation.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,
@@ -79,9 +77,10 @@ export {
   type PromptTokens,
   type WindowTerms,
 } from "./conversation/epoch.js";
+export * from "./conversation/injecting.js";
+export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
 export type { RestatedTurn } from "./conversation/replay.js";
-export * from "./conversation/turn.js";
-export { type ContinuedWindow, findWindow, meaningOf, type Window, withCut } from "./conversation/window.js";
+export { type ContinuedWindow, findWindow, type Window, withCut } from "./conversation/window.js";
 export * from "./cost/engine-model.js";
 export { type EntropyBounds, entropyBounds, VOCABULARY_TOKENS } from "./cost/first-token-entropy.js";
 export * from "./cost/time-law-fit.js";
@@ -99,18 +98,19 @@ export {
   type Ordering,
   type OrderingPolicy,
   type OrderingRequest,
+  RECENT_REQUESTS,
+  type RecentChanges,
+  type RecentRetrieval,
+  RecentRetrievals,
+  type RequestMask,
   type RetrievedBlock,
   retrieval,
   type ScopeKnowledge,
   sorted,
 } from "./ordering/ordering.js";
 export { plannedOrder, prefixExact } from "./ordering/prefix-exact.js";
-export * from "./prompt/annotations.js";
-export { exchangeText, lastAsked } from "./prompt/exchange-text.js";
-export * from "./prompt/injection.js";
 export * from "./prompt/prompt.js";
-export * from "./prompt/rendering.js";
-export { withoutSections } from "./prompt/section-scan.js";
+export * from "./prompt/section.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
 export {
   type ClusterChanges,
@@ -136,8 +136,6 @@ export {
 export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";
-export * from "./text/message.js";
-export { meaningDigest, withoutMarks } from "./text/message-meaning.js";
 export {
   CUT_MARK,
   cutText,
@@ -146,6 +144,6 @@ export {
   memoryTextProblem,
   unstorable,
   unstorableWithin,
-} from "./text/storable-text.js";
-export * from "./text/token-counter.js";
+} from "./text/memory-text.js";
+export * from "./text/message.js";
 export * from "./usage/usage-record.js";

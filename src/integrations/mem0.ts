@@ -3,7 +3,7 @@
  * Enters: a question or a chat. Leaves: its prompt, and the plain exchange for Mem0.
  */
 
-import { withoutSections } from "../core/prompt/section-scan.js";
+import { withoutSections } from "../core/prompt/section.js";
 import type { MessageLike, QueryMessage } from "../service/base/call-types.js";
 import { type AdapterOptions, composeCall, type ReportedUsage, tellError } from "./composing.js";
 

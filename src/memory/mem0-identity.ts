@@ -1,5 +1,5 @@
 import type { AgentId, Scope } from "../core/text/ids.js";
-import { unstorable } from "../core/text/storable-text.js";
+import { unstorable } from "../core/text/memory-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
 import { type MemoryChoice, type MemoryQuery, MemorySourceError, type NewMemory } from "./memory-source.js";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { withoutFilePaths } from "../core/text/file-paths.js";
-import { memoryTextProblem } from "../core/text/storable-text.js";
+import { memoryTextProblem } from "../core/text/memory-text.js";
 import { MemorySourceError } from "./memory-source.js";
 
 /**

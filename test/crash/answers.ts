@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { parseSection, sectionAtStart } from "../../src/core/prompt/rendering.js";
+import { parseSection, sectionAtStart } from "../../src/core/prompt/section.js";
 import type { composeResult } from "../../src/http/contracts/compose-contract.js";
 
 /** A body of `POST /compose` that can be sent again. */

@@ -2,7 +2,7 @@
 // Broke, and is mended: tokens that no list had (MiniMax, EXAONE, Seed, Nemotron, Gemma 4, …), labels in other digits or with invisible
 // characters between, tags with white space or full-width brackets, U+001C to U+001E. Held: annotations, sections within texts, both layouts.
 import { describe, expect, it } from "vitest";
-import { parseSection, sectionAtStart } from "../../src/core/prompt/rendering.js";
+import { parseSection, sectionAtStart } from "../../src/core/prompt/section.js";
 import { TEMPLATE_TOKENS } from "../core/escaping/template-tokens.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";

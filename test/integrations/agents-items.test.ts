@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { messageDigest } from "../../src/core/index.js";
-import { appendTo, injectInto, stripSection } from "../../src/core/prompt/rendering.js";
+import { appendTo, injectInto, stripSection } from "../../src/core/prompt/section.js";
 import { instructionsIn, itemsOf, messagesOf } from "../../src/integrations/agents-items.js";
 
 const text = fc.string({ maxLength: 8 });

@@ -1,7 +1,6 @@
-import { RecentRetrievals } from "../blocks/seen-retrievals.js";
 import { ContextIndex } from "../context-index/context-index.js";
 import type { WantedTokens } from "../context-index/prefix-forest.js";
-import type { ScopeKnowledge } from "../ordering/ordering.js";
+import { RecentRetrievals, type ScopeKnowledge } from "../ordering/ordering.js";
 import { orderForReuse, prefixExact } from "../ordering/prefix-exact.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import type { KeyGroup } from "./batch-plan.js";

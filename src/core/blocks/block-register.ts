@@ -4,11 +4,10 @@
  * the memory source fails, blocks recalled by the words of the query. Beside them, which blocks a conversation and a scope retrieved before.
  */
 
-import type { InjectedBlock } from "../prompt/injection.js";
-import { renderBlock } from "../prompt/rendering.js";
+import { type InjectedBlock, renderBlock } from "../prompt/section.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
-import { type ComparedText, comparedText } from "../text/sentences.js";
-import type { TokenCounter } from "../text/token-counter.js";
+import { type ComparedText, comparedText } from "../text/memory-text.js";
+import type { TokenCounter } from "../text/message.js";
 import {
   canonicalText,
   type EndedMemory,

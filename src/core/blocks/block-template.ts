@@ -1,6 +1,6 @@
 import { type Digest, digestOf } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
-import { cutText, unstorable } from "../text/storable-text.js";
+import { cutText, unstorable } from "../text/memory-text.js";
 import {
   canonicalText,
   type GivenTime,

@@ -1,7 +1,7 @@
 import { digestOf, type MemoryId } from "../text/ids.js";
 import { append } from "../text/lists.js";
+import { foundTextProblem } from "../text/memory-text.js";
 import { type ChatMessage, instructionsAtHead } from "../text/message.js";
-import { foundTextProblem } from "../text/storable-text.js";
 import type { RetrievedMemory } from "./context-block.js";
 
 /*

@@ -6,22 +6,57 @@
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { Resolution } from "../blocks/context-block.js";
-import { serve } from "../context-index/serving.js";
-import { exactPath, type RestatedTurn } from "../conversation/replay.js";
-import type { Turn } from "../conversation/turn.js";
+import { serve } from "../context-index/context-index.js";
+import type { RecalledHistory, Turn } from "../conversation/conversation.js";
+import { exactPath, promptSections, type RestatedTurn } from "../conversation/replay.js";
+import { bankAfter } from "../ordering/carry-over.js";
 import type { Ordering } from "../ordering/ordering.js";
-import type { Injection } from "../prompt/injection.js";
-import { renderAnnotation } from "../prompt/rendering.js";
+import { type Injection, renderAnnotation } from "../prompt/section.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import { groupBy } from "../text/lists.js";
 import type { ChatMessage } from "../text/message.js";
-import type { ComposeInput } from "./draft.js";
-import { computedTokens, type DraftedEpoch, draftPrompt } from "./epoch-draft.js";
-import type { EpochHead } from "./epoch-head.js";
+import {
+  type ComposeInput,
+  computedTokens,
+  type DraftedEpoch,
+  draftOf,
+  draftWithin,
+  type EpochHead,
+  type PromptDraft,
+  PromptTooLongError,
+} from "./draft.js";
+import { draftContinued, draftEpoch } from "./epoch-draft.js";
 import type { PlacedMemory, Placement, Plan, PlanEpoch } from "./plan.js";
 import type { ScopeState } from "./scope-state.js";
-import { promptSections } from "./section-tokens.js";
-import { heldBackWarnings, historyWarnings, leftOutWarnings, resolutionWarnings, type Warning } from "./warning.js";
+
+/** Something that the caller should know; the prompt is usable all the same. Contains no memory text. */
+export interface Warning {
+  readonly code:
+    | "duplicate_memory"
+    | "duplicate_text"
+    | "contained_text"
+    | "memory_in_messages"
+    | "memory_replaced"
+    | "provider_memories_moved"
+    | "memory_conflict"
+    | "memory_forgotten"
+    | "memory_unusable"
+    | "memory_ended"
+    | "history_diverged"
+    | "history_erased"
+    | "answer_missing"
+    | "injected_text_removed"
+    | "memory_cut"
+    | "memory_source_failed"
+    | "user_id_scoped"
+    | "memory_budget_unused"
+    | "memory_held_back"
+    | "memory_left_out"
+    | "depth_unavailable"
+    | "request_id_reused";
+  readonly message: string;
+  readonly memoryIds?: readonly MemoryId[];
+}
 
 /** A composed prompt, with everything that must be stored to continue and repeat it. */
 export interface Composition {
@@ -95,7 +130,8 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);
   if (input.memoryBudgetRatio !== null) {
-    state.bank.settle(input.memoryBudgetRatio, freshTokens, register.tokensOf(ordering.carried));
+    const carriedTokens = register.tokensOf(ordering.carried);
+    state.bankedTokens = bankAfter(state.bankedTokens, input.memoryBudgetRatio, freshTokens, carriedTokens);
   }
   const asked = resolution.blocks.map(({ label }) => label).filter((label) => !heldBack.has(label));
   state.recent.take(asked, turnId);
@@ -161,6 +197,28 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   };
 }
 
+/**
+ * Drafts a request's prompt with the messages that its history's terms and its limit choose. Serves nothing. Throws
+ * {@link PromptTooLongError}.
+ */
+export function draftPrompt(state: ScopeState, input: ComposeInput): PromptDraft {
+  const { maxPromptTokens, acceptedTokens } = input;
+  const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
+  const draft = draftWithHistory(state, input, most);
+  if (maxPromptTokens != null && draft.totalTokens > maxPromptTokens)
+    throw new PromptTooLongError(draft.totalTokens, maxPromptTokens);
+  return draft;
+}
+
+function draftWithHistory(state: ScopeState, input: ComposeInput, most: number): PromptDraft {
+  const { window = null, mayCut = false } = input.historyTerms ?? {};
+  if (window?.kind === "begins") return draftEpoch(state, input, most, window.reason);
+  if (window?.kind === "continued") return draftContinued(state, input, most, window);
+  const draft = draftOf(state, input);
+  if (draft.totalTokens <= most) return draft;
+  return mayCut ? draftEpoch(state, input, most, "limit") : draftWithin(state, input, most, true);
+}
+
 function planEpoch(
   { began, prompts, leftOut }: DraftedEpoch,
   head: EpochHead | null,
@@ -202,4 +260,74 @@ function placeMemories(
   for (const { label, memoryId, rank } of resolution.memories)
     if (byLabel.has(label) && !heldBack.has(label)) place(label, memoryId, rank, "earlier_turn");
   return placed;
+}
+
+/** Warnings about the request's memories. */
+function resolutionWarnings(resolution: Resolution): Warning[] {
+  return [
+    ...about("duplicate_memory", "listed more than once; one copy was kept", resolution.repeated),
+    ...about(
+      "duplicate_text",
+      "has the same text as another memory of the request; the prompt contains the text once",
+      resolution.sharing,
+    ),
+    ...about(
+      "contained_text",
+      "says nothing that another memory of the prompt does not say; it is under that one's label",
+      resolution.contained,
+    ),
+    ...about("memory_in_messages", "is what the prompt's messages say; it is not given again", resolution.said),
+    ...about(
+      "memory_replaced",
+      "is what the conversation's messages said before the client changed them; it is not given",
+      resolution.replaced,
+    ),
+    ...about(
+      "memory_conflict",
+      "listed with two different texts; both are in the prompt, the better ranked one is current",
+      resolution.conflicting,
+    ),
+    ...about("memory_forgotten", "was forgotten on request; it is not sent", resolution.forgotten),
+  ];
+}
+
+/** Warnings about the client's history. */
+function historyWarnings(history: RecalledHistory): Warning[] {
+  const warnings: Warning[] = [];
+  if (history.diverged) {
+    const message =
+      "the history was edited, regenerated or truncated; memories that it no longer contains are injected again";
+    warnings.push({ code: "history_diverged", message });
+  }
+  if (history.stripped > 0) {
+    const message = `text that memstem had injected was removed from ${history.stripped} message(s) of the history`;
+    warnings.push({ code: "injected_text_removed", message });
+  }
+  return warnings;
+}
+
+/** Warnings about memories held back because the engine was confident without them. */
+function heldBackWarnings(resolution: Resolution, heldBack: ReadonlySet<Label>): Warning[] {
+  return about(
+    "memory_held_back",
+    "was retrieved but not sent: the engine was confident without it",
+    idsOf(resolution, heldBack),
+  );
+}
+
+/** Warnings about memories that do not fit into the engine's context. */
+function leftOutWarnings(resolution: Resolution, leftOut: ReadonlySet<Label>): Warning[] {
+  return about(
+    "memory_left_out",
+    "was retrieved but not sent: it does not fit into the engine's context",
+    idsOf(resolution, leftOut),
+  );
+}
+
+function idsOf({ memories }: Resolution, labels: ReadonlySet<Label>): readonly MemoryId[] {
+  return memories.filter(({ label }) => labels.has(label)).map(({ memoryId }) => memoryId);
+}
+
+function about(code: Warning["code"], message: string, memoryIds: readonly MemoryId[]): Warning[] {
+  return memoryIds.length === 0 ? [] : [{ code, message, memoryIds }];
 }

@@ -1,38 +1,249 @@
-import type { BlockRegister } from "../blocks/block-register.js";
-import { asGiven, DEFAULT_DEDUPE, type DedupeName, withoutContained } from "../blocks/contained-texts.js";
-import {
-  canonicalText,
-  type EndedMemory,
-  type RenderedMemory,
-  type Resolution,
-  type StoredBlock,
-} from "../blocks/context-block.js";
-import type { ResidencyModel } from "../context-index/residency.js";
+import type { EndedMemory, RenderedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
+import type { ResidencyModel } from "../context-index/context-index.js";
 import { chooseRetention, type RetainableTurn } from "../conversation/auto-retention.js";
-import { NOTHING_STANDING, type RecalledHistory, type Standing, standingOf } from "../conversation/conversation.js";
-import type { HistoryTerms } from "../conversation/epoch.js";
 import {
+  Conversation,
+  type RecalledHistory,
+  type RetentionChoice,
+  type RetentionName,
+  recallHistory,
+  retained,
+  type Standing,
+  standingInjections,
+  standingOf,
+} from "../conversation/conversation.js";
+import type { EpochReason, HistoryTerms } from "../conversation/epoch.js";
+import {
+  type AnnotationSettings,
   injectionTokens,
   planInjection,
   type SupersededLabels,
   supersededIn,
+  wantsLabels,
   withCorrections,
 } from "../conversation/injecting.js";
+import { asGiven, type DedupeName, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
 import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
-import { type RetentionChoice, type RetentionName, retained } from "../conversation/turn.js";
-import { replacedExchanges } from "../conversation/window.js";
-import { type AnnotationSettings, wantsLabels } from "../prompt/annotations.js";
-import { exchangesIn, isExchange } from "../prompt/exchange-text.js";
-import { type Injection, ownMessageBehind, type SectionPlacement, type ToolMemories } from "../prompt/injection.js";
-import { messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
-import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
-import type { Digest } from "../text/ids.js";
-import { type ChatMessage, messageText } from "../text/message.js";
-import type { TokenCounter } from "../text/token-counter.js";
-import { beginEpoch, type EpochHead } from "./epoch-head.js";
-import { type Past, type PastInput, recallPast } from "./past.js";
+import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
+import { bankAllowance } from "../ordering/carry-over.js";
+import { type CarryAllowance, type Ordering, type OrderingRequest, orderAfter } from "../ordering/ordering.js";
+import { type DigestedMessages, messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
+import {
+  type Injection,
+  ownMessageBehind,
+  renderSection,
+  SECTION_OPENING,
+  type SectionPlacement,
+  stripSection,
+  type ToolMemories,
+} from "../prompt/section.js";
+import type { ScopePolicy } from "../published/published-knowledge.js";
+import { type ConversationId, type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
+import { type ChatMessage, instructionsAtHead, messageDigest, type TokenCounter } from "../text/message.js";
+import type { Depth } from "./depth.js";
 import type { ScopeState } from "./scope-state.js";
-import { type Selection, type SelectionInput, selectBlocks } from "./selection.js";
+
+/** The part of a request that says what it continues. */
+export interface PastInput {
+  /** The conversation with its stored turns; null for the `single` layout. */
+  readonly conversation: { readonly id: ConversationId; readonly turns: Conversation } | null;
+  /**
+   * Instructions, history and, last, the new question or tool result. Plain: without injected sections, or with sections that `isOurs`
+   * recognises.
+   */
+  readonly messages: readonly ChatMessage[];
+  /** Where memories go after a tool's result. Default: as in the conversation's earlier turns, else in a message of their own. */
+  readonly toolMemories?: ToolMemories | null | undefined;
+  /** Whether memstem sent a section with this digest to this scope. */
+  readonly isOurs: (section: Digest) => boolean;
+  /** What {@link recallPast} gave for this very input; null: not asked yet. Not used once `messages` are others. */
+  readonly recalled?: Past | null | undefined;
+}
+
+/** Everything before a new turn: the instructions, the turns recognised in the history, and the client's new messages. */
+export interface Past {
+  /** The instructions at the head of the prompt. */
+  readonly head: DigestedMessages;
+  readonly turns: Conversation;
+  readonly history: RecalledHistory;
+  /** The request's messages. */
+  readonly messages: readonly ChatMessage[];
+}
+
+/** Digests of everything in some messages that `isOurs` may be asked about: whatever has a section's form. */
+export function possibleSections(messages: readonly ChatMessage[]): readonly Digest[] {
+  const found = new Set<Digest>();
+  for (const message of messages) {
+    stripSection(message, (section) => {
+      found.add(digestOf(section));
+      // What is not ours is looked at in every way that a section can stand in a message.
+      return false;
+    });
+  }
+  return [...found];
+}
+
+/**
+ * Recognises the conversation that a request continues. Pure: does not change `conversation`.
+ *
+ * @param continues false: the request begins afresh, whatever it could continue
+ */
+export function recallPast(input: PastInput, continues = true): Past {
+  const { conversation, messages, isOurs, toolMemories = null, recalled = null } = input;
+  if (continues && recalled?.messages === messages) return recalled;
+  const head = messages.slice(0, instructionsAtHead(messages));
+  const turns = conversation?.turns ?? new Conversation([]);
+  const continued = continues ? turns : new Conversation([]);
+  const history = recallHistory(continued, messages.slice(head.length), isOurs, toolMemories);
+  return { head: { messages: head, digests: head.map(messageDigest) }, turns, history, messages };
+}
+
+/**
+ * The memories of a source whose current text earlier turns of a conversation gave, the newest last: what the conversation takes for true
+ * of what searches found. Pure.
+ */
+export function standingMemories({ register }: Pick<ScopeState, "register">, input: PastInput): readonly MemoryId[] {
+  const turns = recallPast(input).history.turns.map(({ turn }) => turn);
+  const { given, replaced } = standingOf(standingInjections(turns, false));
+  const labels = [...given].filter((label) => !replaced.has(label)).sort((a, b) => a - b);
+  return [...new Set(labels.flatMap((label) => register.foundWith(label)))];
+}
+
+/** The part of a request that decides which blocks its turn injects. */
+export interface SelectionInput {
+  readonly policy: ScopePolicy;
+  /** Maximum tokens of this turn's blocks, carried ones included; null: the retrieved blocks only. Used by policies that carry. */
+  readonly memoryBudgetTokens: number | null;
+  /** The same for all of the scope's prompts with a ratio, as a multiple of the retrieved tokens; see {@link bankAllowance}. Null: none. */
+  readonly memoryBudgetRatio: number | null;
+  /** The cost model of the engine that the prompt goes to. */
+  readonly engine: EngineModel;
+  /** How many of the retrieved blocks to inject. Default: all. */
+  readonly depth?: Depth | undefined;
+}
+
+/** The blocks that a turn injects, in order, and those that it holds back. */
+export interface Selection {
+  /** The retrieved memories as blocks. */
+  readonly resolution: Resolution;
+  /** Distinct retrieved blocks that no earlier turn of this prompt injected, by relevance … */
+  readonly fresh: readonly StoredBlock[];
+  /** … the tokens of their lines … */
+  readonly freshTokens: number;
+  /** … how many of them must be injected, because the prompt contains a text that they supersede … */
+  readonly due: number;
+  /** … and those that this turn holds back. */
+  readonly heldBack: ReadonlySet<Label>;
+  readonly request: OrderingRequest;
+  readonly ordering: Ordering;
+}
+
+/** Where the blocks go. */
+export interface BlockPlace {
+  /** Digest of the prompt before them. */
+  readonly anchor: Digest;
+  /** Whether more than instructions is before them, or later prompts begin with them: see {@link LEAST_HIT}. */
+  readonly isInConversation: boolean;
+  /** What earlier turns of this prompt injected. */
+  readonly standing: Standing;
+  /** What of that is superseded. */
+  readonly superseded: SupersededLabels;
+  /** Tokens before and after the blocks. */
+  readonly before: number;
+  readonly after: number;
+  /** Maximum tokens of the blocks; null: no limit. */
+  readonly room: number | null;
+}
+
+/**
+ * Tokens that must be cached, or half of the blocks, to move blocks in a conversation. Only a branch of it shares what stands after its turns,
+ * and the ranking of what was moved, some 14 tokens, is computed and stands in every later prompt. Figures: docs/papers.md, "Sessions of
+ * several turns".
+ */
+const LEAST_HIT = 40;
+
+/** Chooses and orders the blocks that a turn injects, to reuse most of the cache. Pure: serves nothing. */
+export function selectBlocks(
+  state: ScopeState,
+  resolution: Resolution,
+  input: SelectionInput,
+  { anchor, isInConversation, standing, superseded, before, after, room }: BlockPlace,
+): Selection {
+  const fresh = resolution.blocks.filter(({ label }) => !standing.given.has(label));
+  const freshTokens = fresh.reduce((sum, { tokens }) => sum + tokens, 0);
+  const wanted = mostRelevant(fresh, superseded, input.depth?.blocks ?? fresh.length);
+  // Below the engine's minimum: blocks stand by relevance.
+  const isNeverCached = before + freshTokens + after < input.engine.minimumPrefixTokens;
+  const request: OrderingRequest = {
+    anchor,
+    retrieved: room === null ? wanted : fitting(wanted, room),
+    // Computed for all fresh blocks, so that deeper probes stay within the budget.
+    carrying: room === null ? carryAllowance(state, standing, input, { before, retrieved: freshTokens, after }) : null,
+    ...(isInConversation ? { leastHit: Math.min(LEAST_HIT, freshTokens / 2) } : {}),
+    ...(isNeverCached ? { leastHit: Number.POSITIVE_INFINITY } : {}),
+  };
+  const extended = input.depth?.after ?? null;
+  const { policy } = input;
+  const ordering = extended === null ? policy.order(request, state) : orderAfter(extended, policy, request, state);
+  const placed = new Set(ordering.labels);
+  return {
+    resolution,
+    fresh,
+    freshTokens,
+    due: fresh.filter(({ label }) => superseded.has(label)).length,
+    heldBack: new Set(fresh.map(({ label }) => label).filter((label) => !placed.has(label))),
+    request,
+    ordering,
+  };
+}
+
+/**
+ * The most relevant blocks. Blocks that supersede a text in the prompt always count among them, else the outdated text would count as
+ * current.
+ */
+function mostRelevant(fresh: readonly StoredBlock[], due: SupersededLabels, count: number): readonly StoredBlock[] {
+  if (count >= fresh.length) return fresh;
+  const others = fresh.filter(({ label }) => !due.has(label));
+  const left = new Set(others.slice(Math.max(0, count - (fresh.length - others.length))).map(({ label }) => label));
+  return fresh.filter(({ label }) => !left.has(label));
+}
+
+/** Greedily the most relevant blocks that fit into so many tokens; a block that does not fit is skipped. */
+function fitting(blocks: readonly StoredBlock[], tokens: number): readonly StoredBlock[] {
+  let left = tokens;
+  return blocks.filter((block) => {
+    if (block.tokens > left) return false;
+    left -= block.tokens;
+    return true;
+  });
+}
+
+/** The budget for carried blocks in this turn; null for none. */
+function carryAllowance(
+  { register, bankedTokens }: ScopeState,
+  { given }: Standing,
+  { memoryBudgetTokens: budget, memoryBudgetRatio: ratio, engine }: SelectionInput,
+  around: AroundBlocks,
+): CarryAllowance | null {
+  const { retrieved } = around;
+  if (retrieved === 0 || (budget === null && ratio === null)) return null;
+  const own = budget === null ? null : budget - retrieved;
+  const banked = ratio === null ? null : bankAllowance(bankedTokens, ratio, retrieved);
+  const tokens = Math.min(own ?? Number.POSITIVE_INFINITY, banked?.tokens ?? Number.POSITIVE_INFINITY);
+  if (tokens <= 0) return null;
+  return {
+    tokens,
+    ownTokens: own,
+    bankedTokens: banked?.banked ?? null,
+    knownTokens: register.currentTokens,
+    spared: sparedBy(engine, around),
+    tokensOf: (label) => {
+      const block = register.get(label);
+      if (block === undefined || block.supersededBy !== null || given.has(label)) return null;
+      return register.isOfRuns(label) ? null : block.tokens;
+    },
+  };
+}
 
 /** One checked request with its memories. */
 export interface ComposeInput extends PastInput, SelectionInput {
@@ -98,6 +309,32 @@ export interface DraftedSection {
   readonly tokensBefore: number;
 }
 
+/** A prompt's place in its epoch. */
+export interface DraftedEpoch {
+  /** Why the epoch began with this prompt; null: it continues one. */
+  readonly began: EpochReason | null;
+  /** How many prompts the epoch has, this one included. */
+  readonly prompts: number;
+  /** How many messages memstem left out of this prompt, … */
+  readonly leftOut: number;
+  /** … and, where it did so with this prompt, the meaning of the last one of them. */
+  readonly behind: Digest | null;
+}
+
+/**
+ * The memories of an epoch's first prompt, in front of the messages that it begins with, where the next epoch finds them cached: after the
+ * same instructions, in the order that reuses most of the fronts before it, as memories of single prompts are.
+ */
+export interface EpochHead {
+  /** Of the turn that puts them there: with the first message if a user said it, else in a message of their own. */
+  readonly injection: Injection;
+  readonly selection: Selection;
+  /** How many of its blocks should be cached. */
+  readonly cachedBlocks: number;
+  /** Tokens of its section. */
+  readonly tokens: number;
+}
+
 /** A complete prompt, not served yet. */
 export interface PromptDraft {
   readonly prompt: Prompt;
@@ -112,64 +349,61 @@ export interface PromptDraft {
   readonly isCramped: boolean;
   /** The memories in front of the messages; null for none. */
   readonly head: EpochHead | null;
+  /** Null: its history was not cut. */
+  readonly epoch: DraftedEpoch | null;
+  /** Messages that it has and the client did not send. */
+  readonly added: number;
+}
+
+/**
+ * A request read against its scope's state: what it continues, and its memories as blocks. Evicts and withdraws what no longer holds. Assigns
+ * labels to the memories, so that drafts of one request at different depths render the same blocks to the same bytes.
+ *
+ * @param continues false: the prompt begins afresh, whatever it could continue
+ */
+export function readRequest({ register, index }: ScopeState, input: ComposeInput, continues = true): ReadRequest {
+  const past = recallPast(input, continues);
+  if (past.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
+  input.residency.expire(index, input.now);
+  register.expire(input.now);
+  register.resolve(input.changed ?? []);
+  const retrieved = withoutReplaced(register.resolve(input.memories), past.turns, past.history);
+  register.withdraw(input.ended ?? []);
+  return { past, retrieved, room: null, head: null };
+}
+
+/** What a prompt is drafted from. */
+export interface ReadRequest {
+  readonly past: Past;
+  /** Its memories, with those that the prompt says already. */
+  readonly retrieved: Resolution;
+  /** Maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit. */
+  readonly room: number | null;
+  /** The memories that are in front of the past's messages already; null: the newest turn injects them. */
+  readonly head: EpochHead | null;
 }
 
 /** A draft of at most so many tokens; with more only where no memory is left to hold back. */
-export function draftWithin(state: ScopeState, input: ComposeInput, most: number, isStart: boolean): PromptDraft {
-  const start = isStart ? AFRESH : null;
+export function draftWithin(state: ScopeState, input: ComposeInput, most: number, continues: boolean): PromptDraft {
   let draft: PromptDraft;
   // The tokens of annotations and tags depend on the blocks: reduce the blocks' room by the excess and try again.
   for (let room = most; ; room -= draft.totalTokens - most) {
-    draft = draftWith(state, input, room, start);
+    draft = draftOf(state, input, { ...readRequest(state, input, continues), room });
     if (draft.totalTokens <= most || draft.selection.ordering.labels.length === 0) return draft;
   }
 }
 
-/** How an epoch begins. */
-export interface EpochStart {
-  /** Whether its memories go in front of its messages. */
-  readonly inFront: boolean;
-  /** Tokens of its head that were not retrieved, as a share of those that were; null: only what the request's own budget allows. */
-  readonly carried: number | null;
-}
-
-/** Without the memories in front. */
-export const AFRESH: EpochStart = { inFront: false, carried: null };
-
 /**
  * Builds a prompt without serving it: replays what earlier turns injected, injects blocks that are not in the prompt yet, in the order that
- * reuses most of the cache, and refers to the rest. Assigns labels to the retrieved memories, so that drafts of one request at different
- * depths render the same blocks to the same bytes. Expects at least one message that is not an instruction.
- *
- * @param room maximum tokens of a fresh start, not counting the section's tags and annotations; null: no limit
- * @param start null: the prompt continues what is recalled
+ * reuses most of the cache, and refers to the rest. Expects at least one message that is not an instruction.
  */
-export function draftWith(
+export function draftOf(
   state: ScopeState,
   input: ComposeInput,
-  room: number | null = null,
-  start: EpochStart | null = null,
+  { past, retrieved, room, head }: ReadRequest = readRequest(state, input),
 ): PromptDraft {
-  const { register, index } = state;
+  const { register } = state;
   const { countTokens } = input;
-  const recalled = recallPast(input, start === null);
-  if (recalled.history.rest.messages.length === 0) throw new Error("compose needs a message that is no instruction");
-  input.residency.expire(index, input.now);
-  register.expire(input.now);
-  register.resolve(input.changed ?? []);
-  const retrieved = withoutReplaced(register, register.resolve(input.memories), recalled);
-  register.withdraw(input.ended ?? []);
-  const begun =
-    start === null || !start.inFront || room !== null
-      ? null
-      : beginEpoch(
-          state,
-          { ...input, carried: start.carried },
-          recalled,
-          withoutRepeats(register, retrieved, NOTHING_STANDING, new Map(), input),
-        );
-  const past = begun === null ? recalled : { ...recalled, history: begun.history };
-  const head = begun?.head ?? null;
   const { turns, history } = past;
   const { rest } = history;
   const placement = placementFor(rest.messages.at(-1) as ChatMessage, history, input.toolMemories ?? null);
@@ -181,7 +415,11 @@ export function draftWith(
     const standing = standingOf(replayedTurns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
     const given = withCorrections(register, asGiven(register, retrieved, standing), standing, superseded);
-    return { standing, superseded, resolution: withoutRepeats(register, given, standing, superseded, input) };
+    return {
+      standing,
+      superseded,
+      resolution: withoutRepeats(register, given, standing, superseded, input.messages, input.dedupe),
+    };
   };
   const continued = asGivenIn(going);
   const turn = { resolution: continued.resolution, answer, question, placement };
@@ -239,7 +477,18 @@ export function draftWith(
     section: { placement, injection, text, kept, anchor, sharedAnchor, tokensBefore },
     isCramped: room !== null,
     head,
+    epoch: null,
+    added: input.historyTerms?.added ?? 0,
   };
+}
+
+/**
+ * Tokens that the engine has to compute for a prompt. The prompt of a new epoch hits where its head does, another up to its newest turn, and
+ * the answer after that, which the engine computed itself.
+ */
+export function computedTokens({ totalTokens, replay, section }: PromptDraft): number {
+  const isWhole = replay.turns.length > 0 && replay.cachedTokens === replay.tokens;
+  return totalTokens - (isWhole ? section.tokensBefore : Math.max(replay.cachedTokens, replay.headTokens));
 }
 
 /** Whether blocks are written with their labels: later turns may refer to them, or the caller's own lines do. */
@@ -248,42 +497,6 @@ export function sectionHasLabels({
   annotations,
 }: Pick<ComposeInput, "conversation" | "annotations">): boolean {
   return conversation !== null || wantsLabels(annotations);
-}
-
-/** The request's memories without exchanges that the client has changed since they were recorded. */
-function withoutReplaced(register: BlockRegister, resolution: Resolution, { turns, history }: Past): Resolution {
-  const isReplaced = replacedExchanges(turns, history);
-  const isOutdated = ({ label }: StoredBlock) => {
-    const text = register.textOf(label);
-    return isExchange(text) && isReplaced(text);
-  };
-  const outdated = new Set(resolution.blocks.filter(isOutdated).map(({ label }) => label));
-  if (outdated.size === 0) return resolution;
-  return {
-    ...resolution,
-    blocks: resolution.blocks.filter(({ label }) => !outdated.has(label)),
-    memories: resolution.memories.filter(({ label }) => !outdated.has(label)),
-    replaced: resolution.memories.filter(({ label }) => outdated.has(label)).map(({ memoryId }) => memoryId),
-  };
-}
-
-/** The request's memories without those that the prompt says already, or says with another of them. */
-function withoutRepeats(
-  register: BlockRegister,
-  resolution: Resolution,
-  standing: Standing,
-  superseded: SupersededLabels,
-  { dedupe = DEFAULT_DEDUPE, messages }: ComposeInput,
-): Resolution {
-  if (dedupe === "exact") return resolution;
-  const asked = messages.at(-1);
-  const outdated = new Set([...standing.replaced.keys(), ...[...superseded.values()].flat()]);
-  return withoutContained(register, resolution, {
-    standing: outdated.size === 0 ? [...standing.given] : [...standing.given].filter((label) => !outdated.has(label)),
-    due: superseded,
-    question: asked?.role === "user" ? messageText(asked) : null,
-    exchanges: () => new Set(exchangesIn(messages).map(canonicalText)),
-  });
 }
 
 /** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */

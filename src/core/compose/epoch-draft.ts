@@ -1,3 +1,4 @@
+import { NOTHING_STANDING, type RecalledTurn, type Turn } from "../conversation/conversation.js";
 import {
   type EpochReason,
   endOfEpoch,
@@ -5,12 +6,24 @@ import {
   type PromptTokens,
   type WindowTerms,
 } from "../conversation/epoch.js";
-import { meaningOf } from "../conversation/window.js";
+import { injectionTokens } from "../conversation/injecting.js";
+import { withoutRepeats } from "../conversation/repeats.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
-import { messagesTokens } from "../prompt/prompt.js";
-import type { Digest } from "../text/ids.js";
-import { instructionsAtHead } from "../text/message.js";
-import { AFRESH, type ComposeInput, draftWith, draftWithin, type PromptDraft, PromptTooLongError } from "./draft.js";
+import { carryOver } from "../ordering/carry-over.js";
+import { messagesTokens, Prompt } from "../prompt/prompt.js";
+import { ownMessageBehind, SECTION_OPENING } from "../prompt/section.js";
+import type { Digest, TurnId } from "../text/ids.js";
+import { instructionsAtHead, meaningOf } from "../text/message.js";
+import {
+  type ComposeInput,
+  computedTokens,
+  draftOf,
+  draftWithin,
+  type PromptDraft,
+  type ReadRequest,
+  readRequest,
+  selectBlocks,
+} from "./draft.js";
 import type { ScopeState } from "./scope-state.js";
 
 /** An epoch whose first prompt has less than this share of its window's tokens says little of what another one would cost. */
@@ -20,75 +33,15 @@ const LIKE_A_WINDOW = 0.75;
 const ROOMY = 0.75;
 const SHORT = 0.5;
 
-/** A draft with its place in the conversation. */
-export interface Draft extends PromptDraft {
-  /** Null: its history was not cut. */
-  readonly epoch: DraftedEpoch | null;
-  /** Messages that it has and the client did not send. */
-  readonly added: number;
-}
-
-/** A prompt's place in its epoch. */
-export interface DraftedEpoch {
-  /** Why the epoch began with this prompt; null: it continues one. */
-  readonly began: EpochReason | null;
-  /** How many prompts the epoch has, this one included. */
-  readonly prompts: number;
-  /** How many messages memstem left out of this prompt, … */
-  readonly leftOut: number;
-  /** … and, where it did so with this prompt, the meaning of the last one of them. */
-  readonly behind: Digest | null;
-}
-
-/**
- * Drafts a request's prompt with the messages that its history's terms and its limit choose. Serves nothing. Throws
- * {@link PromptTooLongError}.
- */
-export function draftPrompt(state: ScopeState, input: ComposeInput): Draft {
-  const { maxPromptTokens, acceptedTokens } = input;
-  const most = Math.min(maxPromptTokens ?? Number.POSITIVE_INFINITY, acceptedTokens ?? Number.POSITIVE_INFINITY);
-  const draft = draftWindow(state, input, most);
-  if (maxPromptTokens != null && draft.totalTokens > maxPromptTokens)
-    throw new PromptTooLongError(draft.totalTokens, maxPromptTokens);
-  return draft;
-}
-
-function draftWindow(state: ScopeState, input: ComposeInput, most: number): Draft {
-  const { window = null } = input.historyTerms ?? {};
-  switch (window?.kind) {
-    case "begins":
-      return draftEpoch(state, input, most, window.reason);
-    case "continued":
-      return draftContinued(state, input, most, window);
-    default:
-      return draftWhole(state, input, most);
-  }
-}
-
-/** A prompt that has the request's messages, or the newest of them. */
-function draftWhole(state: ScopeState, input: ComposeInput, most: number): Draft {
-  const { added = 0, mayCut = false } = input.historyTerms ?? {};
-  const draft = draftWith(state, input);
-  if (draft.totalTokens <= most) return placedIn(draft, null, added);
-  if (mayCut) return draftEpoch(state, input, most, "limit");
-  return placedIn(draftWithin(state, input, most, false), null, added);
-}
-
-/** A draft with its place. Field by field, as every prompt passes here: V8 takes a microsecond for a copy that gets more fields. */
-function placedIn(draft: PromptDraft, epoch: DraftedEpoch | null, added: number): Draft {
-  const { prompt, totalTokens, past, replay, choice, selection, section, isCramped, head } = draft;
-  return { prompt, totalTokens, past, replay, choice, selection, section, isCramped, head, epoch, added };
-}
-
 /** The next prompt of a window's epoch, or the first of another. */
-function draftContinued(
+export function draftContinued(
   state: ScopeState,
   input: ComposeInput,
   most: number,
   window: WindowTerms & { readonly kind: "continued" },
-): Draft {
+): PromptDraft {
   const { ratio = 1, isByCost = false } = input.historyTerms ?? {};
-  const draft = draftWith(state, { ...input, messages: window.messages });
+  const draft = draftOf(state, { ...input, messages: window.messages });
   // After messages that memstem left out, the window is the longer one.
   const exact = window.leftOut > 0 ? Number.POSITIVE_INFINITY : exactTokens(input, draft);
   const share = isByCost ? (input.shareTokens ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
@@ -100,7 +53,7 @@ function draftContinued(
   // What the epoch began with says less of what another would than its draft does.
   if (another !== null && (began !== "cost" || endBehind([tokensOf(another), ...others]) !== null)) return another;
   const epoch = { began: null, prompts: window.prompts.length + 1, leftOut: window.leftOut, behind: null };
-  return placedIn(draft, epoch, window.added);
+  return { ...draft, epoch, added: window.added };
 }
 
 function tokensOf(draft: PromptDraft): PromptTokens {
@@ -111,24 +64,24 @@ function tokensOf(draft: PromptDraft): PromptTokens {
  * The first prompt of an epoch: the request's messages or, where they are too long, the newest of them. A client's window is cut only where
  * it does not fit; of a whole history so much is left out that the epoch has room to grow.
  */
-function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began: EpochReason): Draft {
-  const { added = 0, mayCut = false, ratio = 1, window = null } = input.historyTerms ?? {};
+export function draftEpoch(state: ScopeState, input: ComposeInput, most: number, began: EpochReason): PromptDraft {
+  const { mayCut = false, ratio = 1, window = null } = input.historyTerms ?? {};
   const epoch = { began, prompts: 1, leftOut: 0, behind: null };
   if (!mayCut) {
     const draft = draftExact(state, input);
-    return placedIn(draft.totalTokens <= most ? draft : draftWithin(state, input, most, true), epoch, added);
+    return { ...(draft.totalTokens <= most ? draft : draftWithin(state, input, most, false)), epoch };
   }
   // What is too long in any case is not drafted whole.
   const near = newestMessages(input, most);
   const draft = draftHeaded(state, near.input, ratio, most);
   const isWhole = window === null || (window.kind === "continued" && window.leftOut > 0);
   const fits = near.leftOut === 0 && draft.totalTokens <= most * (isWhole ? ROOMY : 1);
-  if (fits) return placedIn(draft, epoch, added);
+  if (fits) return { ...draft, epoch };
   const around = draft.replay.headTokens + retrievedTokens(draft.selection);
   const { input: shorter, ...cut } = newestMessages(input, most * SHORT - around);
   const headed = cut.leftOut === 0 ? draft : draftHeaded(state, shorter, ratio, most);
-  const short = headed.totalTokens <= most ? headed : draftWithin(state, shorter, most, true);
-  return placedIn(short, { ...epoch, ...cut }, Math.max(0, added - cut.leftOut));
+  const short = headed.totalTokens <= most ? headed : draftWithin(state, shorter, most, false);
+  return { ...short, epoch: { ...epoch, ...cut }, added: Math.max(0, short.added - cut.leftOut) };
 }
 
 /** A request with its newest messages that come to at most so many tokens, and what that leaves out. */
@@ -151,9 +104,9 @@ function newestMessages(input: ComposeInput, tokens: number) {
  * no room to grow.
  */
 function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most: number): PromptDraft {
-  const headed = draftWith(state, input, null, { inFront: true, carried: ratio - 1 });
+  const headed = draftOf(state, input, beginEpoch(state, input, ratio - 1));
   const isLong = headed.totalTokens > most * SHORT && (headed.head?.selection.ordering.carried.size ?? 0) > 0;
-  return isLong ? draftWith(state, input, null, { inFront: true, carried: 0 }) : headed;
+  return isLong ? draftOf(state, input, beginEpoch(state, input, 0)) : headed;
 }
 
 /**
@@ -163,9 +116,9 @@ function draftHeaded(state: ScopeState, input: ComposeInput, ratio: number, most
 function draftExact(state: ScopeState, input: ComposeInput): PromptDraft {
   const law = smooth(input.engine);
   const costOf = (draft: PromptDraft) => promptCost(law, draft.totalTokens, draft.totalTokens - computedTokens(draft));
-  const inFront = draftWith(state, input, null, { inFront: true, carried: null });
+  const inFront = draftOf(state, input, beginEpoch(state, input, null));
   if (input.memoryBudgetTokens !== null || input.memoryBudgetRatio !== null) return inFront;
-  const inQuestion = draftWith(state, input, null, AFRESH);
+  const inQuestion = draftOf(state, input, readRequest(state, input, false));
   return costOf(inFront) <= costOf(inQuestion) ? inFront : inQuestion;
 }
 
@@ -174,15 +127,104 @@ function exactTokens({ messages, countTokens }: ComposeInput, { selection }: Pro
   return messagesTokens(messages, countTokens) + retrievedTokens(selection);
 }
 
-/**
- * Tokens that the engine has to compute for a prompt. The prompt of a new epoch hits where its head does, another up to its newest turn, and
- * the answer after that, which the engine computed itself.
- */
-export function computedTokens({ totalTokens, replay, section }: PromptDraft): number {
-  const isWhole = replay.turns.length > 0 && replay.cachedTokens === replay.tokens;
-  return totalTokens - (isWhole ? section.tokensBefore : Math.max(replay.cachedTokens, replay.headTokens));
-}
-
 function retrievedTokens({ resolution }: PromptDraft["selection"]): number {
   return resolution.blocks.reduce((sum, { tokens }) => sum + tokens, 0);
+}
+
+/**
+ * Reads the request of an epoch's first prompt, and puts its memories in front of its messages, where it has several and its memories are kept.
+ * Policies of memstem's own carry other blocks there within the allowance.
+ *
+ * @param carried maximum tokens of blocks that were not retrieved, for the epochs to come, as a share of those that were; null: only what the
+ * request's own budget allows
+ */
+function beginEpoch(state: ScopeState, input: ComposeInput, carried: number | null): ReadRequest {
+  const read = readRequest(state, input, false);
+  const { countTokens, conversation, retention } = input;
+  const { head, history } = read.past;
+  const { rest } = history;
+  // In front of a single message is where its memories stand anyway, and what nothing keeps is not found again.
+  if (conversation === null || retention === "ephemeral" || rest.messages.length === 1) return read;
+  const { register, index } = state;
+  const resolution = withoutRepeats(
+    register,
+    read.retrieved,
+    NOTHING_STANDING,
+    new Map(),
+    input.messages,
+    input.dedupe,
+  );
+  const isWithFirst = rest.messages[0]?.role === "user";
+  const count = isWithFirst ? 1 : 0;
+  const placement = isWithFirst ? "in-question" : ownMessageBehind(rest.messages);
+  const prompt = new Prompt();
+  prompt.push(head);
+  const anchor = prompt.anchorFor(placement);
+  const retrieved = resolution.blocks.reduce((sum, { tokens }) => sum + tokens, 0);
+  const policy = input.policy.name === "prefix-exact" ? carryOver : input.policy;
+  const own = carried === null ? {} : { policy, memoryBudgetTokens: Math.floor((1 + carried) * retrieved) };
+  const selection = selectBlocks(
+    state,
+    resolution,
+    { ...input, ...own },
+    {
+      anchor,
+      isInConversation: false,
+      standing: NOTHING_STANDING,
+      superseded: new Map(),
+      before: messagesTokens(head.messages, countTokens) + countTokens(SECTION_OPENING),
+      after: messagesTokens(rest.messages, countTokens),
+      room: null,
+    },
+  );
+  const { labels } = selection.ordering;
+  const injection = { blocks: labels.map((label) => ({ label, replaces: [] })), annotations: [] };
+  const first = { messages: rest.messages.slice(0, count), digests: rest.digests.slice(0, count) };
+  const turn: RecalledTurn = {
+    ...first,
+    turn: headTurn({
+      conversationId: conversation.id,
+      given: first.digests,
+      meant: rest.meant.slice(0, count),
+      placement,
+      injection,
+    }),
+    placement,
+    isRestated: true,
+  };
+  const after = {
+    messages: rest.messages.slice(count),
+    digests: rest.digests.slice(count),
+    meant: rest.meant.slice(count),
+  };
+  return {
+    ...read,
+    past: { ...read.past, history: { ...history, turns: [turn], rest: after } },
+    head: {
+      injection,
+      selection,
+      cachedBlocks: index.hasAnchor(anchor) ? index.heldBlocks(anchor, labels) : 0,
+      tokens: injectionTokens(injection, placement, register, countTokens),
+    },
+  };
+}
+
+/** A turn that was never sent, and so has no digests yet: it is stored as a restated one is. */
+function headTurn(of: Pick<Turn, "conversationId" | "given" | "meant" | "placement" | "injection">): Turn {
+  const unsent = "" as Digest;
+  return {
+    ...of,
+    id: 0 as TurnId,
+    parent: null,
+    retention: "keep",
+    freshStart: false,
+    requested: [],
+    head: unsent,
+    prompt: unsent,
+    anchor: unsent,
+    promptTokens: 0,
+    computedTokens: 0,
+    epoch: 0 as TurnId,
+    behind: null,
+  };
 }

@@ -1,6 +1,6 @@
 import type { CacheReport } from "../context-index/cache-report.js";
+import type { RetentionChoice, Turn } from "../conversation/conversation.js";
 import type { EpochReason } from "../conversation/epoch.js";
-import type { RetentionChoice, Turn } from "../conversation/turn.js";
 import type { Label, MemoryId, RequestId } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
 import type { PlanDepth } from "./depth.js";

@@ -1,13 +1,11 @@
+import { heldTokens } from "../context-index/context-index.js";
 import type { UsablePath } from "../context-index/prefix-forest.js";
-import { heldTokens } from "../context-index/serving.js";
-import { replayTurns, splitAtAnchor } from "../conversation/replay.js";
+import { promptSections, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
-import { type ComposeInput, placementFor, sectionHasLabels } from "./draft.js";
-import { type PastInput, recallPast } from "./past.js";
+import { type ComposeInput, type PastInput, placementFor, recallPast, sectionHasLabels } from "./draft.js";
 import type { ScopeState } from "./scope-state.js";
-import { promptSections } from "./section-tokens.js";
 
 /** The part of a prompt that is known before its memories are. */
 export interface PromptHead {

@@ -1,11 +1,12 @@
-import { BlockRegister } from "../blocks/block-register.js";
-import type { RegisterChanges, StoredRegister } from "../blocks/context-block.js";
-import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../blocks/seen-retrievals.js";
+import { BlockRegister, hasNoText } from "../blocks/block-register.js";
+import type { MemoryVersion, RegisterChanges, StoredBlock, StoredRegister } from "../blocks/context-block.js";
 import { ContextIndex } from "../context-index/context-index.js";
 import type { IndexChanges, IndexNode } from "../context-index/prefix-forest.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { CountedHeads } from "../conversation/replay.js";
-import { MemoryBank } from "../ordering/carry-over.js";
+import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../ordering/ordering.js";
+import type { Access } from "../published/access-frequency.js";
+import type { ClusterNode } from "../published/cluster-tree.js";
 import {
   NO_PUBLISHED_ROWS,
   type PublishedChanges,
@@ -14,9 +15,9 @@ import {
   type WithPublished,
 } from "../published/published-knowledge.js";
 import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../routing/worker-routing.js";
-import type { ConversationId, Digest, Label, NodeId, TurnId } from "../text/ids.js";
+import type { ConversationId, Digest, Label, MemoryId, NodeId, TurnId } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
-import type { TokenCounter } from "../text/token-counter.js";
+import type { TokenCounter } from "../text/message.js";
 
 /** Counters of one scope; they only ascend, so no id is used twice. */
 export interface ScopeCounters {
@@ -84,8 +85,8 @@ export class ScopeState implements WithPublished {
   readonly recent: RecentRetrievals;
   /** Not stored. */
   readonly heads = new CountedHeads();
-  /** Tokens that prompts with a memory budget ratio left unused. */
-  readonly bank: MemoryBank;
+  /** Tokens that prompts with a memory budget ratio left unused: the memory bank's balance. */
+  bankedTokens: number;
   readonly #conversations: LruMap<ConversationId, Conversation>;
   readonly #newPublished: () => PublishedKnowledge;
   /** Null until first asked for: most scopes use neither. */
@@ -103,7 +104,7 @@ export class ScopeState implements WithPublished {
     // Destructured, so that the function does not keep the other rows in memory.
     const { published } = stored;
     this.#newPublished = () => new PublishedKnowledge(published, bounds.maxIndexNodes);
-    this.bank = new MemoryBank(stored.bankedTokens);
+    this.bankedTokens = stored.bankedTokens;
     this.#conversations = new LruMap(bounds.maxLoadedConversations);
     this.#nextTurn = stored.counters.nextTurn;
     this.#requests = stored.counters.requests;
@@ -185,7 +186,7 @@ export class ScopeState implements WithPublished {
   stored(): StoredScope {
     return {
       counters: this.#counters(),
-      bankedTokens: this.bank.tokens,
+      bankedTokens: this.bankedTokens,
       register: this.register.stored(),
       nodes: this.index.stored(),
       recent: this.recent.stored(),
@@ -198,7 +199,7 @@ export class ScopeState implements WithPublished {
   drain(): ScopeChanges {
     return {
       counters: this.#counters(),
-      bankedTokens: this.bank.tokens,
+      bankedTokens: this.bankedTokens,
       register: this.register.drain(),
       index: this.index.drain(),
       recent: this.recent.drain(),
@@ -218,3 +219,129 @@ export class ScopeState implements WithPublished {
 }
 
 const NO_WORKERS_CHANGED: WorkerChanges = { upserted: [], removed: [] };
+
+/** Rows of one kind that changed. */
+interface RowChanges<Key, Row> {
+  readonly upserted: readonly Row[];
+  readonly removed: readonly Key[];
+}
+
+/** Rows of one kind by their key. */
+class FoldedRows<Key extends number, Row> {
+  readonly #rows = new Map<Key, Row>();
+
+  constructor(
+    rows: readonly Row[],
+    private readonly keyOf: (row: Row) => Key,
+  ) {
+    for (const row of rows) this.#rows.set(keyOf(row), row);
+  }
+
+  take({ upserted, removed }: RowChanges<Key, Row>): void {
+    for (const key of removed) this.#rows.delete(key);
+    for (const row of upserted) this.#rows.set(this.keyOf(row), row);
+  }
+
+  /** By key: the order in which the parts of a scope's state expect their rows. */
+  rows(): Row[] {
+    return [...this.#rows.values()].sort((a, b) => this.keyOf(a) - this.keyOf(b));
+  }
+}
+
+/** The blocks and memories of a scope. */
+class FoldedRegister {
+  readonly #blocks: FoldedRows<Label, StoredBlock>;
+  readonly #versions = new Map<MemoryId, Map<Label, MemoryVersion>>();
+  /** Memories that have or had each block's text, and maybe more. */
+  readonly #holders = new Map<Label, Set<MemoryId>>();
+  readonly #forgotten: Set<MemoryId>;
+
+  constructor({ blocks, versions, forgotten }: StoredRegister) {
+    this.#blocks = new FoldedRows(blocks, ({ label }) => label);
+    this.#forgotten = new Set(forgotten);
+    for (const version of versions) this.#hold(version);
+  }
+
+  take({ blocks, versions, removedBlocks, forgotten }: RegisterChanges): void {
+    this.#blocks.take({ upserted: blocks, removed: removedBlocks });
+    for (const label of removedBlocks) this.#drop(label);
+    for (const id of forgotten) {
+      this.#versions.delete(id);
+      this.#forgotten.add(id);
+    }
+    for (const version of versions) this.#hold(version);
+  }
+
+  stored(): StoredRegister {
+    const versions = [...this.#versions.values()].flatMap((all) => [...all.values()]);
+    return { blocks: this.#blocks.rows(), versions, forgotten: [...this.#forgotten] };
+  }
+
+  #hold(version: MemoryVersion): void {
+    const { memoryId, label } = version;
+    const versions = this.#versions.get(memoryId);
+    if (versions === undefined) this.#versions.set(memoryId, new Map([[label, version]]));
+    else versions.set(label, version);
+    const holders = this.#holders.get(label);
+    if (holders === undefined) this.#holders.set(label, new Set([memoryId]));
+    else holders.add(memoryId);
+  }
+
+  #drop(label: Label): void {
+    for (const id of this.#holders.get(label) ?? []) {
+      const versions = this.#versions.get(id);
+      versions?.delete(label);
+      if (versions !== undefined && hasNoText(versions)) this.#versions.delete(id);
+    }
+    this.#holders.delete(label);
+  }
+}
+
+/**
+ * Builds a scope's state from an earlier one and the changes since, one after the other: what a store that keeps them gives at the next
+ * load. Costs O(earlier state + all changes); takes any changes, and shares rows with what it was given.
+ */
+export class ScopeFolding {
+  readonly #register: FoldedRegister;
+  readonly #nodes: FoldedRows<number, StoredScope["nodes"][number]>;
+  readonly #recent: FoldedRows<number, StoredScope["recent"][number]>;
+  readonly #workers: FoldedRows<number, StoredScope["workers"][number]>;
+  readonly #clusters: FoldedRows<NodeId, ClusterNode>;
+  readonly #accesses: FoldedRows<TurnId, Access>;
+  #counts: Pick<StoredScope, "counters" | "bankedTokens">;
+
+  constructor(before: StoredScope) {
+    const { counters, bankedTokens, register, nodes, recent, workers, published } = before;
+    this.#counts = { counters, bankedTokens };
+    this.#register = new FoldedRegister(register);
+    this.#nodes = new FoldedRows(nodes, ({ id }) => id);
+    this.#recent = new FoldedRows(recent, ({ turn }) => turn);
+    this.#workers = new FoldedRows(workers, ({ id }) => id);
+    this.#clusters = new FoldedRows(published.clusters, ({ id }) => id);
+    this.#accesses = new FoldedRows(published.accesses, ({ turn }) => turn);
+  }
+
+  /** Adds the next changes. */
+  take({ counters, bankedTokens, register, index, recent, workers, published }: ScopeChanges): void {
+    this.#counts = { counters, bankedTokens };
+    this.#register.take(register);
+    this.#nodes.take(index);
+    this.#recent.take(recent);
+    this.#workers.take(workers);
+    if (published === null) return;
+    this.#clusters.take(published.clusters);
+    this.#accesses.take(published.accesses);
+  }
+
+  /** The state after all changes so far. */
+  stored(): StoredScope {
+    return {
+      ...this.#counts,
+      register: this.#register.stored(),
+      nodes: this.#nodes.rows(),
+      recent: this.#recent.rows(),
+      workers: this.#workers.rows(),
+      published: { clusters: this.#clusters.rows(), accesses: this.#accesses.rows() },
+    };
+  }
+}

@@ -5,7 +5,7 @@
  * a set of blocks. Residency models say what an engine evicts by itself.
  */
 
-import type { Digest, Label, NodeId } from "../text/ids.js";
+import type { Digest, Label, NodeId, TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import {
   type BlockTokens,
@@ -333,4 +333,141 @@ export class ContextIndex {
     const { places } = this.#forest;
     for (const place of parents) if (places.get(place.row.id) === place) this.#forest.prune(place);
   }
+}
+
+/** How long, and how much of one user, an engine's prefix cache is assumed to keep. */
+export type ResidencyConfig =
+  /** Everything until an eviction names it or an engine's report misses it. */
+  | { readonly kind: "all" }
+  /** Each prefix for so many milliseconds after its last use, as hosted engines do. */
+  | { readonly kind: "ttl"; readonly ttlMs: number }
+  /** So many tokens with LRU eviction, as vLLM and SGLang do (RAGBoost's eviction by tokens). */
+  | { readonly kind: "capacity"; readonly tokens: number }
+  | { readonly kind: "ttl-and-capacity"; readonly ttlMs: number; readonly tokens: number }
+  /** The last prompt of each of so many slots, as llama.cpp does: a prompt replaces another one. */
+  | { readonly kind: "slots"; readonly slots: number };
+
+/**
+ * What an engine is assumed to have evicted without saying so. Asked before each request is planned. Named evictions and engines' reports
+ * correct the index under any model. No model restores what left: only a served request adds a prefix. Every model passes
+ * `test/core/context-index/residency.suite.ts`.
+ */
+export interface ResidencyModel {
+  /** Removes from the index what should have left the engine's cache by `now`, in milliseconds since the epoch. */
+  expire(index: ContextIndex, now: number): void;
+  /**
+   * For engines with several separate caches, of which a prompt uses one: what a prompt hits in it, and which prompt it replaces. Called
+   * once the prompt's blocks are ordered, before it is added; `sections` are the prompt's own, first to last. Absent: everything in the
+   * index hits.
+   */
+  foresee?(index: ContextIndex, sections: readonly SectionTokens[]): Foreseen;
+  /** The model's limits, for explanations; absent: not stated. */
+  readonly limits?: ResidencyConfig;
+}
+
+/** A section of a prompt that is about to be served, with its position in tokens. */
+export interface SectionTokens extends PassedAnchor {
+  /** Tokens of the prompt before the section's blocks, the opening included … */
+  readonly before: number;
+  /** … from the end of its blocks to the end of its turn … */
+  readonly behind: number;
+  /** … and to the end of its turn. */
+  readonly end: number;
+  /** The turn that sent the prompt byte for byte up to here; null for none. */
+  readonly sentBy: TurnId | null;
+  /**
+   * Tokens of the prompt up to the end of the section's first `blocks` blocks; for 0: up to the section, or its opening.
+   *
+   * @param goesOn whether another block follows, before which every section has the same opening
+   */
+  upTo(blocks: number, goesOn: boolean): number;
+}
+
+/** What a prompt is expected to hit. */
+export interface Foreseen {
+  readonly cachedTokens: number;
+  /** How many leading blocks of its last section are among them. */
+  readonly cachedBlocks: number;
+  /** The end of the prompt that this one replaces; null for none. */
+  readonly replaces: NodeId | null;
+}
+
+/** Nothing leaves by itself. */
+export const KEEPS_ALL: ResidencyModel = { expire: () => {}, limits: { kind: "all" } };
+
+/** Whether a prefix last used at `usedAt` is within the model's TTL; true under a model without one. Times in milliseconds. */
+export function isWithinTtl({ limits }: ResidencyModel, usedAt: number, now: number): boolean {
+  return limits === undefined || !("ttlMs" in limits) || now - usedAt < limits.ttlMs;
+}
+
+/** How much of a conversation's earlier turns the index holds. */
+export interface KnownTurns {
+  /** How many of the prompt's sections belong to a prompt that is held whole … */
+  readonly sections: number;
+  /** … the node where its blocks end … */
+  readonly end: NodeId | null;
+  /** … and the tokens of the held prefix. */
+  readonly tokens: number;
+}
+
+type Foresight = { readonly foresee?: ResidencyModel["foresee"] | undefined };
+
+/** The result of serving a prompt. */
+export interface Served extends Foreseen {
+  /** Node of the index where the prompt's blocks end. */
+  readonly leaf: NodeId;
+}
+
+/**
+ * Adds a prompt to the index at logical time `clock` and `at` in milliseconds since the epoch, and returns what of it should hit.
+ *
+ * @param sections the prompt's sections, first to last: those of earlier turns, then its own
+ */
+export function serve(
+  index: ContextIndex,
+  { foresee }: Foresight,
+  sections: readonly SectionTokens[],
+  known: KnownTurns,
+  clock: number,
+  at: number,
+): Served {
+  const foreseen = heldTokens(index, { foresee }, sections, known);
+  const insert = ({ anchor, labels, before, behind }: SectionTokens, follows: NodeId | null) =>
+    index.insert(anchor, labels, clock, { at, follows, tokensBefore: before, tokensBehind: behind });
+  const last = sections.at(-1) as SectionTokens;
+  const { cachedTokens, cachedBlocks, replaces } = foreseen;
+  if (foresee === undefined && sections.length === 1)
+    return { cachedTokens, cachedBlocks, replaces, leaf: insert(last, known.end) };
+  // A slot model compares whole prompts, so the earlier turns have to be in the index too. Restated turns are in no other prompt.
+  const passed: NodeId[] = [];
+  for (const section of sections.slice(known.sections, -1)) passed.push(insert(section, passed.at(-1) ?? known.end));
+  const leaf = insert(last, passed.at(-1) ?? known.end);
+  for (const turn of passed) index.evict(turn);
+  // Only now: the prefix that both share keeps its nodes.
+  if (replaces !== null) index.evict(replaces);
+  return { cachedTokens, cachedBlocks, replaces, leaf };
+}
+
+/** What a prompt with these sections should hit. */
+export function heldTokens(
+  index: ContextIndex,
+  { foresee }: Foresight,
+  sections: readonly SectionTokens[],
+  known: KnownTurns,
+): Foreseen {
+  return foresee === undefined ? allHeld(index, sections, known) : foresee(index, sections);
+}
+
+/** The hit if everything in the index hits. */
+function allHeld(index: ContextIndex, sections: readonly SectionTokens[], known: KnownTurns): Foreseen {
+  const last = sections.at(-1);
+  if (last === undefined || !index.hasAnchor(last.anchor)) {
+    // Of blocks without labels others may have shared what is before them.
+    const before = sections.at(-2);
+    const isShared = before !== undefined && before.labels.length === 0 && index.hasAnchor(before.anchor);
+    const cachedTokens = Math.max(known.tokens, isShared ? before.upTo(0, false) : 0);
+    return { cachedTokens, cachedBlocks: 0, replaces: null };
+  }
+  const cachedBlocks = index.heldBlocks(last.anchor, last.labels);
+  return { cachedTokens: last.upTo(cachedBlocks, false), cachedBlocks, replaces: null };
 }

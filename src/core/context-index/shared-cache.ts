@@ -1,6 +1,7 @@
 import type { EngineModel } from "../cost/engine-model.js";
 import { LruMap } from "../text/lru-map.js";
 import { type CacheReport, stepOf } from "./cache-report.js";
+import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./context-index.js";
 import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
 /*
@@ -465,6 +466,24 @@ export class SharedCache {
   get #newcomers(): number {
     return this.engine.uses.within(this.capacity).tips + 1;
   }
+}
+
+/** What all users' prompts leave of one user's in an engine's cache, where that keeps things by `own` rules besides. */
+export function sharedResidency(cache: SharedCache, own: ResidencyModel = KEEPS_ALL): ResidencyModel {
+  return {
+    expire(index, now) {
+      own.expire(index, now);
+      const since = cache.heldSince();
+      if (since !== null) index.dropUnusedSince(since - 1);
+    },
+    get limits(): ResidencyConfig {
+      const { capacity: tokens } = cache;
+      if (tokens === Number.POSITIVE_INFINITY) return own.limits ?? { kind: "all" };
+      return own.limits?.kind === "ttl"
+        ? { kind: "ttl-and-capacity", ttlMs: own.limits.ttlMs, tokens }
+        : { kind: "capacity", tokens };
+    },
+  };
 }
 
 /** What reports say of how much an engine holds. */

@@ -1,18 +1,21 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { StoredBlock } from "../blocks/context-block.js";
-import type { SeenRetrievals } from "../blocks/seen-retrievals.js";
 import { type EngineModel, promptCost, smooth } from "../cost/engine-model.js";
 import type { RetrievedBlock } from "../ordering/ordering.js";
-import type { AnnotationSettings } from "../prompt/annotations.js";
-import { isEmptyInjection } from "../prompt/injection.js";
 import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
-import { SECTION_CLOSING, SECTION_OPENING } from "../prompt/rendering.js";
+import { isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
 import type { Label } from "../text/ids.js";
-import type { TokenCounter } from "../text/token-counter.js";
-import { NOTHING_STANDING, type Standing, standingOf } from "./conversation.js";
-import { injectionTokens, planInjection, supersededIn } from "./injecting.js";
+import type { TokenCounter } from "../text/message.js";
+import {
+  NOTHING_STANDING,
+  type RetentionChoice,
+  type SeenRetrievals,
+  type Standing,
+  standingOf,
+  type Turn,
+} from "./conversation.js";
+import { type AnnotationSettings, injectionTokens, planInjection, supersededIn } from "./injecting.js";
 import type { Replay } from "./replay.js";
-import type { RetentionChoice, Turn } from "./turn.js";
 
 /**
  * Expected further turns of a conversation, as a multiple of its turns so far: what loses least at any length from 5 to 150 turns, where 1 and 3

@@ -1,7 +1,6 @@
 import { type EngineModel, promptCost, smooth } from "../cost/engine-model.js";
 import { messagesTokens } from "../prompt/prompt.js";
-import type { ChatMessage } from "../text/message.js";
-import type { TokenCounter } from "../text/token-counter.js";
+import type { ChatMessage, TokenCounter } from "../text/message.js";
 
 /*
  * Epochs: runs of prompts that begin alike. Each continues the one before with the messages that its client cut, until that costs more than

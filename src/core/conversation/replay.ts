@@ -1,15 +1,26 @@
 import type { BlockRegister } from "../blocks/block-register.js";
-import type { ContextIndex } from "../context-index/context-index.js";
-import { type InjectedBlock, type Injection, isOwnMessage, type SectionPlacement } from "../prompt/injection.js";
+import type { ContextIndex, KnownTurns, ResidencyModel, SectionTokens } from "../context-index/context-index.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
-import { renderSection, SECTION_OPENING } from "../prompt/rendering.js";
+import {
+  type InjectedBlock,
+  type Injection,
+  isOwnMessage,
+  renderSection,
+  SECTION_OPENING,
+  type SectionPlacement,
+} from "../prompt/section.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
-import type { ChatMessage } from "../text/message.js";
-import type { TokenCounter } from "../text/token-counter.js";
-import type { Conversation, RecalledHistory, RecalledTurn } from "./conversation.js";
+import type { ChatMessage, TokenCounter } from "../text/message.js";
+import {
+  type Conversation,
+  type RecalledHistory,
+  type RecalledTurn,
+  type ReplayedTurn,
+  standingInjections,
+  type Turn,
+} from "./conversation.js";
 import { injectionTokens } from "./injecting.js";
-import { type ReplayedTurn, standingInjections, type Turn } from "./turn.js";
 
 /** The part of a prompt that replays earlier turns. */
 export interface Replay {
@@ -130,13 +141,65 @@ export function replayTurns(
 }
 
 /** Tokens of a section from its start to the end of its first blocks; 0 without blocks. */
-export function sectionPrefixTokens(
+function sectionPrefixTokens(
   blocks: readonly InjectedBlock[],
   register: BlockRegister,
   countTokens: TokenCounter,
 ): number {
   if (blocks.length === 0) return 0;
   return blocks.reduce((sum, block) => sum + register.lineTokens(block), countTokens(SECTION_OPENING));
+}
+
+/** A prompt's own section. */
+export interface OwnSection extends PromptSection {
+  /** Of blocks without labels: the anchor of sections with labels, which have the same before their blocks. Null: the section's own. */
+  readonly sharedAnchor: Digest | null;
+}
+
+/**
+ * A prompt's sections as residency models read them, its own last, and how much of the conversation the index holds. Earlier sections are
+ * counted only if needed, because conversations can be long: for a model with {@link ResidencyModel.foresee}, and with restated turns,
+ * which no earlier prompt contains in this form.
+ */
+export function promptSections(
+  replay: Replay,
+  own: OwnSection,
+  { foresee }: Pick<ResidencyModel, "foresee">,
+  register: BlockRegister,
+  countTokens: TokenCounter,
+  hasRestated = false,
+): { readonly sections: readonly SectionTokens[]; readonly known: KnownTurns } {
+  const isAllKnown = foresee === undefined && !hasRestated;
+  const shared = own.sharedAnchor === null ? [] : [{ ...own, anchor: own.sharedAnchor, blocks: [], end: own.before }];
+  const read = [...(isAllKnown ? [] : replay.sections), ...shared, own];
+  return {
+    sections: read.map((section) => sectionTokens(section, register, countTokens)),
+    known: { sections: replay.cachedSections, end: replay.cachedEnd, tokens: replay.cachedTokens },
+  };
+}
+
+/** A section as residency models read it. */
+function sectionTokens(
+  { anchor, blocks, before, end, sentBy }: PromptSection,
+  register: BlockRegister,
+  countTokens: TokenCounter,
+): SectionTokens {
+  const labels = blocks.map(({ label }) => label);
+  const opening = countTokens(SECTION_OPENING);
+  const blockTokens = blocks.reduce((sum, block) => sum + register.lineTokens(block), 0);
+  const opened = before + (countTokens.template?.beforeText ?? 0);
+  return {
+    anchor,
+    labels,
+    before: before + opening,
+    behind: Math.max(0, end - before - opening - blockTokens),
+    end,
+    sentBy,
+    upTo: (count, goesOn) => {
+      if (count === 0) return goesOn ? opened + opening : opened;
+      return opened + sectionPrefixTokens(blocks.slice(0, count), register, countTokens);
+    },
+  };
 }
 
 function replayTurn(

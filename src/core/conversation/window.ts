@@ -4,12 +4,8 @@
  * client shortened, changed or moved is another message, and its old form is not put back.
  */
 
-import { exchangeParts } from "../prompt/exchange-text.js";
 import type { Digest } from "../text/ids.js";
-import { groupBy } from "../text/lists.js";
-import { type ChatMessage, isCall, messageDigest } from "../text/message.js";
-import { meaningDigest, withoutMarks } from "../text/message-meaning.js";
-import type { Conversation, RecalledHistory } from "./conversation.js";
+import { type ChatMessage, isCall, meaningOf, withoutMarks } from "../text/message.js";
 
 /** How what a client sent stands to the messages of its conversation's newest prompt. `fresh`: how many of the last sent messages are new. */
 export type Window =
@@ -122,75 +118,4 @@ function commonPrefixes(pattern: readonly Digest[], text: readonly Digest[]): re
 function isToolTraffic({ role, content, tool_calls: calls }: ChatMessage): boolean {
   if (role === "tool" || role === "function") return true;
   return (Array.isArray(calls) && calls.length > 0) || (Array.isArray(content) && content.some(isCall));
-}
-
-/** Digest of a message's meaning. */
-export function meaningOf(message: ChatMessage): Digest {
-  return meaningDigest(message, messageDigest(message));
-}
-
-/** Messages before and after one by which its place is found. */
-const NEAR = 2;
-
-/**
- * Whether exchanges, as they are written back, were said in a conversation and have another form in its history now, or none: what was
- * recorded of a message that its client redacted is not to bring the old form back. Only messages of plain text are recognised. The first
- * question costs O(turns + messages), each further one O(turns).
- */
-export function replacedExchanges(
-  conversation: Conversation,
-  { turns, rest }: Pick<RecalledHistory, "turns" | "rest">,
-): (exchange: string) => boolean {
-  let history: HistoryPlaces | undefined;
-  return (exchange) => {
-    history ??= new HistoryPlaces(conversation, [...turns.flatMap(({ turn }) => turn.meant), ...rest.meant]);
-    const now = history;
-    return exchangeParts(exchange).some(({ question, answer }) => {
-      const asked = meaningOf({ role: "user", content: question });
-      const answered = meaningOf({ role: "assistant", content: answer });
-      for (const { before, after } of conversation.saidAround(asked, NEAR)) {
-        if (now.isReplaced(asked, before, after)) return true;
-        if (after[0] === answered && now.isReplaced(answered, [...before, asked].slice(-NEAR), after.slice(1)))
-          return true;
-      }
-      return false;
-    });
-  };
-}
-
-/** Where the messages of a history stand. */
-class HistoryPlaces {
-  readonly #places: ReadonlyMap<Digest | undefined, readonly number[]>;
-  readonly #asked = new Set<Digest | undefined>();
-
-  constructor(
-    conversation: Conversation,
-    private readonly history: readonly Digest[],
-  ) {
-    this.#places = groupBy(history.keys(), (at) => history[at]);
-    for (const { meant, promptTokens } of conversation.turns) if (promptTokens > 0) this.#asked.add(meant.at(-1));
-    this.#asked.add(history.at(-1));
-  }
-
-  /**
-   * Whether a message is missing where it stood: after the messages before it, or in front of those after it. Both of either side are enough.
-   * One is where another message has its place that nobody asked: answers repeat, so a question may stand beside the same one elsewhere. What a
-   * window cut has no place.
-   */
-  isReplaced(meaning: Digest, before: readonly Digest[], after: readonly Digest[]): boolean {
-    if (this.#places.has(meaning)) return false;
-    return this.#isMissing(before.toReversed(), 1) || this.#isMissing(after, -1);
-  }
-
-  /** @param beside the messages on one side, the nearest first; `step` leads from them to the place */
-  #isMissing(beside: readonly Digest[], step: 1 | -1): boolean {
-    return beside.some((meaning, distance) =>
-      (this.#places.get(meaning) ?? []).some((at) => {
-        const place = at + step * (distance + 1);
-        const isThere = (other: Digest, n: number) => this.history[place - step * (n + 1)] === other;
-        const isSure = beside.length === NEAR && beside.every(isThere);
-        return place in this.history && (isSure || !this.#asked.has(this.history[place]));
-      }),
-    );
-  }
 }

@@ -1,4 +1,4 @@
-import { CUT_MARK } from "../text/storable-text.js";
+import { CUT_MARK } from "../text/memory-text.js";
 import { escapeText } from "./escaping.js";
 
 /**

@@ -7,11 +7,10 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/plan.js";
 import { IN_FLIGHT_MS, reachOf } from "../context-index/cache-report.js";
-import type { ResidencyConfig } from "../context-index/residency.js";
+import type { ResidencyConfig } from "../context-index/context-index.js";
 import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js";
 import type { ConversationId, RequestId } from "../text/ids.js";
-import { isPlainMessage } from "../text/message.js";
-import type { TokenCounter } from "../text/token-counter.js";
+import { isPlainMessage, type TokenCounter } from "../text/message.js";
 import type {
   Difference,
   EngineVerdict,

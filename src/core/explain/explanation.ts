@@ -1,5 +1,5 @@
+import type { FixedRetention } from "../conversation/conversation.js";
 import type { EpochReason } from "../conversation/epoch.js";
-import type { FixedRetention } from "../conversation/turn.js";
 import type { Digest, Label, RequestId } from "../text/ids.js";
 import type { Segment } from "./prompt-outline.js";
 

@@ -1,7 +1,7 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/plan.js";
-import type { Turn } from "../conversation/turn.js";
-import type { InjectedBlock } from "../prompt/injection.js";
+import type { Turn } from "../conversation/conversation.js";
+import type { InjectedBlock } from "../prompt/section.js";
 import type { Label } from "../text/ids.js";
 import type { MissCause } from "./explanation.js";
 import type { Outline, Segment } from "./prompt-outline.js";

@@ -1,9 +1,8 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/plan.js";
-import { renderAnnotation } from "../prompt/rendering.js";
+import { renderAnnotation } from "../prompt/section.js";
 import type { Label } from "../text/ids.js";
-import { messageText } from "../text/message.js";
-import type { TokenCounter } from "../text/token-counter.js";
+import { messageText, type TokenCounter } from "../text/message.js";
 import { type ComparedPrompt, reportedHere } from "./explain.js";
 import { type Outline, type Segment, segmentTokens } from "./prompt-outline.js";
 

@@ -1,7 +1,8 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type SpokenTurn, type StoredPrompt } from "../compose/plan.js";
+import { standingInjections, type Turn } from "../conversation/conversation.js";
 import { closingTokens } from "../conversation/injecting.js";
-import { standingInjections, type Turn } from "../conversation/turn.js";
+import { anchorAfter, digestAfter, digestAfterTurn, tokensBeforeSection } from "../prompt/prompt.js";
 import {
   type Annotation,
   hasLabels,
@@ -9,12 +10,13 @@ import {
   type Injection,
   isEmptyInjection,
   isOwnMessage,
-} from "../prompt/injection.js";
-import { anchorAfter, digestAfter, digestAfterTurn, tokensBeforeSection } from "../prompt/prompt.js";
-import { renderAnnotation, renderSection, SECTION_OPENING, type TextOf } from "../prompt/rendering.js";
+  renderAnnotation,
+  renderSection,
+  SECTION_OPENING,
+  type TextOf,
+} from "../prompt/section.js";
 import type { Digest, TurnId } from "../text/ids.js";
-import { type ChatMessage, messageDigest } from "../text/message.js";
-import type { TokenCounter } from "../text/token-counter.js";
+import { type ChatMessage, messageDigest, type TokenCounter } from "../text/message.js";
 
 interface InTurn {
   /** Null: at the head of the prompt. */

@@ -174,38 +174,25 @@ export interface BankedAllowance {
 }
 
 /**
- * The memory budget that all prompts of a scope share: prompts with a ratio never send more memory tokens in total than the sum of ratio ×
- * retrieved, at any time. What a prompt leaves of its own share is banked for later ones. One prompt carries at most {@link MAX_PER_PROMPT}
- * times its own share, so that savings are not spent on one huge prompt. Whole tokens, so that sums are exact. A turn counts the tokens
- * that it adds to its prompt; blocks that it holds back count as sent.
+ * What a prompt with so many retrieved tokens may carry. All prompts of a scope share one memory bank: prompts with a ratio never send more
+ * memory tokens in total than the sum of ratio × retrieved, at any time. What a prompt leaves of its own share is banked for later ones. One
+ * prompt carries at most {@link MAX_PER_PROMPT} times its own share, so that savings are not spent on one huge prompt. Whole tokens, so that
+ * sums are exact. A turn counts the tokens that it adds to its prompt; blocks that it holds back count as sent.
+ *
+ * @param bankedTokens the bank's balance: tokens that earlier prompts left unused, 0 or more
  */
-export class MemoryBank {
-  #tokens: number;
+export function bankAllowance(bankedTokens: number, ratio: number, retrievedTokens: number): BankedAllowance {
+  const banked = ownShare(ratio, retrievedTokens) + bankedTokens;
+  const most = ownShare(MAX_PER_PROMPT * ratio, retrievedTokens);
+  return { tokens: Math.min(banked, most), banked };
+}
 
-  /** @param tokens the stored balance; 0 in a scope without prompts with a ratio */
-  constructor(tokens: number) {
-    this.#tokens = tokens;
-  }
-
-  /** The balance: tokens that earlier prompts left unused; 0 or more. */
-  get tokens(): number {
-    return this.#tokens;
-  }
-
-  /** What a prompt with so many retrieved tokens may carry. Read-only. */
-  allowanceFor(ratio: number, retrievedTokens: number): BankedAllowance {
-    const banked = ownShare(ratio, retrievedTokens) + this.#tokens;
-    const most = ownShare(MAX_PER_PROMPT * ratio, retrievedTokens);
-    return { tokens: Math.min(banked, most), banked };
-  }
-
-  /** Books a composed prompt: withdraws what it carried, deposits what it left of its own share. */
-  settle(ratio: number, retrievedTokens: number, carriedTokens: number): void {
-    const own = ownShare(ratio, retrievedTokens);
-    const left = this.#tokens + own - carriedTokens;
-    // The bound of a small prompt must not reduce what larger ones deposited.
-    this.#tokens = left <= this.#tokens ? left : Math.max(this.#tokens, Math.min(left, MAX_BANKED * own));
-  }
+/** The bank's balance after a composed prompt: less what it carried, with what it left of its own share. */
+export function bankAfter(bankedTokens: number, ratio: number, retrievedTokens: number, carriedTokens: number): number {
+  const own = ownShare(ratio, retrievedTokens);
+  const left = bankedTokens + own - carriedTokens;
+  // The bound of a small prompt must not reduce what larger ones deposited.
+  return left <= bankedTokens ? left : Math.max(bankedTokens, Math.min(left, MAX_BANKED * own));
 }
 
 /** A prompt's own share: tokens beside the retrieved ones that its ratio allows. */

@@ -1,10 +1,12 @@
-import { RECENT_REQUESTS, type RecentRetrievals, type RequestMask } from "../blocks/seen-retrievals.js";
 import type { Digest, Label } from "../text/ids.js";
 import { append } from "../text/lists.js";
 import {
   NOTHING_CARRIED,
   type OrderingPolicy,
   type OrderingRequest,
+  RECENT_REQUESTS,
+  type RecentRetrievals,
+  type RequestMask,
   type RetrievedBlock,
   retrieval,
   type ScopeKnowledge,

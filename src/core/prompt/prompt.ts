@@ -6,10 +6,8 @@
 
 import { type Digest, digestOf } from "../text/ids.js";
 import { append } from "../text/lists.js";
-import { type ChatMessage, countedText } from "../text/message.js";
-import { type TokenCounter, tokensPerMessage } from "../text/token-counter.js";
-import { isOwnMessage, type SectionPlacement } from "./injection.js";
-import { appendTo, injectInto, sectionMessage } from "./rendering.js";
+import { type ChatMessage, countedText, type TokenCounter, tokensPerMessage } from "../text/message.js";
+import { appendTo, injectInto, isOwnMessage, type SectionPlacement, sectionMessage } from "./section.js";
 
 /** Digest of a prompt without messages. */
 const EMPTY_PROMPT = digestOf("");

@@ -7,7 +7,7 @@ import {
   parseSection,
   sectionAtStart,
 } from "../../core/index.js";
-import { OPEN } from "../../core/prompt/section-scan.js";
+import { SECTION_OPENING } from "../../core/prompt/section.js";
 
 /** Which memories stand in a prompt, by their number in the list of all. */
 export interface StandingMemories {
@@ -77,12 +77,12 @@ function labelsIn(message: ChatMessage): readonly number[] {
 export function blocksIn(message: ChatMessage): readonly (number | null)[] {
   const text = sectionText(message);
   const labels: (number | null)[] = [];
-  let at = isInstruction(message) ? text.indexOf(OPEN) : 0;
+  let at = isInstruction(message) ? text.indexOf(SECTION_OPENING) : 0;
   while (at >= 0) {
     const section = sectionAtStart(text.slice(at));
     const blocks = section === null ? [] : (parseSection(section)?.blocks ?? []);
     for (const { label } of blocks) labels.push(label);
-    at = isInstruction(message) ? text.indexOf(OPEN, at + OPEN.length) : -1;
+    at = isInstruction(message) ? text.indexOf(SECTION_OPENING, at + SECTION_OPENING.length) : -1;
   }
   return labels;
 }

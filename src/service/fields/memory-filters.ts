@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { unstorable } from "../../core/text/storable-text.js";
+import { unstorable } from "../../core/text/memory-text.js";
 
 /*
  * Filters of a search, in Mem0's form: `{ topic: "food", year: { gte: 2025 }, OR: [{ … }, { … }] }`.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BlockRegister } from "../../../src/core/blocks/block-register.js";
-import { renderBlock } from "../../../src/core/prompt/rendering.js";
+import { renderBlock } from "../../../src/core/prompt/section.js";
 import type { MemoryId } from "../../../src/core/text/ids.js";
 import { countTokens, memory } from "../compose/scope-fixture.js";
 import { label } from "../context-index/served-sequences.js";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readBlockTemplate, renderMemory } from "../../../src/core/blocks/block-template.js";
-import { DEDUPE_NAMES } from "../../../src/core/blocks/contained-texts.js";
 import { ownWords, type RenderedMemory } from "../../../src/core/blocks/context-block.js";
+import { DEDUPE_NAMES } from "../../../src/core/conversation/repeats.js";
 import type { MemoryId } from "../../../src/core/text/ids.js";
 import { Chat, UserScope, user } from "../compose/scope-fixture.js";
 import { textsIn } from "../prompt/prompt-promises.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { AnnotationSettings } from "../../../src/core/conversation/injecting.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
-import type { AnnotationSettings } from "../../../src/core/prompt/annotations.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
 import { assistant, memories, memory, system, toolExchange, UserScope, user } from "./scope-fixture.js";

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_DEPTH, type Depth, probeDepths } from "../../../src/core/compose/depth.js";
-import type { Draft } from "../../../src/core/compose/epoch-draft.js";
+import type { PromptDraft } from "../../../src/core/compose/draft.js";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
-import { RETENTION_NAMES } from "../../../src/core/conversation/turn.js";
+import { RETENTION_NAMES } from "../../../src/core/conversation/conversation.js";
 import { blockBounds } from "../../../src/core/index.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
 import { messageText } from "../../../src/core/text/message.js";
@@ -42,12 +42,12 @@ describe("the depths to try", () => {
   });
 });
 
-function depthOf(blocks: number, after: Draft | null = null): Depth {
+function depthOf(blocks: number, after: PromptDraft | null = null): Depth {
   return { blocks, after: after?.selection.ordering ?? null, choice: { outcome: "sure", probes: [] } };
 }
 
 /** Everything of a prompt up to where its last section's blocks end. */
-function upToBlocks({ prompt }: Pick<Draft, "prompt">): string {
+function upToBlocks({ prompt }: Pick<PromptDraft, "prompt">): string {
   const last = prompt.messages.at(-1);
   const text = last === undefined ? "" : messageText(last);
   return JSON.stringify(prompt.messages.slice(0, -1)) + text.slice(0, blockBounds(text).at(-1) ?? 0);
@@ -92,14 +92,14 @@ describe("prompts of one request at growing depths", () => {
             };
             const whole = scope.draft(messages, asked, options);
             const settings = { ...DEFAULT_DEPTH, firstBlocks: first };
-            let tried: Draft | null = null;
+            let tried: PromptDraft | null = null;
             let blocks = whole.selection.fresh.length;
             for (const [n, depth] of probeDepths(
               whole.selection.fresh.length,
               whole.selection.due,
               settings,
             ).entries()) {
-              const next: Draft = scope.draft(messages, asked, { ...options, depth: depthOf(depth, tried) });
+              const next: PromptDraft = scope.draft(messages, asked, { ...options, depth: depthOf(depth, tried) });
               const given = next.selection.request.retrieved.length;
               expect(given).toBe(depth);
               if (tried !== null) expect(upToBlocks(next).startsWith(upToBlocks(tried))).toBe(true);
@@ -125,7 +125,7 @@ describe("prompts of one request at growing depths", () => {
                 asked.filter(({ id }) => !held.includes(id)),
               );
             }
-            expect(scope.state.bank.tokens).toBeGreaterThanOrEqual(0);
+            expect(scope.state.bankedTokens).toBeGreaterThanOrEqual(0);
             expect(composed.plan.depth?.retrieved).toBe(whole.selection.fresh.length);
             expect(composed.plan.depth?.given).toBeGreaterThanOrEqual(Math.min(blocks, whole.selection.fresh.length));
             history.push(...asking, assistant(`A${at}`));
@@ -179,7 +179,7 @@ describe("a prompt with a depth", () => {
     scope.compose(ask, memories("a", "c"), shared);
     const composed = scope.compose(ask, asked, next);
     expect(composed.memories.map(({ placement }) => placement)).not.toContain("carried_over");
-    expect(scope.state.bank.tokens).toBeGreaterThanOrEqual(0);
+    expect(scope.state.bankedTokens).toBeGreaterThanOrEqual(0);
   });
 
   it("follows what was served behind the first step before", () => {

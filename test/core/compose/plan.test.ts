@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { SECTION_OPENING } from "../../../src/core/prompt/rendering.js";
-import { TOKENS_PER_MESSAGE } from "../../../src/core/text/token-counter.js";
+import { SECTION_OPENING } from "../../../src/core/prompt/section.js";
+import { TOKENS_PER_MESSAGE } from "../../../src/core/text/message.js";
 import { Chat, countTokens, memories, system, UserScope, user } from "./scope-fixture.js";
 
 const INSTRUCTIONS = "You are helpful.";

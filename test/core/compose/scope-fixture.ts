@@ -1,8 +1,7 @@
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
-import { type Composition, compose } from "../../../src/core/compose/compose.js";
+import { type Composition, compose, draftPrompt } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
-import type { ComposeInput } from "../../../src/core/compose/draft.js";
-import { type Draft, draftPrompt } from "../../../src/core/compose/epoch-draft.js";
+import type { ComposeInput, PromptDraft } from "../../../src/core/compose/draft.js";
 import {
   DEFAULT_SCOPE_BOUNDS,
   EMPTY_SCOPE,
@@ -12,17 +11,15 @@ import {
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
 import { type CacheReport, type Correction, takeReport } from "../../../src/core/context-index/cache-report.js";
-import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/residency.js";
-import { Conversation } from "../../../src/core/conversation/conversation.js";
-import type { RetentionName, Turn } from "../../../src/core/conversation/turn.js";
+import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/context-index.js";
+import { Conversation, type RetentionName, type Turn } from "../../../src/core/conversation/conversation.js";
+import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/conversation/injecting.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
-import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/prompt/annotations.js";
-import { labelsIn, type ToolMemories, withoutLabels } from "../../../src/core/prompt/injection.js";
+import { labelsIn, type ToolMemories, withoutLabels } from "../../../src/core/prompt/section.js";
 import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
-import type { ChatMessage } from "../../../src/core/text/message.js";
-import type { TokenCounter } from "../../../src/core/text/token-counter.js";
+import type { ChatMessage, TokenCounter } from "../../../src/core/text/message.js";
 import { StoredRows } from "./stored-rows.js";
 
 /** A tokenizer simple enough to follow by hand. */
@@ -117,7 +114,11 @@ export class UserScope {
   }
 
   /** The prompt that would be composed, with nothing served. */
-  draft(messages: readonly ChatMessage[], retrieved: readonly RetrievedMemory[], options: ComposeOptions = {}): Draft {
+  draft(
+    messages: readonly ChatMessage[],
+    retrieved: readonly RetrievedMemory[],
+    options: ComposeOptions = {},
+  ): PromptDraft {
     return draftPrompt(this.#state, this.#input(messages, retrieved, options));
   }
 

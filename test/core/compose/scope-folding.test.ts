@@ -1,9 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ORDERING_POLICIES, POLICY_NAMES } from "../../../src/core/compose/policies.js";
-import { ScopeFolding } from "../../../src/core/compose/scope-folding.js";
-import { EMPTY_SCOPE, type ScopeChanges, ScopeState, type StoredScope } from "../../../src/core/compose/scope-state.js";
-import { KEEPS_ALL } from "../../../src/core/context-index/residency.js";
+import {
+  EMPTY_SCOPE,
+  type ScopeChanges,
+  ScopeFolding,
+  ScopeState,
+  type StoredScope,
+} from "../../../src/core/compose/scope-state.js";
+import { KEEPS_ALL } from "../../../src/core/context-index/context-index.js";
 import { digestOf, type NodeId, type TurnId } from "../../../src/core/text/ids.js";
 import { Chat, countTokens, memory, UserScope, user } from "./scope-fixture.js";
 

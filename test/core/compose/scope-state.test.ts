@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { EMPTY_SCOPE, FIRST_COUNTERS, ScopeState } from "../../../src/core/compose/scope-state.js";
-import { Conversation } from "../../../src/core/conversation/conversation.js";
-import type { Turn } from "../../../src/core/conversation/turn.js";
+import { Conversation, type Turn } from "../../../src/core/conversation/conversation.js";
 import type { ConversationId } from "../../../src/core/text/ids.js";
 import { HERE, labels } from "../context-index/served-sequences.js";
 import { countTokens, memory } from "./scope-fixture.js";

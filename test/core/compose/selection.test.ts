@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type BlockPlace, type SelectionInput, selectBlocks } from "../../../src/core/compose/selection.js";
+import { type BlockPlace, type SelectionInput, selectBlocks } from "../../../src/core/compose/draft.js";
 import { type OrderingRequest, sorted } from "../../../src/core/ordering/ordering.js";
 import { memories, UserScope } from "./scope-fixture.js";
 

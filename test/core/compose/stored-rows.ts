@@ -1,5 +1,4 @@
 import type { MemoryVersion, StoredBlock } from "../../../src/core/blocks/context-block.js";
-import type { RecentRetrieval } from "../../../src/core/blocks/seen-retrievals.js";
 import {
   FIRST_COUNTERS,
   type ScopeChanges,
@@ -7,6 +6,7 @@ import {
   type StoredScope,
 } from "../../../src/core/compose/scope-state.js";
 import type { IndexNode } from "../../../src/core/context-index/prefix-forest.js";
+import type { RecentRetrieval } from "../../../src/core/ordering/ordering.js";
 import type { Access } from "../../../src/core/published/access-frequency.js";
 import type { ClusterNode } from "../../../src/core/published/cluster-tree.js";
 import type { WorkerRow } from "../../../src/core/routing/worker-routing.js";

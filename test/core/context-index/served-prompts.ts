@@ -1,8 +1,11 @@
 import fc from "fast-check";
-import { ContextIndex } from "../../../src/core/context-index/context-index.js";
+import {
+  ContextIndex,
+  type ResidencyModel,
+  type SectionTokens,
+  serve,
+} from "../../../src/core/context-index/context-index.js";
 import type { IndexNode } from "../../../src/core/context-index/prefix-forest.js";
-import type { ResidencyModel, SectionTokens } from "../../../src/core/context-index/residency.js";
-import { serve } from "../../../src/core/context-index/serving.js";
 import type { Digest, Label, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import { anySequence, HERE, isHeld, label } from "./served-sequences.js";
 

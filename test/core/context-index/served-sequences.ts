@@ -1,7 +1,12 @@
 import fc from "fast-check";
-import { RecentRetrievals } from "../../../src/core/blocks/seen-retrievals.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
-import type { CarryAllowance, Ordering, OrderingRequest, RetrievedBlock } from "../../../src/core/ordering/ordering.js";
+import {
+  type CarryAllowance,
+  type Ordering,
+  type OrderingRequest,
+  RecentRetrievals,
+  type RetrievedBlock,
+} from "../../../src/core/ordering/ordering.js";
 import {
   NO_PUBLISHED_ROWS,
   PublishedKnowledge,

@@ -1,8 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Conversation, recallHistory } from "../../../src/core/conversation/conversation.js";
-import { RETENTION_NAMES, type Turn } from "../../../src/core/conversation/turn.js";
-import { TOOL_MEMORIES } from "../../../src/core/prompt/injection.js";
+import {
+  Conversation,
+  RETENTION_NAMES,
+  recallHistory,
+  type Turn,
+} from "../../../src/core/conversation/conversation.js";
+import { TOOL_MEMORIES } from "../../../src/core/prompt/section.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { assistant, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";

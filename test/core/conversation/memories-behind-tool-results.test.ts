@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PromptTooLongError } from "../../../src/core/compose/draft.js";
-import { RETENTION_NAMES } from "../../../src/core/conversation/turn.js";
-import { TOOL_MEMORIES } from "../../../src/core/prompt/injection.js";
+import { RETENTION_NAMES } from "../../../src/core/conversation/conversation.js";
+import { TOOL_MEMORIES } from "../../../src/core/prompt/section.js";
 import { type ChatMessage, messageText } from "../../../src/core/text/message.js";
 import { assistant, type ComposeOptions, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { RETENTION_NAMES, type RetentionName } from "../../../src/core/conversation/turn.js";
+import { RETENTION_NAMES, type RetentionName } from "../../../src/core/conversation/conversation.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { messagesTokens } from "../../../src/core/prompt/prompt.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";

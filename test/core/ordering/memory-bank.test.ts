@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { carryOver, MemoryBank } from "../../../src/core/ordering/carry-over.js";
+import { bankAfter, bankAllowance, carryOver } from "../../../src/core/ordering/carry-over.js";
 import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
 import { Chat, memories, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
@@ -16,35 +16,32 @@ describe("a memory bank", () => {
       share: fc.constantFrom(0, 0.1, 0.5, 0.9, 1),
     });
     const life = fc.property(fc.array(anyPrompt, { maxLength: 60 }), (prompts) => {
-      const bank = new MemoryBank(0);
+      let bank = 0;
       let [sent, granted, most] = [0, 0, 0];
       for (const { ratio, retrieved, share } of prompts) {
         const own = Math.floor(ratio * retrieved);
-        const { tokens, banked } = bank.allowanceFor(ratio, retrieved);
-        expect(banked).toBe(own - retrieved + bank.tokens);
+        const { tokens, banked } = bankAllowance(bank, ratio, retrieved);
+        expect(banked).toBe(own - retrieved + bank);
         expect(tokens).toBeLessThanOrEqual(banked);
         expect(retrieved + tokens).toBeLessThanOrEqual(1.5 * ratio * retrieved);
         const carried = Math.floor(share * tokens);
-        bank.settle(ratio, retrieved, carried);
+        bank = bankAfter(bank, ratio, retrieved, carried);
         sent += retrieved + carried;
         granted += own;
         most = Math.max(most, 20 * (own - retrieved));
         expect(sent).toBeLessThanOrEqual(granted);
-        expect(bank.tokens).toBeGreaterThanOrEqual(0);
-        expect(bank.tokens).toBeLessThanOrEqual(Math.min(most, granted - sent));
+        expect(bank).toBeGreaterThanOrEqual(0);
+        expect(bank).toBeLessThanOrEqual(Math.min(most, granted - sent));
       }
     });
     fc.assert(life, { numRuns: 500 });
   });
 
   it("keeps what large prompts left where a small one pays in", () => {
-    const bank = new MemoryBank(0);
-    bank.settle(2, 1_000, 0);
-    expect(bank.tokens).toBe(1_000);
-    bank.settle(2, 10, 0);
-    expect(bank.tokens).toBe(1_000);
-    bank.settle(2, 10, 15);
-    expect(bank.tokens).toBe(995);
+    const left = bankAfter(0, 2, 1_000, 0);
+    expect(left).toBe(1_000);
+    expect(bankAfter(left, 2, 10, 0)).toBe(1_000);
+    expect(bankAfter(left, 2, 10, 15)).toBe(995);
   });
 });
 
@@ -129,7 +126,7 @@ class Life {
     this.#granted += Math.floor(ratio * retrieved);
     expect(this.#sent).toBeLessThanOrEqual(this.#granted);
     expect(added).toBeLessThanOrEqual(1.5 * ratio * retrieved);
-    expect(this.scope.state.bank.tokens).toBeLessThanOrEqual(this.#granted - this.#sent);
+    expect(this.scope.state.bankedTokens).toBeLessThanOrEqual(this.#granted - this.#sent);
   }
 }
 
@@ -141,7 +138,7 @@ describe("prompts that share a memory budget", () => {
         const composed = JSON.stringify(kept.take(step, false));
         expect(JSON.stringify(again.take(step, false))).toBe(composed);
         expect(JSON.stringify(reloaded.take(step, step.restart))).toBe(composed);
-        expect(reloaded.scope.state.bank.tokens).toBe(kept.scope.state.bank.tokens);
+        expect(reloaded.scope.state.bankedTokens).toBe(kept.scope.state.bankedTokens);
       }
     });
     fc.assert(life, { numRuns: 150 });
@@ -154,10 +151,10 @@ describe("prompts that share a memory budget", () => {
         .compose([user("What?")], memories(...ids), { policy: carryOver, memoryBudgetRatio })
         .memories.filter(({ placement }) => placement === "carried_over").length;
     expect(ask(["a", "b", "c", "d"], 1.25)).toBe(0);
-    const banked = scope.state.bank.tokens;
+    const banked = scope.state.bankedTokens;
     expect(banked).toBeGreaterThan(0);
     expect(ask(["a", "c", "d"])).toBe(1);
-    expect(scope.state.bank.tokens).toBeLessThan(banked);
+    expect(scope.state.bankedTokens).toBeLessThan(banked);
     expect(ask(["a", "c", "d"])).toBe(0);
   });
 });

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { canonicalText, type RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { messagesTokens } from "../../../src/core/prompt/prompt.js";
-import { type ParsedSection, parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
+import { type ParsedSection, parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { countTokens } from "../compose/scope-fixture.js";
 

@@ -1,16 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { canonicalText } from "../../../src/core/blocks/context-block.js";
+import { DEFAULT_WORDING, wordingProblem } from "../../../src/core/conversation/injecting.js";
 import { escapeText, unescapeText } from "../../../src/core/escaping/escaping.js";
-import { DEFAULT_WORDING, wordingProblem } from "../../../src/core/prompt/annotations.js";
-import { type Annotation, type Injection, NOTHING_INJECTED } from "../../../src/core/prompt/injection.js";
 import {
+  type Annotation,
+  type Injection,
+  NOTHING_INJECTED,
   parseSection,
   renderAnnotation,
   renderBlock,
   renderSection,
   type TextOf,
-} from "../../../src/core/prompt/rendering.js";
+} from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
 import { hostileText } from "../escaping/hostile-text.js";

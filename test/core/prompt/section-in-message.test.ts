@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { injectInto, sectionAtStart, sectionMessage, stripSection } from "../../../src/core/prompt/rendering.js";
+import { injectInto, sectionAtStart, sectionMessage, stripSection } from "../../../src/core/prompt/section.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { user } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";

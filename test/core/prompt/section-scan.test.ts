@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
-import { CLOSE, OPEN, withoutSections } from "../../../src/core/prompt/section-scan.js";
+import {
+  LONE_SECTION_CLOSING,
+  parseSection,
+  SECTION_OPENING,
+  sectionAtStart,
+  withoutSections,
+} from "../../../src/core/prompt/section.js";
 import { hostileText } from "../escaping/hostile-text.js";
 
 const LINES = [
@@ -20,15 +25,15 @@ const LINES = [
 ];
 const pieces = [
   ...LINES.map((line) => `${line}\n`),
-  OPEN,
-  OPEN,
-  CLOSE,
-  `${CLOSE}\n`,
+  SECTION_OPENING,
+  SECTION_OPENING,
+  LONE_SECTION_CLOSING,
+  `${LONE_SECTION_CLOSING}\n`,
   "\n",
   "<memories>",
   "tea",
-  `1 ${OPEN}`,
-  `tea ${OPEN}`,
+  `1 ${SECTION_OPENING}`,
+  `tea ${SECTION_OPENING}`,
 ];
 const lined = fc.oneof(
   fc.array(fc.constantFrom(...pieces), { maxLength: 14 }).map((parts) => parts.join("")),
@@ -38,7 +43,7 @@ const lined = fc.oneof(
 /** What the grammar says of every place, without any thrift. */
 function withoutThrift(text: string): string {
   let rest = text;
-  for (let at = rest.indexOf(OPEN); at >= 0; at = rest.indexOf(OPEN, at)) {
+  for (let at = rest.indexOf(SECTION_OPENING); at >= 0; at = rest.indexOf(SECTION_OPENING, at)) {
     const section = byGrammar(rest.slice(at));
     if (section === null) at++;
     else rest = rest.slice(0, at) + rest.slice(at + section.length);
@@ -47,9 +52,9 @@ function withoutThrift(text: string): string {
 }
 
 function byGrammar(text: string): string | null {
-  const end = text.indexOf(`\n${CLOSE}`, OPEN.length - 1);
-  if (!text.startsWith(OPEN) || end < 0) return null;
-  const section = text.slice(0, end + 1 + CLOSE.length);
+  const end = text.indexOf(`\n${LONE_SECTION_CLOSING}`, SECTION_OPENING.length - 1);
+  if (!text.startsWith(SECTION_OPENING) || end < 0) return null;
+  const section = text.slice(0, end + 1 + LONE_SECTION_CLOSING.length);
   return parseSection(section) === null ? null : section;
 }
 
@@ -57,24 +62,24 @@ describe("sections in any text", () => {
   it("are found where the grammar has them, and nowhere else", () => {
     const found = fc.property(lined, (text) => {
       expect(sectionAtStart(text)).toBe(byGrammar(text));
-      expect(sectionAtStart(`${OPEN}${text}`)).toBe(byGrammar(`${OPEN}${text}`));
+      expect(sectionAtStart(`${SECTION_OPENING}${text}`)).toBe(byGrammar(`${SECTION_OPENING}${text}`));
       expect(withoutSections(text)).toBe(withoutThrift(text));
     });
     fc.assert(found, { numRuns: 5_000 });
   });
 
   it.each([
-    ["openings", OPEN],
-    ["openings at the ends of blocks", `1 ${OPEN}`],
-    ["openings at the ends of annotations", `tea ${OPEN}`],
-    ["openings at the ends of further lines", `1 a\n  b ${OPEN}`],
-    ["openings that change what they stand in", `1 a ${OPEN}tea ${OPEN}`],
+    ["openings", SECTION_OPENING],
+    ["openings at the ends of blocks", `1 ${SECTION_OPENING}`],
+    ["openings at the ends of annotations", `tea ${SECTION_OPENING}`],
+    ["openings at the ends of further lines", `1 a\n  b ${SECTION_OPENING}`],
+    ["openings that change what they stand in", `1 a ${SECTION_OPENING}tea ${SECTION_OPENING}`],
     ["blocks that begin none", "1 a\n"],
     ["tags", "<memories>"],
-    ["sections", `${OPEN}[1] a\n${CLOSE}`],
+    ["sections", `${SECTION_OPENING}[1] a\n${LONE_SECTION_CLOSING}`],
   ])("cost in proportion to the text: %s", (_what, piece) => {
     const linesRead = (characters: number) => {
-      const text = new CountedText(`${OPEN}${piece.repeat(characters / piece.length)}`);
+      const text = new CountedText(`${SECTION_OPENING}${piece.repeat(characters / piece.length)}`);
       withoutSections(text as unknown as string);
       return text.reads;
     };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { DEFAULT_ANNOTATIONS, rankingAnnotations } from "../../../src/core/conversation/injecting.js";
 import { alignTo } from "../../../src/core/ordering/ordering.js";
-import { DEFAULT_ANNOTATIONS, rankingAnnotations } from "../../../src/core/prompt/annotations.js";
 import { AccessWindow } from "../../../src/core/published/access-frequency.js";
 import { ClusterTree, contextDistance } from "../../../src/core/published/cluster-tree.js";
 import { clusterContexts, schedule } from "../../../src/core/published/clustering.js";

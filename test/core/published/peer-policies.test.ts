@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RecentRetrievals } from "../../../src/core/blocks/seen-retrievals.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
-import { type OrderingRequest, retrieval, sorted } from "../../../src/core/ordering/ordering.js";
+import { type OrderingRequest, RecentRetrievals, retrieval, sorted } from "../../../src/core/ordering/ordering.js";
 import {
   accessFrequency,
   contextPilot,

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type ChatMessage, messageDigest } from "../../../src/core/text/message.js";
-import { canonicalMessage, meaningDigest } from "../../../src/core/text/message-meaning.js";
+import { type ChatMessage, canonicalMessage, meaningDigest, messageDigest } from "../../../src/core/text/message.js";
 import { anyMeaning, anySpelling, said } from "../escaping/spellings.js";
 
 const meaningOf = (message: ChatMessage) => meaningDigest(message, messageDigest(message));

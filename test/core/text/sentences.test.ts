@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { sentencesOf } from "../../../src/core/text/sentences.js";
+import { sentencesOf } from "../../../src/core/text/memory-text.js";
 
 describe("sentences", () => {
   it.each([

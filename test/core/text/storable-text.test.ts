@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { unstorable, unstorableWithin } from "../../../src/core/text/storable-text.js";
+import { unstorable, unstorableWithin } from "../../../src/core/text/memory-text.js";
 
 describe("text that cannot be stored as it is", () => {
   it("is text with a NUL character or half of a surrogate pair", () => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ChatMessage, meaningDigest, messageDigest } from "../../../src/core/index.js";
-import { injectInto } from "../../../src/core/prompt/rendering.js";
+import { injectInto } from "../../../src/core/prompt/section.js";
 import { inputOf, itemsOf, messagesOf } from "../../../src/engines/responses/responses-request.js";
 
 const text = fc.string({ maxLength: 8 });

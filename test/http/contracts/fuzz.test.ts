@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
+import { parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
 import { chatAnswer, chatChunks } from "../../clients/chat-wire.js";
 import { messageAnswer, messageStream } from "../../clients/messages-wire.js";
 import { responseAnswer, responseOutput, responseStream } from "../../clients/responses-wire.js";

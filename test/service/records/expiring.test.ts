@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ChatMessage, MemoryId, UserId } from "../../../src/core/index.js";
-import { parseSection, sectionAtStart } from "../../../src/core/prompt/rendering.js";
+import { parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { startSweeps } from "../../../src/service/records/expiry.js";

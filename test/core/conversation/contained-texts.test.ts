@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BlockRegister } from "../../../src/core/blocks/block-register.js";
-import { withoutContained } from "../../../src/core/blocks/contained-texts.js";
-import { exchangeText } from "../../../src/core/prompt/exchange-text.js";
+import { exchangeText, withoutContained } from "../../../src/core/conversation/repeats.js";
 import type { Label, MemoryId } from "../../../src/core/text/ids.js";
 import { Chat, countTokens, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { textsIn } from "../prompt/prompt-promises.js";

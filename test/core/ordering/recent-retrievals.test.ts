@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RECENT_REQUESTS, type RecentRetrieval, RecentRetrievals } from "../../../src/core/blocks/seen-retrievals.js";
+import { RECENT_REQUESTS, type RecentRetrieval, RecentRetrievals } from "../../../src/core/ordering/ordering.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
 import { anySequence, label, labels } from "../context-index/served-sequences.js";
 

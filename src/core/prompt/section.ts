@@ -1,14 +1,113 @@
 import { escapeText, unescapeText } from "../escaping/escaping.js";
 import type { Label } from "../text/ids.js";
 import type { ChatMessage, ContentPart } from "../text/message.js";
-import {
-  type Annotation,
-  type InjectedBlock,
-  type Injection,
-  isEmptyInjection,
-  type SectionPlacement,
-} from "./injection.js";
-import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
+
+/** A block as one turn put it into the prompt. */
+export interface InjectedBlock {
+  readonly label: Label;
+  /** Labels in the same prompt that this block supersedes (an updated memory). */
+  readonly replaces: readonly Label[];
+  /** Written without its label: a single prompt, whose blocks nothing refers to. Of a section all blocks are, or none. */
+  readonly isUnlabelled?: true;
+}
+
+/** One line after the blocks of a section. */
+export type Annotation =
+  /** The relevance ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */
+  | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
+  /** The most relevant block again, because blocks without labels were reordered; one label. */
+  | { readonly kind: "best"; readonly labels: readonly Label[] }
+  /** Retrieved blocks that are earlier in this prompt, best first (Alg. 3). */
+  | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
+  /** A memory's current text became, perhaps again, one that this prompt already contains. */
+  | { readonly kind: "restored"; readonly label: Label; readonly replaces: readonly Label[] }
+  /** Blocks of this prompt whose memories no longer hold, and which no other text replaces. */
+  | { readonly kind: "withdrawn"; readonly labels: readonly Label[] };
+
+/**
+ * What one turn put into the prompt, as labels: texts are stored once, in the blocks. Rendering is a pure function, so replay is
+ * byte-exact, and forgetting a block removes its text everywhere.
+ */
+export interface Injection {
+  readonly blocks: readonly InjectedBlock[];
+  readonly annotations: readonly Annotation[];
+}
+
+export const NOTHING_INJECTED: Injection = { blocks: [], annotations: [] };
+
+export function isEmptyInjection(injection: Injection): boolean {
+  return injection.blocks.length === 0 && injection.annotations.length === 0;
+}
+
+/** Whether its blocks are written with their labels; true without blocks. */
+export function hasLabels({ blocks }: Pick<Injection, "blocks">): boolean {
+  return blocks[0]?.isUnlabelled !== true;
+}
+
+/** Every label that occurs in the injection, in any role. */
+export function labelsIn(injection: Injection): ReadonlySet<Label> {
+  const labels = new Set<Label>();
+  for (const block of injection.blocks) {
+    labels.add(block.label);
+    for (const label of block.replaces) labels.add(label);
+  }
+  for (const annotation of injection.annotations) {
+    if (annotation.kind === "restored") labels.add(annotation.label);
+    for (const label of annotation.kind === "restored" ? annotation.replaces : annotation.labels) labels.add(label);
+  }
+  return labels;
+}
+
+/** The injection without some labels: without their blocks, references to them, and annotations that would be empty. */
+export function withoutLabels(injection: Injection, forgotten: ReadonlySet<Label>): Injection {
+  const keep = (labels: readonly Label[]) => labels.filter((label) => !forgotten.has(label));
+  const blocks = injection.blocks
+    .filter((block) => !forgotten.has(block.label))
+    .map((block) => ({ ...block, replaces: keep(block.replaces) }));
+  const annotations = injection.annotations.flatMap((annotation): Annotation[] => {
+    if (annotation.kind === "restored") {
+      return forgotten.has(annotation.label) ? [] : [{ ...annotation, replaces: keep(annotation.replaces) }];
+    }
+    const labels = keep(annotation.labels);
+    return labels.length === 0 ? [] : [{ ...annotation, labels }];
+  });
+  return { blocks, annotations };
+}
+
+/**
+ * Where a turn's section goes: before its question's text; after its tool result, in a user message of its own whose content is a text, or
+ * a list of parts if the client's is; or inside the tool result's message, after its text, for engines and chat templates that accept no
+ * user message there (Mistral's).
+ */
+export const SECTION_PLACEMENTS = [
+  "in-question",
+  "after-tool-result",
+  "in-tool-result",
+  "after-tool-result-as-parts",
+] as const;
+export type SectionPlacement = (typeof SECTION_PLACEMENTS)[number];
+
+/** Where memories go after a tool's result, as a caller names it. */
+export const TOOL_MEMORIES = ["own_message", "in_result"] as const;
+export type ToolMemories = (typeof TOOL_MEMORIES)[number];
+
+/** Whether the section is a message of its own. */
+export function isOwnMessage(placement: SectionPlacement): boolean {
+  return placement === "after-tool-result" || placement === "after-tool-result-as-parts";
+}
+
+/**
+ * The placement of a section in a message of its own after the first `count` of a client's plain messages. Its content has the form of the
+ * last user message before it, so that it fits the client's message type.
+ */
+export function ownMessageBehind(messages: readonly ChatMessage[], count = messages.length): SectionPlacement {
+  for (let at = count - 1; at >= 0; at--) {
+    const message = messages[at];
+    if (message?.role === "user")
+      return Array.isArray(message.content) ? "after-tool-result-as-parts" : "after-tool-result";
+  }
+  return "after-tool-result";
+}
 
 /*
  * A section is what memstem injects into a message:
@@ -28,23 +127,18 @@ import { CLOSE, lineKindAt, OPEN, SectionScan } from "./section-scan.js";
 const GLUE = "\n\n";
 
 /** Opens every section; before the first block, so it is cached with it. */
-export const SECTION_OPENING = OPEN;
-/** Closes a section that is followed by the message's own text. */
-export const SECTION_CLOSING = CLOSE + GLUE;
+export const SECTION_OPENING = "<memories>\n";
 /** Closes a section that is a message of its own. */
-export const LONE_SECTION_CLOSING = CLOSE;
+export const LONE_SECTION_CLOSING = "</memories>";
+/** Closes a section that is followed by the message's own text. */
+export const SECTION_CLOSING = LONE_SECTION_CLOSING + GLUE;
 
 /** The text of a block; throws for an unknown label, which is a defect of memstem, not of the input. */
 export type TextOf = (label: Label) => string;
 
-/** A label as annotations refer to it. */
-export function renderLabel(label: Label): string {
-  return `[${label}]`;
-}
-
-/** Labels without separators: `][` is one token in most tokenizers, a comma and a space need three. */
-export function renderLabels(labels: readonly Label[]): string {
-  return labels.map(renderLabel).join("");
+/** Labels as annotations refer to them, without separators: `][` is one token in most tokenizers, a comma and a space need three. */
+function renderLabels(labels: readonly Label[]): string {
+  return labels.map((label) => `[${label}]`).join("");
 }
 
 /** One block's line or lines, line break included. */
@@ -62,7 +156,7 @@ export function renderAnnotation(annotation: Annotation, textOf: TextOf): string
   if (annotation.kind === "best") return `Most relevant: ${annotation.labels.map(textOf).map(givenAgain).join(" ")}`;
   if (annotation.kind === "restored") {
     const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
-    return `Current again: ${renderLabel(annotation.label)}${mark}.`;
+    return `Current again: ${renderLabels([annotation.label])}${mark}.`;
   }
   if (annotation.kind === "withdrawn") return `No longer true: ${renderLabels(annotation.labels)}.`;
   return annotation.template.replace("{labels}", renderLabels(annotation.labels));
@@ -79,10 +173,10 @@ function givenAgain(text: string): string {
 export function renderSection(injection: Injection, textOf: TextOf): string {
   if (isEmptyInjection(injection)) return "";
   // Joined, as V8 keeps a sum of strings in its parts, and sections are kept.
-  const parts = [OPEN];
+  const parts = [SECTION_OPENING];
   for (const block of injection.blocks) parts.push(renderBlock(block, textOf(block.label)));
   for (const annotation of injection.annotations) parts.push(renderAnnotation(annotation, textOf), "\n");
-  parts.push(CLOSE);
+  parts.push(LONE_SECTION_CLOSING);
   return parts.join("");
 }
 
@@ -169,7 +263,7 @@ function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => 
 /** The text before a section of memstem's at the end of a text; null if there is none. */
 function beforeSection(text: string, isOurs: (section: string) => boolean): string | null {
   // A section never contains another section's opening.
-  const at = text.lastIndexOf(OPEN);
+  const at = text.lastIndexOf(SECTION_OPENING);
   if (at < 0) return null;
   const section = text.slice(at);
   if (sectionAtStart(section) !== section || !isOurs(section)) return null;
@@ -186,6 +280,85 @@ function withoutGlue(text: string): string {
   return text.startsWith(GLUE) ? text.slice(GLUE.length) : text;
 }
 
+/** The kind of a section's line; `close`: starts with the closing tag. */
+type LineKind = "block" | "continued" | "annotation" | "close" | "none";
+
+const BLOCK = /(?:\d+|-) /y;
+const NO_ANNOTATION = /[[<\s]/y;
+
+/** The kind of the line at an offset of a text. */
+function lineKindAt(text: string, at: number): LineKind {
+  if (text.startsWith("  ", at)) return "continued";
+  if (text.startsWith(LONE_SECTION_CLOSING, at)) return "close";
+  if (isAt(BLOCK, text, at)) return "block";
+  return at >= text.length || isAt(NO_ANNOTATION, text, at) ? "none" : "annotation";
+}
+
+/** The part of a section that the scan is in: before the blocks, in them, or in the annotations after them. */
+type SectionPart = "opening" | "blocks" | "annotations";
+
+/** Transitions; a line kind that is missing here means that this is not a section. */
+const NEXT: Readonly<Record<SectionPart, Partial<Record<LineKind, SectionPart>>>> = {
+  opening: { block: "blocks", annotation: "annotations" },
+  blocks: { block: "blocks", continued: "blocks", annotation: "annotations" },
+  annotations: { annotation: "annotations", continued: "annotations" },
+};
+
+/**
+ * Finds the ends of sections in one untrusted text: clients send them back, models repeat them, and attackers write half a section ten thousand
+ * times. Linear time: lines that were scanned without success are not scanned again.
+ */
+class SectionScan {
+  /** Ranges of lines that led to no section, by the part in which they were scanned. */
+  readonly #vain = new Map<SectionPart, { readonly from: number; to: number }>();
+
+  constructor(private readonly text: string) {}
+
+  /** The end of the well-formed section that starts at an offset; -1 for none. */
+  endFrom(start: number): number {
+    const { text } = this;
+    if (!text.startsWith(SECTION_OPENING, start)) return -1;
+    let part: SectionPart = "opening";
+    const read = new Map<SectionPart, { readonly from: number; to: number }>();
+    for (let at = start + SECTION_OPENING.length; ; at = text.indexOf("\n", at) + 1) {
+      const kind = lineKindAt(text, at);
+      if (kind === "close") return at + LONE_SECTION_CLOSING.length;
+      const next: SectionPart | undefined = NEXT[part][kind];
+      const vain = next === undefined ? undefined : this.#vain.get(next);
+      const isKnown = vain !== undefined && at >= vain.from && at <= vain.to;
+      if (next === undefined || isKnown || text.indexOf("\n", at) < 0) break;
+      part = next;
+      const lines = read.get(part);
+      if (lines === undefined) read.set(part, { from: at, to: at });
+      else lines.to = at;
+    }
+    for (const [one, lines] of read) this.#vain.set(one, lines);
+    return -1;
+  }
+}
+
+/** A text without its sections. */
+export function withoutSections(text: string): string {
+  const scan = new SectionScan(text);
+  let kept = "";
+  let from = 0;
+  for (let at = text.indexOf(SECTION_OPENING); at >= 0; at = text.indexOf(SECTION_OPENING, at)) {
+    const end = scan.endFrom(at);
+    if (end < 0) at += SECTION_OPENING.length;
+    else {
+      kept += text.slice(from, at);
+      from = end;
+      at = end;
+    }
+  }
+  return kept + text.slice(from);
+}
+
+function isAt(pattern: RegExp, text: string, at: number): boolean {
+  pattern.lastIndex = at;
+  return pattern.test(text);
+}
+
 /** The well-formed section at the start of a text; null if there is none. */
 export function sectionAtStart(text: string): string | null {
   const end = new SectionScan(text).endFrom(0);
@@ -200,8 +373,8 @@ export function blockBounds(text: string): readonly number[] {
   const section = sectionAtStart(text);
   if (section === null) return [];
   const bounds: number[] = [];
-  let at = OPEN.length;
-  for (const line of section.slice(OPEN.length, -CLOSE.length).split("\n")) {
+  let at = SECTION_OPENING.length;
+  for (const line of section.slice(SECTION_OPENING.length, -LONE_SECTION_CLOSING.length).split("\n")) {
     const kind = lineKindAt(line, 0);
     if (kind === "block") bounds.push(at);
     else if (kind !== "continued") break;
@@ -225,8 +398,8 @@ const BLOCK_LINE = /^(?:(\d+) (?:\(replaces ((?:\[\d+\])+)\) )?|- )(.*)$/s;
 
 /** Parses a section by its grammar; null for any violation. The inverse of {@link renderSection}. */
 export function parseSection(section: string): ParsedSection | null {
-  if (!section.startsWith(OPEN) || !section.endsWith(`\n${CLOSE}`)) return null;
-  const lines = section.slice(OPEN.length, -CLOSE.length).split("\n");
+  if (!section.startsWith(SECTION_OPENING) || !section.endsWith(`\n${LONE_SECTION_CLOSING}`)) return null;
+  const lines = section.slice(SECTION_OPENING.length, -LONE_SECTION_CLOSING.length).split("\n");
   lines.pop();
   const blocks: { label: number | null; replaces: number[]; lines: string[] }[] = [];
   const annotations: string[] = [];

@@ -5,7 +5,7 @@ import {
   DEFAULT_ANNOTATIONS,
   DEFAULT_WORDING,
   rankingAnnotations,
-} from "../../../src/core/prompt/annotations.js";
+} from "../../../src/core/conversation/injecting.js";
 import {
   type Annotation,
   type Injection,
@@ -13,7 +13,7 @@ import {
   labelsIn,
   NOTHING_INJECTED,
   withoutLabels,
-} from "../../../src/core/prompt/injection.js";
+} from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import { label, labels } from "../context-index/served-sequences.js";
 

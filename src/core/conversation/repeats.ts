@@ -1,0 +1,296 @@
+/*
+ * Repeats: what of a request's memories its prompt says already, or said before its client changed it: as an earlier block, as another
+ * memory's sentences, as an exchange of the conversation that was written back.
+ */
+
+import type { BlockRegister } from "../blocks/block-register.js";
+import type { RequestedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
+import { canonicalText } from "../blocks/context-block.js";
+import { withoutSections } from "../prompt/section.js";
+import type { Digest, Label, MemoryId } from "../text/ids.js";
+import { groupBy } from "../text/lists.js";
+import { comparedText } from "../text/memory-text.js";
+import { type ChatMessage, meaningOf, messageText } from "../text/message.js";
+import type { Conversation, RecalledHistory, Standing } from "./conversation.js";
+import type { SupersededLabels } from "./injecting.js";
+
+const USER = "User: ";
+const ASSISTANT = "\nAssistant: ";
+/** Ways to take an exchange apart that are tried: its question may have the words of its answer's beginning. */
+const MOST_PARTINGS = 8;
+
+/** Whether a text may be an exchange. */
+function isExchange(text: string): boolean {
+  return text.startsWith(USER);
+}
+
+/** A user's question and the answer to it as one text, as it is written back; without what memstem injected. Null without either. */
+export function exchangeText(question: string | undefined, answer: string): string | null {
+  const reply = plainText(answer);
+  return question === undefined || reply === "" ? null : `${USER}${question}${ASSISTANT}${reply}`;
+}
+
+/** The question and the answer of an exchange, in every way in which it can be taken apart; none of another text. */
+function exchangeParts(text: string): readonly { readonly question: string; readonly answer: string }[] {
+  if (!isExchange(text)) return [];
+  const pieces = text.slice(USER.length).split(ASSISTANT, MOST_PARTINGS + 1);
+  return pieces.slice(1).map((_piece, at) => ({
+    question: pieces.slice(0, at + 1).join(ASSISTANT),
+    answer: text.slice(USER.length + pieces.slice(0, at + 1).join(ASSISTANT).length + ASSISTANT.length),
+  }));
+}
+
+/** A user's last question in these messages; undefined for none. */
+export function lastAsked(messages: readonly ChatMessage[]): string | undefined {
+  // Clients may send a section back that was a message of its own.
+  return messages.flatMap(askedIn).at(-1);
+}
+
+/** The texts of all exchanges in a history. */
+function exchangesIn(messages: readonly ChatMessage[]): string[] {
+  let question: string | undefined;
+  return messages.flatMap((message) => {
+    question = askedIn(message).at(-1) ?? question;
+    return message.role === "assistant" ? (exchangeText(question, messageText(message)) ?? []) : [];
+  });
+}
+
+function askedIn(message: ChatMessage): readonly string[] {
+  if (message.role !== "user") return [];
+  const question = plainText(messageText(message));
+  return question === "" ? [] : [question];
+}
+
+function plainText(text: string): string {
+  return withoutSections(text).trim();
+}
+
+/** Messages before and after one by which its place is found. */
+const NEAR = 2;
+
+/**
+ * The request's memories without exchanges that were said in its conversation and have another form in its history now, or none: what was
+ * recorded of a message that its client redacted is not to bring the old form back. Only messages of plain text are recognised. The first
+ * exchange costs O(turns + messages), each further one O(turns).
+ */
+export function withoutReplaced(
+  resolution: Resolution,
+  conversation: Conversation,
+  { turns, rest }: Pick<RecalledHistory, "turns" | "rest">,
+): Resolution {
+  let history: HistoryPlaces | undefined;
+  const isReplaced = (exchange: string) => {
+    history ??= new HistoryPlaces(conversation, [...turns.flatMap(({ turn }) => turn.meant), ...rest.meant]);
+    const now = history;
+    return exchangeParts(exchange).some(({ question, answer }) => {
+      const asked = meaningOf({ role: "user", content: question });
+      const answered = meaningOf({ role: "assistant", content: answer });
+      for (const { before, after } of conversation.saidAround(asked, NEAR)) {
+        if (now.isReplaced(asked, before, after)) return true;
+        if (after[0] === answered && now.isReplaced(answered, [...before, asked].slice(-NEAR), after.slice(1)))
+          return true;
+      }
+      return false;
+    });
+  };
+  const isOutdated = ({ text }: StoredBlock) => isExchange(text) && isReplaced(text);
+  const outdated = new Set(resolution.blocks.filter(isOutdated).map(({ label }) => label));
+  if (outdated.size === 0) return resolution;
+  return {
+    ...resolution,
+    blocks: resolution.blocks.filter(({ label }) => !outdated.has(label)),
+    memories: resolution.memories.filter(({ label }) => !outdated.has(label)),
+    replaced: resolution.memories.filter(({ label }) => outdated.has(label)).map(({ memoryId }) => memoryId),
+  };
+}
+
+/** Where the messages of a history stand. */
+class HistoryPlaces {
+  readonly #places: ReadonlyMap<Digest | undefined, readonly number[]>;
+  readonly #asked = new Set<Digest | undefined>();
+
+  constructor(
+    conversation: Conversation,
+    private readonly history: readonly Digest[],
+  ) {
+    this.#places = groupBy(history.keys(), (at) => history[at]);
+    for (const { meant, promptTokens } of conversation.turns) if (promptTokens > 0) this.#asked.add(meant.at(-1));
+    this.#asked.add(history.at(-1));
+  }
+
+  /**
+   * Whether a message is missing where it stood: after the messages before it, or in front of those after it. Both of either side are enough.
+   * One is where another message has its place that nobody asked: answers repeat, so a question may stand beside the same one elsewhere. What a
+   * window cut has no place.
+   */
+  isReplaced(meaning: Digest, before: readonly Digest[], after: readonly Digest[]): boolean {
+    if (this.#places.has(meaning)) return false;
+    return this.#isMissing(before.toReversed(), 1) || this.#isMissing(after, -1);
+  }
+
+  /** @param beside the messages on one side, the nearest first; `step` leads from them to the place */
+  #isMissing(beside: readonly Digest[], step: 1 | -1): boolean {
+    return beside.some((meaning, distance) =>
+      (this.#places.get(meaning) ?? []).some((at) => {
+        const place = at + step * (distance + 1);
+        const isThere = (other: Digest, n: number) => this.history[place - step * (n + 1)] === other;
+        const isSure = beside.length === NEAR && beside.every(isThere);
+        return place in this.history && (isSure || !this.#asked.has(this.history[place]));
+      }),
+    );
+  }
+}
+
+/** Which texts are given once. `exact`: equal ones. `contained`: also those whose sentences another text of the prompt has. */
+export const DEDUPE_NAMES = ["exact", "contained"] as const;
+export type DedupeName = (typeof DEDUPE_NAMES)[number];
+export const DEFAULT_DEDUPE: DedupeName = "contained";
+
+/** The request's memories without those that the prompt says already, or says with another of them. */
+export function withoutRepeats(
+  register: BlockRegister,
+  resolution: Resolution,
+  standing: Standing,
+  superseded: SupersededLabels,
+  messages: readonly ChatMessage[],
+  dedupe: DedupeName = DEFAULT_DEDUPE,
+): Resolution {
+  if (dedupe === "exact") return resolution;
+  const asked = messages.at(-1);
+  const outdated = new Set([...standing.replaced.keys(), ...[...superseded.values()].flat()]);
+  return withoutContained(register, resolution, {
+    standing: outdated.size === 0 ? [...standing.given] : [...standing.given].filter((label) => !outdated.has(label)),
+    due: superseded,
+    question: asked?.role === "user" ? messageText(asked) : null,
+    exchanges: () => new Set(exchangesIn(messages).map(canonicalText)),
+  });
+}
+
+/** What a prompt says besides the requested blocks. */
+export interface PromptTexts {
+  /** Blocks that it has already and that are current. */
+  readonly standing: readonly Label[];
+  /** Blocks that are to be given in any case, because they supersede one that it has. */
+  readonly due: Pick<ReadonlySet<Label>, "has">;
+  /** The user's question; null: a tool's result. */
+  readonly question: string | null;
+  /** Exchanges of its messages, as they are written back. */
+  readonly exchanges?: () => ReadonlySet<string>;
+}
+
+/**
+ * Leaves out the blocks whose sentences, all of them in a row, another block of the prompt or its question has, and exchanges that stand in
+ * its messages. Of equal texts the one that stands in the prompt stays, else the one with the lowest label; of others the one that says
+ * more. A block that the prompt has already stays as it is. A memory whose block is left out is under the label that stands for it, or in
+ * `said`. The same whatever the order of the memories.
+ */
+export function withoutContained(
+  register: BlockRegister,
+  resolution: Resolution,
+  { standing, due, question, exchanges }: PromptTexts,
+): Resolution {
+  const given = new Set(standing);
+  const fresh = resolution.blocks.filter(({ label }) => !given.has(label) && !due.has(label));
+  if (fresh.length === 0) return resolution;
+  const wanted = new Set(fresh.map(({ label }) => register.comparedOf(label).whole));
+  const inPrompt = whoSays(wanted, standing, register);
+  const requested = whoSays(
+    wanted,
+    resolution.blocks.map(({ label }) => label),
+    register,
+  );
+  const asked = new Set(question === null ? [] : comparedText(question).runs);
+  let history: ReadonlySet<string> | undefined;
+  const isInHistory = (text: string) => {
+    history ??= exchanges?.() ?? new Set();
+    return history.has(text);
+  };
+  const insteadOf = new Map<Label, Label | null>();
+  // What stands for a text may be left out itself: an exchange that the messages say.
+  const final = (label: Label): Label | null => {
+    const instead = insteadOf.get(label);
+    return instead === undefined ? label : instead === null ? null : final(instead);
+  };
+  for (const { label } of fresh) {
+    const { whole } = register.comparedOf(label);
+    if (whole === "") continue;
+    const isSaid = asked.has(whole) || (isExchange(register.textOf(label)) && isInHistory(register.textOf(label)));
+    const instead = isSaid ? null : (inPrompt.get(whole) ?? requested.get(whole) ?? label);
+    if (instead !== label) insteadOf.set(label, instead);
+  }
+  if (insteadOf.size === 0) return resolution;
+  return replaced(register, resolution, new Map([...insteadOf.keys()].map((label) => [label, final(label)])));
+}
+
+function replaced(
+  register: BlockRegister,
+  resolution: Resolution,
+  insteadOf: ReadonlyMap<Label, Label | null>,
+): Resolution {
+  const contained: MemoryId[] = [];
+  const said: MemoryId[] = [];
+  const memories = resolution.memories.flatMap((memory): RequestedMemory[] => {
+    const instead = insteadOf.get(memory.label);
+    if (instead === undefined) return [memory];
+    if (instead === null) {
+      said.push(memory.memoryId);
+      return [];
+    }
+    contained.push(memory.memoryId);
+    return [{ ...memory, label: instead }];
+  });
+  return { ...withMemories(register, resolution, memories), contained, said };
+}
+
+function withMemories(
+  register: BlockRegister,
+  resolution: Resolution,
+  memories: readonly RequestedMemory[],
+): Resolution {
+  const labels = new Set(memories.map(({ label }) => label));
+  return { ...resolution, memories, blocks: [...labels].map((label) => register.get(label) as StoredBlock) };
+}
+
+/** Of the blocks that say each wanted text, the one that says most; of several the one with the lowest label. */
+function whoSays(
+  wanted: ReadonlySet<string>,
+  labels: readonly Label[],
+  register: BlockRegister,
+): ReadonlyMap<string, Label> {
+  const found = new Map<string, Label>();
+  for (const label of labels) {
+    const { runs, sentences } = register.comparedOf(label);
+    for (const run of runs) {
+      if (!wanted.has(run)) continue;
+      const best = found.get(run);
+      const most = best === undefined ? -1 : register.comparedOf(best).sentences;
+      if (best === undefined || sentences > most || (sentences === most && label < best)) found.set(run, label);
+    }
+  }
+  return found;
+}
+
+/** What a prompt contains already. */
+interface GivenBlocks {
+  readonly given: ReadonlySet<Label>;
+  /** Superseded blocks, by the label that the prompt says replaces them. */
+  readonly replaced: ReadonlyMap<Label, Label>;
+}
+
+/**
+ * A request's memories for a prompt that contains blocks already. A memory whose words stand there as another block template rendered
+ * them is that block: its words are not given again.
+ */
+export function asGiven(register: BlockRegister, resolution: Resolution, { given, replaced }: GivenBlocks): Resolution {
+  if (given.size === 0) return resolution;
+  const memories = resolution.memories.map((memory) => {
+    const { label, memoryId } = memory;
+    if (given.has(label)) return memory;
+    // Superseded for another memory that shares it: the prompt will say that it is replaced.
+    const isOutdated = (other: Label) => replaced.has(other) || register.successor(other) !== null;
+    const standing = register.sameWordsAs(memoryId, label).find((other) => given.has(other) && !isOutdated(other));
+    return standing === undefined ? memory : { ...memory, label: standing };
+  });
+  if (memories.every((memory, at) => memory === resolution.memories[at])) return resolution;
+  return withMemories(register, resolution, memories);
+}
