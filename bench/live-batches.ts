@@ -13,7 +13,7 @@ import {
   type ScopeKnowledge,
   type TurnId,
 } from "../src/core/index.js";
-import { orderBehind } from "../src/core/ordering/prefix-exact.js";
+import { orderBehind } from "../src/core/ordering/ordering.js";
 import type { ExecutedRequest } from "../src/eval/replay/replay-batch.js";
 
 /** Nodes of a user's context index. */

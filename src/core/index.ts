@@ -5,20 +5,7 @@
 
 export { type BatchRequest, type KeyKnowledge, type PlannedRequest, underUrgency } from "./batch/batch-plan.js";
 export { BlockRegister } from "./blocks/block-register.js";
-export {
-  type BlockTemplate,
-  BlockTemplateError,
-  BlockTemplates,
-  blockTemplateProblem,
-  DEFAULT_BLOCK_TEMPLATE,
-  DEFAULT_TIME_ZONE,
-  endOfDay,
-  instantOf,
-  readBlockTemplate,
-  renderMemory,
-  type TemplatedMemory,
-  timeZoneProblem,
-} from "./blocks/block-template.js";
+export * from "./blocks/block-template.js";
 export * from "./blocks/context-block.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
@@ -53,15 +40,7 @@ export type {
 } from "./context-index/prefix-forest.js";
 export * from "./context-index/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./context-index/resident-blocks.js";
-export {
-  type CacheReading,
-  type CacheState,
-  EngineCache,
-  SharedCache,
-  type SharedPrompt,
-  sharedResidency,
-  type TokenizedPrompt,
-} from "./context-index/shared-cache.js";
+export * from "./context-index/shared-cache.js";
 export * from "./conversation/conversation.js";
 export * from "./conversation/conversation.js";
 export {
@@ -82,7 +61,6 @@ export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName, exchangeText, lastAsked 
 export type { RestatedTurn } from "./conversation/replay.js";
 export { type ContinuedWindow, findWindow, type Window, withCut } from "./conversation/window.js";
 export * from "./cost/engine-model.js";
-export { type EntropyBounds, entropyBounds, VOCABULARY_TOKENS } from "./cost/first-token-entropy.js";
 export * from "./cost/time-law-fit.js";
 export { escapeText, unescapeText } from "./escaping/escaping.js";
 export { comparableText, QuoteSearch } from "./escaping/quote-search.js";
@@ -98,6 +76,8 @@ export {
   type Ordering,
   type OrderingPolicy,
   type OrderingRequest,
+  plannedOrder,
+  prefixExact,
   RECENT_REQUESTS,
   type RecentChanges,
   type RecentRetrieval,
@@ -108,7 +88,6 @@ export {
   type ScopeKnowledge,
   sorted,
 } from "./ordering/ordering.js";
-export { plannedOrder, prefixExact } from "./ordering/prefix-exact.js";
 export * from "./prompt/prompt.js";
 export * from "./prompt/section.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
@@ -138,6 +117,7 @@ export { groupBy } from "./text/lists.js";
 export * from "./text/lru-map.js";
 export {
   CUT_MARK,
+  canonicalText,
   cutText,
   foundTextProblem,
   MAX_MEMORY_CHARACTERS,

@@ -1,6 +1,6 @@
+import { LruMap } from "../core/index.js";
 import { type CacheOutcome, limitOf, type PrefixCache, type SimulatedPrompt } from "./prefix-cache.js";
 import { type TokenNode, TokenTree } from "./token-tree.js";
-import { UseOrder } from "./use-order.js";
 
 /** What differs between providers whose caches match at breakpoints only. */
 export interface BreakpointRules {
@@ -69,7 +69,7 @@ export function openAiBreakpointCache({
 export class BreakpointCache implements PrefixCache {
   readonly #tree = new TokenTree();
   /** Nodes at whose ends a prefix was written. */
-  readonly #written = new UseOrder<TokenNode>();
+  readonly #written = new LruMap<TokenNode, TokenNode>();
   readonly #ttlMs: number;
 
   constructor(private readonly rules: BreakpointRules) {
@@ -87,11 +87,15 @@ export class BreakpointCache implements PrefixCache {
   serve(prompt: SimulatedPrompt, now: number): CacheOutcome {
     const { tokens } = prompt;
     const breakpoints = this.#breakpointsOf(prompt);
-    for (const node of this.#written.removeUntil(now - this.#ttlMs)) this.#prune(node);
+    for (const node of this.#written.values()) {
+      if (node.usedAt > now - this.#ttlMs) break;
+      this.#written.delete(node);
+      this.#prune(node);
+    }
     const found = this.#longestWritten(tokens, lookedUp(breakpoints, prompt.blockEnds ?? [], this.rules));
-    if (found !== null) this.#written.use(found, now);
+    if (found !== null) this.#use(found, now);
     const writes = breakpoints.filter((offset) => offset >= this.rules.minimumTokens).slice(-this.rules.writes);
-    for (const offset of writes) this.#written.use(this.#nodeAt(tokens, offset), now);
+    for (const offset of writes) this.#use(this.#nodeAt(tokens, offset), now);
     const cachedTokens = found?.end ?? 0;
     return { cachedTokens, writtenTokens: Math.max(0, (writes.at(-1) ?? 0) - cachedTokens) };
   }
@@ -99,6 +103,11 @@ export class BreakpointCache implements PrefixCache {
   clear(): void {
     this.#tree.clear();
     this.#written.clear();
+  }
+
+  #use(node: TokenNode, now: number): void {
+    node.usedAt = now;
+    this.#written.set(node, node);
   }
 
   #breakpointsOf({ tokens, breakpoints = [], blockEnds = [] }: SimulatedPrompt): readonly number[] {

@@ -1,9 +1,11 @@
+import { LruMap } from "../core/index.js";
 import { type CacheLimits, limitOf } from "./prefix-cache.js";
-import { type InUseOrder, UseOrder } from "./use-order.js";
 
-interface Block extends InUseOrder<Block> {
+interface Block {
   readonly id: number;
   readonly key: string;
+  /** When it was last used, in the caller's milliseconds. */
+  usedAt: number;
 }
 
 /**
@@ -11,8 +13,7 @@ interface Block extends InUseOrder<Block> {
  * ancestors, so that no block stays without those before it.
  */
 export class ChainedBlocks {
-  readonly #blocks = new Map<string, Block>();
-  readonly #order = new UseOrder<Block>();
+  readonly #blocks = new LruMap<string, Block>();
   readonly #capacity: number;
   readonly #ttlMs: number;
   /** 0 is the root. Ids are not reused. */
@@ -35,29 +36,31 @@ export class ChainedBlocks {
    * than the capacity, a prefix is kept.
    */
   take(tokens: readonly number[], now: number): number {
-    for (const block of this.#order.removeUntil(now - this.#ttlMs)) this.#blocks.delete(block.key);
+    for (const { key, usedAt } of this.#blocks.values()) {
+      if (usedAt > now - this.#ttlMs) break;
+      this.#blocks.delete(key);
+    }
     const full = Math.floor(tokens.length / this.blockTokens);
     const path: Block[] = [];
     while (path.length < full) {
-      const block = this.#blocks.get(this.#keyBehind(path, tokens));
+      const block = this.#blocks.peek(this.#keyBehind(path, tokens));
       if (block === undefined) break;
       path.push(block);
     }
     const found = path.length;
     this.#use(path, now);
-    while (path.length < full && this.#makeRoom(path[found - 1])) path.push(this.#add(path, tokens));
+    while (path.length < full && this.#makeRoom(path[Math.max(0, found - 1)])) path.push(this.#add(path, tokens));
     this.#use(path, now);
     return found * this.blockTokens;
   }
 
   clear(): void {
     this.#blocks.clear();
-    this.#order.clear();
   }
 
   #add(path: readonly Block[], tokens: readonly number[]): Block {
     const key = this.#keyBehind(path, tokens);
-    const block: Block = { id: ++this.#lastId, key, usedAt: 0, older: null, newer: null };
+    const block: Block = { id: ++this.#lastId, key, usedAt: 0 };
     this.#blocks.set(key, block);
     return block;
   }
@@ -69,16 +72,18 @@ export class ChainedBlocks {
 
   /** Last block first, so that it is evicted first. */
   #use(path: readonly Block[], now: number): void {
-    for (let at = path.length - 1; at >= 0; at--) this.#order.use(path[at] as Block, now);
+    for (const block of path.toReversed()) {
+      block.usedAt = now;
+      this.#blocks.get(block.key);
+    }
   }
 
   /** Makes room for one block; false where only blocks in use are left, of which `firstInUse` is the least recently used. */
   #makeRoom(firstInUse: Block | undefined): boolean {
     if (this.#blocks.size < this.#capacity) return true;
-    const { oldest } = this.#order;
-    if (oldest === null || oldest === firstInUse) return false;
-    this.#order.remove(oldest);
-    this.#blocks.delete(oldest.key);
+    const { oldest } = this.#blocks;
+    if (oldest === undefined || oldest === firstInUse?.key) return false;
+    this.#blocks.delete(oldest);
     return true;
   }
 }

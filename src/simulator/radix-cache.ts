@@ -1,3 +1,4 @@
+import { LruMap } from "../core/index.js";
 import {
   type CacheLimits,
   type CacheOutcome,
@@ -6,7 +7,6 @@ import {
   type SimulatedPrompt,
 } from "./prefix-cache.js";
 import { type TokenNode, TokenTree } from "./token-tree.js";
-import { UseOrder } from "./use-order.js";
 
 /**
  * SGLang's prefix cache (`sglang/srt/mem_cache/radix_cache.py`, page size 1): a radix tree of tokens, exact to the token. A prompt hits what
@@ -18,7 +18,7 @@ export class RadixCache implements PrefixCache {
   readonly name = "radix";
   readonly #tree = new TokenTree();
   /** LRU order of all nodes; on a path, descendants before ancestors, so that the oldest is always a leaf. */
-  readonly #order = new UseOrder<TokenNode>();
+  readonly #order = new LruMap<TokenNode, TokenNode>();
   readonly #capacityTokens: number;
   readonly #ttlMs: number;
 
@@ -32,16 +32,16 @@ export class RadixCache implements PrefixCache {
   }
 
   serve({ tokens }: SimulatedPrompt, now: number): CacheOutcome {
-    for (const leaf of this.#order.removeUntil(now - this.#ttlMs)) this.#tree.remove(leaf);
-    const found = this.#use(tokens, tokens.length - 1, now);
+    for (const leaf of this.#order.values()) {
+      if (leaf.usedAt > now - this.#ttlMs) break;
+      this.#remove(leaf);
+    }
+    const found = this.#shared(tokens, tokens.length - 1, now);
     const room = this.#makeRoom(tokens.length - found.end, found);
     // Of a prompt larger than the capacity, a prefix is kept.
     const end = Math.min(tokens.length, found.end + room);
-    const held = this.#use(tokens, end, now);
-    if (held.end < end) {
-      this.#order.use(this.#tree.append(held, tokens, end), now);
-      this.#usePath(held, now);
-    }
+    const held = this.#shared(tokens, end, now);
+    if (held.end < end) this.#usePath(this.#tree.append(held, tokens, end), now);
     return { cachedTokens: found.end, writtenTokens: null };
   }
 
@@ -51,23 +51,32 @@ export class RadixCache implements PrefixCache {
   }
 
   /** Marks what the prompt's first `end` tokens share with the tree as used; returns the node where that ends. */
-  #use(tokens: readonly number[], end: number, now: number): TokenNode {
+  #shared(tokens: readonly number[], end: number, now: number): TokenNode {
     const { node, rest } = this.#tree.descend(tokens, end);
-    if (rest !== null) this.#order.use(rest, now);
+    if (rest !== null) this.#use(rest, now);
     this.#usePath(node, now);
     return node;
   }
 
   #usePath(deepest: TokenNode, now: number): void {
-    for (let node = deepest; node.parent !== null; node = node.parent) this.#order.use(node, now);
+    for (let node = deepest; node.parent !== null; node = node.parent) this.#use(node, now);
+  }
+
+  #use(node: TokenNode, now: number): void {
+    node.usedAt = now;
+    this.#order.set(node, node);
+  }
+
+  #remove(leaf: TokenNode): void {
+    this.#order.delete(leaf);
+    this.#tree.remove(leaf);
   }
 
   /** Evicts to make room for `tokens`; returns how much there is. `firstInUse` is the least recently used of the nodes in use. */
   #makeRoom(tokens: number, firstInUse: TokenNode): number {
-    for (let { oldest } = this.#order; oldest !== null && oldest !== firstInUse; { oldest } = this.#order) {
-      if (this.#capacityTokens - this.heldTokens >= tokens) break;
-      this.#order.remove(oldest);
-      this.#tree.remove(oldest);
+    for (const oldest of this.#order.values()) {
+      if (oldest === firstInUse || this.#capacityTokens - this.heldTokens >= tokens) break;
+      this.#remove(oldest);
     }
     return this.#capacityTokens - this.heldTokens;
   }

@@ -1,12 +1,9 @@
-import type { InUseOrder } from "./use-order.js";
-
 /** A run of tokens after its parent's; all descendants share the prefix up to its end. */
-export class TokenNode implements InUseOrder<TokenNode> {
+export class TokenNode {
   /** By the first token of their run. */
   readonly children = new Map<number, TokenNode>();
+  /** When it was last used, in the caller's milliseconds. */
   usedAt = 0;
-  older: TokenNode | null = null;
-  newer: TokenNode | null = null;
 
   constructor(
     /** Null only for the root. */

@@ -90,7 +90,7 @@ export interface NumberedBatch {
 }
 
 /** Numbers a batch's blocks from 0. Throws if a request lists a block twice. */
-function numbered(requests: readonly BatchRequest[], knowledge: readonly KeyKnowledge[] = []): NumberedBatch {
+export function numbered(requests: readonly BatchRequest[], knowledge: readonly KeyKnowledge[]): NumberedBatch {
   const numbersOf = new Map<string, Map<Label, number>>();
   const labels: Label[] = [];
   const tokens: number[] = [];
@@ -132,41 +132,8 @@ function leadingNumbers(sequence: readonly Label[], numbers: ReadonlyMap<Label, 
   return leading;
 }
 
-/** A batch planner: the order of each request's blocks, and the execution order of the requests. */
-export type BatchPlanning = (batch: NumberedBatch) => BatchOrder;
-
-/**
- * Plans requests that are all known before the first is executed: the order of each one's blocks in its prompt, and the execution order.
- * Returns every request once, in execution order.
- *
- * A batch may be of one user or of many. Requests share a prefix only if their `key` is equal, and the plan for one key does not depend on
- * the blocks of another. Requests with one key are executed back to back unless priorities, deadlines or conversations separate them. The
- * caller serves the prompts by rank, with the blocks in the planned order after the same bytes for all requests of one key. Concurrent
- * requests may compute a shared prefix twice: start only a few at a time. Pure and deterministic.
- *
- * @param knowledge what should be cached after each key's bytes; a key without an entry is planned from an empty cache
- */
-export function planBatchBy(
-  plan: BatchPlanning,
-  requests: readonly BatchRequest[],
-  knowledge: readonly KeyKnowledge[] = [],
-): PlannedRequest[] {
-  const { orders, shared, searchPaths, sequence } = plan(numbered(requests, knowledge));
-  return underUrgency(sequence, requests).map((request, rank) => ({
-    request,
-    rank,
-    order: orders[request] ?? [],
-    shared: shared[request] ?? 0,
-    searchPath: searchPaths[request] ?? [],
-  }));
-}
-
-/** The fields of a `BatchRequest` that constrain when it is executed. */
-export interface Urgency {
-  readonly conversation?: string | undefined;
-  readonly priority?: number | undefined;
-  readonly deadline?: number | undefined;
-}
+/** What of a request constrains when it is executed. */
+export type Urgency = Pick<BatchRequest, "conversation" | "priority" | "deadline">;
 
 /**
  * Applies priorities, deadlines and conversations to a cache-friendly sequence (of Alg. 5 or memstem's own). Requests with the same

@@ -1,3 +1,5 @@
+import { groupBy } from "../text/lists.js";
+
 /**
  * A node of the tree in which a batch's prompts share prefixes: a request, or the common blocks of two nodes. Blocks are dense numbers from
  * 0; their tokens are in a separate table.
@@ -5,7 +7,6 @@
 export interface PrefixNode {
   /** Ascending: all blocks of a request, or the blocks that all requests below have in common; may be empty. */
   blocks: readonly number[];
-  /** Tokens of `blocks`. */
   tokens: number;
   /** Index of the request, the earliest of several with the same blocks; null for a joining node. */
   readonly request: number | null;
@@ -19,7 +20,6 @@ export function requestNode(request: number, blocks: readonly number[], tokensOf
   return { blocks: ascending, tokens: tokensIn(ascending, tokensOf), request, parent: null, children: null };
 }
 
-/** A new node that joins two nodes without parents. */
 export function joined(one: PrefixNode, other: PrefixNode, tokensOf: Float64Array): PrefixNode {
   const blocks = inBoth(one.blocks, other.blocks);
   const tokens = tokensIn(blocks, tokensOf);
@@ -47,7 +47,6 @@ export function tokensIn(blocks: readonly number[], tokensOf: Float64Array): num
   return tokens;
 }
 
-/** Nodes of a tree in preorder. */
 export function* nodesOf(root: PrefixNode): Generator<PrefixNode, void, undefined> {
   const pending = [root];
   for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
@@ -240,7 +239,6 @@ class Refining {
     return tokens - given;
   }
 
-  /** Replaces a node by one of its children. */
   #replace(node: PrefixNode, child: PrefixNode): void {
     const { parent } = node;
     child.parent = parent;
@@ -300,4 +298,76 @@ function tokensAbove(node: PrefixNode): number {
   let tokens = 0;
   for (let at = node.parent; at !== null; at = at.parent) tokens += at.tokens;
   return tokens;
+}
+
+/**
+ * Connected components of contexts, by index: contexts in different components share no block, not even through other contexts. Components
+ * in the order of their oldest contexts, contexts ascending. Near linear (union-find).
+ */
+export function contextComponents(contexts: readonly (readonly number[])[]): number[][] {
+  /** Union-find parent: towards the oldest context of the component. */
+  const older = Int32Array.from(contexts, (_, at) => at);
+  const oldestOf = (context: number) => {
+    let at = context;
+    for (let next = older[at] as number; next !== at; next = older[at] as number) {
+      older[at] = older[next] as number;
+      at = next;
+    }
+    return at;
+  };
+  const holder = new Map<number, number>();
+  for (const [at, context] of contexts.entries()) {
+    for (const label of context) {
+      const known = holder.get(label);
+      if (known === undefined) {
+        holder.set(label, at);
+        continue;
+      }
+      const [one, other] = [oldestOf(known), oldestOf(at)];
+      older[Math.max(one, other)] = Math.min(one, other);
+    }
+  }
+  return [...groupBy(contexts.keys(), oldestOf).values()];
+}
+
+/**
+ * Splits contexts, by index, into parts of at most `most`, keeping similar contexts together. Splits recursively by the most common block
+ * that not all contexts contain: those with it, and those without. Contexts keep their order in each part; parts are in the order of their
+ * oldest contexts. O(blocks × depth); computes no distances.
+ */
+export function contextParts(
+  contexts: readonly (readonly number[])[],
+  members: readonly number[],
+  most: number,
+): number[][] {
+  const parts: number[][] = [];
+  const pending: (readonly number[])[] = [members];
+  for (let group = pending.pop(); group !== undefined; group = pending.pop()) {
+    const block = group.length <= most ? null : commonestSplitting(contexts, group);
+    if (block === null) {
+      // Contexts with the same blocks are split by index.
+      for (let from = 0; from < group.length; from += most) parts.push(group.slice(from, from + most));
+      continue;
+    }
+    const holds = (at: number) => contexts[at]?.includes(block) === true;
+    pending.push(
+      group.filter((at) => !holds(at)),
+      group.filter(holds),
+    );
+  }
+  return parts.sort(([a = 0], [b = 0]) => a - b);
+}
+
+/** The block that most contexts of a group contain, but not all; the first found of several; null for none. */
+function commonestSplitting(contexts: readonly (readonly number[])[], group: readonly number[]): number | null {
+  const holders = new Map<number, number>();
+  for (const at of group) for (const label of contexts[at] ?? []) holders.set(label, (holders.get(label) ?? 0) + 1);
+  let best: number | null = null;
+  let count = 0;
+  for (const [label, held] of holders) {
+    if (held <= count || held === group.length) continue;
+    best = label;
+    count = held;
+  }
+  return best;
 }

@@ -6,10 +6,9 @@
 
 import { type InjectedBlock, renderBlock } from "../prompt/section.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
-import { type ComparedText, comparedText } from "../text/memory-text.js";
+import { type ComparedText, canonicalText, comparedText } from "../text/memory-text.js";
 import type { TokenCounter } from "../text/message.js";
 import {
-  canonicalText,
   type EndedMemory,
   type MemoryVersion,
   ownWords,
@@ -35,8 +34,8 @@ export class BlockRegister {
   readonly #dirtyBlocks = new Set<Label>();
   readonly #removedBlocks = new Set<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
-  /** Of blocks that were compared; not stored. */
-  readonly #compared = new ComparedTexts();
+  /** Texts in the form in which they are compared with others, each made when it is first wanted; not stored. */
+  readonly #compared = new Map<Label, ComparedText>();
   #nextLabel: number;
   #textLength = 0;
   #currentTokens = 0;
@@ -69,7 +68,7 @@ export class BlockRegister {
 
   /** Characters of all texts, and of the forms in which they were compared, for the bound on memory. */
   get textLength(): number {
-    return this.#textLength + this.#compared.length;
+    return this.#textLength;
   }
 
   /** Tokens of these blocks' lines; 0 for a block that is gone. */
@@ -88,7 +87,6 @@ export class BlockRegister {
     return this.#blocks.get(label);
   }
 
-  /** The block with this text; undefined for none. */
   withText(textDigest: Digest): Label | undefined {
     return this.#byText.get(textDigest);
   }
@@ -125,7 +123,14 @@ export class BlockRegister {
   }
 
   /** A block's text in the form in which it is compared with others. */
-  comparedOf = (label: Label): ComparedText => this.#compared.of(label, this.textOf(label));
+  comparedOf = (label: Label): ComparedText => {
+    const known = this.#compared.get(label);
+    if (known !== undefined) return known;
+    const compared = comparedText(this.textOf(label));
+    this.#compared.set(label, compared);
+    this.#textLength += lengthOf(compared);
+    return compared;
+  };
 
   /** The memories that a search found and whose current text is this block's. */
   foundWith(label: Label): readonly MemoryId[] {
@@ -342,8 +347,9 @@ export class BlockRegister {
     this.#memories.drop(label);
     this.#dirtyBlocks.delete(label);
     this.#removedBlocks.add(label);
-    this.#textLength -= block.text.length;
-    this.#compared.drop(label);
+    const compared = this.#compared.get(label);
+    this.#textLength -= block.text.length + (compared === undefined ? 0 : lengthOf(compared));
+    this.#compared.delete(label);
     this.#unlabelledTokens.delete(label);
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
@@ -581,7 +587,6 @@ export class MemoryVersions {
     return changed;
   }
 
-  /** All versions of all memories, as stored. */
   stored(): MemoryVersion[] {
     return [...this.#versions.keys()].flatMap((memoryId) => this.#rowsOf(memoryId));
   }
@@ -646,35 +651,6 @@ function labelsIn({ current, table }: Versions): readonly Label[] {
 
 function isIn({ current, table }: Versions, label: Label): boolean {
   return table === null ? label === current : table.has(label);
-}
-
-/** Blocks' texts in the form in which they are compared, each made when it is first asked for. Not stored; bounded by the register. */
-class ComparedTexts {
-  readonly #texts = new Map<Label, ComparedText>();
-  #length = 0;
-
-  /** Characters of all of them. */
-  get length(): number {
-    return this.#length;
-  }
-
-  /** The same for a label whatever is asked later: a block's text never changes. */
-  of(label: Label, text: string): ComparedText {
-    let compared = this.#texts.get(label);
-    if (compared === undefined) {
-      compared = comparedText(text);
-      this.#texts.set(label, compared);
-      this.#length += lengthOf(compared);
-    }
-    return compared;
-  }
-
-  drop(label: Label): void {
-    const compared = this.#texts.get(label);
-    if (compared === undefined) return;
-    this.#texts.delete(label);
-    this.#length -= lengthOf(compared);
-  }
 }
 
 function lengthOf({ runs }: ComparedText): number {

@@ -1,13 +1,7 @@
 import { type Digest, digestOf } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
-import { cutText, unstorable } from "../text/memory-text.js";
-import {
-  canonicalText,
-  type GivenTime,
-  type MemoryFields,
-  type RenderedMemory,
-  type RetrievedMemory,
-} from "./context-block.js";
+import { canonicalText, cutText, unstorable } from "../text/memory-text.js";
+import type { GivenTime, MemoryFields, RenderedMemory, RetrievedMemory } from "./context-block.js";
 
 /*
  * A block template says what a block gives of its memory:

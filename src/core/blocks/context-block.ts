@@ -13,19 +13,6 @@ export interface ContextBlock {
   readonly tokens: number;
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: vertical tab and form feed are line breaks to some readers of a prompt
-const LINE_BREAK = /[\r\u000b\u000c\u0085\u2028\u2029]/;
-const LINE_BREAKS = new RegExp(`\\r\\n|${LINE_BREAK.source}`, "g");
-
-/**
- * The canonical form of a memory's text, which is compared, stored and rendered: every kind of line break becomes `\n`, unpaired surrogates
- * become U+FFFD, and white space at the ends is removed. Nothing else changes.
- */
-export function canonicalText(text: string): string {
-  const broken = LINE_BREAK.test(text) ? text.replace(LINE_BREAKS, "\n") : text;
-  return broken.toWellFormed().trim();
-}
-
 /**
  * Stands where a label would, for the current text of a memory that no longer holds: it has none. Labels of blocks begin at 1.
  */

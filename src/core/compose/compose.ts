@@ -78,7 +78,6 @@ export interface Composition {
   readonly sections: readonly Digest[];
   /** Node of the context index where the served sequence ends. */
   readonly leaf: NodeId;
-  /** Tokens of `head`. */
   readonly headTokens: number;
   /** Tokens of the prompt that earlier prompts begin with, evicted or not. */
   readonly knownTokens: number;

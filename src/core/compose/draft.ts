@@ -331,7 +331,6 @@ export interface EpochHead {
   readonly selection: Selection;
   /** How many of its blocks should be cached. */
   readonly cachedBlocks: number;
-  /** Tokens of its section. */
   readonly tokens: number;
 }
 

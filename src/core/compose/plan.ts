@@ -89,7 +89,6 @@ export interface StoredPrompt {
   readonly report: CacheReport | null;
 }
 
-/** The turn that a prompt was composed for. */
 export function ownTurn({ turns }: Pick<StoredPrompt, "turns">): Turn {
   const last = turns.at(-1);
   if (last === undefined) throw new Error("a composed prompt has a turn of its own");

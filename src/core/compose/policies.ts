@@ -1,14 +1,15 @@
 import {
-  type BatchPlanning,
+  type BatchOrder,
   type BatchRequest,
   type KeyKnowledge,
+  type NumberedBatch,
+  numbered,
   type PlannedRequest,
-  planBatchBy,
+  underUrgency,
 } from "../batch/batch-plan.js";
 import { sharedPrefixes } from "../batch/shared-prefixes.js";
 import { carryOver } from "../ordering/carry-over.js";
-import { retrieval, sorted } from "../ordering/ordering.js";
-import { prefixExact } from "../ordering/prefix-exact.js";
+import { prefixExact, retrieval, sorted } from "../ordering/ordering.js";
 import { clusteredBatch } from "../published/clustering.js";
 import {
   accessFrequency,
@@ -53,16 +54,34 @@ export const SERVICE_PLANNERS = [...BATCH_PLANNERS, "context-pilot-live"] as con
 export type ServicePlanner = (typeof SERVICE_PLANNERS)[number];
 export const DEFAULT_BATCH_PLANNER: BatchPlanner = "shared-prefixes";
 
-const PLANNED_BY: Readonly<Record<BatchPlanner, BatchPlanning>> = {
+const PLANNED_BY: Readonly<Record<BatchPlanner, (batch: NumberedBatch) => BatchOrder>> = {
   "shared-prefixes": sharedPrefixes,
   "context-pilot": clusteredBatch,
 };
 
-/** {@link planBatchBy} with a planner selected by name. `context-pilot` plans from an empty cache, whatever is known. */
+/**
+ * Plans requests that are all known before the first is executed: the order of each one's blocks in its prompt, and the execution order.
+ * Returns every request once, in execution order.
+ *
+ * A batch may be of one user or of many. Requests share a prefix only if their `key` is equal, and the plan for one key does not depend on
+ * the blocks of another. Requests with one key are executed back to back unless priorities, deadlines or conversations separate them. The
+ * caller serves the prompts by rank, with the blocks in the planned order after the same bytes for all requests of one key. Concurrent
+ * requests may compute a shared prefix twice: start only a few at a time. Pure and deterministic.
+ *
+ * @param planner `context-pilot` plans from an empty cache, whatever is known
+ * @param knowledge what should be cached after each key's bytes; a key without an entry is planned from an empty cache
+ */
 export function planBatch(
   requests: readonly BatchRequest[],
   planner: BatchPlanner = DEFAULT_BATCH_PLANNER,
   knowledge: readonly KeyKnowledge[] = [],
 ): PlannedRequest[] {
-  return planBatchBy(PLANNED_BY[planner], requests, knowledge);
+  const { orders, shared, searchPaths, sequence } = PLANNED_BY[planner](numbered(requests, knowledge));
+  return underUrgency(sequence, requests).map((request, rank) => ({
+    request,
+    rank,
+    order: orders[request] ?? [],
+    shared: shared[request] ?? 0,
+    searchPath: searchPaths[request] ?? [],
+  }));
 }

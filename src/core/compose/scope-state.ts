@@ -114,7 +114,6 @@ export class ScopeState implements WithPublished {
     return this.#requests;
   }
 
-  /** Which workers processed which blocks. */
   get workers(): WorkerBlocks {
     this.#workers ??= new WorkerBlocks([]);
     return this.#workers;

@@ -37,7 +37,6 @@ export interface CacheReport {
   readonly promptTokens: number | null;
 }
 
-/** How to interpret a report. */
 export interface ReportReading {
   /**
    * Whether the previous report also showed nothing but the instructions. One such miss may be due to an old prompt; two in a row mean that
@@ -48,7 +47,6 @@ export interface ReportReading {
   readonly isExact?: boolean;
 }
 
-/** What a report changed. */
 export interface Correction {
   /** Tokens that should have been cached and are not, each prefix once: how much the context index shrank. Estimated. */
   readonly tokensRemoved: number;

@@ -598,7 +598,6 @@ interface TreeNode<N> extends ServedNode {
   readonly children: ReadonlyMap<Label, N & ServedNode>;
 }
 
-/** The blocks of a request. */
 interface WantedBlocks {
   readonly size: number;
   has(label: Label): boolean;

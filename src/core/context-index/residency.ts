@@ -122,7 +122,6 @@ function sharedWith(
 export interface FreeSlot {
   /** The cache salt of its content; undefined for none, or for an empty slot. */
   readonly salt: string | undefined;
-  /** Tokens in the slot. */
   readonly tokens: number;
   /** How many of them are a prefix of the request's prompt. */
   readonly shared: number;

@@ -71,7 +71,6 @@ export class ResidentBlocks {
     return this.#batches;
   }
 
-  /** Blocks that are known. */
   get size(): number {
     return this.#blocks.size;
   }

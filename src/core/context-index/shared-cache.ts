@@ -379,7 +379,6 @@ export class SharedCache {
     return Math.round((tokens * this.#ratio) / step) * step;
   }
 
-  /** Takes a prompt in. */
   served({ stream, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
     const before = this.#streams.get(stream);
     this.#newest = stream;

@@ -27,7 +27,6 @@ const FARTHEST = 75;
 /** Prior: until something is observed, a block returns as often as if the user had this many memories. */
 const POOL = 150;
 
-/** A turn whose retention is to be chosen. */
 export interface RetainableTurn {
   /** The replay of earlier turns without a fresh start. */
   readonly replay: Replay;

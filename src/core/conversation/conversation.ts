@@ -28,7 +28,6 @@ export class SeenRetrievals {
   #again = 0;
   #pairs = 0;
 
-  /** Turns recorded. */
   get turns(): number {
     return this.#turns;
   }

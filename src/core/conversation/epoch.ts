@@ -73,7 +73,6 @@ export type WindowTerms =
       readonly prompts: readonly PromptTokens[];
     };
 
-/** What an epoch is held to. */
 export interface EpochBounds {
   /** Average tokens of its prompts, as a multiple of what the client's own windows would have sent. */
   readonly ratio: number;

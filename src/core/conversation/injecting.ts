@@ -16,7 +16,6 @@ import type { Label } from "../text/ids.js";
 import { type TokenCounter, tokensPerMessage } from "../text/message.js";
 import type { Standing, Turn } from "./conversation.js";
 
-/** What a turn has to inject. */
 export interface InjectionRequest {
   /** Distinct retrieved blocks, in relevance order. */
   readonly requested: readonly StoredBlock[];

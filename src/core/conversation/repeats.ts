@@ -5,11 +5,10 @@
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { RequestedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
-import { canonicalText } from "../blocks/context-block.js";
 import { withoutSections } from "../prompt/section.js";
 import type { Digest, Label, MemoryId } from "../text/ids.js";
 import { groupBy } from "../text/lists.js";
-import { comparedText } from "../text/memory-text.js";
+import { canonicalText, comparedText } from "../text/memory-text.js";
 import { type ChatMessage, meaningOf, messageText } from "../text/message.js";
 import type { Conversation, RecalledHistory, Standing } from "./conversation.js";
 import type { SupersededLabels } from "./injecting.js";

@@ -25,10 +25,8 @@ import { injectionTokens } from "./injecting.js";
 /** The part of a prompt that replays earlier turns. */
 export interface Replay {
   readonly prompt: Prompt;
-  /** Digest of the instructions. */
   readonly head: Digest;
   readonly headTokens: number;
-  /** What each turn added. */
   readonly turns: readonly ReplayedTurn[];
   readonly tokens: number;
   /** Tokens of the prefix that earlier prompts share, evicted or not. */
@@ -150,7 +148,6 @@ function sectionPrefixTokens(
   return blocks.reduce((sum, block) => sum + register.lineTokens(block), countTokens(SECTION_OPENING));
 }
 
-/** A prompt's own section. */
 export interface OwnSection extends PromptSection {
   /** Of blocks without labels: the anchor of sections with labels, which have the same before their blocks. Null: the section's own. */
   readonly sharedAnchor: Digest | null;

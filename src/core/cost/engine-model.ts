@@ -42,7 +42,6 @@ export interface EngineModel {
   readonly perHeldTokenMs?: number;
 }
 
-/** The selectable engine models. */
 export const ENGINE_MODEL_NAMES = ["gpu", "cpu", "hosted", "hosted-writes"] as const;
 export type EngineModelName = (typeof ENGINE_MODEL_NAMES)[number];
 
@@ -74,7 +73,6 @@ export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
   },
 };
 
-/** Default if no engine model is configured. */
 export const DEFAULT_ENGINE_MODEL: EngineModelName = "gpu";
 
 /**
@@ -101,7 +99,6 @@ export function cacheable({ blockTokens, minimumPrefixTokens }: EngineModel, sha
 export interface AroundBlocks {
   /** Before the blocks: cached whenever some of them are. */
   readonly before: number;
-  /** The retrieved blocks. */
   readonly retrieved: number;
   /** After the blocks: annotations and question. */
   readonly after: number;

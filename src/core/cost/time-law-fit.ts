@@ -11,7 +11,6 @@ export interface FirstTokenTime {
 
 /** Maximum samples, FIFO, so that the law follows changes of its engine. */
 export const KEPT_SAMPLES = 256;
-/** Minimum samples for a fit. */
 export const LEAST_SAMPLES = 24;
 /** Minimum samples for scaling a known law. */
 const LEAST_FOR_SCALE = 8;

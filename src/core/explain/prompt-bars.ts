@@ -12,7 +12,6 @@ import { type Outline, type Segment, segmentTokens } from "./prompt-outline.js";
  */
 export type BarState = "cached" | "expected" | "carried" | "annotation" | "again" | "new";
 
-/** A part of a prompt, as one bar. */
 export interface PromptBar {
   /** Index of its message, from 0. */
   readonly message: number;

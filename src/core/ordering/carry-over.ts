@@ -1,8 +1,15 @@
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { PrefixMatch, ServedNode } from "../context-index/prefix-forest.js";
 import type { Digest, Label } from "../text/ids.js";
-import { type CarryAllowance, type OrderingPolicy, type RetrievedBlock, retrieval } from "./ordering.js";
-import { orderBehind, orderForReuse, prefixExact } from "./prefix-exact.js";
+import {
+  type CarryAllowance,
+  type OrderingPolicy,
+  orderBehind,
+  orderForReuse,
+  prefixExact,
+  type RetrievedBlock,
+  retrieval,
+} from "./ordering.js";
 
 /**
  * Price of carrying the full allowance, as a share of the retrieved tokens. Keeps prefixes dense, so that later requests can reuse them.

@@ -91,7 +91,6 @@ export type SectionPlacement = (typeof SECTION_PLACEMENTS)[number];
 export const TOOL_MEMORIES = ["own_message", "in_result"] as const;
 export type ToolMemories = (typeof TOOL_MEMORIES)[number];
 
-/** Whether the section is a message of its own. */
 export function isOwnMessage(placement: SectionPlacement): boolean {
   return placement === "after-tool-result" || placement === "after-tool-result-as-parts";
 }
@@ -286,7 +285,6 @@ type LineKind = "block" | "continued" | "annotation" | "close" | "none";
 const BLOCK = /(?:\d+|-) /y;
 const NO_ANNOTATION = /[[<\s]/y;
 
-/** The kind of the line at an offset of a text. */
 function lineKindAt(text: string, at: number): LineKind {
   if (text.startsWith("  ", at)) return "continued";
   if (text.startsWith(LONE_SECTION_CLOSING, at)) return "close";
@@ -337,7 +335,6 @@ class SectionScan {
   }
 }
 
-/** A text without its sections. */
 export function withoutSections(text: string): string {
   const scan = new SectionScan(text);
   let kept = "";

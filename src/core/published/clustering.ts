@@ -1,5 +1,5 @@
 import type { BatchOrder, NumberedBatch } from "../batch/batch-plan.js";
-import { contextComponents, contextParts } from "../batch/connected-contexts.js";
+import { contextComponents, contextParts } from "../batch/prefix-tree.js";
 import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { groupBy } from "../text/lists.js";

@@ -17,7 +17,6 @@ export function smallest(values: Iterable<number>, most = Number.POSITIVE_INFINI
   return least;
 }
 
-/** Appends values to a list. */
 export function append<T>(list: T[], values: Iterable<T>): void {
   for (const value of values) list.push(value);
 }

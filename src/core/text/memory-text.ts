@@ -1,3 +1,21 @@
+/*
+ * A memory's text: whether it can be stored, its canonical form, cut to a length; and the form in which it is compared with others, by
+ * sentences.
+ */
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: vertical tab and form feed are line breaks to some readers of a prompt
+const LINE_BREAK = /[\r\u000b\u000c\u0085\u2028\u2029]/;
+const LINE_BREAKS = new RegExp(`\\r\\n|${LINE_BREAK.source}`, "g");
+
+/**
+ * The canonical form of a memory's text, which is compared, stored and rendered: every kind of line break becomes `\n`, unpaired surrogates
+ * become U+FFFD, and white space at the ends is removed. Nothing else changes.
+ */
+export function canonicalText(text: string): string {
+  const broken = LINE_BREAK.test(text) ? text.replace(LINE_BREAKS, "\n") : text;
+  return broken.toWellFormed().trim();
+}
+
 /**
  * Why a string would not survive a round trip through a prompt and the database; null if it would. NUL terminates C strings. Half of a
  * surrogate pair has no UTF-8 form: encoders replace it, so two different strings become equal.

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { BatchRequest, KeyKnowledge } from "../../../src/core/batch/batch-plan.js";
 import { DEFAULT_BATCH_PLANNER, planBatch } from "../../../src/core/compose/policies.js";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
-import { orderBehind, prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import { orderBehind, prefixExact } from "../../../src/core/ordering/ordering.js";
 import type { Label } from "../../../src/core/text/ids.js";
 import {
   anyEvents,

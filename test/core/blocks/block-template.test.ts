@@ -7,10 +7,10 @@ import {
   renderMemory,
   timeZoneProblem,
 } from "../../../src/core/blocks/block-template.js";
-import { canonicalText, type MemoryFields, ownWords } from "../../../src/core/blocks/context-block.js";
+import { type MemoryFields, ownWords } from "../../../src/core/blocks/context-block.js";
 import { parseSection, renderSection } from "../../../src/core/prompt/section.js";
 import type { Label, MemoryId } from "../../../src/core/text/ids.js";
-import { CUT_MARK } from "../../../src/core/text/memory-text.js";
+import { CUT_MARK, canonicalText } from "../../../src/core/text/memory-text.js";
 import { labelsNamed } from "../prompt/prompt-promises.js";
 
 const MAX = 100_000;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalText } from "../../../src/core/blocks/context-block.js";
+import { canonicalText } from "../../../src/core/text/memory-text.js";
 import { hostileText } from "../escaping/hostile-text.js";
 
 describe("canonical text", () => {

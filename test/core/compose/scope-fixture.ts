@@ -15,7 +15,7 @@ import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/
 import { Conversation, type RetentionName, type Turn } from "../../../src/core/conversation/conversation.js";
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/conversation/injecting.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
-import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import { prefixExact } from "../../../src/core/ordering/ordering.js";
 import { labelsIn, type ToolMemories, withoutLabels } from "../../../src/core/prompt/section.js";
 import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";

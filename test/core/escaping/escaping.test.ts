@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalText } from "../../../src/core/blocks/context-block.js";
 import { escapeText, unescapeText } from "../../../src/core/escaping/escaping.js";
+import { canonicalText } from "../../../src/core/text/memory-text.js";
 import { hostileText } from "./hostile-text.js";
 import { TEMPLATE_TOKENS } from "./template-tokens.js";
 

@@ -2,8 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type EngineModel, sparedBy } from "../../../src/core/cost/engine-model.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
-import type { CarryAllowance, Ordering, OrderingRequest } from "../../../src/core/ordering/ordering.js";
-import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import {
+  type CarryAllowance,
+  type Ordering,
+  type OrderingRequest,
+  prefixExact,
+} from "../../../src/core/ordering/ordering.js";
 import type { Digest, Label, TurnId } from "../../../src/core/text/ids.js";
 import {
   allowance,

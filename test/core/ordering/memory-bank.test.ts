@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { bankAfter, bankAllowance, carryOver } from "../../../src/core/ordering/carry-over.js";
-import { prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import { prefixExact } from "../../../src/core/ordering/ordering.js";
 import { Chat, memories, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
 

@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { RecentRetrievals, type RetrievedBlock } from "../../../src/core/ordering/ordering.js";
-import { orderForReuse, prefixExact } from "../../../src/core/ordering/prefix-exact.js";
+import {
+  orderForReuse,
+  prefixExact,
+  RecentRetrievals,
+  type RetrievedBlock,
+} from "../../../src/core/ordering/ordering.js";
 import type { Label, TurnId } from "../../../src/core/text/ids.js";
 import { conformanceCases, SKIPPED } from "../conformance-cases.js";
 import {

@@ -1,8 +1,9 @@
 import { expect } from "vitest";
-import { canonicalText, type RetrievedMemory } from "../../../src/core/blocks/context-block.js";
+import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import { messagesTokens } from "../../../src/core/prompt/prompt.js";
 import { type ParsedSection, parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
+import { canonicalText } from "../../../src/core/text/memory-text.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { countTokens } from "../compose/scope-fixture.js";
 

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalText } from "../../../src/core/blocks/context-block.js";
 import { DEFAULT_WORDING, wordingProblem } from "../../../src/core/conversation/injecting.js";
 import { escapeText, unescapeText } from "../../../src/core/escaping/escaping.js";
 import {
@@ -14,6 +13,7 @@ import {
   type TextOf,
 } from "../../../src/core/prompt/section.js";
 import type { Label } from "../../../src/core/text/ids.js";
+import { canonicalText } from "../../../src/core/text/memory-text.js";
 import { label, labels } from "../context-index/served-sequences.js";
 import { hostileText } from "../escaping/hostile-text.js";
 import { labelsNamed } from "./prompt-promises.js";

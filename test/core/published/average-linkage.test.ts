@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { contextComponents, contextParts } from "../../../src/core/batch/connected-contexts.js";
+import { contextComponents, contextParts } from "../../../src/core/batch/prefix-tree.js";
 import { contextDistance } from "../../../src/core/published/cluster-tree.js";
 import { averageLinkage, clusterContexts, distanceSteps, type Merge } from "../../../src/core/published/clustering.js";
 import type { Label } from "../../../src/core/text/ids.js";

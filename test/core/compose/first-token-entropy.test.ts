@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { entropyBounds } from "../../../src/core/cost/first-token-entropy.js";
+import { entropyBounds } from "../../../src/core/compose/depth.js";
 
 const ROUNDING = 1e-9;
 
