@@ -44,13 +44,12 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
   return {
     name: upstream.name,
     send: async (call, signal) => {
-      if (isMessagesCall(call)) {
-        const headers = ownHeaders(call.headers, apiKey);
-        return upstream.send({ ...call, headers, body: acceptedBody(call.body) }, signal);
-      }
+      const headers = [...call.headers];
+      if (isMessagesCall(call))
+        return upstream.send({ ...call, headers: withKey(headers, apiKey), body: acceptedBody(call.body) }, signal);
       if (!CONVERTED.has(call.path)) return noRoute(call.path);
       const { sent, asksUsage } = toAnthropicCall(call, thinking);
-      const given = await upstream.send({ ...sent, headers: anthropicHeaders(call.headers, apiKey) }, signal);
+      const given = await upstream.send({ ...sent, headers: withKey(headers, apiKey ?? keyIn(headers)) }, signal);
       const answer = { ...given, headers: chatHeaders(given.headers) };
       const created = Math.floor(now() / 1_000);
       const convert = (json: unknown): unknown => {
@@ -59,7 +58,8 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
         thinking.answered(record(record(listIn(chat["choices"])[0])["message"]));
         return chat;
       };
-      const stream = () => chatStream(answer, upstream.name, { created, asksUsage, thinking });
+      const stream = () =>
+        chatStream(answer, upstream.name, new AnthropicStream(created, randomUUID()), { asksUsage, thinking });
       return inOtherForm(answer, upstream.name, convert, stream);
     },
   };
@@ -78,12 +78,20 @@ export function isMessagesCall({ path }: Pick<UpstreamCall, "path">): boolean {
   return path === "messages" || path.startsWith("messages/");
 }
 
-/** The headers of a client that speaks Anthropic's API: as it sent them, but with the service's own key where there is one. */
-function ownHeaders(headers: Iterable<HeaderPair>, apiKey: string | undefined): HeaderPair[] {
+/** A client's headers with the API's version, and with this key in place of its own; undefined: with its own. */
+function withKey(headers: readonly HeaderPair[], key: string | undefined): HeaderPair[] {
   const added = { "anthropic-version": API_VERSION };
-  if (apiKey === undefined) return withAdded([...headers], added);
-  const others = [...headers].filter(([name]) => !["authorization", "x-api-key"].includes(name.toLowerCase()));
-  return withAdded(others, { ...added, "x-api-key": apiKey });
+  if (key === undefined) return withAdded(headers, added);
+  const others = headers.filter(([name]) => !["authorization", "x-api-key"].includes(name.toLowerCase()));
+  return withAdded(others, { ...added, "x-api-key": key });
+}
+
+const BEARER = /^Bearer\s+(.+)$/i;
+
+/** The key of a client that speaks OpenAI's API. */
+function keyIn(headers: readonly HeaderPair[]): string | undefined {
+  const named = (wanted: string) => headers.find(([name]) => name.toLowerCase() === wanted)?.[1];
+  return named("x-api-key") ?? BEARER.exec(named("authorization") ?? "")?.[1];
 }
 
 /** Checked as far as the conversion needs it. */
@@ -131,22 +139,6 @@ function messagesOfChat(chat: ChatBody, thinking: SignedThinking): JsonObject {
   return withAcceptedThinking(toAnthropicMessages({ ...chat, messages }), true);
 }
 
-const BEARER = /^Bearer\s+(.+)$/i;
-
-/** Replaces the bearer token of OpenAI's clients with `x-api-key`. */
-function anthropicHeaders(headers: Iterable<HeaderPair>, apiKey: string | undefined): HeaderPair[] {
-  const given = [...headers].map(([name, value]): HeaderPair => [name.toLowerCase(), value]);
-  const headerNamed = (wanted: string) => given.find(([name]) => name === wanted)?.[1];
-  const key = apiKey ?? headerNamed("x-api-key") ?? BEARER.exec(headerNamed("authorization") ?? "")?.[1];
-  const version = headerNamed("anthropic-version") ?? API_VERSION;
-  const replaced = new Set(["authorization", "x-api-key", "anthropic-version"]);
-  return [
-    ...given.filter(([name]) => !replaced.has(name)),
-    ["anthropic-version", version],
-    ...(key === undefined ? [] : [["x-api-key", key] satisfies HeaderPair]),
-  ];
-}
-
 /** Adds the request's id under OpenAI's name for it. */
 function chatHeaders(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   const id = headers.find(([name]) => name === "request-id")?.[1];
@@ -154,18 +146,12 @@ function chatHeaders(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   return id === undefined || isNamed ? headers : [...headers, ["x-request-id", id]];
 }
 
-interface ChatStreaming {
-  readonly created: number;
-  readonly asksUsage: boolean;
-  readonly thinking: SignedThinking;
-}
-
 async function* chatStream(
   { body }: UpstreamAnswer,
   name: string,
-  { created, asksUsage, thinking }: ChatStreaming,
+  stream: AnthropicStream,
+  { asksUsage, thinking }: { readonly asksUsage: boolean; readonly thinking: SignedThinking },
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const stream = new AnthropicStream(created, randomUUID());
   let isOver = false;
   for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
     const { type } = record(data);

@@ -8,7 +8,6 @@ import { z } from "zod";
 import { type ChatMessage, digestOf, messageDigest } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
-import { type CalledFunction, signatureIn } from "../upstream/tool-calls.js";
 
 /** Names of a chat completion's reasoning text: DeepSeek's, Qwen's, GLM's, SGLang's, older vLLM's; newer vLLM's, OpenRouter's, Groq's. */
 export const REASONING_NAMES = ["reasoning_content", "reasoning"] as const;
@@ -71,12 +70,12 @@ export function unsealed(value: unknown): CarriedReasoning | null {
 }
 
 /** Digest of a text that a signature belongs to. */
-function textSigned(text: string): string {
+export function textSigned(text: string): string {
   return digestOf(text);
 }
 
 /** Digest of a call that a signature belongs to, the same however its arguments' JSON is written. */
-function callSigned(name: string, json: unknown): string {
+export function callSigned(name: string, json: unknown): string {
   const input = typeof json === "string" ? (parsedJson(json.trim() === "" ? "{}" : json) ?? json) : (json ?? {});
   return messageDigest({ role: name, input });
 }
@@ -223,24 +222,6 @@ function addMerged(known: unknown[], more: readonly unknown[]): void {
     const last = known.pop();
     append(known, last === undefined ? [detail] : mergedDetails([last, detail]));
   }
-}
-
-/**
- * What stands beside an answer's calls and its text and belongs to them: thought signatures. Null: nothing is signed.
- *
- * @param message the message, or what of it is not its calls
- */
-export function signedParts(message: JsonObject, calls: readonly CalledFunction[]): CarriedReasoning | null {
-  const ofCalls = calls
-    .filter(({ signature }) => Object.keys(signature).length > 0)
-    .map(({ id, name, given, signature }) => [id, { of: callSigned(name, given), fields: signature }] as const);
-  const { extra_content } = signatureIn(message);
-  if (ofCalls.length === 0 && extra_content === undefined) return null;
-  const ofText = { of: textSigned(contentText(message["content"])), fields: { extra_content } };
-  return {
-    ...(ofCalls.length === 0 ? {} : { calls: Object.fromEntries(ofCalls) }),
-    ...(extra_content === undefined ? {} : { message: ofText }),
-  };
 }
 
 /**

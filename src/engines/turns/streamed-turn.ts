@@ -1,22 +1,16 @@
 import { append } from "../../core/text/lists.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
-import {
-  type CalledFunction,
-  CallIds,
-  callFields,
-  StreamedCall,
-  StreamedCalls,
-  signatureIn,
-} from "../upstream/tool-calls.js";
+import { CallIds, callFields, StreamedCall, StreamedCalls, signatureIn } from "../upstream/tool-calls.js";
 import {
   type CarriedReasoning,
+  callSigned,
   contentText,
   isSilent,
   MOST_SEALED,
   ReasoningRun,
   reasoningIn,
   type SaidReasoning,
-  signedParts,
+  textSigned,
 } from "./reasoning.js";
 
 /** How a turn ended: with an answer, with calls that the client is to answer, cut by the limit of its tokens, or withheld. */
@@ -184,12 +178,17 @@ export class StreamedTurn implements TurnContent {
     return reasoning === null ? events : [...events, { type: "sealed", reasoning }];
   }
 
+  /** What stands beside the calls and the text and belongs to them: thought signatures. Null: nothing is signed. */
   #signedParts(): CarriedReasoning | null {
-    const calls = this.#given.map(
-      ([{ name, whole, signature }, id]): CalledFunction => ({ id, name, given: whole, signature }),
-    );
-    const signature = this.#characters > MOST_SEALED ? {} : this.#signature;
-    return signedParts({ ...signature, content: this.#text }, calls);
+    const ofCalls = this.#given
+      .filter(([{ signature }]) => Object.keys(signature).length > 0)
+      .map(([{ name, whole, signature }, id]) => [id, { of: callSigned(name, whole), fields: signature }] as const);
+    const extra_content = this.#characters > MOST_SEALED ? undefined : this.#signature["extra_content"];
+    if (ofCalls.length === 0 && extra_content === undefined) return null;
+    return {
+      ...(ofCalls.length === 0 ? {} : { calls: Object.fromEntries(ofCalls) }),
+      ...(extra_content === undefined ? {} : { message: { of: textSigned(this.#text), fields: { extra_content } } }),
+    };
   }
 
   #takeSaid(said: JsonObject): void {

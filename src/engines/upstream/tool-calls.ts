@@ -1,18 +1,6 @@
 import { digestOf } from "../../core/index.js";
 import { type JsonObject, listIn, record, text } from "./json-values.js";
 
-/** A call of one of the client's functions. */
-export interface CalledFunction {
-  /** Names the call in its result; never empty. */
-  readonly id: string;
-  /** Never empty. */
-  readonly name: string;
-  /** Its arguments as JSON, as the model wrote them; an object where it wrote none. */
-  readonly given: string;
-  /** Fields beside the function that sign it; empty where there are none. */
-  readonly signature: JsonObject;
-}
-
 /** The fields of a call, or of a fragment of one. */
 export interface CallFields {
   /** Null where there is none. */
