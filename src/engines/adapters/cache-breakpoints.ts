@@ -30,10 +30,7 @@ export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): r
   const messages = withoutPastMarks(given.messages, given.said ?? given.messages, field);
   const prompt = { ...given, messages };
   const parts = messages.map(contentParts);
-  const callers = new MarksInOrder(
-    messages.map((message, at) => callersMarks(message, parts[at] ?? [], field)),
-    prompt.marksElsewhere ?? NO_MARKS,
-  );
+  const callers = new CallersMarks(messages, parts, field, prompt.marksElsewhere ?? NO_MARKS);
   let free = Math.max(0, limits.maxMarks - callers.count);
   const marked = new Map<number, Map<number, JsonObject>>();
   for (const place of placesOf(prompt, parts, style)) {
@@ -59,17 +56,22 @@ export function withBreakpoints(given: AdapterPrompt, style: BreakpointStyle): r
 }
 
 /** The caller's marks in the order in which the provider reads the prompt: tools, messages, then the automatic one. */
-class MarksInOrder {
+class CallersMarks {
+  /** Those of messages; of a message, `part` is -1 in front of its content, and its number of parts after that. */
   readonly #marks: readonly { readonly place: MarkPlace; readonly mark: unknown }[];
 
   constructor(
-    private readonly each: readonly CallersMarks[],
+    messages: readonly ChatMessage[],
+    private readonly parts: readonly (readonly ContentPart[])[],
+    field: string,
     private readonly elsewhere: MarksElsewhere,
   ) {
-    this.#marks = each.flatMap(({ before, parts, behind }, message) => {
+    this.#marks = messages.flatMap((given, message) => {
       const at = (part: number) => (mark: unknown) => ({ place: { message, part }, mark });
-      const onParts = parts.flatMap((marks, part) => marks.map(at(part)));
-      return [...before.map(at(-1)), ...onParts, ...behind.map(at(parts.length))];
+      const own = parts[message] ?? [];
+      const { before, behind } = marksAround(given, field);
+      const onParts = own.flatMap((part, n) => collect(part, field, []).map(at(n)));
+      return [...before.map(at(-1)), ...onParts, ...behind.map(at(own.length))];
     });
   }
 
@@ -79,11 +81,12 @@ class MarksInOrder {
 
   /** Whether the caller marked this very place: by its part, by the message whose last part it is, or by the automatic mark. */
   isTaken({ message, part }: MarkPlace, ofMessage: unknown): boolean {
-    const { parts, behind } = this.each[message] ?? { parts: [], behind: [] };
-    if ((parts[part]?.length ?? 0) > 0) return true;
-    const isLast = part === parts.length - 1;
-    if (isLast && ofMessage != null) return true;
-    return this.elsewhere.automatic != null && isLast && message === this.each.length - 1 && behind.length === 0;
+    const isMarked = (at: number) => this.#marks.some(({ place }) => place.message === message && place.part === at);
+    if (isMarked(part)) return true;
+    const { length = 0 } = this.parts[message] ?? [];
+    if (part !== length - 1) return false;
+    const isLast = message === this.parts.length - 1;
+    return ofMessage != null || (this.elsewhere.automatic != null && isLast && !isMarked(length));
   }
 
   /** The caller's marks in front of a place, and those after it. */
@@ -198,37 +201,24 @@ function splitText(part: ContentPart): readonly ContentPart[] {
   ];
 }
 
-/** Breakpoints (marks) that a caller set in one message, by where they stand. */
-export interface CallersMarks {
-  /** In front of the content: on blocks that only the provider reads. */
-  readonly before: readonly unknown[];
-  /** On each part of the content, or inside of it. */
-  readonly parts: readonly (readonly unknown[])[];
-  /** After the content: on calls, on system messages after it, on the message itself, which is its last part's. */
-  readonly behind: readonly unknown[];
-}
-
 /** Fields of a message that stand in front of its content. */
 const IN_FRONT: ReadonlySet<string> = new Set(["anthropic_blocks"]);
 /** What a model called a tool with, where any name may stand for anything. */
 const ARGUMENTS = "input";
 
 /**
- * The caller's marks in a message, wherever it keeps them: every API has places of its own.
- *
- * @param parts its content, as parts
- * @param field the field that holds a mark
+ * The caller's marks in a message beside its content, wherever it keeps them: every API has places of its own. In front stand those on blocks
+ * that only the provider reads; after it those on calls, on system messages after it, on the message itself, which is its last part's.
  */
-function callersMarks(message: ChatMessage, parts: readonly ContentPart[], field: string): CallersMarks {
+function marksAround(message: ChatMessage, field: string) {
   const before: unknown[] = [];
   const behind: unknown[] = [];
   for (const [name, value] of Object.entries(message)) {
     if (name === "content") continue;
-    if (name === field) {
-      if (value != null) behind.push(value);
-    } else collect(value, field, IN_FRONT.has(name) ? before : behind);
+    if (name !== field) collect(value, field, IN_FRONT.has(name) ? before : behind);
+    else if (value != null) behind.push(value);
   }
-  return { before, parts: parts.map((part) => collect(part, field, [])), behind };
+  return { before, behind };
 }
 
 /** Adds the marks in a value to a list, in order: what stands inside of something comes before its own. */
