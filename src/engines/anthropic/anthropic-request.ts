@@ -184,12 +184,10 @@ function toolResult(message: ChatMessage, id: unknown): AnthropicBlock {
 }
 
 function assistantBlocks(message: ChatMessage): readonly AnthropicBlock[] {
-  const kept = message[ANTHROPIC_BLOCKS];
-  const calls = Array.isArray(message["tool_calls"]) ? (message["tool_calls"] as readonly unknown[]) : [];
   const before = message["function_call"] == null ? [] : [{ function: message["function_call"] }];
   const texts = partBlocks(message);
-  const uses = [...calls, ...before].map(toolUse);
-  return Array.isArray(kept) ? inOrder(kept.map(record), texts, uses) : [...texts, ...uses];
+  const uses = [...listIn(message["tool_calls"]), ...before].map(toolUse);
+  return inOrder(listIn(message[ANTHROPIC_BLOCKS]).map(record), texts, uses);
 }
 
 /** Kept blocks among the texts and calls of their message, where they stood. */

@@ -6,7 +6,7 @@
 import type { ChatMessage, ContentPart } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import { ReturnedReasoning, unsealed } from "../turns/reasoning.js";
-import { type JsonObject, record, text } from "../upstream/json-values.js";
+import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 
 /** The body of a `POST /v1/messages`, as a client sent it. */
 export type MessagesBody = JsonObject;
@@ -103,8 +103,7 @@ function anthropicMessagesOf(
 
 /** The system messages after a chat message's own message. */
 function systemBehind(message: ChatMessage): readonly ChatMessage[] {
-  const behind = message[BEHIND];
-  return Array.isArray(behind) ? (behind as readonly ChatMessage[]) : [];
+  return listIn(message[BEHIND]) as readonly ChatMessage[];
 }
 
 /** A chat message without what belongs to Anthropic's form alone. */
@@ -214,13 +213,12 @@ function withoutMarks(
 }
 
 function holdsMark(content: unknown): boolean {
-  return Array.isArray(content) && content.some((part) => record(part)[MARK] != null);
+  return listIn(content).some((part) => record(part)[MARK] != null);
 }
 
 /** The client's tool results by the call that they answer. */
 function givenResults(messages: unknown): ReadonlyMap<unknown, JsonObject> {
-  const contents = Array.isArray(messages) ? messages.map((message) => record(message)["content"]) : [];
-  const blocks = contents.flatMap((content): readonly unknown[] => (Array.isArray(content) ? content : []));
+  const blocks = listIn(messages).flatMap((message) => listIn(record(message)["content"]));
   return new Map(blocks.filter(isResult).map((block) => [record(block)["tool_use_id"], record(block)]));
 }
 
@@ -264,7 +262,7 @@ export function toChatCompletion(body: MessagesBody, dialect: ChatDialect): Json
       .flatMap((message) => [message, ...systemBehind(message)])
       .map((message) => chatMessage(message, dialect)),
     ...(max_tokens === undefined ? {} : { [dialect.isOpenAi ? "max_completion_tokens" : "max_tokens"]: max_tokens }),
-    ...(Array.isArray(stop_sequences) && stop_sequences.length > 0 ? { stop: stop_sequences } : {}),
+    ...(listIn(stop_sequences).length > 0 ? { stop: stop_sequences } : {}),
     ...(typeof user_id === "string" ? { user: user_id } : {}),
     ...(typeof effort === "string" ? { reasoning_effort: effort } : {}),
     ...(record(format)["type"] === "json_schema"
@@ -277,7 +275,7 @@ export function toChatCompletion(body: MessagesBody, dialect: ChatDialect): Json
 }
 
 function tools({ tools: given, tool_choice }: MessagesBody, { keepsMarks }: ChatDialect): object {
-  const own = (Array.isArray(given) ? (given as readonly unknown[]) : [])
+  const own = listIn(given)
     .map(record)
     .filter((tool) => tool["input_schema"] !== undefined);
   if (own.length === 0) return {};

@@ -81,9 +81,7 @@ function isEmptied(message: unknown): boolean {
 function runningLoop(messages: readonly unknown[]): readonly JsonObject[] {
   const asked = messages.findLastIndex((message) => {
     const { role, content } = record(message);
-    return (
-      role === "user" && !(Array.isArray(content) && content.some((block) => record(block)["type"] === "tool_result"))
-    );
+    return role === "user" && !listIn(content).some((block) => record(block)["type"] === "tool_result");
   });
   return messages
     .slice(asked + 1)

@@ -1,7 +1,7 @@
 import { type ChatMessage, type ContentPart, ITEM_FORM } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import { ReturnedReasoning, unsealed } from "../turns/reasoning.js";
-import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { isRecord, type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 
 /** An input or output item of the Responses API, or anything that stands in its place. */
 export type ResponsesItem = unknown;
@@ -38,7 +38,7 @@ export function messagesOf(input: unknown, instructions: unknown = null): readon
   const messages: ChatMessage[] = typeof instructions === "string" ? [instructionsMessage(instructions)] : [];
   let before: ResponsesItem[] = [];
   for (const item of items as readonly ResponsesItem[]) {
-    if (isRecord(item) && item["type"] === "reasoning") {
+    if (record(item)["type"] === "reasoning") {
       before.push(item);
       continue;
     }
@@ -167,7 +167,7 @@ function textTypeOf(role: string): string {
 
 /** An item that chats do not have. Outputs of tools may end a prompt. */
 function opaque(item: ResponsesItem): ChatMessage {
-  const type = isRecord(item) ? item["type"] : undefined;
+  const { type } = record(item);
   const isOfTool = typeof type === "string" && /_(?:output|response)$/.test(type);
   return { role: isOfTool ? "tool" : "assistant", content: null, [OPAQUE]: item };
 }
@@ -180,7 +180,7 @@ function itemsOfMessage(message: ChatMessage): readonly ResponsesItem[] {
     return [message[OPAQUE], ...added];
   }
   const { before = [], after = [], fields = {} } = formOf(message);
-  const calls = Array.isArray(message["tool_calls"]) ? (message["tool_calls"] as readonly unknown[]) : [];
+  const calls = listIn(message["tool_calls"]);
   if (role === "tool" || role === "function") {
     const id = message["tool_call_id"] ?? message["name"];
     return [{ type: "function_call_output", ...fields, call_id: id, output: itemContent(content, role) }];
@@ -193,8 +193,8 @@ function itemsOfMessage(message: ChatMessage): readonly ResponsesItem[] {
 }
 
 function callItem(call: unknown, fields: JsonObject): ResponsesItem {
-  const { id, function: called } = isRecord(call) ? call : {};
-  const { name, arguments: given } = isRecord(called) ? called : {};
+  const { id, function: called } = record(call);
+  const { name, arguments: given } = record(called);
   return { type: "function_call", ...fields, call_id: id, name, arguments: given };
 }
 
@@ -208,12 +208,7 @@ function withForm(fields: JsonObject): JsonObject {
 }
 
 function formOf(message: ChatMessage): ItemForm {
-  const form = message[ITEM_FORM];
-  return isRecord(form) ? form : {};
-}
-
-function isRecord(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return record(message[ITEM_FORM]);
 }
 
 /** Fields of a Responses request that chat completions do not have, or have in another form. */

@@ -69,11 +69,6 @@ export function unsealed(value: unknown): CarriedReasoning | null {
   return carried.safeParse(parsedJson(value.slice(SEAL.length))).data ?? null;
 }
 
-/** Digest of a text that a signature belongs to. */
-export function textSigned(text: string): string {
-  return digestOf(text);
-}
-
 /** Digest of a call that a signature belongs to, the same however its arguments' JSON is written. */
 export function callSigned(name: string, json: unknown): string {
   const input = typeof json === "string" ? (parsedJson(json.trim() === "" ? "{}" : json) ?? json) : (json ?? {});
@@ -208,7 +203,7 @@ export class ReasoningRun {
       ...(offset === 0 ? {} : { behind: offset }),
       ...(this.#names.size === 0 ? {} : { names: [...this.#names] }),
       ...(this.#inContent ? { inContent: true } : {}),
-      ...(isWhole && this.#text !== "" ? { of: textSigned(this.#text) } : {}),
+      ...(isWhole && this.#text !== "" ? { of: digestOf(this.#text) } : {}),
       ...(isWhole && withText && this.#text !== "" ? { text: this.#text } : {}),
       ...(isWhole && this.#details.length > 0 ? { details: this.#details } : {}),
       ...(isWhole && this.#thinking.length > 0 ? { thinking: this.#thinking } : {}),
@@ -247,7 +242,7 @@ export class ReturnedReasoning {
    */
   take(said: string | null, carried: CarriedReasoning | null): void {
     const own = said ?? carried?.text ?? "";
-    const isIntact = carried === null ? own === "" : carried.of === undefined || carried.of === textSigned(own);
+    const isIntact = carried === null ? own === "" : carried.of === undefined || carried.of === digestOf(own);
     this.#text += own;
     for (const name of carried?.names ?? []) this.#names.add(name);
     this.#inContent ||= carried?.inContent === true;
@@ -274,7 +269,7 @@ export class ReturnedReasoning {
     const isUnnamed = isInDetails || this.#inContent;
     const names = this.#names.size > 0 ? [...this.#names] : isUnnamed ? [] : [DEFAULT_NAME];
     const whole = contentText(content);
-    const isSigned = this.#message !== null && this.#message.of === textSigned(whole);
+    const isSigned = this.#message !== null && this.#message.of === digestOf(whole);
     return {
       ...(this.#inContent && this.#text !== "" ? { content: partsOf(this.#text, whole) } : {}),
       ...(this.#text === "" ? {} : Object.fromEntries(names.map((name) => [name, this.#text]))),

@@ -1,3 +1,4 @@
+import { digestOf } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { CallIds, callFields, StreamedCall, StreamedCalls, signatureIn } from "../upstream/tool-calls.js";
@@ -10,7 +11,6 @@ import {
   ReasoningRun,
   reasoningIn,
   type SaidReasoning,
-  textSigned,
 } from "./reasoning.js";
 
 /** How a turn ended: with an answer, with calls that the client is to answer, cut by the limit of its tokens, or withheld. */
@@ -187,7 +187,7 @@ export class StreamedTurn implements TurnContent {
     if (ofCalls.length === 0 && extra_content === undefined) return null;
     return {
       ...(ofCalls.length === 0 ? {} : { calls: Object.fromEntries(ofCalls) }),
-      ...(extra_content === undefined ? {} : { message: { of: textSigned(this.#text), fields: { extra_content } } }),
+      ...(extra_content === undefined ? {} : { message: { of: digestOf(this.#text), fields: { extra_content } } }),
     };
   }
 

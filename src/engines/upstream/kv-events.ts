@@ -8,7 +8,7 @@ import type { Unpackr } from "msgpackr";
 import type * as ZeroMq from "zeromq";
 import { z } from "zod";
 import type { KvEvent } from "../../core/index.js";
-import type { JsonObject } from "./json-values.js";
+import { type JsonObject, listIn, record } from "./json-values.js";
 
 /** Where an engine publishes its events. */
 export interface KvEventSource {
@@ -156,7 +156,7 @@ const MOST_BLOCK_TOKENS = 65_536;
 /** Where blocks are that name no place. */
 const DEFAULT_MEDIUM = "GPU";
 
-/** Fields of events that come as arrays, after the name: vLLM before 0.12, SGLang, relays. */
+/** JsonObject of events that come as arrays, after the name: vLLM before 0.12, SGLang, relays. */
 const POSITIONS: Readonly<Record<string, readonly string[]>> = {
   BlockStored: [
     "block_hashes",
@@ -186,16 +186,14 @@ function readKvEvents(decoded: unknown): readonly KvEvent[] | null {
   return decoded[1].flatMap((event: unknown) => readEvent(fieldsOf(event)) ?? []);
 }
 
-type Fields = JsonObject;
-
-function fieldsOf(event: unknown): Fields {
-  if (!Array.isArray(event)) return typeof event === "object" && event !== null ? (event as Fields) : {};
+function fieldsOf(event: unknown): JsonObject {
+  if (!Array.isArray(event)) return record(event);
   const [type, ...values] = event as unknown[];
   const names = POSITIONS[String(type)] ?? [];
   return { type, ...Object.fromEntries(names.map((name, at) => [name, values[at]])) };
 }
 
-function readEvent(event: Fields): KvEvent | null {
+function readEvent(event: JsonObject): KvEvent | null {
   const { type, group_idx: group } = event;
   if (group != null && Number(group) !== 0) return null;
   if (type === "AllBlocksCleared") return { kind: "cleared" };
@@ -208,7 +206,7 @@ function readEvent(event: Fields): KvEvent | null {
   if (type !== "BlockStored" || tokens === null || !blockTokens || blockTokens > MOST_BLOCK_TOKENS) return null;
   const parent = event["parent_block_hash"];
   const lora = typeof event["lora_name"] === "string" ? event["lora_name"] : null;
-  const extra = Array.isArray(event["extra_keys"]) ? (event["extra_keys"] as unknown[]) : [];
+  const extra = listIn(event["extra_keys"]);
   const before = parent == null ? null : hashOf(parent);
   if (parent != null && before === null) return null;
   return {
