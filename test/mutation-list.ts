@@ -237,7 +237,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "reasoning: Anthropic gets no thinking that it did not sign",
-    file: "src/engines/anthropic/signed-thinking.ts",
+    file: "src/engines/anthropic/anthropic-upstream.ts",
     from: "|| isSealed(signature)",
     to: "",
     by: ["test/hostile/foreign-reasoning.test.ts"],

@@ -1,7 +1,6 @@
 import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { STORE_DATABASES } from "../memory/embedded-store.js";
-import { ERASURE_MARKER } from "../memory/erasure.js";
+import { ERASURE_MARKER, STORE_DATABASES } from "../memory/embedded-store.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { checkDatabase, checkStructure, rebuildIndexes } from "../store/check/check-database.js";
 import { checkUsage } from "../store/check/check-usage.js";

@@ -3,8 +3,7 @@
  * Compiled by tsconfig.langchain.json: LangGraph's types extend zod's, as zod-to-openapi's do, and no program can have both.
  */
 
-import type { BaseMessage } from "@langchain/core/messages";
-import { SystemMessage } from "@langchain/core/messages";
+import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import { createMiddleware, type ModelRequest } from "langchain";
 import { z } from "zod";
 import type { ChatMessage } from "../core/index.js";
@@ -18,8 +17,7 @@ import {
   type ReportedUsage,
   tellError,
 } from "./composing.js";
-import { contentWith, findGiven, isSame } from "./given-messages.js";
-import { baseMessageOf, chatMessageOf, withContent } from "./langchain-messages.js";
+import { baseMessageOf, chatMessageOf, contentWith, findGiven, isSame, withContent } from "./langchain-messages.js";
 
 /** A name in a context. What is none is as good as absent: a context that does not fit a schema fails the agent's call. */
 const name = z.union([z.string(), z.number()]).nullish().catch(null);

@@ -3,8 +3,13 @@ import { resolve } from "node:path";
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import type { Scope } from "../core/text/ids.js";
 import { append } from "../core/text/lists.js";
-import { type EmbeddedStore, type ExtractionModel, openEmbeddedStore, STORE_DATABASES } from "./embedded-store.js";
-import { Erasure } from "./erasure.js";
+import {
+  type EmbeddedStore,
+  Erasure,
+  type ExtractionModel,
+  openEmbeddedStore,
+  STORE_DATABASES,
+} from "./embedded-store.js";
 import {
   embeddedScope,
   embeddedSearch,
