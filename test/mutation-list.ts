@@ -231,7 +231,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "reasoning: a signature goes back with its own text alone",
     file: "src/engines/turns/reasoning.ts",
-    from: "carried.of === textSigned(own)",
+    from: "carried.of === digestOf(own)",
     to: "true",
     by: ["test/hostile/foreign-reasoning.test.ts"],
   },
