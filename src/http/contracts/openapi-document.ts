@@ -3,6 +3,7 @@ import type { HttpEnvironment } from "../requests/request.js";
 import { RESPONSES_ITEM } from "./compose-contract.js";
 import words from "./openapi.json" with { type: "json" };
 import { problemComponents } from "./operations.js";
+import { jsonOf } from "./wire-form.js";
 
 /*
  * `GET /openapi.json`: the parts that belong to no single route.
@@ -33,7 +34,7 @@ export function addOpenApiDocument(
     security,
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
   } as unknown as Info;
-  app.get("/openapi.json", (c) => c.json(withProblems(withPlainMessages(app.getOpenAPI31Document(document)))));
+  app.get("/openapi.json", (c) => jsonOf(c, withProblems(withPlainMessages(app.getOpenAPI31Document(document)))));
 }
 
 /** Adds the problems that some operation refers to. */

@@ -6,6 +6,7 @@
  * service's answer by the same rule. `openapi.json`, `examples.json` and `operations.ts` are the rest of the OpenAPI document.
  */
 
+import type { Context } from "hono";
 import { z } from "zod";
 import { type CamelName, camelName, type FromWire, type WireName, wireName } from "../../client/wire-names.js";
 
@@ -155,3 +156,9 @@ export const PRETTY_PARAMETER = {
   description,
   schema: { type: "string" },
 } as const;
+
+/** An answer in JSON, in the form that its query wants. */
+export function jsonOf(c: Context, value: unknown, status: 200 | 201 | 503 = 200): Response {
+  if (c.req.query("pretty") === undefined) return c.json(value, status);
+  return c.body(JSON.stringify(value, null, 2), status, { "content-type": "application/json" });
+}

@@ -6,6 +6,7 @@
 
 import { hash, timingSafeEqual } from "node:crypto";
 import { BlockList, isIP } from "node:net";
+import type { Context } from "hono";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import {
   type ApiKeys,
@@ -18,7 +19,7 @@ import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { notFound, problem } from "../problems/problem.js";
 import { answerProblem, type OnRejected } from "../problems/problem-shapes.js";
 import { keyInBase } from "../requests/base-url.js";
-import { type GuardedRequest, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
+import { type HttpEnvironment, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 
 /** What access control needs. */
@@ -69,14 +70,18 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
       return unknown(error);
     }
   };
-  const withKey = (c: GuardedRequest) => {
+  const withKey = (c: Context<HttpEnvironment>) => {
     const given = givenKey(c);
     const admitted = given === null ? null : authenticate(given, keys);
     return admitted instanceof Promise
       ? admitted.then((key) => verdictOn(c, given, key))
       : verdictOn(c, given, admitted);
   };
-  const verdictOn = (c: GuardedRequest, given: string | null, admitted: AuthenticatedKey | null): GuardVerdict => {
+  const verdictOn = (
+    c: Context<HttpEnvironment>,
+    given: string | null,
+    admitted: AuthenticatedKey | null,
+  ): GuardVerdict => {
     if (given === null || admitted === null) {
       onRejected("no_key");
       const challenge = `Bearer realm="memstem"${given === null ? "" : ', error="invalid_token"'}`;
@@ -91,7 +96,7 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
     c.set("memstem", memstem.forTenant(admitted.tenant));
     return PASSED;
   };
-  const withoutKey = (c: GuardedRequest): GuardVerdict => {
+  const withoutKey = (c: Context<HttpEnvironment>): GuardVerdict => {
     const host = c.req.header("host") ?? "";
     if (!isLoopbackHost(host)) {
       onRejected("host");
@@ -142,12 +147,12 @@ export function bearerToken(authorization: string | undefined): string | null {
 }
 
 /** A request's API key, from `x-api-key`, as a bearer token or in its base URL; null for none. */
-function givenKey(c: GuardedRequest): string | null {
+function givenKey(c: Context<HttpEnvironment>): string | null {
   return c.req.header("x-api-key")?.trim() ?? bearerToken(c.req.header("authorization")) ?? keyInBase(c.req.url);
 }
 
 /** Whether a request carries the token, as `?token=` or as a bearer token. Compares in constant time. */
-function showsWebhookToken(c: GuardedRequest, token: string): boolean {
+function showsWebhookToken(c: Context<HttpEnvironment>, token: string): boolean {
   const given = c.req.query("token") ?? bearerToken(c.req.header("authorization")) ?? "";
   return timingSafeEqual(digest(given), digest(token));
 }

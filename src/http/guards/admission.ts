@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { problem } from "../problems/problem.js";
 import { RETRY_SOON } from "../problems/problem-shapes.js";
 import { ALWAYS_ANSWERED, cutTarget, isOpenAiPath } from "../requests/request.js";
-import { SECURITY_HEADERS } from "./security-headers.js";
+import { SECURITY_HEADERS } from "./guard.js";
 
 /** Milliseconds per event-loop tick in which requests are admitted. Requests of one tick share a transaction. */
 const TICK_MS = 20;

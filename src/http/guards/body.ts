@@ -4,7 +4,7 @@ import { bodyLimit } from "hono/body-limit";
 import { AbandonedRequestError, type InvalidRequestError } from "../../service/base/errors.js";
 import { notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { answerProblem } from "../problems/problem-shapes.js";
-import { BATCH_PATH, type GuardedRequest, type HttpEnvironment } from "../requests/request.js";
+import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 import { awaitBody } from "./limits.js";
 import { rejectUnsafe, safeJson } from "./safe-input.js";
 
@@ -43,7 +43,7 @@ export function receiveBody(limits: BodyLimits): MiddlewareHandler<HttpEnvironme
   };
 }
 
-function tooLarge(c: Pick<GuardedRequest, "req">, { maxBytes, onTooLarge }: BodyLimits): Response {
+function tooLarge(c: Pick<Context<HttpEnvironment>, "req">, { maxBytes, onTooLarge }: BodyLimits): Response {
   onTooLarge();
   const message = `must be at most ${maxBytes} bytes`;
   return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
@@ -51,7 +51,7 @@ function tooLarge(c: Pick<GuardedRequest, "req">, { maxBytes, onTooLarge }: Body
 
 /** Reads a body as {@link receiveBody} does. Gives the rejection of one that is too long; throws where it is too slow. */
 export async function readBody(
-  c: GuardedRequest,
+  c: Context<HttpEnvironment>,
   incoming: IncomingMessage,
   limits: BodyLimits,
 ): Promise<Buffer | Response> {

@@ -1,5 +1,5 @@
-import type { MiddlewareHandler } from "hono";
-import { type GuardedRequest, type HttpEnvironment, untilAnswered } from "../requests/request.js";
+import type { Context, MiddlewareHandler } from "hono";
+import type { HttpEnvironment } from "../requests/request.js";
 
 /** What a guard decides on a request. */
 export interface GuardVerdict {
@@ -13,25 +13,63 @@ export interface GuardVerdict {
   readonly onBegun?: () => void;
 }
 
-/**
- * Decides on a request before its body is read, at once where it can. What it throws, or rejects with, is answered as an error.
- */
-export type Guard = (request: GuardedRequest) => GuardVerdict | Promise<GuardVerdict>;
+/** Decides on a request before its body is read, at once where it can. What it throws, or rejects with, is answered as an error. */
+export type Guard = (c: Context<HttpEnvironment>) => GuardVerdict | Promise<GuardVerdict>;
 
 /** The verdict on a request that passes, with nothing more to do. */
 export const PASSED: GuardVerdict = {};
 
-/** A guard in front of Hono's routes. */
-export function guarded(guard: Guard): MiddlewareHandler<HttpEnvironment> {
+/**
+ * Guards in front of the routes, one after the other. They share one step of Hono's, each of which costs as much as a guard decides in.
+ *
+ * @param failed the answer to what a guard threw
+ */
+export function guarded(
+  guards: readonly Guard[],
+  failed: (c: Context<HttpEnvironment>, error: unknown) => Response,
+): MiddlewareHandler<HttpEnvironment> {
   return async function guarded(c, next) {
-    const { rejection, headers, onAnswered, onBegun } = await guard(c);
-    if (rejection !== undefined) return rejection;
+    const passed: GuardVerdict[] = [];
+    let rejection: Response | undefined;
     try {
-      await (onAnswered === undefined ? next() : untilAnswered(c, next, onAnswered));
-    } finally {
-      onBegun?.();
+      for (const guard of guards) {
+        const deciding = guard(c);
+        const verdict = deciding instanceof Promise ? await deciding : deciding;
+        rejection = verdict.rejection;
+        if (rejection !== undefined) break;
+        passed.push(verdict);
+        const { outgoing } = c.env ?? {};
+        if (verdict.onAnswered === undefined || outgoing === undefined) continue;
+        if (outgoing.closed) verdict.onAnswered();
+        else outgoing.once("close", verdict.onAnswered);
+      }
+    } catch (error) {
+      rejection = failed(c, error);
     }
-    if (headers !== undefined) for (const [name, value] of headers) c.res.headers.set(name, value);
-    return undefined;
+    try {
+      if (rejection === undefined) await next();
+      else c.res = rejection;
+    } finally {
+      for (const { onBegun, onAnswered } of passed) {
+        onBegun?.();
+        // Where the app is not served by Node nobody knows when the answer was sent.
+        if (c.env?.outgoing === undefined) onAnswered?.();
+      }
+    }
+    for (const { headers = [] } of passed) for (const [name, value] of headers) c.res.headers.set(name, value);
   };
 }
+
+/**
+ * OWASP's secure headers for an API: no framing, sniffing, scripts or caching. `Strict-Transport-Security` is missing on purpose: it is for
+ * whatever terminates TLS.
+ */
+export const SECURITY_HEADERS = [
+  ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
+  ["cross-origin-resource-policy", "same-origin"],
+  ["cross-origin-opener-policy", "same-origin"],
+  ["referrer-policy", "no-referrer"],
+  ["x-content-type-options", "nosniff"],
+  ["x-frame-options", "DENY"],
+  ["cache-control", "no-store"],
+] as const;

@@ -1,11 +1,11 @@
 import { isIPv6 } from "node:net";
-import type { MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
 import { BodyShareError } from "../problems/problem.js";
 import { type OnRejected, rejectForNow } from "../problems/problem-shapes.js";
 import {
   ALWAYS_ANSWERED,
-  type GuardedRequest,
+  type HttpEnvironment,
   isOpenAiPath,
   OPEN_PATHS,
   type PendingSlot,
@@ -59,19 +59,11 @@ export function limitShares(onRejected: OnRejected): Guard {
  * Counts an incomplete body against its address's share of the requests in flight. A request with a key counts against the key instead:
  * tenants may share one proxy's address. Throws {@link BodyShareError}.
  */
-export function awaitBody(c: Pick<GuardedRequest, "env" | "get">): void {
+export function awaitBody(c: Pick<Context<HttpEnvironment>, "env" | "get">): void {
   if (c.get("keyId") != null) return;
   const address = clientOf(c.env?.incoming?.socket.remoteAddress);
   if (c.get("slot")?.share(`address ${address}`) !== false) return;
   throw new BodyShareError("too many incomplete bodies from this address: its share of MEMSTEM_MAX_PENDING is used up");
-}
-
-/** Closes each connection with its answer while the service is stopping: another request on it would be lost. */
-export function closeWhenStopping(isStopping: () => boolean): MiddlewareHandler {
-  return async function closeWhenStopping(c, next) {
-    await next();
-    if (isStopping()) c.res.headers.set("connection", "close");
-  };
 }
 
 /**

@@ -1,6 +1,7 @@
+import type { Context } from "hono";
 import { z } from "zod";
 import { NotFoundError, UpstreamError } from "../../service/base/errors.js";
-import { type GuardedRequest, isAnthropicPath, isOpenAiPath } from "../requests/request.js";
+import { type HttpEnvironment, isAnthropicPath, isOpenAiPath } from "../requests/request.js";
 import { type Problem, problem, problemHeaders, problemResponse, problemSchema } from "./problem.js";
 
 /** The error of Anthropic's API. Source: https://platform.claude.com/docs/en/api/errors */
@@ -64,7 +65,7 @@ export const openAiProblemSchema = problemSchema.extend({ error: openAiError }).
 
 /** Sends a problem in the shape that the path's clients read. `error`: its cause. */
 export function answerProblem(
-  c: Pick<GuardedRequest, "req">,
+  c: Pick<Context<HttpEnvironment>, "req">,
   value: Problem,
   { error, headers = {} }: { readonly error?: unknown; readonly headers?: Readonly<Record<string, string>> } = {},
 ): Response {
@@ -136,7 +137,7 @@ export const RETRY_SOON = { "retry-after": "1" } as const;
 
 /** Rejects a request, to be retried; the detail names the limit. */
 export function rejectForNow(
-  c: Pick<GuardedRequest, "req">,
+  c: Pick<Context<HttpEnvironment>, "req">,
   status: 429 | 503,
   detail: string,
   headers: Readonly<Record<string, string>> = {},

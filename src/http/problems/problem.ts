@@ -4,6 +4,7 @@
  * OpenAI-compatible paths, with status, title, fields and `Retry-After`. A fault of our own says nothing about itself; the log has it.
  */
 
+import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import {
@@ -17,7 +18,7 @@ import {
   StoreUnavailableError,
   UpstreamError,
 } from "../../service/base/errors.js";
-import type { GuardedRequest } from "../requests/request.js";
+import type { HttpEnvironment } from "../requests/request.js";
 
 /** RFC 9457, with the invalid fields. */
 export const problemSchema = z
@@ -151,7 +152,7 @@ function upstreamProblem({ failure, message }: UpstreamError): Problem {
 }
 
 /** For routes that do not exist. */
-export function notFound(context: Pick<GuardedRequest, "req">): Problem {
+export function notFound(context: Pick<Context<HttpEnvironment>, "req">): Problem {
   return problem(404, `no such route: ${context.req.method} ${context.req.path}`);
 }
 

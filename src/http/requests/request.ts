@@ -1,11 +1,11 @@
 /*
  * requests: what a request carries through the app, and how its path is read.
- * Enters: Node's request and response, where Node serves the app. Leaves: the typed Hono environment, the log's entry, paths that several
- * folders name, and the moment at which an answer has left. Knows no guard and no route.
+ * Enters: Node's request and response, where Node serves the app. Leaves: the typed Hono environment, the log's entry, and paths that
+ * several folders name. Knows no guard and no route.
  */
 
 import type { IncomingMessage } from "node:http";
-import type { Context, Next } from "hono";
+import type { ComposeAnswer } from "../../service/base/call-types.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { Memstem } from "../../service/library/memstem.js";
 
@@ -17,6 +17,12 @@ export interface ComposedEntry {
   readonly warnings?: readonly string[];
   /** Why a chat went to its engine unmodified; absent where it was composed. */
   readonly notComposed?: NotComposedReason;
+}
+
+/** What the log says of a composed prompt. */
+export function entryOf({ requestId, plan, warnings }: ComposeAnswer): ComposedEntry {
+  const { totalTokens, expectedCachedTokens } = plan;
+  return { requestId, totalTokens, expectedCachedTokens, warnings: warnings.map(({ code }) => code) };
 }
 
 /** One request's slot among those in flight. */
@@ -47,21 +53,6 @@ export interface HttpEnvironment {
     slot?: PendingSlot;
     composed?: ComposedEntry;
   };
-}
-
-/** A request as guards and problems see it: Hono's context, or that of the direct route. */
-export interface GuardedRequest {
-  readonly req: {
-    readonly method: string;
-    readonly path: string;
-    readonly url: string;
-    header(name: string): string | undefined;
-    query(name: string): string | undefined;
-  };
-  /** Absent where the app is not served by Node. */
-  readonly env?: HttpEnvironment["Bindings"];
-  get<Key extends keyof HttpEnvironment["Variables"]>(key: Key): HttpEnvironment["Variables"][Key];
-  set<Key extends keyof HttpEnvironment["Variables"]>(key: Key, value: HttpEnvironment["Variables"][Key]): void;
 }
 
 /** One request as the log sees it. Never memory text, never a query. */
@@ -114,23 +105,4 @@ export function isAnthropicPath(path: string): boolean {
 export function cutTarget(target: string): { readonly path: string; readonly query: string } {
   const at = target.indexOf("?");
   return at < 0 ? { path: target, query: "" } : { path: target.slice(0, at), query: target.slice(at) };
-}
-
-/**
- * Runs the next handler and calls `done` once: when the whole answer is sent, or the client disconnects. Where the app is not served by
- * Node: when the answer begins.
- */
-export async function untilAnswered(c: Context<HttpEnvironment>, next: Next, done: () => void): Promise<void> {
-  const outgoing = c.env?.outgoing;
-  if (outgoing === undefined) {
-    try {
-      await next();
-    } finally {
-      done();
-    }
-    return;
-  }
-  if (outgoing.closed) done();
-  else outgoing.once("close", done);
-  await next();
 }

@@ -35,7 +35,7 @@ import { safeJson } from "../guards/safe-input.js";
 import { notJson, problem, problemOf } from "../problems/problem.js";
 import { answerProblem, errorEventFor } from "../problems/problem-shapes.js";
 import { type GivenIdentity, identityIn } from "../requests/identity.js";
-import { cutTarget, type HttpEnvironment } from "../requests/request.js";
+import { cutTarget, entryOf, type HttpEnvironment } from "../requests/request.js";
 import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 
 /** What the routes need. */
@@ -106,14 +106,7 @@ async function complete(
   const answer = await chat.complete(c.get("memstem").chats, request, client.signal);
   const { composed, notComposed } = answer;
   if (notComposed !== null) c.set("composed", { warnings: warningsWithout(notComposed), notComposed });
-  if (composed !== null) {
-    c.set("composed", {
-      requestId: composed.requestId,
-      totalTokens: composed.plan.totalTokens,
-      expectedCachedTokens: composed.plan.expectedCachedTokens,
-      warnings: composed.warnings.map(({ code }) => code),
-    });
-  }
+  if (composed !== null) c.set("composed", entryOf(composed));
   return responseOf(c, answer, headersOf(answer, ownHeaders(answer)), client, onFault);
 }
 

@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { health } from "../contracts/health-contract.js";
+import { jsonOf } from "../contracts/wire-form.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { addRoute } from "./json-route.js";
 
@@ -46,10 +47,10 @@ export function addHealthRoutes(
       // That it answers says nothing of a full or damaged disk: what is stored next does.
       await memstem.ping();
       const now = withParts();
-      return c.json(now, now.status === "stopping" ? 503 : 200);
+      return jsonOf(c, now, now.status === "stopping" ? 503 : 200);
     },
   );
   addRoute(app, "getLiveness", { ...described, path: "/livez", says: "The process works." }, async (c) =>
-    c.json(state(), 200),
+    jsonOf(c, state(), 200),
   );
 }

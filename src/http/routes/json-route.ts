@@ -5,7 +5,7 @@ import { type FromWire, fromWire } from "../../client/wire-names.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { fieldIssues } from "../../service/fields/fields.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
-import { answerForm, type WireBody, writerOf } from "../contracts/wire-form.js";
+import { answerForm, jsonOf, type WireBody, writerOf } from "../contracts/wire-form.js";
 import { readJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
@@ -33,7 +33,7 @@ export function addGet<Q extends z.ZodObject, R extends z.ZodType>(
   const written = writerOf(result);
   addRoute(app, id, { method: "get", path, query, answer: result }, async (c) => {
     const given = await validated(query, c.req.query());
-    return c.json(written(await answer(optionsIn(given) as QueryOf<Q>, c)), 200);
+    return jsonOf(c, written(await answer(optionsIn(given) as QueryOf<Q>, c)), 200);
   });
 }
 
@@ -51,7 +51,8 @@ export function addPost<T, R extends z.ZodType>(
   addRoute(app, id, { method: "post", path, body: body.schema, answer: result, status }, async (c) => {
     const given = await readJson(c);
     if (given instanceof Response) return given;
-    return c.json(written(await answer(body.read((await validated(body.schema, given.value)) as object), c)), status);
+    const asked = body.read((await validated(body.schema, given.value)) as object);
+    return jsonOf(c, written(await answer(asked, c)), status);
   });
 }
 
@@ -74,7 +75,7 @@ export function addOfIds<I extends z.ZodObject, Q extends z.ZodObject, R extends
   const written = writerOf(result);
   const [byPath, byQuery] = paths;
   const answered = async (c: Ctx, given: object) =>
-    c.json(written(await answer(optionsIn(given) as QueryOf<I> & QueryOf<Q>, c)), 200);
+    jsonOf(c, written(await answer(optionsIn(given) as QueryOf<I> & QueryOf<Q>, c)), 200);
   addRoute(app, id, { method, path: byPath, params: ids, query: query ?? undefined, answer: result }, async (c) => {
     const asked = query === null ? {} : await validated(query, c.req.query());
     return answered(c, { ...(await validated(ids, c.req.param())), ...asked });

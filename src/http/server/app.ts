@@ -5,8 +5,8 @@
  */
 
 import { OpenAPIHono } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import { cors } from "hono/cors";
-import { prettyJSON } from "hono/pretty-json";
 import { getPath } from "hono/utils/url";
 import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.js";
 import { type EngineCall, observedUpstream } from "../../service/base/memstem-observer.js";
@@ -24,24 +24,15 @@ import { CHAT_HEADERS, operation, RATE_HEADERS } from "../contracts/operations.j
 import { access } from "../guards/access.js";
 import { Admission } from "../guards/admission.js";
 import { BODY_RATE, type BodyRate, receiveBody } from "../guards/body.js";
-import { guarded } from "../guards/guard.js";
-import {
-  closeWhenStopping,
-  type KeyLimits,
-  limitKeys,
-  limitPending,
-  limitShares,
-  PendingRequests,
-} from "../guards/limits.js";
+import { type Guard, guarded, PASSED, SECURITY_HEADERS } from "../guards/guard.js";
+import { type KeyLimits, limitKeys, limitPending, limitShares, PendingRequests } from "../guards/limits.js";
 import { rejectAmbiguous } from "../guards/safe-input.js";
-import { securityHeaders } from "../guards/security-headers.js";
 import { BodyShareError, isFault, problemOf, SlowBodyError } from "../problems/problem.js";
 import { answerProblem, RETRY_SOON, type RejectionReason } from "../problems/problem-shapes.js";
 import { namedByPath, pathAfterBase } from "../requests/base-url.js";
 import {
-  BATCH_PATH,
   COMPOSE_PATH,
-  type GuardedRequest,
+  entryOf,
   type HttpEnvironment,
   isOpenAiPath,
   type RequestLog,
@@ -57,7 +48,6 @@ import { answerUnrouted, passToEngine } from "../routes/unrouted.js";
 import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
-import { DirectCompose, entryOf } from "./direct-compose.js";
 import { Metrics } from "./metrics.js";
 
 /** As long as a page in the background of a phone may stand still; then its place among the pending requests is needed. */
@@ -114,8 +104,6 @@ const EXPOSED_HEADERS = ["retry-after", ...RATE_HEADERS, ...CHAT_HEADERS, "x-mem
 /** The app, and what Node's server puts in front of it. */
 export interface HttpSurface {
   readonly app: OpenAPIHono<HttpEnvironment>;
-  /** Serves `POST /compose` in the app's stead; null where its answers need what only the app adds. */
-  readonly direct: DirectCompose | null;
   /** Decides when a request reaches the app. */
   readonly admission: Admission;
   /** Call it with each sample of the event loop's delay, in milliseconds. */
@@ -169,39 +157,19 @@ export function createApp(given: HttpParts): HttpSurface {
   const arrivedAt = (incoming: object | undefined) =>
     (incoming === undefined ? undefined : admission.cameAt(incoming)) ?? parts.clock();
   app.use(async (c, next) => {
-    const start = arrivedAt(c.env?.incoming);
+    const { incoming, outgoing } = c.env ?? {};
+    const start = arrivedAt(incoming);
+    // Before the answer's own, which overwrite these: reading those of an answer builds it twice.
+    if (outgoing !== undefined) for (const [name, value] of SECURITY_HEADERS) outgoing.setHeader(name, value);
     await next();
+    if (outgoing === undefined)
+      for (const [name, value] of SECURITY_HEADERS) if (!c.res.headers.has(name)) c.res.headers.set(name, value);
+    // Another request on the connection would be lost.
+    if (isStopping()) c.res.headers.set("connection", "close");
     const { method, routePath } = c.req;
     answered({ method, route: routePath, status: c.res.status, ms: parts.clock() - start, ...c.get("composed") });
   });
-  app.use(securityHeaders());
-  app.use(closeWhenStopping(isStopping));
-  const guardPending = limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected });
-  app.use(guarded(guardPending));
-  if (corsOrigins.length > 0) {
-    const allowMethods = ["GET", "POST", "DELETE"];
-    app.use(cors({ origin: [...corsOrigins], allowMethods, exposeHeaders: EXPOSED_HEADERS }));
-  }
-  const { memstem, keys, webhookToken } = parts;
-  const guards = [
-    access({ memstem, keys, corsOrigins, webhookToken, onRejected }),
-    limitKeys(parts.keyLimits, parts.clock, onRejected),
-    limitShares(onRejected),
-    rejectAmbiguous(),
-  ];
-  for (const guard of guards) app.use(guarded(guard));
-  // On every path below a base URL, also where no handler reads whom it names.
-  app.use((c, next) => {
-    if (isOpenAiPath(c.req.path)) namedByPath(c.req.url);
-    return next();
-  });
-  const pretty = prettyJSON({ space: 2 });
-  const { maxBodyBytes: maxBytes, bodyRate: rate = BODY_RATE, clock, onFault } = parts;
-  const body = { maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") };
-  app.use(receiveBody(body));
-  // A batch is streamed; an engine's answer is sent unmodified.
-  app.use((c, next) => (c.req.path === BATCH_PATH || isOpenAiPath(c.req.path) ? next() : pretty(c, next)));
-  const failed = (c: GuardedRequest, error: unknown) => {
+  const failed = (c: Context<HttpEnvironment>, error: unknown) => {
     const value = problemOf(error);
     if (isFault(error, value)) parts.onFault(error);
     const refusal = refusalOf(error);
@@ -211,18 +179,35 @@ export function createApp(given: HttpParts): HttpSurface {
     const headers = refusal === "user_queue" ? RETRY_SOON : { ...RETRY_SOON, connection: "close" };
     return answerProblem(c, value, { error, headers });
   };
+  const { memstem, keys, webhookToken } = parts;
+  const inFlight = limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected });
+  // On every path below a base URL, also where no handler reads whom it names.
+  const named: Guard = ({ req }) => {
+    if (isOpenAiPath(req.path)) namedByPath(req.url);
+    return PASSED;
+  };
+  const guards = [
+    access({ memstem, keys, corsOrigins, webhookToken, onRejected }),
+    limitKeys(parts.keyLimits, parts.clock, onRejected),
+    limitShares(onRejected),
+    rejectAmbiguous(),
+    named,
+  ];
+  if (corsOrigins.length === 0) app.use(guarded([inFlight, ...guards], failed));
+  else {
+    const allowMethods = ["GET", "POST", "DELETE"];
+    app.use(guarded([inFlight], failed));
+    app.use(cors({ origin: [...corsOrigins], allowMethods, exposeHeaders: EXPOSED_HEADERS }));
+    app.use(guarded(guards, failed));
+  }
+  const { maxBodyBytes: maxBytes, bodyRate: rate = BODY_RATE, clock } = parts;
+  app.use(receiveBody({ maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") }));
   app.onError((error, c) => failed(c, error));
   addPost(app, "compose", COMPOSE_PATH, wire.composeWireBody, wire.composeResult, async (request, c) => {
     const answer = await c.get("memstem").compose(request, c.req.raw.signal);
     c.set("composed", entryOf(answer));
     return answer as never;
   });
-  const all = [guardPending, ...guards];
-  // CORS is the app's.
-  const isDirect = corsOrigins.length === 0;
-  const direct = isDirect
-    ? new DirectCompose({ guards: all, body, isStopping, arrivedAt, clock, failed, answered, onFault })
-    : null;
   addBatchRoute(app, { ...parts, bodyRate: rate });
   const engineCalled = (call: EngineCall) => {
     metrics.engineCalled(call);
@@ -272,7 +257,7 @@ export function createApp(given: HttpParts): HttpSurface {
   addOpenApiDocument(app, { version: parts.version, hasWebhook: webhookToken !== undefined });
   const onDelayed = metrics.delayed.bind(metrics);
   const { answerTimeoutMs = ANSWER_TIMEOUT_MS } = parts;
-  return { app, direct, admission, answerTimeoutMs, onDelayed };
+  return { app, admission, answerTimeoutMs, onDelayed };
 }
 
 /** The limit that an error stands for; null for other errors. */

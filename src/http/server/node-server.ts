@@ -4,7 +4,6 @@ import { getRequestListener } from "@hono/node-server";
 import { inCallersTrace } from "../../service/base/spans.js";
 import { problem, problemResponse } from "../problems/problem.js";
 import type { HttpSurface } from "./app.js";
-import { isPlainCompose } from "./direct-compose.js";
 
 /** Milliseconds that a request's head may take. Until it is read, a request does not count as in flight. */
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -13,15 +12,10 @@ const HEADERS_TIMEOUT_MS = 60_000;
 const UNREADABLE = problem(400, "the request target or the host is not valid");
 
 /** The app on Node's HTTP server, which does not listen yet. `hostname`: where it will. */
-export function nodeServer({ app, direct, admission, answerTimeoutMs }: HttpSurface, hostname: string): Server {
+export function nodeServer({ app, admission, answerTimeoutMs }: HttpSurface, hostname: string): Server {
   const adapted = getRequestListener(app.fetch, { hostname, errorHandler: () => problemResponse(UNREADABLE) });
   const listener = admission.before((incoming, outgoing) =>
-    inCallersTrace(incoming.headers, () => {
-      if (direct === null || !isPlainCompose(incoming)) return adapted(incoming, outgoing);
-      return direct.serve(incoming, outgoing, (answer) => {
-        void getRequestListener(async () => answer, { hostname })(incoming, outgoing);
-      });
-    }),
+    inCallersTrace(incoming.headers, () => adapted(incoming, outgoing)),
   );
   const queued = new PipelinedResponses();
   // The app limits the time of a body, by its length.

@@ -1,6 +1,3 @@
-/** What work reads of its caller's signal: an `AbortSignal`, or one that is set up when somebody listens. */
-export type CallerSignal = Pick<AbortSignal, "aborted" | "reason" | "addEventListener" | "removeEventListener">;
-
 /** A signal that aborts with any of several, or by a call. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
@@ -14,7 +11,7 @@ export interface LinkedSignal {
  * Like `AbortSignal.any`, but can be released: in Node 20, `any` leaks a reference per call for as long as the longest-lived given signal,
  * and costs many times as much.
  */
-export function linkedSignal(...signals: readonly CallerSignal[]): LinkedSignal {
+export function linkedSignal(...signals: readonly AbortSignal[]): LinkedSignal {
   const own = new AbortController();
   const follow = ({ target }: Event) => own.abort(target instanceof AbortSignal ? target.reason : undefined);
   for (const signal of signals) {

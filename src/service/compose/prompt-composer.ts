@@ -30,7 +30,6 @@ import {
   OutdatedHistoryError,
   StoreUnavailableError,
 } from "../base/errors.js";
-import type { CallerSignal } from "../base/linked-signal.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { TenantParts } from "../base/memstem-parts.js";
 import { inSpan } from "../base/spans.js";
@@ -80,7 +79,7 @@ interface FoundAhead {
 export interface ComposeCall {
   readonly request: ComposeRequest;
   /** Aborted when the caller is gone. */
-  readonly signal?: CallerSignal | undefined;
+  readonly signal?: AbortSignal | undefined;
   /**
    * What was looked up ahead; such a request was accepted before. Memories that it brought are not composed once the user was deleted:
    * {@link DeletedMeanwhileError}.
@@ -187,7 +186,7 @@ export class PromptComposer {
   }
 
   /** The memories for a request that is composed later. Does not reject if the source fails. */
-  async lookUp(request: ComposeRequest, signal?: CallerSignal): Promise<WaitingLookup> {
+  async lookUp(request: ComposeRequest, signal?: AbortSignal): Promise<WaitingLookup> {
     const { jobs, parts } = this.#on;
     const scope = jobs.scopeOf(request.userId, request.agentId);
     const watch = await DeletionWatch.begin(parts.store, scope.tenant, scope.userId);
@@ -458,7 +457,7 @@ async function lookUp(
   { retrieval, jobs, parts, observer }: ComposingParts,
   scope: Scope,
   request: ComposeRequest,
-  signal: CallerSignal | undefined,
+  signal: AbortSignal | undefined,
 ): Promise<MemoryLookup> {
   const { source } = retrieval;
   // No source is searched, so there is nothing to abort.

@@ -22,7 +22,6 @@ import {
 import type { EngineReport } from "../../store/api/store.js";
 import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
-import type { CallerSignal } from "../base/linked-signal.js";
 import { DegradedParts, type MemstemObserver, Observers } from "../base/memstem-observer.js";
 import type { MemstemParts, PlanBatch, TenantParts } from "../base/memstem-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
@@ -240,7 +239,7 @@ export class Memstem {
   }
 
   /** See {@link PromptComposer.compose}. */
-  async compose(request: ComposeRequest, signal?: CallerSignal): Promise<ComposeAnswer> {
+  async compose(request: ComposeRequest, signal?: AbortSignal): Promise<ComposeAnswer> {
     return (await this.#composer.compose({ request, signal })).answer;
   }
 

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import type { AgentId, Scope, UserId } from "../../core/index.js";
 import { StoreUnavailableError } from "../../store/api/store.js";
 import { BusyUserError } from "../base/errors.js";
-import { type CallerSignal, linkedSignal } from "../base/linked-signal.js";
+import { linkedSignal } from "../base/linked-signal.js";
 
 /**
  * One first-in, first-out queue of jobs per key: jobs of one key run one at a time, those of different keys concurrently. Holds one entry
@@ -98,7 +98,7 @@ export class TenantQueues {
   }
 
   /** Does work with a signal that aborts with the caller's and with the service's end. */
-  async untilClosing<T>(signal: CallerSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
+  async untilClosing<T>(signal: AbortSignal | undefined, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
     if (signal === undefined) return await work(this.closing);
     const either = linkedSignal(this.closing, signal);
     return await work(either.signal).finally(either.release);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { SECURITY_HEADERS } from "../../../src/http/guards/security-headers.js";
+import { SECURITY_HEADERS } from "../../../src/http/guards/guard.js";
 import { openAiEngine, sendJson, wholeAnswer } from "../routes/openai-engine.js";
 import { servedApp } from "../server/served-app.js";
 import { OpenApiDocument } from "./openapi-document.js";
