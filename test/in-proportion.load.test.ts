@@ -4,7 +4,7 @@ import { QuoteSearch } from "../src/core/index.js";
 import { withoutFilePaths } from "../src/core/text/file-paths.js";
 import { sentencesOf } from "../src/core/text/memory-text.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
-import { rejectReservedNames } from "../src/http/guards/safe-input.js";
+import { rejectReservedNames } from "../src/http/guards/body.js";
 import { ownMessage, retrieved } from "./core/blocks/provider-texts.js";
 
 /** How many times the length the longer text is; quadratic work on it is as many times more than in proportion. */

@@ -10,7 +10,7 @@ import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
-import { parseSafeJson } from "../http/guards/safe-input.js";
+import { parseSafeJson } from "../http/guards/body.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/fields.js";

@@ -4,8 +4,7 @@ import { openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { MODEL_SHAPES, type ModelSize, writeRandomModel } from "../engines/random-model/random-model.js";
 import { BODY_RATE, receiveBody, refuseUnsafeBody } from "../http/guards/body.js";
-import { isFault, problemOf, SlowBodyError } from "../http/problems/problem.js";
-import { answerProblem } from "../http/problems/problem-shapes.js";
+import { answerProblem, isFault, problemOf, SlowBodyError } from "../http/problems/problem.js";
 import type { HttpEnvironment } from "../http/requests/request.js";
 
 /** Options of `memstem engine random-model`. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { exportOf, writeExport } from "../http/contracts/export-contract.js";
+import { exportOf, writeExport } from "../http/contracts/user-contract.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";

@@ -5,9 +5,9 @@ import { pino } from "pino";
 import type { EmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import { embeddedUpstream, openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
-import { createApp, type HttpSurface } from "../http/server/app.js";
+import { createApp } from "../http/server/app.js";
 import { sampleDelay } from "../http/server/metrics.js";
-import { nodeServer } from "../http/server/node-server.js";
+import { type HttpSurface, nodeServer } from "../http/server/node-server.js";
 import {
   InvalidRequestError,
   MemorySourceError,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
-import { type IdentitySources, PROMPTING_CLIENTS } from "../service/chat/identity-sources.js";
+import { type IdentitySources, PROMPTING_CLIENTS } from "../service/chat/chat-request.js";
 
 /*
  * Settings of whose a request is: which places of it name the user and the conversation, and where the conversation's key goes.

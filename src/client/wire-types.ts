@@ -1,9 +1,7 @@
 import type { Explanation } from "../core/index.js";
 import type { progress } from "../http/contracts/batch-contract.js";
-import type { exportResult } from "../http/contracts/export-contract.js";
 import type { health } from "../http/contracts/health-contract.js";
 import type * as usage from "../http/contracts/usage-contract.js";
-import type * as request from "../http/contracts/usage-request-contract.js";
 import type * as user from "../http/contracts/user-contract.js";
 import type { AnswerOf, OptionsOf, SentOf } from "../http/contracts/wire-form.js";
 
@@ -19,7 +17,7 @@ import type { AnswerOf, OptionsOf, SentOf } from "../http/contracts/wire-form.js
 export type BatchCounts = AnswerOf<typeof progress>;
 
 /** Whose request to explain. */
-export type ExplainRequestOptions = OptionsOf<typeof request.usageRequestQuery>;
+export type ExplainRequestOptions = OptionsOf<typeof usage.usageRequestQuery>;
 
 /** Why a prompt hit the prefix cache as far as it did; `explanation` has the findings as sentences. */
 export type ExplainedPrompt = Explanation & { readonly explanation: readonly string[] };
@@ -31,7 +29,7 @@ export type IndexOptions = OptionsOf<typeof user.userIndexQuery>;
 export type DescribedIndex = AnswerOf<typeof user.indexResult>;
 
 /** Everything stored on a user, for every agent. Rows have the database's names. */
-export type ExportedData = AnswerOf<typeof exportResult>;
+export type ExportedData = AnswerOf<typeof user.exportResult>;
 
 /** The service's state. */
 export type Health = AnswerOf<typeof health>;
@@ -79,7 +77,7 @@ export type UsageMisses = AnswerOf<typeof usage.usageMissesResult>;
 export type UsageRequests = AnswerOf<typeof usage.usageRequestsResult>;
 
 /** A prompt as bars, beside the earlier one with the longest common prefix. */
-export type UsageRequest = AnswerOf<typeof request.usageRequestResult>;
+export type UsageRequest = AnswerOf<typeof usage.usageRequestResult>;
 
 /** Users, one entry for each agent. */
 export type UsageUsers = AnswerOf<typeof usage.usageUsersResult>;
@@ -96,7 +94,7 @@ export type UsageConversation = AnswerOf<typeof usage.usageConversationResult>;
 /** The tenant's alert rules. */
 export type UsageAlerts = AnswerOf<typeof usage.usageAlertsResult>;
 
-type UsageEvents = AnswerOf<typeof request.usageEvents>;
+type UsageEvents = AnswerOf<typeof usage.usageEvents>;
 
 /** A server-sent event. */
 export type UsageEvent = {

@@ -4,15 +4,16 @@ import type {
   usageAlertsResult,
   usageConversationResult,
   usageConversationsResult,
+  usageEvents,
   usageMissesResult,
   usageNote,
+  usageRequestResult,
   usageRequestsResult,
   usageRow,
   usageSummaryResult,
   usageSums,
   usageUsersResult,
 } from "../http/contracts/usage-contract.js";
-import type { usageEvents, usageRequestResult } from "../http/contracts/usage-request-contract.js";
 import type { indexResult } from "../http/contracts/user-contract.js";
 
 /*

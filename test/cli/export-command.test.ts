@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { exportResult } from "../../src/http/contracts/export-contract.js";
+import { exportResult } from "../../src/http/contracts/user-contract.js";
 import { commands } from "./memstem-command.js";
 
 const environment = { MEMSTEM_SOURCE: "none" };

@@ -23,12 +23,12 @@ import {
   requestIds,
   writeExplanation,
 } from "../../src/http/contracts/explain-contract.js";
-import { exportResult } from "../../src/http/contracts/export-contract.js";
 import { health } from "../../src/http/contracts/health-contract.js";
-import * as memory from "../../src/http/contracts/memory-contract.js";
 import * as usage from "../../src/http/contracts/usage-contract.js";
-import { usageEvents, usageRequestQuery, usageRequestResult } from "../../src/http/contracts/usage-request-contract.js";
+import { usageEvents, usageRequestQuery, usageRequestResult } from "../../src/http/contracts/usage-contract.js";
+import * as memory from "../../src/http/contracts/user-contract.js";
 import * as user from "../../src/http/contracts/user-contract.js";
+import { exportResult } from "../../src/http/contracts/user-contract.js";
 import { writerOf } from "../../src/http/contracts/wire-form.js";
 import type { ComposeAnswer } from "../../src/service/base/call-types.js";
 

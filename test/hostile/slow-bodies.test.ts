@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it, vi } from "vitest";
 import { clientOf, PendingRequests } from "../../src/http/guards/limits.js";
-import { openAiProblemSchema } from "../../src/http/problems/problem-shapes.js";
+import { openAiProblemSchema } from "../../src/http/problems/problem.js";
 import { callerOf } from "../http/guards/callers.js";
 import { problemOf, type ServedApp, servedApp } from "../http/server/served-app.js";
 import { rawEngine } from "./raw-engine.js";

@@ -1,12 +1,14 @@
 import type { RouteConfig } from "@hono/zod-openapi";
 import { z } from "zod";
-import { type Problem, problem, problemSchema } from "../problems/problem.js";
 import {
   anthropicErrorOf,
   anthropicProblemSchema,
   openAiErrorOf,
   openAiProblemSchema,
-} from "../problems/problem-shapes.js";
+  type Problem,
+  problem,
+  problemSchema,
+} from "../problems/problem.js";
 import examples from "./examples.json" with { type: "json" };
 import document from "./openapi.json" with { type: "json" };
 import { PRETTY_PARAMETER } from "./wire-form.js";

@@ -22,7 +22,6 @@ import {
 import type { AlertState } from "../../service/usage/usage-alerts.js";
 import causeTexts from "./usage-causes.json" with { type: "json" };
 import type * as wire from "./usage-contract.js";
-import type { usageRequestResult } from "./usage-request-contract.js";
 
 /*
  * What the usage's views answer, of the figures that are kept: shares, percentiles, money where it means anything.
@@ -108,7 +107,7 @@ export function usageRequest(
   kept: KeptUsage | null,
   { bars: { here, there, shared }, explanation, words }: ShownPrompt,
   hasText: boolean,
-): Answer<typeof usageRequestResult> {
+): Answer<typeof wire.usageRequestResult> {
   return {
     request: kept && shownRow(kept),
     hasText,

@@ -16,9 +16,8 @@ import {
   DEFAULT_TENANT,
 } from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
-import { notFound, problem } from "../problems/problem.js";
-import { answerProblem, type OnRejected } from "../problems/problem-shapes.js";
-import { keyInBase } from "../requests/base-url.js";
+import { answerProblem, notFound, type OnRejected, problem } from "../problems/problem.js";
+import { keyInBase } from "../requests/identity.js";
 import { type HttpEnvironment, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 

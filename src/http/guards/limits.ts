@@ -1,8 +1,7 @@
 import { isIPv6 } from "node:net";
 import type { Context } from "hono";
 import { type Rate, TokenBuckets } from "../../service/base/token-buckets.js";
-import { BodyShareError } from "../problems/problem.js";
-import { type OnRejected, rejectForNow } from "../problems/problem-shapes.js";
+import { BodyShareError, type OnRejected, rejectForNow } from "../problems/problem.js";
 import {
   ALWAYS_ANSWERED,
   type HttpEnvironment,

@@ -7,9 +7,8 @@ import { readOptions } from "../../service/fields/fields.js";
 import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { operation } from "../contracts/operations.js";
-import { type BodyRate, bodyChunks, readBody } from "../guards/body.js";
+import { type BodyRate, bodyChunks, parseSafeJson, readBody, safeJson, utf8Text } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
-import { parseSafeJson, safeJson, utf8Text } from "../guards/safe-input.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 

@@ -9,16 +9,18 @@ import type { Context } from "hono";
 import type { z } from "zod";
 import { UpstreamError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
+import { holdsApiKey } from "../../service/base/tenant.js";
 import {
   Chat,
   type ChatEngine,
+  CREDENTIAL_HEADERS,
   type EngineAnswer,
   type HeaderPair,
   headerPairs,
   type ProxiedAnswer,
 } from "../../service/chat/chat.js";
+import { DEFAULT_IDENTITY_SOURCES } from "../../service/chat/chat-request.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
-import { DEFAULT_IDENTITY_SOURCES } from "../../service/chat/identity-sources.js";
 import { Responses } from "../../service/responses/responses.js";
 import * as wire from "../contracts/chat-contract.js";
 import {
@@ -31,12 +33,10 @@ import {
 } from "../contracts/messages-contract.js";
 import { CHAT_HEADERS, type OperationId, operation, RATE_HEADERS } from "../contracts/operations.js";
 import { RESPONSES_PATH, readResponses, responsesBody } from "../contracts/responses-contract.js";
-import { safeJson } from "../guards/safe-input.js";
-import { notJson, problem, problemOf } from "../problems/problem.js";
-import { answerProblem, errorEventFor } from "../problems/problem-shapes.js";
+import { safeJson } from "../guards/body.js";
+import { answerProblem, errorEventFor, notJson, problem, problemOf } from "../problems/problem.js";
 import { type GivenIdentity, identityIn } from "../requests/identity.js";
 import { cutTarget, entryOf, type HttpEnvironment } from "../requests/request.js";
-import { type AdmittedBy, queryWithoutCredentials, withoutCredentials } from "./client-credentials.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -288,4 +288,52 @@ function describeRoutes({ openAPIRegistry: registry }: OpenAPIHono<HttpEnvironme
   registry.registerPath(
     operation("countMessageTokens", { ...counting, answer: wire.engineAnswer("CountTokensAnswer") }),
   );
+}
+
+/** Query parameters in which clients and gateways put a key; the headers are {@link CREDENTIAL_HEADERS}. */
+const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
+  "api_key",
+  "api-key",
+  "apikey",
+  "key",
+  "token",
+  "access_token",
+  "auth_token",
+  "subscription-key",
+]);
+
+/** How a request's sender got in. */
+export interface AdmittedBy {
+  /** Null: without a key, because none are in use. */
+  readonly keyId: string | null;
+  /** The key itself where it is the configured one, which has no form of its own. */
+  readonly configuredKey?: string | undefined;
+}
+
+function holdsKey(text: string, { configuredKey }: AdmittedBy): boolean {
+  return holdsApiKey(text) || (configuredKey !== undefined && text.includes(configuredKey));
+}
+
+/**
+ * A request's headers as the engine may see them. With keys in use the client's credentials are memstem's, and end here, wherever they
+ * stand; without, they are the engine's. A key of memstem's is nobody else's even then.
+ */
+function withoutCredentials(headers: readonly HeaderPair[], by: AdmittedBy): HeaderPair[] {
+  return headers.filter(
+    ([name, value]) => !holdsKey(value, by) && (by.keyId === null || !CREDENTIAL_HEADERS.has(name.toLowerCase())),
+  );
+}
+
+/** A request's query as the engine may see it, `?` included; what stays is byte for byte what it was. */
+function queryWithoutCredentials(query: string, by: AdmittedBy): string {
+  if (query.length <= 1) return query;
+  const kept = query
+    .slice(1)
+    .split("&")
+    .filter((part) => {
+      const [name, value] = [...new URLSearchParams(part)][0] ?? ["", ""];
+      if (holdsKey(value, by) || holdsKey(name, by)) return false;
+      return by.keyId === null || !CREDENTIAL_PARAMETERS.has(name.toLowerCase());
+    });
+  return kept.length === 0 ? "" : `?${kept.join("&")}`;
 }

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import { problem } from "../problems/problem.js";
-import { answerProblem } from "../problems/problem-shapes.js";
+import { answerProblem, problem } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /*

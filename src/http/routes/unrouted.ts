@@ -3,9 +3,8 @@ import type { Context } from "hono";
 import { METHOD_NAME_ALL } from "hono/router";
 import { linkedSignal } from "../../service/base/linked-signal.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
-import { notFound, problem } from "../problems/problem.js";
-import { answerProblem } from "../problems/problem-shapes.js";
-import { pathAfterBase } from "../requests/base-url.js";
+import { answerProblem, notFound, problem } from "../problems/problem.js";
+import { pathAfterBase } from "../requests/identity.js";
 import { type HttpEnvironment, isOpenAiPath, OPENAI_PATHS } from "../requests/request.js";
 import { engineAnswer, headersToEngine, queryToEngine } from "./chat-route.js";
 

@@ -1,8 +1,15 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import { explainQuery, explainResult, requestIds } from "../contracts/explain-contract.js";
-import { exportOf, exportResult } from "../contracts/export-contract.js";
-import { forgetMemoryResult, memoryIds } from "../contracts/memory-contract.js";
-import { forgetUserResult, indexQuery, indexResult, userIds } from "../contracts/user-contract.js";
+import {
+  exportOf,
+  exportResult,
+  forgetMemoryResult,
+  forgetUserResult,
+  indexQuery,
+  indexResult,
+  memoryIds,
+  userIds,
+} from "../contracts/user-contract.js";
 import type { HttpEnvironment } from "../requests/request.js";
 import { addOfIds } from "./json-route.js";
 

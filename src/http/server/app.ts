@@ -18,18 +18,23 @@ import type { Alert, AlertRule } from "../../service/usage/usage-alerts.js";
 import * as wire from "../contracts/compose-contract.js";
 import { evictBody, evictResult, feedbackBody, feedbackResult } from "../contracts/engine-report-contract.js";
 import { metricsText } from "../contracts/health-contract.js";
-import { addBody, addResult } from "../contracts/memory-contract.js";
 import { addOpenApiDocument } from "../contracts/openapi-document.js";
 import { CHAT_HEADERS, operation, RATE_HEADERS } from "../contracts/operations.js";
+import { addBody, addResult } from "../contracts/user-contract.js";
 import { access } from "../guards/access.js";
-import { Admission } from "../guards/admission.js";
 import { BODY_RATE, type BodyRate, receiveBody } from "../guards/body.js";
-import { type Guard, guarded, PASSED, SECURITY_HEADERS } from "../guards/guard.js";
+import { type Guard, guarded, PASSED, rejectAmbiguous, SECURITY_HEADERS } from "../guards/guard.js";
 import { type KeyLimits, limitKeys, limitPending, limitShares, PendingRequests } from "../guards/limits.js";
-import { rejectAmbiguous } from "../guards/safe-input.js";
-import { BodyShareError, isFault, problemOf, SlowBodyError } from "../problems/problem.js";
-import { answerProblem, RETRY_SOON, type RejectionReason } from "../problems/problem-shapes.js";
-import { namedByPath, pathAfterBase } from "../requests/base-url.js";
+import {
+  answerProblem,
+  BodyShareError,
+  isFault,
+  problemOf,
+  RETRY_SOON,
+  type RejectionReason,
+  SlowBodyError,
+} from "../problems/problem.js";
+import { namedByPath, pathAfterBase } from "../requests/identity.js";
 import {
   COMPOSE_PATH,
   entryOf,
@@ -49,6 +54,7 @@ import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
 import { Metrics } from "./metrics.js";
+import { Admission, type HttpSurface } from "./node-server.js";
 
 /** As long as a page in the background of a phone may stand still; then its place among the pending requests is needed. */
 const ANSWER_TIMEOUT_MS = 120_000;
@@ -100,17 +106,6 @@ export interface UsageSettings {
 
 /** Answer headers that pages of other origins may read, beside those that CORS always allows. */
 const EXPOSED_HEADERS = ["retry-after", ...RATE_HEADERS, ...CHAT_HEADERS, "x-memstem-error-origin"];
-
-/** The app, and what Node's server puts in front of it. */
-export interface HttpSurface {
-  readonly app: OpenAPIHono<HttpEnvironment>;
-  /** Decides when a request reaches the app. */
-  readonly admission: Admission;
-  /** Call it with each sample of the event loop's delay, in milliseconds. */
-  readonly onDelayed: (ms: number) => void;
-  /** Milliseconds that a client may leave an answer unread. */
-  readonly answerTimeoutMs: number;
-}
 
 /** The HTTP surface: every route, `problem+json` for every error, and its OpenAPI document. */
 export function createApp(given: HttpParts): HttpSurface {

@@ -12,7 +12,7 @@ import {
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import type { Alert } from "../../service/usage/usage-alerts.js";
-import type { RejectionReason } from "../problems/problem-shapes.js";
+import type { RejectionReason } from "../problems/problem.js";
 import type { RequestLog } from "../requests/request.js";
 
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */

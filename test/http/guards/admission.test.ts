@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { Admission } from "../../../src/http/guards/admission.js";
+import { Admission } from "../../../src/http/server/node-server.js";
 
 /** Milliseconds that each request takes, by a clock that only serving moves. */
 const EACH = 10;

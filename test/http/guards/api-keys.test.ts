@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { openAiProblemSchema } from "../../../src/http/problems/problem-shapes.js";
+import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import { authenticate, DEFAULT_TENANT, newApiKey, withConfiguredKey } from "../../../src/service/base/tenant.js";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { openAiEngine } from "../routes/openai-engine.js";

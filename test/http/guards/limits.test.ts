@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
-import { openAiProblemSchema } from "../../../src/http/problems/problem-shapes.js";
+import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import { openAiEngine } from "../routes/openai-engine.js";
 import { problemOf, servedApp } from "../server/served-app.js";

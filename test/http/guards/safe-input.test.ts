@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_BODY_NESTING, rejectDeepNesting } from "../../../src/http/guards/safe-input.js";
+import { MAX_BODY_NESTING, rejectDeepNesting } from "../../../src/http/guards/body.js";
 import { InvalidRequestError } from "../../../src/service/base/errors.js";
 import { openAiEngine } from "../routes/openai-engine.js";
 import { servedApp } from "../server/served-app.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openAiProblemSchema } from "../../../src/http/problems/problem-shapes.js";
+import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import { OpenApiDocument } from "../contracts/openapi-document.js";
 import { callerOf, sendWith } from "../guards/callers.js";
 import { problemOf, servedApp } from "../server/served-app.js";

@@ -1,7 +1,7 @@
 import OpenAI from "openai";
 import { describe, expect, it, vi } from "vitest";
 import { indexResult } from "../../../src/http/contracts/user-contract.js";
-import { openAiProblemSchema } from "../../../src/http/problems/problem-shapes.js";
+import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { HeldTimers, PATIENCE } from "../server/held-timers.js";
 import { servedApp } from "../server/served-app.js";

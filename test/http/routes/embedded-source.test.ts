@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { addResult } from "../../../src/http/contracts/memory-contract.js";
+import { addResult } from "../../../src/http/contracts/user-contract.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { servedApp } from "../server/served-app.js";
 

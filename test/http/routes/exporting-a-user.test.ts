@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { digestOf, type RequestId, type UserId } from "../../../src/core/index.js";
-import { exportResult } from "../../../src/http/contracts/export-contract.js";
+import { exportResult } from "../../../src/http/contracts/user-contract.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
 import { type ServedApp, servedApp } from "../server/served-app.js";

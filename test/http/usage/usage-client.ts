@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { z } from "zod";
 import * as wire from "../../../src/http/contracts/usage-contract.js";
-import { usageRequestResult } from "../../../src/http/contracts/usage-request-contract.js";
+import { usageRequestResult } from "../../../src/http/contracts/usage-contract.js";
 import type { ServedApp } from "../server/served-app.js";
 
 /** The answers of `GET /usage/…`, by the part after it. */
