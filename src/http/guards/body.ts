@@ -76,12 +76,22 @@ export async function readBody(
 
 /** Refuses a body that is not safe to parse, for handlers that parse what {@link receiveBody} read by themselves. */
 export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
-  const incoming = c.env?.incoming;
-  const body: unknown = incoming === undefined ? undefined : Reflect.get(incoming, "rawBody");
+  const body = receivedBody(c);
   // What is not UTF-8 becomes replacement characters, which are no part of JSON's structure.
-  if (Buffer.isBuffer(body)) rejectUnsafe(body.toString("utf8"));
+  if (body !== null) rejectUnsafe(body.toString("utf8"));
   return next();
 };
+
+/** What {@link receiveBody} has read; null where the app is not served by Node. */
+function receivedBody(c: Context<HttpEnvironment>): Buffer | null {
+  const body: unknown = c.env?.incoming && Reflect.get(c.env.incoming, "rawBody");
+  return Buffer.isBuffer(body) ? body : null;
+}
+
+/** What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does. */
+export async function bodyAsJson(c: Context<HttpEnvironment>): Promise<{ readonly value: unknown } | null> {
+  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()));
+}
 
 /**
  * A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse.
@@ -91,7 +101,7 @@ export async function readJson(c: Context<HttpEnvironment>): Promise<{ readonly 
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  return safeJson(await c.req.arrayBuffer()) ?? problemResponse(notJson());
+  return (await bodyAsJson(c)) ?? problemResponse(notJson());
 }
 
 /** The minimum data rate of a request's body. */

@@ -33,7 +33,7 @@ import {
 } from "../contracts/messages-contract.js";
 import { CHAT_HEADERS, type OperationId, operation, RATE_HEADERS } from "../contracts/operations.js";
 import { RESPONSES_PATH, readResponses, responsesBody } from "../contracts/responses-contract.js";
-import { safeJson } from "../guards/body.js";
+import { bodyAsJson } from "../guards/body.js";
 import { answerProblem, errorEventFor, notJson, problem, problemOf } from "../problems/problem.js";
 import { type GivenIdentity, identityIn } from "../requests/identity.js";
 import { cutTarget, entryOf, type HttpEnvironment } from "../requests/request.js";
@@ -87,7 +87,7 @@ async function complete(
   { isShed, onFault, chat: engine }: Pick<ChatRouteParts, "isShed" | "onFault" | "chat">,
   readChat: ReadChat,
 ): Promise<Response> {
-  const json = safeJson(await c.req.raw.arrayBuffer());
+  const json = await bodyAsJson(c);
   if (json === null) return answerProblem(c, notJson());
   const { value: given } = json;
   const { headers } = c.req.raw;
@@ -116,7 +116,7 @@ async function countTokens(
   chat: Chat,
   onFault: (error: unknown) => void,
 ): Promise<Response> {
-  const json = safeJson(await c.req.raw.arrayBuffer());
+  const json = await bodyAsJson(c);
   if (json === null) return answerProblem(c, notJson());
   const { value: given } = json;
   const client = linkedSignal(c.req.raw.signal);
