@@ -28,9 +28,9 @@ import {
   forgetUserOptions,
   mem0Items,
   newMemories,
-  observationOf,
 } from "./service/fields/companion-options.js";
 import { readOptions } from "./service/fields/fields.js";
+import { observationOf } from "./service/learning/engine-reports.js";
 
 export type { ChatMessage } from "./core/index.js";
 export type { OwnMem0 } from "./memory/own-mem0.js";

@@ -4,7 +4,7 @@ import type { WebStandardStreamableHTTPServerTransport } from "@modelcontextprot
 import type { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import { fieldIssues, userId } from "../../service/fields/fields.js";
+import { readOptions, userId } from "../../service/fields/fields.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { composeBody, readCompose, writeCompose } from "../contracts/compose-contract.js";
 import { explainQuery, requestIds } from "../contracts/explain-contract.js";
@@ -12,7 +12,7 @@ import { memoryIds } from "../contracts/user-contract.js";
 import { readJson } from "../guards/body.js";
 import { isFault, problem, problemOf, problemResponse } from "../problems/problem.js";
 import type { HttpEnvironment } from "../requests/request.js";
-import { addRoute } from "./json-route.js";
+import { addRoute, validated } from "./json-route.js";
 
 /** What the Model Context Protocol is spoken with: parts of its official SDK. */
 export interface McpPackages {
@@ -48,8 +48,7 @@ export function addMcpRoute(app: OpenAPIHono<HttpEnvironment>, { load, version, 
     if ("missing" in mcp) return problemResponse(problem(501, `the Model Context Protocol ${mcp.missing}`));
     const given = await readJson(c);
     if (given instanceof Response) return given;
-    const parsed = message.safeParse(given.value);
-    if (!parsed.success) throw new InvalidRequestError(fieldIssues(parsed.error));
+    readOptions(message, given.value);
     const user = c.req.header("x-memstem-user");
     if (user !== undefined && !userId.safeParse(user).success)
       throw new InvalidRequestError([{ field: "x-memstem-user", message: "names no user" }]);
@@ -181,9 +180,8 @@ async function callTool(
     const message = `must be one of ${Object.keys(TOOLS).join(", ")}`;
     throw new InvalidRequestError([{ field: "name", message }]);
   }
-  const parsed = await inputOf(tool.input, user).safeParseAsync(given);
-  if (!parsed.success) throw new InvalidRequestError(fieldIssues(parsed.error));
-  return tool.call(user === undefined ? parsed.data : { ...parsed.data, user_id: user }, memstem, signal);
+  const asked = await validated(inputOf(tool.input, user), given);
+  return tool.call(user === undefined ? asked : { ...asked, user_id: user }, memstem, signal);
 }
 
 function inputOf(input: z.ZodObject, user: string | undefined): z.ZodObject {

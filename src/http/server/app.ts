@@ -12,7 +12,8 @@ import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.
 import { type EngineCall, observedUpstream } from "../../service/base/memstem-observer.js";
 import type { ApiKeys } from "../../service/base/tenant.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
-import { mem0Items, newMemories, observationOf } from "../../service/fields/companion-options.js";
+import { mem0Items, newMemories } from "../../service/fields/companion-options.js";
+import { observationOf } from "../../service/learning/engine-reports.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import type { Alert, AlertRule } from "../../service/usage/usage-alerts.js";
 import * as wire from "../contracts/compose-contract.js";

@@ -10,15 +10,15 @@ import {
   probeDepths,
   type Warning,
 } from "../../core/index.js";
-import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import type { ChatDialect } from "../../engines/anthropic/messages-request.js";
 import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
-import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
+import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream.js";
 import { linkedSignal } from "../base/linked-signal.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ChosenDepth, DraftedPrompt } from "../compose/prompt-planner.js";
 import { type ClientRequest, formatOf, type ProbeRequest } from "./chat-format.js";
+import type { ChatParts } from "./chat-request.js";
 import { modelName } from "./engine-limits.js";
 
 /** `top_logprobs` at most: OpenAI's limit, and vLLM's default. */
@@ -92,17 +92,6 @@ export class LogprobSupport {
 /** A client's request, with what is known of its engine as its tenant has seen it. */
 type TenantsRequest = ClientRequest & { readonly support: LogprobSupport };
 
-export interface AdaptiveDepthParts {
-  readonly upstream: Upstream;
-  readonly readUsage: EngineAdapter["readUsage"];
-  /** Null: only where a request turns it on. */
-  readonly configured: DepthSettings | null;
-  /** What the engine takes of requests that are converted to chat completions. Default: nothing besides them. */
-  readonly dialect?: ChatDialect;
-  /** Milliseconds, monotonic. */
-  readonly clock: () => number;
-}
-
 const PLAIN_CHAT: ChatDialect = { keepsMarks: false, isOpenAi: false };
 /** Bytes of a probe's answer that are read. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
@@ -131,11 +120,13 @@ export class AdaptiveDepth {
   /** A tenant's own: a client may have had a hand in what its engine refused. It goes with the tenant. */
   readonly #supports = new WeakMap<object, LogprobSupport>();
 
-  constructor(private readonly parts: AdaptiveDepthParts) {}
+  constructor(
+    private readonly parts: Pick<ChatParts, "upstream" | "readUsage" | "adaptiveDepth" | "dialect" | "clock">,
+  ) {}
 
   /** How the depth of a request is chosen that wants it. */
   settingsFor(wish: true | Partial<DepthSettings>): DepthSettings {
-    return { ...(this.parts.configured ?? DEFAULT_DEPTH), ...(wish === true ? {} : wish) };
+    return { ...(this.parts.adaptiveDepth ?? DEFAULT_DEPTH), ...(wish === true ? {} : wish) };
   }
 
   /**

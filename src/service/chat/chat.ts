@@ -64,7 +64,7 @@ class EngineChats {
     this.warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.terms = new KnownConstraints(parts.clock);
     this.limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
-    this.depth = new AdaptiveDepth({ ...parts, configured: parts.adaptiveDepth ?? null });
+    this.depth = new AdaptiveDepth(parts);
   }
 }
 

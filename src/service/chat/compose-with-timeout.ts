@@ -51,6 +51,15 @@ export class SpeculativeCall<T> {
   }
 }
 
+const STORE_REASONS = {
+  busy: "store_busy",
+  full: "store_full",
+  "read-only": "store_read_only",
+  failing: "store_failing",
+  damaged: "store_damaged",
+  unreachable: "store_unreachable",
+} as const satisfies Readonly<Record<StoreFault, string>>;
+
 /** Why a chat is not to be composed: its client opted out, or makes the call for itself. */
 export type NotWantedReason = "bypass" | "side_call";
 
@@ -66,17 +75,9 @@ export type NotComposedReason =
   | "user_queue"
   | "timeout"
   | "deleted"
-  | StoreReason
+  | (typeof STORE_REASONS)[StoreFault]
   | PromptRefusal["kind"]
   | "fault";
-
-type StoreReason =
-  | "store_busy"
-  | "store_full"
-  | "store_read_only"
-  | "store_failing"
-  | "store_damaged"
-  | "store_unreachable";
 
 /** A chat's prompt, or why there is none. */
 export type ChatPrompt<P> =
@@ -130,15 +131,6 @@ export async function composeWithTimeout<P>(
   if (signal.aborted) throw new AbandonedRequestError();
   return { composed: null, notComposed: "timeout" };
 }
-
-const STORE_REASONS: Readonly<Record<StoreFault, StoreReason>> = {
-  busy: "store_busy",
-  full: "store_full",
-  "read-only": "store_read_only",
-  failing: "store_failing",
-  damaged: "store_damaged",
-  unreachable: "store_unreachable",
-};
 
 /** Null where the error is the caller's. */
 function reasonFor(error: unknown): NotComposedReason | null {

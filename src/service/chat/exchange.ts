@@ -6,7 +6,7 @@ import type { NewMemory } from "../../memory/memory-source.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { InferenceSpan } from "../base/spans.js";
-import { observationOf } from "../fields/companion-options.js";
+import { observationOf } from "../learning/engine-reports.js";
 import type { DeletionWatch } from "../scopes/working-scopes.js";
 import { type AnswerReader, formatOf, isUsageOnly } from "./chat-format.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";

@@ -19,26 +19,17 @@ import {
 import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
 import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
+import type { ComposeDefaults } from "../base/memstem-parts.js";
 import { composeOptions } from "../fields/compose-options.js";
 import { type AsGiven, type GivenMemories, readOptions, type UnusableMemories } from "../fields/fields.js";
 import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
 
+/** Fields that say which memories to search for. */
+const CHOICE = ["runId", "appId", "filters", "showExpired", "rerank", "referenceDate"] as const;
 /** Fields of the options that a request has in another form. */
 const CONVERTED = [
-  ...([
-    "messages",
-    "format",
-    "memories",
-    "system",
-    "runId",
-    "appId",
-    "filters",
-    "showExpired",
-    "rerank",
-    "referenceDate",
-    "annotations",
-  ] as const),
-  ...(["prompt", "dryRun", "recordUsage"] as const),
+  ...CHOICE,
+  ...(["messages", "format", "memories", "system", "annotations", "prompt", "dryRun", "recordUsage"] as const),
 ];
 type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
 const UNMODIFIED = Object.keys(composeOptions.shape).filter(
@@ -114,6 +105,11 @@ export interface Destination {
 /** Default number of memories to search for; Mem0's own default. */
 export const DEFAULT_TOP_K = 20;
 
+/** How many memories to search for. */
+export function topKOf({ topK }: ComposeRequest, defaults: Pick<ComposeDefaults, "topK">): number {
+  return topK ?? defaults.topK ?? DEFAULT_TOP_K;
+}
+
 /** Parses the library's options. Throws {@link InvalidRequestError}. */
 export function readComposeOptions(options: unknown): ComposeRequest {
   return composeRequest(readOptions(composeOptions, withoutAbsentMemories(options)));
@@ -166,23 +162,9 @@ type ComposeFields = Omit<z.output<typeof composeOptions>, "messages" | "memorie
 };
 
 /** What a request says of which memories to search for; nothing where it says nothing. */
-function choiceIn({
-  runId,
-  appId,
-  filters,
-  showExpired,
-  rerank,
-  referenceDate,
-}: ComposeFields): Pick<ComposeRequest, "among"> {
-  const among = {
-    ...(runId == null ? {} : { runId }),
-    ...(appId == null ? {} : { appId }),
-    ...(filters == null ? {} : { filters }),
-    ...(showExpired == null ? {} : { showExpired }),
-    ...(rerank == null ? {} : { rerank }),
-    ...(referenceDate == null ? {} : { referenceDate }),
-  };
-  return Object.keys(among).length === 0 ? {} : { among };
+function choiceIn(fields: ComposeFields): Pick<ComposeRequest, "among"> {
+  const given = CHOICE.filter((name) => fields[name] != null);
+  return given.length === 0 ? {} : { among: Object.fromEntries(given.map((name) => [name, fields[name]])) };
 }
 
 function memoriesGiven({

@@ -46,7 +46,7 @@ import {
   type WorkingScopes,
 } from "../scopes/working-scopes.js";
 import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
-import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
+import { type ComposeRequest, topKOf } from "./compose-request.js";
 import {
   type ChosenDepth,
   type ColdHead,
@@ -149,12 +149,10 @@ export class PromptComposer {
 
   constructor(on: ComposerParts) {
     const { source, defaults, now } = on.parts;
-    const { blockTemplate, timeZone, topK, among } = defaults;
-    const templates = new BlockTemplates();
     this.#on = {
       ...on,
       planner: new PromptPlanner(on.parts, on.tenant, on.law, new PromptLimits(on.parts, on.ratios), on.routing),
-      retrieval: { source, now, blockTemplate, timeZone, templates, topK, among },
+      retrieval: { source, now, defaults, templates: new BlockTemplates() },
       checks: new SourceChecks(on.parts.checksSource === false ? null : source),
       storesWell: true,
     };
@@ -462,7 +460,7 @@ async function lookUp(
   const { source } = retrieval;
   // No source is searched, so there is nothing to abort.
   if (source === null || request.memories !== null) return lookUpMemories(retrieval, scope, request, jobs.closing);
-  const topK = request.topK ?? retrieval.topK ?? DEFAULT_TOP_K;
+  const topK = topKOf(request, parts.defaults);
   return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": topK }, async (span) => {
     const start = parts.now();
     const lookup = await jobs.untilClosing(signal, (stop) => lookUpMemories(retrieval, scope, request, stop));

@@ -45,7 +45,7 @@ import {
   enginePrompt,
   type ReusePlan,
 } from "./compose-answer.js";
-import { type ComposeRequest, DEFAULT_TOP_K, requestDigest } from "./compose-request.js";
+import { type ComposeRequest, requestDigest, topKOf } from "./compose-request.js";
 import type { PromptRouting, RoutablePrompt } from "./prompt-routing.js";
 import { type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
 import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
@@ -149,7 +149,7 @@ export class PromptPlanner {
     const settledAt = underWay === null ? at : underWay - 1;
     const past = await this.#past(working, request);
     const firstNew = state.register.nextLabel;
-    const settled = settleLookup(lookup, state.register, this.#topKOf(request), at);
+    const settled = settleLookup(lookup, state.register, topKOf(request, this.parts.defaults), at);
     const { input, warnings } = this.#input(working, request, past, at, { ...settled, front, depth });
     const before = input.conversation?.turns.newest ?? null;
     const newest = before?.id ?? null;
@@ -250,7 +250,7 @@ export class PromptPlanner {
     const stored = await this.#past(working, request, true);
     const { state } = working;
     const now = this.parts.now();
-    const settled = settleLookup(lookup, state.register, this.#topKOf(request), now);
+    const settled = settleLookup(lookup, state.register, topKOf(request, this.parts.defaults), now);
     const { input } = this.#input(working, request, stored, now, { ...settled, front, depth });
     const drafted = this.limits.within(request, () => draftPrompt(state, input));
     const { prompt, past, choice, replay, selection, section } = drafted;
@@ -415,10 +415,6 @@ export class PromptPlanner {
 
   #formOf(request: ComposeRequest): AnswerForm {
     return { request, engine: this.#engineOf(request), cacheSecret: this.tenant.cacheSecret };
-  }
-
-  #topKOf({ topK }: ComposeRequest): number {
-    return topK ?? this.parts.defaults.topK ?? DEFAULT_TOP_K;
   }
 
   #engineOf({ engine }: ComposeRequest): EngineAdapter {

@@ -19,8 +19,9 @@ import {
 } from "../../core/index.js";
 import { type MemoryChoice, type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
 import type { CommitBase } from "../../store/api/store.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
 import type { DeletionWatch } from "../scopes/working-scopes.js";
-import { type ComposeRequest, DEFAULT_TOP_K } from "./compose-request.js";
+import { type ComposeRequest, topKOf } from "./compose-request.js";
 
 /** The retrieved blocks of a request. */
 export interface Retrieved {
@@ -53,19 +54,9 @@ export type MemoryLookup =
 /** A lookup whose request waits to be composed; the watch detects memories deleted meanwhile. */
 export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
 
-/** The memory source, and the defaults of a search. */
-export interface LookupParts {
-  readonly source: MemorySource | null;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
-  /** Where a request names none. Default: {@link DEFAULT_BLOCK_TEMPLATE}, {@link DEFAULT_TIME_ZONE}. */
-  readonly blockTemplate?: string | undefined;
-  readonly timeZone?: string | undefined;
+/** The memory source, the defaults of a search, and the templates of blocks that were read. */
+export interface LookupParts extends Pick<MemstemParts, "source" | "now" | "defaults"> {
   readonly templates: BlockTemplates;
-  /** Default: {@link DEFAULT_TOP_K}. */
-  readonly topK?: number | undefined;
-  /** Default: all of the user's that belong to no run, and have not expired. */
-  readonly among?: Partial<MemoryChoice> | undefined;
 }
 
 /**
@@ -83,8 +74,8 @@ export async function lookUpMemories(
   const query = request.query ?? lastQuestion(request);
   if (source === null || query.trim() === "") return { found: [] };
   try {
-    const topK = request.topK ?? parts.topK ?? DEFAULT_TOP_K;
-    const among = chosen(parts.among, request.among);
+    const topK = topKOf(request, parts.defaults);
+    const among = chosen(parts.defaults.among, request.among);
     const found = await source.search({ scope, query, topK, ...(among === null ? {} : { among }) }, signal);
     if (found.length > 0) return asBlocks(parts, request, found, true);
     const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
@@ -179,7 +170,7 @@ function asBlocks(
   isFound: boolean,
 ): Extract<MemoryLookup, { readonly found: unknown }> {
   const now = parts.now();
-  const { showExpired } = { ...parts.among, ...request.among };
+  const { showExpired } = { ...parts.defaults.among, ...request.among };
   // A request for expired ones gets them, in this prompt.
   const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
   if (!given.some(hasEnded)) return rendered(parts, request, given, isFound);
@@ -193,8 +184,8 @@ function asBlocks(
 }
 
 function rendered(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[], isFound: boolean) {
-  const source = request.blockTemplate ?? parts.blockTemplate ?? DEFAULT_BLOCK_TEMPLATE;
-  const template = parts.templates.get(source, request.timeZone ?? parts.timeZone ?? DEFAULT_TIME_ZONE);
+  const { blockTemplate = DEFAULT_BLOCK_TEMPLATE, timeZone = DEFAULT_TIME_ZONE } = parts.defaults;
+  const template = parts.templates.get(request.blockTemplate ?? blockTemplate, request.timeZone ?? timeZone);
   const cut: MemoryId[] = [];
   const blocks = found.map((given) => {
     const { memory, isCut } = renderMemory(template, given, MAX_MEMORY_CHARACTERS);

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import type { RetrievedMemory } from "../../core/index.js";
 import type { NewMemory } from "../../memory/memory-source.js";
-import type { EngineReport } from "../../store/api/store.js";
 import * as field from "./fields.js";
 import { modelName } from "./fields.js";
 
@@ -46,16 +45,6 @@ export const forgetUserOptions = z.strictObject({ userId: field.userId.describe(
 export const forgetMemoryOptions = forgetUserOptions.extend({
   memoryId: field.memoryId.describe("The memory's id in its source."),
 });
-
-/** An engine's report, without absent fields. */
-export function observationOf(reported: Partial<Record<keyof EngineReport, number | null | undefined>>): EngineReport {
-  const { promptTokens, cachedTokens, ttftMs } = reported;
-  return {
-    ...(promptTokens == null ? {} : { promptTokens }),
-    ...(cachedTokens == null ? {} : { cachedTokens }),
-    ...(ttftMs == null ? {} : { ttftMs }),
-  };
-}
 
 /** Memories to add: texts with common metadata. */
 export function newMemories(

@@ -94,6 +94,16 @@ async function withdrawIn(
   working.requests.ended([id]);
 }
 
+/** An engine's report, without absent fields. */
+export function observationOf(reported: Partial<Record<keyof EngineReport, number | null | undefined>>): EngineReport {
+  const { promptTokens, cachedTokens, ttftMs } = reported;
+  return {
+    ...(promptTokens == null ? {} : { promptTokens }),
+    ...(cachedTokens == null ? {} : { cachedTokens }),
+    ...(ttftMs == null ? {} : { ttftMs }),
+  };
+}
+
 /** Who answered a prompt. */
 export interface ServedBy {
   /** The model, as its client names it. */

@@ -36,19 +36,18 @@ export async function explainIn(
   requestId: RequestId,
   parts: ExplainParts,
 ): Promise<ExplainedRequest> {
-  const explanation = explain(await explainInput(working, store, requestId, parts));
-  return { explanation, words: [...explanationText(explanation), ...(await sourceWords(working, store, requestId))] };
+  const { explanation, words } = await explained(working, store, requestId, parts);
+  return { explanation, words };
 }
 
-/** Why a prompt has no memories that were searched for; none where the source answered, or was not asked. */
-async function sourceWords(
-  { scope }: Pick<WorkingScope, "scope">,
-  store: Pick<Store, "findRequest">,
-  requestId: RequestId,
-): Promise<readonly string[]> {
-  const answered = await store.findRequest(scope, requestId);
-  const failed = answered?.answer.warnings.filter(({ code }) => code === "memory_source_failed") ?? [];
-  return failed.map(({ message }) => `Its memories could not be searched for: ${message}.`);
+async function explained(working: WorkingScope, store: Store, requestId: RequestId, parts: ExplainParts) {
+  const input = await explainInput(working, store, requestId, parts);
+  const compared = comparePrompt(input);
+  const explanation = explain(input, compared);
+  const { memories = [], warnings = [] } = (await store.findRequest(working.scope, requestId))?.answer ?? {};
+  const failed = warnings.filter(({ code }) => code === "memory_source_failed");
+  const whyNone = failed.map(({ message }) => `Its memories could not be searched for: ${message}.`);
+  return { input, compared, memories, explanation, words: [...explanationText(explanation), ...whyNone] };
 }
 
 /** A request's prompt with the earlier ones to compare it with. Rejects with {@link NotFoundError}. */
@@ -82,13 +81,9 @@ export async function showIn(
   requestId: RequestId,
   parts: ExplainParts & { readonly hasText: boolean },
 ): Promise<ShownPrompt> {
-  const input = await explainInput(working, store, requestId, parts);
+  const { input, compared, memories, explanation, words } = await explained(working, store, requestId, parts);
   const { prompt, register, countTokens } = input;
-  const compared = comparePrompt(input);
-  const memories = (await store.findRequest(working.scope, requestId))?.answer.memories ?? [];
   const carried = new Set(memories.flatMap(({ label, placement }) => (placement === "carried_over" ? [label] : [])));
-  const explanation = explain(input, compared);
   const bars = promptBars({ prompt, register, countTokens, carried, hasText: parts.hasText }, compared);
-  const words = [...explanationText(explanation), ...(await sourceWords(working, store, requestId))];
   return { explanation, words, bars };
 }
