@@ -7,7 +7,7 @@ import { composeRequest, withoutAbsentMemories } from "../../service/compose/com
 import { composeOptions } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
-import { type GivenIdentity, type GivenName, NOTHING_GIVEN } from "../requests/identity.js";
+import { type GivenIdentity, type GivenName, NOTHING_GIVEN } from "../requests/request.js";
 import { composeBody, message } from "./compose-contract.js";
 import { readerOf, snakeCased } from "./wire-form.js";
 

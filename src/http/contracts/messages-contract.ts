@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ChatRequest, chatOfMessages, MESSAGES } from "../../service/chat/chat.js";
 import { UnheldThreadError } from "../problems/problem.js";
-import type { GivenIdentity } from "../requests/identity.js";
+import type { GivenIdentity } from "../requests/request.js";
 import { type BodyForm, chatSettings, readChat } from "./chat-contract.js";
 
 /*

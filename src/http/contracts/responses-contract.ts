@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { messagesOfResponses } from "../../service/responses/responses.js";
-import type { GivenIdentity } from "../requests/identity.js";
+import type { GivenIdentity } from "../requests/request.js";
 import { type AskedChat, type BodyForm, chatSettings, readChat } from "./chat-contract.js";
 
 /*

@@ -17,8 +17,7 @@ import {
 } from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { answerProblem, notFound, type OnRejected, problem } from "../problems/problem.js";
-import { keyInBase } from "../requests/identity.js";
-import { type HttpEnvironment, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
+import { type HttpEnvironment, keyInBase, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 
 /** What access control needs. */

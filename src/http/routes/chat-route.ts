@@ -35,8 +35,7 @@ import { CHAT_HEADERS, type OperationId, operation, RATE_HEADERS } from "../cont
 import { RESPONSES_PATH, readResponses, responsesBody } from "../contracts/responses-contract.js";
 import { bodyAsJson } from "../guards/body.js";
 import { answerProblem, errorEventFor, notJson, problem, problemOf } from "../problems/problem.js";
-import { type GivenIdentity, identityIn } from "../requests/identity.js";
-import { cutTarget, entryOf, type HttpEnvironment } from "../requests/request.js";
+import { cutTarget, entryOf, type GivenIdentity, type HttpEnvironment, identityIn } from "../requests/request.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {

@@ -4,8 +4,7 @@ import { METHOD_NAME_ALL } from "hono/router";
 import { linkedSignal } from "../../service/base/linked-signal.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { answerProblem, notFound, problem } from "../problems/problem.js";
-import { pathAfterBase } from "../requests/identity.js";
-import { type HttpEnvironment, isOpenAiPath, OPENAI_PATHS } from "../requests/request.js";
+import { type HttpEnvironment, isOpenAiPath, OPENAI_PATHS, pathAfterBase } from "../requests/request.js";
 import { engineAnswer, headersToEngine, queryToEngine } from "./chat-route.js";
 
 const METHODS = ["GET", "POST", "DELETE"] as const;

@@ -35,12 +35,13 @@ import {
   type RejectionReason,
   SlowBodyError,
 } from "../problems/problem.js";
-import { namedByPath, pathAfterBase } from "../requests/identity.js";
 import {
   COMPOSE_PATH,
   entryOf,
   type HttpEnvironment,
   isOpenAiPath,
+  namedByPath,
+  pathAfterBase,
   type RequestLog,
   UNROUTED,
 } from "../requests/request.js";

@@ -34,9 +34,8 @@ import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { TenantParts } from "../base/memstem-parts.js";
 import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
-import type { EngineLaw } from "../learning/engine-law.js";
+import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
 import { evictIn } from "../learning/engine-reports.js";
-import type { RatioKey, TokenRatios } from "../learning/token-ratios.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import {
   DeletionWatch,

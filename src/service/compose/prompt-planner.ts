@@ -34,8 +34,7 @@ import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose, PlannedReuse } from "../base/memstem-observer.js";
 import type { MemstemParts, TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
-import type { EngineLaw } from "../learning/engine-law.js";
-import type { TokenRatios } from "../learning/token-ratios.js";
+import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { type DeletionWatch, deltaOf, sentAs, streamOf, type WorkingScope } from "../scopes/working-scopes.js";
 import {
   type AnswerForm,

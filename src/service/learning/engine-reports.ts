@@ -26,8 +26,7 @@ import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { TenantParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
-import type { EngineLaw } from "./engine-law.js";
-import type { TokenRatios } from "./token-ratios.js";
+import type { EngineLaw, TokenRatios } from "./engine-measures.js";
 
 /** Evicts requests from a scope's context index: what only they had is no longer expected to hit. Gives those that were live. */
 export async function evictIn(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ComposeRequest } from "../../../src/service/compose/compose-request.js";
 import { PromptLimits } from "../../../src/service/compose/prompt-planner.js";
-import type { TokenRatios } from "../../../src/service/learning/token-ratios.js";
+import type { TokenRatios } from "../../../src/service/learning/engine-measures.js";
 
 const limits = new PromptLimits(
   { defaults: {} } as ConstructorParameters<typeof PromptLimits>[0],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { UserId } from "../../../src/core/index.js";
-import { TokenRatios } from "../../../src/service/learning/token-ratios.js";
+import { TokenRatios } from "../../../src/service/learning/engine-measures.js";
 
 const HOUR = 3_600_000;
 const ada = { userId: "ada" as UserId, model: "m" };
