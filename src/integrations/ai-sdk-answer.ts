@@ -1,4 +1,4 @@
-import type { ReportedUsage } from "./composing.js";
+import { countOf, fieldsOf, type ReportedUsage } from "./composing.js";
 
 /** An answer, or the chunk that ends a stream, as far as it says what it used. */
 interface UsedAnswer {
@@ -20,21 +20,12 @@ export function usageIn({ usage, providerMetadata }: UsedAnswer): ReportedUsage 
     ? { total: inputTokens, cacheRead: cachedInputTokens }
     : fieldsOf(inputTokens);
   const isPartial = noCache === undefined && WITHOUT_CACHED.some((name) => name in fieldsOf(providerMetadata));
-  const promptTokens = isPartial ? null : count(total);
-  const cachedTokens = count(cacheRead);
+  const promptTokens = isPartial ? null : countOf(total);
+  const cachedTokens = countOf(cacheRead);
   return {
     ...(promptTokens === null || promptTokens < (cachedTokens ?? 0) ? {} : { promptTokens }),
     ...(cachedTokens === null ? {} : { cachedTokens }),
   };
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
-}
-
-/** Null where an answer says nothing, which is not zero. */
-function count(value: unknown): number | null {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
 }
 
 /** Kinds of a stream's chunks that have the model's first token. */

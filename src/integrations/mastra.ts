@@ -7,7 +7,7 @@
 import type { MessageLike } from "../service/base/call-types.js";
 import { usageIn } from "./ai-sdk-answer.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
-import { type AdapterOptions, type ComposedCall, composeCall, type NameOf, tellError } from "./composing.js";
+import { type AdapterOptions, type ComposedCall, composeCall, fieldsOf, type NameOf, tellError } from "./composing.js";
 
 /** A message of an AI SDK prompt, of any version. */
 interface MastraMessage {
@@ -96,24 +96,20 @@ export function memstemProcessor(options: MastraOptions): MastraProcessor {
 /** The usage of an answer, which its last part has. */
 function usageOf(chunks: readonly MastraChunk[]): unknown {
   const last = chunks.findLast(({ type }) => type === "finish" || type === "step-finish");
-  return fieldOf(fieldOf(last?.payload, "output"), "usage");
+  return fieldsOf(fieldsOf(last?.payload)["output"])["usage"];
 }
 
 function resourceOf({ requestContext }: MastraCall): string | null {
   return nameIn(
-    fieldOf(requestContext?.get("MastraMemory"), "resourceId") ?? requestContext?.get("mastra__resourceId"),
+    fieldsOf(requestContext?.get("MastraMemory"))["resourceId"] ?? requestContext?.get("mastra__resourceId"),
   );
 }
 
 function threadOf({ requestContext }: MastraCall): string | null {
-  const thread = fieldOf(requestContext?.get("MastraMemory"), "thread");
-  return nameIn(fieldOf(thread, "id") ?? requestContext?.get("mastra__threadId"));
+  const { thread } = fieldsOf(requestContext?.get("MastraMemory"));
+  return nameIn(fieldsOf(thread)["id"] ?? requestContext?.get("mastra__threadId"));
 }
 
 function nameIn(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value : null;
-}
-
-function fieldOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined;
 }

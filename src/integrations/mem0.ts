@@ -5,7 +5,7 @@
 
 import { withoutSections } from "../core/prompt/section.js";
 import type { MessageLike, QueryMessage } from "../service/base/call-types.js";
-import { type AdapterOptions, composeCall, type ReportedUsage, tellError } from "./composing.js";
+import { type AdapterOptions, composeCall, countOf, fieldsOf, type ReportedUsage, tellError } from "./composing.js";
 
 /** A message as Mem0 takes it. */
 export interface Mem0Message {
@@ -199,49 +199,40 @@ function plainPart(part: unknown): readonly unknown[] {
   return plain === "" ? [] : [{ ...(part as object), text: plain }];
 }
 
-/*
- * Answers of OpenAI's clients (chat completions, Responses) and Anthropic's, as far as their text and their prompt's tokens go. Tolerant:
- * what is not there is null. Read by hand: adapters are used where zod is not installed.
+/**
+ * Tokens of an answer's prompt, and how many of them were cached, of OpenAI's clients and Anthropic's; that one counts those beside
+ * `input_tokens`.
  */
-
-/** Tokens of an answer's prompt, and how many of them were cached. Anthropic counts those beside `input_tokens`. */
 function usageIn(answer: unknown): ReportedUsage {
-  const usage = field(answer, "usage");
+  const { usage } = fieldsOf(answer);
   if (typeof usage !== "object" || usage === null) return {};
-  const counted = (name: string) => countIn(usage, name);
-  const [input, read] = [counted("input_tokens"), counted("cache_read_input_tokens")];
-  if (read != null && input != null) {
-    return { promptTokens: input + read + (counted("cache_creation_input_tokens") ?? 0), cachedTokens: read };
+  const fields = fieldsOf(usage);
+  const [input, read] = [countOf(fields["input_tokens"]), countOf(fields["cache_read_input_tokens"])];
+  if (read !== null && input !== null) {
+    const written = countOf(fields["cache_creation_input_tokens"]) ?? 0;
+    return { promptTokens: input + read + written, cachedTokens: read };
   }
-  const details = field(usage, "prompt_tokens_details") ?? field(usage, "input_tokens_details");
-  return { promptTokens: counted("prompt_tokens") ?? input, cachedTokens: countIn(details, "cached_tokens") };
+  const details = fieldsOf(fields["prompt_tokens_details"] ?? fields["input_tokens_details"]);
+  return { promptTokens: countOf(fields["prompt_tokens"]) ?? input, cachedTokens: countOf(details["cached_tokens"]) };
 }
 
 /** What an answer says, or a text itself; null where it says nothing, as the call of a tool. */
 function textIn(answer: unknown): string | null {
-  const text = textOf(answer) ?? textOf(field(answer, "output_text")) ?? contentText(field(answer, "content"));
+  const { output_text, content } = fieldsOf(answer);
+  const text = textOf(answer) ?? textOf(output_text) ?? contentText(content);
   return text === "" ? null : text;
 }
 
 /** A text, or that of a chat completion's first choice. */
 function textOf(answer: unknown): string | null {
   if (typeof answer === "string") return answer;
-  const choices = field(answer, "choices");
-  const said = Array.isArray(choices) ? field(field(choices[0], "message"), "content") : null;
+  const { choices } = fieldsOf(answer);
+  const said = Array.isArray(choices) ? fieldsOf(fieldsOf(choices[0])["message"])["content"] : null;
   return typeof said === "string" ? said : null;
 }
 
 /** A content's text: its own, or that of its parts. */
 function contentText(content: unknown): string | null {
   if (!Array.isArray(content)) return typeof content === "string" ? content : null;
-  return content.map((part: unknown) => textOf(field(part, "text")) ?? "").join("");
-}
-
-function countIn(holder: unknown, name: string): number | null {
-  const value = field(holder, name);
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null;
-}
-
-function field(holder: unknown, name: string): unknown {
-  return typeof holder === "object" && holder !== null ? Reflect.get(holder, name) : undefined;
+  return content.map((part: unknown) => textOf(fieldsOf(part)["text"]) ?? "").join("");
 }
