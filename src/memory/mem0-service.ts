@@ -99,13 +99,14 @@ async function textOf(response: Response, request: JsonRequest): Promise<string>
   let size = 0;
   try {
     if (announced > MAX_BODY_BYTES) await response.body?.cancel();
-    // Leaving the loop cancels the stream.
-    else
-      for await (const chunk of response.body ?? []) {
+    else if (response.body !== null) {
+      for await (const chunk of response.body) {
         size += chunk.byteLength;
+        // Leaving the loop cancels the stream.
         if (size > MAX_BODY_BYTES) break;
         chunks.push(chunk);
       }
+    }
   } catch (error) {
     throw brokenOff(request, error);
   }

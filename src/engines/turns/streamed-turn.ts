@@ -160,13 +160,13 @@ export class StreamedTurn implements TurnContent {
 
   /** Ends the turn; its items, whole. */
   items(): readonly WholeItem[] {
-    const items: { item: TurnItem | null; text: string; reasoning: CarriedReasoning | null }[] = [];
+    const items: WholeItem[] = [];
+    let said = "";
     for (const event of this.end()) {
-      const last = items.at(-1);
-      if (event.type === "begun") items.push({ item: event.item, text: "", reasoning: null });
-      else if (event.type === "sealed") items.push({ item: null, text: "", reasoning: event.reasoning });
-      else if (last !== undefined && event.type === "more") last.text += event.text;
-      else if (last !== undefined && event.type === "ended") last.reasoning = event.reasoning;
+      if (event.type === "begun") said = "";
+      else if (event.type === "more") said += event.text;
+      else if (event.type === "ended") items.push({ item: event.item, text: said, reasoning: event.reasoning });
+      else items.push({ item: null, text: "", reasoning: event.reasoning });
     }
     return items;
   }
