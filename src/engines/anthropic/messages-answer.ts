@@ -11,6 +11,7 @@ import {
   turnEndOf,
   type WholeItem,
 } from "../turns/streamed-turn.js";
+import type { ChunkConverter } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { inputOf } from "./anthropic-request.js";
 
@@ -104,7 +105,7 @@ export function anthropicError(answer: unknown, status: number): AnthropicAnswer
 }
 
 /** Converts the chunks of a streamed chat completion into the events of a streamed `/v1/messages` answer, in order. */
-export class MessageStream {
+export class MessageStream implements ChunkConverter {
   readonly #turn: StreamedTurn;
   #isStarted = false;
   #usage: unknown = null;
@@ -123,12 +124,10 @@ export class MessageStream {
     this.#turn = new StreamedTurn(tools, ownId);
   }
 
-  /** Whether the stream may end: the engine gave a finish reason. */
   get isFinished(): boolean {
     return this.#turn.finish !== null;
   }
 
-  /** The events that a chunk stands for. */
   take(chunk: unknown): readonly AnthropicAnswer[] {
     const { id, model, choices, usage, timings, error } = record(chunk);
     if (error != null) return [anthropicError(chunk, 500)];
@@ -139,7 +138,6 @@ export class MessageStream {
     return events;
   }
 
-  /** The events of the end. */
   end(): readonly AnthropicAnswer[] {
     return [
       ...(this.#isStarted ? [] : this.#start("", "")),

@@ -1,25 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { LruMap } from "../../core/text/lru-map.js";
 import { ANTHROPIC_BLOCKS, REASONING_NAMES, type ReasoningName } from "../turns/reasoning.js";
-import {
-  eventsOf,
-  inOtherForm,
-  jsonAnswer,
-  MAX_ANSWER_BYTES,
-  namedEvent,
-  oneChunk,
-  wholeBody,
-  wholeOf,
-} from "../upstream/answer-body.js";
+import { convertedEvents, inOtherForm, jsonAnswer, oneChunk, wholeBody, wholeOf } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
-import {
-  type HeaderPair,
-  type Upstream,
-  type UpstreamAnswer,
-  type UpstreamCall,
-  UpstreamError,
-} from "../upstream/upstream.js";
+import type { HeaderPair, Upstream, UpstreamAnswer, UpstreamCall } from "../upstream/upstream.js";
 import { isMessagesCall } from "./anthropic-upstream.js";
 import { anthropicError, MessageStream, toAnthropicAnswer } from "./messages-answer.js";
 import { type ChatDialect, toChatCompletion } from "./messages-request.js";
@@ -55,7 +40,7 @@ export function messagesUpstream(upstream: Upstream, { dialect, now }: MessagesU
       const { sent, tools } = toChatCall(call, dialect);
       const answer = await chat(sent, signal);
       const ownId = `msg_${randomUUID().replaceAll("-", "")}`;
-      const stream = () => messageEvents(answer, upstream.name, new MessageStream(tools, ownId));
+      const stream = () => convertedEvents(answer, upstream.name, new MessageStream(tools, ownId));
       return inOtherForm(answer, upstream.name, (json) => toAnthropicAnswer(json, answer.status, ownId), stream);
     },
   };
@@ -105,24 +90,6 @@ export function chatHeaders(headers: Iterable<HeaderPair>): readonly HeaderPair[
   const isNamed = given.some(([name]) => name === "authorization");
   const others = given.filter(([name]) => name !== "x-api-key" && !name.startsWith("anthropic-"));
   return key === undefined || isNamed ? others : [...others, ["authorization", `Bearer ${key}`]];
-}
-
-async function* messageEvents(
-  { body }: UpstreamAnswer,
-  name: string,
-  stream: MessageStream,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  let isOver = false;
-  for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
-    if (isOver) continue;
-    const events = isLast ? stream.end() : data === undefined ? [] : stream.take(data);
-    isOver = isLast || events.some(({ type }) => type === "error");
-    if (events.length > 0) yield Buffer.from(events.map(namedEvent).join(""));
-  }
-  if (isOver) return;
-  // Some engines end without `[DONE]`.
-  if (!stream.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the message did" });
-  yield Buffer.from(stream.end().map(namedEvent).join(""));
 }
 
 function notThere({ path }: UpstreamCall): UpstreamAnswer {

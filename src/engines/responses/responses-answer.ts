@@ -10,6 +10,7 @@ import {
   turnEndOf,
   type WholeItem,
 } from "../turns/streamed-turn.js";
+import type { ChunkConverter } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 
 /** What a converted answer has of its own. */
@@ -179,7 +180,7 @@ const KINDS = {
  * what is added, its deltas and what is done, `response.completed`.
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming
  */
-export class ResponseEvents {
+export class ResponseEvents implements ChunkConverter {
   readonly #turn: StreamedTurn;
   readonly #output: JsonObject[] = [];
   /** The item that is being streamed, and its text or a call's arguments so far; before the first, none that any event is of. */
@@ -193,12 +194,10 @@ export class ResponseEvents {
     this.#turn = new StreamedTurn(new Set(tools), head.id, returnsSealedOnly(head.asked));
   }
 
-  /** Whether the answer is complete: the engine gave a reason for its end. */
   get isFinished(): boolean {
     return this.#turn.finish !== null;
   }
 
-  /** The events of one chunk. */
   take(chunk: unknown): readonly JsonObject[] {
     const { choices, usage, model, error } = record(chunk);
     if (error != null) return [this.#event("error", { ...errorFields(error), error })];
@@ -209,7 +208,6 @@ export class ResponseEvents {
     return events;
   }
 
-  /** The events after the last chunk. */
   end(): readonly JsonObject[] {
     const events = this.#count === 0 ? this.#begin() : [];
     const { finish } = this.#turn;

@@ -7,10 +7,10 @@
 
 import { randomUUID } from "node:crypto";
 import { isSealed, mayHoldSealed, unsealed } from "../turns/reasoning.js";
-import { eventsOf, inOtherForm, jsonAnswer, MAX_ANSWER_BYTES, namedEvent } from "../upstream/answer-body.js";
+import { convertedEvents, inOtherForm, jsonAnswer } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
-import { type Upstream, type UpstreamAnswer, type UpstreamCall, UpstreamError } from "../upstream/upstream.js";
+import type { Upstream, UpstreamAnswer, UpstreamCall } from "../upstream/upstream.js";
 import { fromChatCompletion, ResponseEvents, type ResponseHead } from "./responses-answer.js";
 import { NoChatFormError, toChatCompletion } from "./responses-request.js";
 
@@ -61,32 +61,8 @@ async function sendAsChat(
   const answer = await upstream.send(chat, signal);
   if (answer.status >= 300) return answer;
   const head = { id, created, asked };
-  const stream = () => responseStream(answer, upstream.name, head);
+  const stream = () => convertedEvents(answer, upstream.name, new ResponseEvents(head));
   return inOtherForm(answer, upstream.name, (json) => fromChatCompletion(json, head), stream);
-}
-
-async function* responseStream({ body }: UpstreamAnswer, name: string, head: ResponseHead): Bytes {
-  const stream = new ResponseEvents(head);
-  let isOver = false;
-  for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
-    isOver = isLast;
-    if (isLast) break;
-    if (data === undefined) continue;
-    const events = stream.take(data);
-    if (events.length > 0) yield eventBytes(events);
-    if (record(data)["error"] != null) return;
-  }
-  // Some engines end without `[DONE]`, others without a reason.
-  if (!isOver && !stream.isFinished)
-    throw new UpstreamError(name, { kind: "broken", cause: "it ended before the answer did" });
-  // Each of them has the whole text: one at a time, so that others are served between them.
-  for (const event of stream.end()) yield eventBytes([event]);
-}
-
-type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
-
-function eventBytes(events: readonly JsonObject[]): Uint8Array {
-  return Buffer.from(events.map(namedEvent).join(""));
 }
 
 function refusal({ message, param, code }: NoChatFormError): UpstreamAnswer {

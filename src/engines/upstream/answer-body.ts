@@ -1,4 +1,4 @@
-import { type JsonObject, parsedJson } from "./json-values.js";
+import { type JsonObject, parsedJson, record } from "./json-values.js";
 import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
 
 /** One server-sent event, unmodified. */
@@ -162,7 +162,42 @@ export function jsonAnswer(status: number, json: object): UpstreamAnswer {
   return { status, headers: [["content-type", "application/json"]], body };
 }
 
-/** A server-sent event that has its type as its name, as the streams of Anthropic's and of the Responses API have. */
-export function namedEvent(event: JsonObject): string {
+/** Makes another API's events of the chunks of a streamed chat completion. */
+export interface ChunkConverter {
+  /** Whether the engine gave a reason for the end. */
+  readonly isFinished: boolean;
+  /** The events that a chunk stands for. */
+  take(chunk: unknown): readonly JsonObject[];
+  /** The events of the end. */
+  end(): readonly JsonObject[];
+}
+
+/** The stream of a chat completion as another API's, whose events have their types as names. An error ends it. */
+export async function* convertedEvents(
+  { body }: UpstreamAnswer,
+  name: string,
+  converter: ChunkConverter,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let isOver = false;
+  for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
+    // Read to its end, so that the connection is kept.
+    if (isOver) continue;
+    const events = isLast || data === undefined ? [] : converter.take(data);
+    if (events.length > 0) yield Buffer.from(events.map(namedEvent).join(""));
+    if (isLast) yield* endOf(converter);
+    isOver = isLast || record(data)["error"] != null;
+  }
+  if (isOver) return;
+  // Some engines end without `[DONE]`, others without a reason.
+  if (!converter.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the answer did" });
+  yield* endOf(converter);
+}
+
+/** Each of these events may have the whole text: one at a time, so that others are served between them. */
+function* endOf(converter: ChunkConverter): Generator<Uint8Array, void, undefined> {
+  for (const event of converter.end()) yield Buffer.from(namedEvent(event));
+}
+
+function namedEvent(event: JsonObject): string {
   return `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;
 }
