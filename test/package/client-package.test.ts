@@ -114,7 +114,7 @@ describe("the package of the client alone", () => {
     );
     expect(await client.node(["program.js", app.base])).toEqual({
       code: 0,
-      stdout: "<memories>\n1 in Paris\n</memories>\n\nWhere? ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0\n",
+      stdout: "<memories>\n- in Paris\n</memories>\n\nWhere? ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0\n",
       stderr: "",
     });
   });

@@ -120,30 +120,11 @@ export function smooth(model: EngineModel): EngineModel {
  * tokens are worth themselves if nothing is carried and all are saved, and nothing below the engine's minimum prefix.
  */
 export function sparedBy(model: EngineModel, { before, retrieved, after }: AroundBlocks): Spared {
-  const costOf = smoothCost(model);
+  const law = smooth(model);
+  const costOf = (length: number, shared: number) => promptCost(law, length, shared);
   const total = before + retrieved + after;
   const cold = costOf(total, before);
   const worth = (cold - costOf(total, before + retrieved)) / retrieved;
   if (worth <= 0) return () => 0;
   return (saved, carried) => (cold - costOf(total + carried, before + saved + carried)) / worth;
-}
-
-/** {@link promptCost} of a {@link smooth} model, optimised for many thousand calls. */
-function smoothCost({
-  cost,
-  minimumPrefixTokens,
-  perHeldTokenMs = 0,
-}: EngineModel): (total: number, shared: number) => number {
-  if (cost.kind === "money") {
-    return (total, shared) => {
-      const cached = shared < minimumPrefixTokens ? 0 : shared;
-      return cost.cached * cached + (total < minimumPrefixTokens ? cost.uncached : cost.written) * (total - cached);
-    };
-  }
-  const { fixedMs, perTokenMs, perPairMs } = cost;
-  return (total, shared) => {
-    const cached = shared < minimumPrefixTokens ? 0 : shared;
-    const uncached = total - cached;
-    return fixedMs + uncached * (perTokenMs + perPairMs * (cached + uncached / 2)) + perHeldTokenMs * total;
-  };
 }
