@@ -93,11 +93,16 @@ export async function bodyAsJson(c: Context<HttpEnvironment>): Promise<{ readonl
   return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()));
 }
 
+/** Whether a `content-type` is JSON's, or one of those that are written in JSON. */
+export function isJsonType(type: string): boolean {
+  return /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type);
+}
+
 /**
  * A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse.
  */
 export async function readJson(c: Context<HttpEnvironment>): Promise<{ readonly value: unknown } | Response> {
-  if (!/^application\/([\w.-]+\+)?json\s*(;|$)/i.test(c.req.header("content-type") ?? "")) {
+  if (!isJsonType(c.req.header("content-type") ?? "")) {
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }

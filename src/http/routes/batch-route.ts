@@ -7,7 +7,7 @@ import { readOptions } from "../../service/fields/fields.js";
 import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { operation } from "../contracts/operations.js";
-import { type BodyRate, bodyChunks, parseSafeJson, readBody, safeJson, utf8Text } from "../guards/body.js";
+import { type BodyRate, bodyChunks, isJsonType, parseSafeJson, readBody, safeJson, utf8Text } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
@@ -127,7 +127,6 @@ export interface BatchParts {
 }
 
 const NDJSON = "application/x-ndjson";
-const JSON_TYPE = /^application\/([\w.-]+\+)?json\s*(;|$)/i;
 const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
 /** Most bytes of a batch in one JSON document, which is held in memory whole; one in lines has no limit. */
 const MAX_DOCUMENT_BYTES = 128 * 1024 * 1024;
@@ -156,7 +155,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   const type = c.req.header("content-type") ?? "";
   const { window, workers: namedInQuery, planner: plannedBy } = readOptions(wire.batchQuery, c.req.query());
   const isLines = NDJSON_TYPE.test(type);
-  if (!isLines && !JSON_TYPE.test(type)) {
+  if (!isLines && !isJsonType(type)) {
     const message = `must be application/json or ${NDJSON}`;
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }

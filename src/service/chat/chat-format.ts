@@ -151,14 +151,12 @@ class ObservedAnswer implements AnswerReader {
   readonly #text = new BoundedText();
   #finish: string | null = null;
   #hasCalls = false;
-  /** Arrival of the first token, in the clock's milliseconds; null where there was none, or the answer was not streamed. */
   firstTokenAt: number | null = null;
   /** The last chunk with token counts. */
   reported: unknown = null;
   /** Its end is OpenAI's `[DONE]`, which is no JSON. */
   readonly isOver = false;
 
-  /** Takes an answer, or one chunk of a streamed one; ignores anything else. */
   take(given: unknown, at: number): void {
     const { choices, usage, timings } = record(given);
     if (isRecord(usage) || isRecord(timings)) this.reported = given;

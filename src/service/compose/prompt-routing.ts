@@ -9,7 +9,7 @@ import {
   type TurnId,
   WorkerLoads,
 } from "../../core/index.js";
-import type { Store } from "../../store/api/store.js";
+import type { MemstemParts } from "../base/memstem-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { ComposeRequest } from "./compose-request.js";
@@ -22,15 +22,6 @@ export interface RoutablePrompt {
   readonly previous: TurnId | null;
 }
 
-/** What routing reads and writes. */
-interface RoutingParts {
-  readonly store: Store;
-  readonly scopes: WorkingScopes;
-  readonly jobs: Pick<TenantQueues, "scopeOf" | "run">;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
-}
-
 /** Whose blocks they are, within the tenant. */
 type RoutedScope = Pick<ComposeRequest, "userId" | "agentId">;
 
@@ -41,7 +32,11 @@ type RoutedScope = Pick<ComposeRequest, "userId" | "agentId">;
 export class PromptRouting {
   readonly #loads = new WorkerLoads();
 
-  constructor(private readonly on: RoutingParts) {}
+  constructor(
+    private readonly parts: Pick<MemstemParts, "store" | "now">,
+    private readonly scopes: WorkingScopes,
+    private readonly jobs: Pick<TenantQueues, "scopeOf" | "run">,
+  ) {}
 
   /** The worker of a prompt, of those with these names: at least one. Changes nothing. */
   async route(
@@ -50,7 +45,7 @@ export class PromptRouting {
     names: readonly string[],
     now: number,
   ): Promise<string> {
-    const before = previous === null ? null : await this.on.store.findWorker(scope, previous);
+    const before = previous === null ? null : await this.parts.store.findWorker(scope, previous);
     const routed: RoutedPrompt = {
       tokens: plan.totalTokens,
       blocks: [...newLabels(memories)].map((label) => ({ label, tokens: state.register.get(label)?.tokens ?? 0 })),
@@ -71,13 +66,12 @@ export class PromptRouting {
 
   /** Recent tokens of some workers, of single requests and of every batch, in the order of the names. */
   loadsOf(names: readonly string[]): readonly number[] {
-    return this.#loads.of(names, this.on.now());
+    return this.#loads.of(names, this.parts.now());
   }
 
   /** The blocks of a scope that each worker processed, by the digests of their texts. */
   processedBy({ userId, agentId }: RoutedScope, workers: readonly string[]): Promise<readonly (readonly Digest[])[]> {
-    const { scopes, jobs } = this.on;
-    return scopes.read(jobs.scopeOf(userId, agentId), ({ state }) =>
+    return this.scopes.read(this.jobs.scopeOf(userId, agentId), ({ state }) =>
       workers.map((worker) =>
         [...state.workers.of(worker)].flatMap((label) => state.register.get(label)?.textDigest ?? []),
       ),
@@ -86,15 +80,14 @@ export class PromptRouting {
 
   /** Records that a worker processes these blocks of a batch. */
   remember({ userId, agentId }: RoutedScope, worker: string, texts: readonly Digest[]): Promise<void> {
-    const { store, scopes, jobs } = this.on;
-    const scope = jobs.scopeOf(userId, agentId);
+    const scope = this.jobs.scopeOf(userId, agentId);
     const rememberIn = async (working: WorkingScope) => {
       // A user that was forgotten meanwhile must not be created again.
       if (working.base.version === null) return;
       working.state.rememberWorker(worker, texts);
-      await working.commit((base) => store.commitChanges(scope, base, deltaOf(working.state)));
+      await working.commit((base) => this.parts.store.commitChanges(scope, base, deltaOf(working.state)));
     };
-    return jobs.run(userId, () => retryWhileLocked(() => scopes.use(scope, rememberIn)));
+    return this.jobs.run(userId, () => retryWhileLocked(() => this.scopes.use(scope, rememberIn)));
   }
 }
 

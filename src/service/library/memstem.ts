@@ -140,11 +140,7 @@ export class Memstem {
     this.#scopes = this.#shared.scopes;
     this.#queues = this.#shared.queues;
     const { maxWaitingPerUser = MAX_WAITING_PER_USER } = parts;
-    this.#jobs = new TenantQueues(tenant.name, {
-      queues: this.#queues,
-      closing: this.#shared.closing.signal,
-      maxWaiting: maxWaitingPerUser,
-    });
+    this.#jobs = new TenantQueues(tenant.name, this.#queues, this.#shared.closing.signal, maxWaitingPerUser);
     this.#records = new UserRecords(parts, this.#jobs, this.#scopes, this.#userUsage());
     // Times reported by one tenant must not affect another's plans.
     const { engine, engineFamily } = parts.defaults;
@@ -154,8 +150,8 @@ export class Memstem {
     this.#additions = new MemoryAdditions(source, store, this.#jobs);
     const ratios = new TokenRatios(parts.now);
     this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, observer);
-    const { now, planning = planHere } = parts;
-    const routing = new PromptRouting({ store, scopes: this.#scopes, jobs: this.#jobs, now });
+    const { planning = planHere } = parts;
+    const routing = new PromptRouting(parts, this.#scopes, this.#jobs);
     this.#composer = new PromptComposer({
       parts,
       tenant,

@@ -55,27 +55,19 @@ export class UserQueues {
   }
 }
 
-/** What one tenant's queues work with. */
-export interface TenantQueuesParts {
-  /** All tenants'. */
-  readonly queues: UserQueues;
-  /** Aborts when running jobs have to end. */
-  readonly closing: AbortSignal;
-  /** Most jobs of one user that run or wait. */
-  readonly maxWaiting: number;
-}
-
 /** The queues of one tenant's users: a user's jobs run one at a time, whatever their agent. */
 export class TenantQueues {
+  /**
+   * @param queues all tenants'
+   * @param closing aborts when running jobs have to end
+   * @param maxWaiting most jobs of one user that run or wait
+   */
   constructor(
     readonly tenant: string,
-    private readonly on: TenantQueuesParts,
+    private readonly queues: UserQueues,
+    readonly closing: AbortSignal,
+    private readonly maxWaiting: number,
   ) {}
-
-  /** Aborts when running jobs have to end. */
-  get closing(): AbortSignal {
-    return this.on.closing;
-  }
 
   scopeOf(userId: UserId, agentId: AgentId | null): Scope {
     return { tenant: this.tenant, userId, agentId };
@@ -88,13 +80,13 @@ export class TenantQueues {
 
   /** The same for a user of any tenant. */
   runOf<T>(scope: Pick<Scope, "tenant" | "userId">, job: () => T | Promise<T>): Promise<T> {
-    return this.on.queues.run(queueKey(scope), job);
+    return this.queues.run(queueKey(scope), job);
   }
 
   /** Throws {@link BusyUserError} where the user's queue is full. */
   rejectIfBusy(userId: UserId): void {
-    const { queues, maxWaiting } = this.on;
-    if (queues.waiting(queueKey({ tenant: this.tenant, userId })) >= maxWaiting) throw new BusyUserError(maxWaiting);
+    const waiting = this.queues.waiting(queueKey({ tenant: this.tenant, userId }));
+    if (waiting >= this.maxWaiting) throw new BusyUserError(this.maxWaiting);
   }
 
   /** Does work with a signal that aborts with the caller's and with the service's end. */
