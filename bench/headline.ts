@@ -9,7 +9,7 @@
  *
  * Floor of what a conversation computes per turn: the question, the answer before it, and what was never retrieved before.
  */
-import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
+import { openMeasuredMemstem } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";

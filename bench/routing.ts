@@ -11,7 +11,7 @@
  * Floor of the balance: 1. Ceiling of the hit ratio, online: that of one endless cache, in the first line.
  */
 
-import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
+import { openMeasuredMemstem } from "../src/cli/assemble.js";
 import { type ChatMessage, DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../src/core/index.js";
 import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";

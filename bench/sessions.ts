@@ -9,7 +9,7 @@
  *
  * Floor of what a turn computes: the answer before it, the question, and what was never retrieved before.
  */
-import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
+import { openMeasuredMemstem } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
 import {
   type ChatMessage,

@@ -1,4 +1,4 @@
-import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
+import { openMeasuredMemstem } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, type EngineModel, promptCost } from "../src/core/index.js";

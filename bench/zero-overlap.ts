@@ -5,7 +5,7 @@
  *
  * What stands in every row: 15 new blocks are numbered, hashed, counted in tokens and stored. Floor of the difference between two rows: 0.
  */
-import { openMeasuredMemstem } from "../src/cli/measured-memstem.js";
+import { openMeasuredMemstem } from "../src/cli/assemble.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type PolicyName } from "../src/core/index.js";
 import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
 

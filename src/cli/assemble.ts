@@ -1,6 +1,16 @@
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
-import { DEFAULT_SCOPE_BOUNDS, EngineCache, residencyModel, type ToolMemories } from "../core/index.js";
+import {
+  DEFAULT_POLICY,
+  DEFAULT_RETENTION,
+  DEFAULT_SCOPE_BOUNDS,
+  EngineCache,
+  type EngineModel,
+  type RequestId,
+  residencyModel,
+  type ToolMemories,
+} from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { type EngineAdapter, type EngineName, requestIdOf } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
@@ -23,16 +33,16 @@ import { KvExpectations, startCacheReadings } from "../service/learning/engine-c
 import { Memstem } from "../service/library/memstem.js";
 import type { Store } from "../store/api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
+import { openDatabase } from "../store/database/open-database.js";
 import { namingFaults } from "../store/database/sqlite-faults.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { journalIn } from "../store/sqlite/sqlite-journal.js";
 import { threadedUsageLog } from "../store/usage/threaded-usage-log.js";
-import { USAGE_DATABASE } from "./data-directory.js";
+import { openDataDir, USAGE_DATABASE } from "./data-directory.js";
 import { type KvEventOptions, startKvEvents } from "./kv-events.js";
 import { countO200k, loadO200k } from "./o200k.js";
-import { openDataDir } from "./open-data-dir.js";
 import {
   composeTimeoutOf,
   engineFamilyOf,
@@ -308,4 +318,17 @@ function openBareSource(settings: Settings): MemorySource | null {
     case "none":
       return null;
   }
+}
+
+/** A service that knows nobody, on a database in memory, without a memory source. */
+export function openMeasuredMemstem(cost: EngineModel, now: () => number): Memstem {
+  return new Memstem({
+    store: new JournalStore(journalIn(openDatabase(":memory:"))),
+    source: null,
+    defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: cost, engineFamily: "generic" },
+    engines: ENGINES,
+    countTokens: countO200k,
+    newRequestId: () => randomUUID() as RequestId,
+    now,
+  });
 }

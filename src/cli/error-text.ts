@@ -1,7 +1,18 @@
 import { EvaluationError } from "../eval/base/run-files.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
-import { BackupError } from "./backup-error.js";
+
+/** A data directory could not be copied; the partial copy was removed. */
+export class BackupError extends Error {
+  override readonly name = "BackupError";
+  constructor(
+    readonly directory: string,
+    readonly reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(`cannot copy to ${directory}: ${reason}`, options);
+  }
+}
 
 /** Errors that a command's caller can put right. */
 const SAYABLE = [

@@ -9,13 +9,12 @@ import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import { PRICES } from "../eval/measures/prices.js";
 import { type EngineRates, measuredRates, planRun, planText } from "../eval/measures/run-plan.js";
 import type { RunParts } from "../eval/run/run-conversation.js";
+import { openMeasuredMemstem } from "./assemble.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalPlanOptions } from "./eval-options.js";
-import { searchConversations } from "./eval-searches.js";
 import { costModel, describeRun, judgesOf, ownPrices } from "./eval-settings.js";
 import { type Invocation, stopSignal } from "./invocation.js";
-import { askAll } from "./locomo-evaluation.js";
-import { openMeasuredMemstem } from "./measured-memstem.js";
+import { askAll, searchConversations } from "./locomo-evaluation.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { withProgress } from "./progress-bar.js";
 

@@ -1,4 +1,7 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Command, Option } from "commander";
+import { EvaluationError, messageOf, readRun, type WrittenRun } from "../eval/base/run-files.js";
 import { DATASETS, type Dataset } from "../eval/base/run-record.js";
 import { type GivenRunOptions, type PlanRates, runOptions, withRateOptions, withRunOptions } from "./eval-options.js";
 import type { Invocation } from "./invocation.js";
@@ -47,7 +50,17 @@ export function addEvalCommands(program: Command, call: Invocation): void {
     .argument("<run-a>", "the --out of one run")
     .argument("<run-b>", "the --out of another")
     .action(async (a: string, b: string) => {
-      const { runEvalCompare } = await import("./eval-compare.js");
-      runEvalCompare(a, b, call.print);
+      const { compareRuns } = await import("../eval/report/compare-runs.js");
+      call.print(compareRuns(writtenRun(a), writtenRun(b)));
     });
+}
+
+/** A run by what it wrote. Throws {@link EvaluationError} where it cannot be read. */
+function writtenRun(directory: string): WrittenRun {
+  const textOf = (name: string) => readFileSync(join(directory, name), "utf8");
+  try {
+    return readRun(textOf("run.json"), textOf("results.jsonl"));
+  } catch (error) {
+    throw new EvaluationError(error instanceof EvaluationError ? `${directory}: ${error.message}` : messageOf(error));
+  }
 }

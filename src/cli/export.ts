@@ -4,8 +4,8 @@ import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";
 import { assembleWhereStored } from "./assemble.js";
+import { withDatabase } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
-import { withDatabase } from "./open-data-dir.js";
 import { readSettings } from "./settings.js";
 
 /** What `memstem export` was asked for. */

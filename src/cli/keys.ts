@@ -6,8 +6,8 @@ import { DEFAULT_TENANT, newApiKey, newSecret } from "../service/base/tenant.js"
 import { readOptions } from "../service/fields/fields.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
+import { openDataDir, withDatabase } from "./data-directory.js";
 import type { Environment, Invocation } from "./invocation.js";
-import { openDataDir, withDatabase } from "./open-data-dir.js";
 import { readSettings, type Settings } from "./settings.js";
 
 /** Goes into names at Mem0 and into files' rows, so it is plain. */

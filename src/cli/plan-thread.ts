@@ -1,14 +1,6 @@
 import { parentPort } from "node:worker_threads";
-import { type BatchPlanner, type KeyKnowledge, planBatch } from "../core/index.js";
-import { type PackedBatch, packPlan, unpackBatch } from "./plan-transfer.js";
-
-/** What the thread is asked. */
-export interface PlanJob {
-  readonly id: number;
-  readonly batch: PackedBatch;
-  readonly planner: BatchPlanner;
-  readonly knowledge: readonly KeyKnowledge[];
-}
+import { planBatch } from "../core/index.js";
+import { type PlanJob, packPlan, unpackBatch } from "./threaded-planning.js";
 
 /** The thread that plans large batches, so that nobody else's request waits for them. */
 parentPort?.on("message", ({ id, batch, planner, knowledge }: PlanJob) => {

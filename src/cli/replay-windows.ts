@@ -4,7 +4,7 @@ import { alignedTable } from "../eval/base/aligned-table.js";
 import type { RecordedTrace } from "../eval/replay/recorded-trace.js";
 import { type ReplayedWindow, replayWindows, type WindowArm } from "../eval/run/replay-windows.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
-import { openMeasuredMemstem } from "./measured-memstem.js";
+import { openMeasuredMemstem } from "./assemble.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { WINDOW_HISTORIES } from "./option-values.js";
 

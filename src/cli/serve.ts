@@ -23,8 +23,8 @@ import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
+import { VERSION } from "./optional-packages.js";
 import { addressOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
-import { VERSION } from "./version.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memstem keys add, or give one as MEMSTEM_API_KEY";

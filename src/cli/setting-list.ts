@@ -4,12 +4,16 @@ import {
   DEDUPE_NAMES,
   DEFAULT_BLOCK_TEMPLATE,
   DEFAULT_DEDUPE,
+  DEFAULT_DEPTH,
   DEFAULT_HISTORY,
   DEFAULT_HISTORY_NAMES,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   DEFAULT_TIME_ZONE,
+  type DepthSettings,
   ENGINE_MODEL_NAMES,
+  ENGINE_MODELS,
+  type EngineModel,
   POLICY_NAMES,
   RETENTION_NAMES,
   TOOL_MEMORIES,
@@ -17,12 +21,14 @@ import {
 } from "../core/index.js";
 import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
+import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
 import { kvEventSources } from "../engines/upstream/kv-events.js";
+import { type IdentitySources, PROMPTING_CLIENTS } from "../service/chat/chat-request.js";
 import { DEFAULT_TOP_K } from "../service/compose/compose-request.js";
+import * as field from "../service/fields/fields.js";
 import { mem0Name, workers } from "../service/fields/fields.js";
+import * as filters from "../service/fields/memory-filters.js";
 import { DEFAULT_USAGE_BOUNDS } from "../store/api/usage-log.js";
-import { identitySources, sessionRouter } from "./session-settings.js";
-import { adaptiveDepth, engineModel, memoryFilters } from "./structured-settings.js";
 
 const url = z.url({ protocol: /^https?$/, error: "must be an http or https address" });
 const wholeNumber = (min: number, max: number) =>
@@ -48,6 +54,143 @@ const origin = z
 /** Text of at least one character. */
 const text = z.string().min(1);
 const onOrOff = z.enum(["on", "off"]);
+
+/*
+ * Settings whose value is JSON, or a name that stands for some. A value arrives as the text of an environment variable or option; what
+ * leaves is checked, or an issue with the path of the wrong field.
+ */
+
+const atLeastZero = z.number().min(0, "must not be negative");
+const model = z.strictObject({
+  cost: z.discriminatedUnion("kind", [
+    z.strictObject({
+      kind: z.literal("time"),
+      fixedMs: atLeastZero,
+      perTokenMs: atLeastZero,
+      perPairMs: atLeastZero,
+    }),
+    z.strictObject({ kind: z.literal("money"), uncached: atLeastZero, written: atLeastZero, cached: atLeastZero }),
+  ]),
+  blockTokens: z.int().min(1).default(1),
+  minimumPrefixTokens: z.int().min(0).default(0),
+});
+
+const depth = z.strictObject({
+  firstBlocks: field.firstBlocks.default(DEFAULT_DEPTH.firstBlocks),
+  growth: field.growth.default(DEFAULT_DEPTH.growth),
+  entropyNats: field.entropyNats.default(DEFAULT_DEPTH.entropyNats),
+  maxProbes: field.maxProbes.default(DEFAULT_DEPTH.maxProbes),
+  timeLimitMs: field.timeLimitMs.default(DEFAULT_DEPTH.timeLimitMs),
+});
+
+/** What prompts cost: the name of an engine family, or an {@link EngineModel} as JSON. */
+export const engineModel = z.string().transform((text, context): EngineModel => {
+  const name = ENGINE_MODEL_NAMES.find((known) => known === text);
+  if (name !== undefined) return ENGINE_MODELS[name];
+  return readObject(text, model, context, `must be one of ${ENGINE_MODEL_NAMES.join(", ")}, or an object as JSON`);
+});
+
+/** Adaptive depth: `off` (null), `on`, or the {@link DepthSettings} that differ from the defaults, as JSON. */
+const adaptiveDepth = z.string().transform((text, context): DepthSettings | null => {
+  if (text === "off") return null;
+  if (text === "on") return DEFAULT_DEPTH;
+  return readObject(text, depth, context, "must be off, on, or an object as JSON");
+});
+
+/** Conditions of a search in Mem0's form, as JSON. */
+const memoryFilters = z
+  .string()
+  .transform((text, context) =>
+    readObject(text, filters.memoryFilters, context, 'must be an object as JSON, such as {"topic": "food"}'),
+  );
+
+/** Reads an object from JSON; what is wrong with it becomes issues of the setting. */
+function readObject<S extends z.ZodType>(
+  text: string,
+  schema: S,
+  context: z.RefinementCtx<string>,
+  expected: string,
+): z.output<S> {
+  const refuse = (message: string) => context.addIssue({ code: "custom", message });
+  if (!text.trimStart().startsWith("{")) {
+    refuse(expected);
+    return z.NEVER;
+  }
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch {
+    refuse("is not valid JSON");
+    return z.NEVER;
+  }
+  const read = schema.safeParse(given);
+  if (read.success) return read.data;
+  for (const { path, message } of read.error.issues) {
+    refuse(path.length === 0 ? message : `${path.join(".")}: ${message}`);
+  }
+  return z.NEVER;
+}
+
+/*
+ * Settings of whose a request is: which places of it name the user and the conversation, and where the conversation's key goes.
+ */
+
+/** A header's name (RFC 9110 §5.1), none of memstem's own, in lower case. */
+const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, "must be the name of a header")
+  .toLowerCase()
+  .refine((name) => !name.startsWith("x-memstem-"), "must not be one of memstem's own");
+
+/** No place is listed. */
+export const NOTHING_LISTED: IdentitySources = { user: [], agent: [], conversation: [], sideCall: [] };
+
+const NAMED: Readonly<Record<string, keyof IdentitySources>> = {
+  user: "user",
+  agent: "agent",
+  conversation: "conversation",
+  side_call: "sideCall",
+};
+
+const ENTRY = /^(\w+)=(header|body|prompt):(.+)$/;
+const FIELD = /^[^\s.,=]{1,100}(?:\.[^\s.,=]{1,100}){0,9}$/;
+
+/** Places in their order: `user=header:NAME`, `conversation=body:PATH`, separated by commas. */
+const identitySources = z.string().transform((text, context): IdentitySources => {
+  const sources: { [K in keyof IdentitySources]: IdentitySources[K][number][] } = {
+    user: [],
+    agent: [],
+    conversation: [],
+    sideCall: [],
+  };
+  for (const entry of text.split(",").map((part) => part.trim())) {
+    const [, what = "", from, place = ""] = ENTRY.exec(entry) ?? [];
+    const named = NAMED[what];
+    const header = headerName.safeParse(place);
+    if (named !== undefined && from === "header" && header.success) {
+      sources[named].push({ from, name: header.data });
+    } else if (named !== undefined && from === "body" && FIELD.test(place)) {
+      sources[named].push({ from, path: place.split(".") });
+    } else if (named === "sideCall" && from === "prompt" && PROMPTING_CLIENTS.some((known) => known === place)) {
+      sources.sideCall.push({ from, client: place as (typeof PROMPTING_CLIENTS)[number] });
+    } else {
+      const form =
+        "must be user=, agent=, conversation= or side_call=, then header:NAME or body:PATH, separated by commas";
+      context.addIssue({ code: "custom", message: `${form}: ${JSON.stringify(entry)} is not` });
+    }
+  }
+  return sources;
+});
+
+/** A router by its name, or any that reads a header: `header:NAME`. */
+const sessionRouter = z.string().transform((text, context): SessionRouter => {
+  if (Object.hasOwn(SESSION_ROUTERS, text)) return SESSION_ROUTERS[text as keyof typeof SESSION_ROUTERS];
+  const [, name] = /^header:(.*)$/.exec(text) ?? [];
+  const header = headerName.safeParse(name);
+  if (header.success) return { header: header.data };
+  context.addIssue({ code: "custom", message: `must be ${Object.keys(SESSION_ROUTERS).join(", ")}, or header:NAME` });
+  return z.NEVER;
+});
 
 /**
  * Every setting, one row each: its name, how its text is read, its default and what it means. The environment variable follows from the name

@@ -5,8 +5,7 @@ import type { KeyLimits } from "../http/guards/limits.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/chat-request.js";
 import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./optional-packages.js";
-import { NOTHING_LISTED } from "./session-settings.js";
-import { defaultOf, SETTING_NAMES, SETTINGS, type Settings, variableOf } from "./setting-list.js";
+import { defaultOf, NOTHING_LISTED, SETTING_NAMES, SETTINGS, type Settings, variableOf } from "./setting-list.js";
 
 export type { Settings } from "./setting-list.js";
 

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { openMeasuredMemstem } from "../../src/cli/measured-memstem.js";
+import { openMeasuredMemstem } from "../../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { HISTORY_NAMES } from "../../src/core/conversation/epoch.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, ORDERING_POLICIES } from "../../src/core/index.js";

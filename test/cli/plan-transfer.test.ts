@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { packBatch, packPlan, unpackBatch, unpackPlan } from "../../src/cli/plan-transfer.js";
+import { packBatch, packPlan, unpackBatch, unpackPlan } from "../../src/cli/threaded-planning.js";
 import { type BatchRequest, type Label, planBatch } from "../../src/core/index.js";
 
 const anyRequest: fc.Arbitrary<BatchRequest> = fc.record(

@@ -30,5 +30,5 @@ export function answerOf(tokens: number): string {
   return "yes".concat(" yes".repeat(tokens - 1));
 }
 
-/** Milliseconds between two questions, as composers are told: time to read an answer and ask on. */
+/** Milliseconds between two questions by a composer's clock: time to read an answer and write the next question. */
 export const PAUSE_MS = 30_000;

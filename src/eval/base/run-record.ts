@@ -95,7 +95,7 @@ const arm = z.strictObject({
   budgetOf: z.enum(["each", "all"]),
   /** Null: all of it, and in single prompts. */
   window: window.nullable(),
-  /** Null: where the policy puts memories. `system`: behind the instructions, in the policy's order. */
+  /** Null: where the policy puts memories. `system`: after the instructions, in the policy's order. */
   place: z.enum(["system"]).nullable(),
   /** Null: memstem's own choice, or prompts are not memstem's. */
   annotations: annotated.nullable(),
@@ -151,7 +151,7 @@ const answered = z.strictObject({
   /** Memories of the search, and messages of the history, that were left out of a prompt that would have been too long. */
   memoriesCut: count.default(0),
   messagesCut: count.default(0),
-  /** Whether the prompt began anew, without what its conversation's last one held. */
+  /** Whether the prompt began without what its conversation's last one held. */
   isFreshStart: z.boolean().default(false),
   /** Gold evidence ids of the question, and how many of them are of a memory in the prompt. */
   evidence: count,

@@ -49,7 +49,7 @@ const LIST_TIMEOUT_MS = 10_000;
 /** Families whose newer models reject `max_tokens`. */
 const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-breakpoints"]);
 
-/** An engine behind an OpenAI-compatible API, asked for a stream so that the time to the first token can be measured. */
+/** An engine with an OpenAI-compatible API, which streams its answers, so that the time to the first token can be measured. */
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
   const { upstream, model, family, maxTokens, salt, isNoise, scores } = options;
   const likely = scores.includes("likelihood");

@@ -157,8 +157,8 @@ const LINE = /^(\S+?)(?::(\d+))?(?:\s+(.*\S))?\s*$/;
 
 /**
  * Reads a list of questions to leave out: one a line, as the conversation's id, a colon and the question's place in the data file, from 0, or
- * the id alone for all questions of the conversation. What follows behind a space must be the question's text, so that a list for another file
- * is noticed. Empty lines and those that begin with `#` are ignored. Throws {@link EvaluationError} for a line that names no question.
+ * the id alone for all questions of the conversation. What follows after a space must be the question's text, so that a list for another file
+ * is detected. Empty lines and those that begin with `#` are ignored. Throws {@link EvaluationError} for a line that names no question.
  */
 export function readExclusions(path: string, text: string, conversations: readonly LocomoConversation[]): Exclusions {
   const byId = new Map(conversations.map((conversation) => [conversation.id, conversation]));

@@ -6,7 +6,7 @@ import { judgePrompt } from "../scores/judge.js";
 import { dollars, NOT_MEASURED, percent } from "./measured.js";
 import { type Price, promptUsd } from "./prices.js";
 
-/** Tokens of a verdict as the rubric asks for it; a model that reasons aloud says more. */
+/** Tokens of a verdict in the form that the rubric names; a model that reasons aloud says more. */
 const VERDICT_TOKENS = 8;
 
 /** What one arm will send. */

@@ -36,7 +36,7 @@ export class RecordedBatch {
   readonly memoryTokens: number;
   /** Of each request, its trace. */
   readonly users: readonly number[];
-  /** Tokens of what stands behind a request's memories; of each trace's memories; and of what stands before them. */
+  /** Tokens of what stands after a request's memories; of each trace's memories; and of what stands before them. */
   readonly questions: readonly (readonly number[])[];
   readonly lines: readonly (readonly (readonly number[])[])[];
   readonly before: readonly number[];

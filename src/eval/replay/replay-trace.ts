@@ -66,7 +66,7 @@ export interface ReplayedTrace {
 
 /** How a trace is replayed. */
 export interface TraceReplay extends ReplayOptions {
-  /** Whether the composer is told what the cache held of each prompt. Default: no. */
+  /** Whether the composer gets a report of what the cache held of each prompt. Default: no. */
   readonly reports?: boolean | undefined;
 }
 
@@ -171,13 +171,13 @@ export interface ReplayedPrompt {
   /** Evidence ids of the question, and how many of them are of a block in the prompt. */
   readonly evidence: number;
   readonly evidenceInPrompt: number;
-  /** Tells the composer, before the next prompt, how many tokens of this one were cached. */
+  /** Reports to the composer, before the next prompt, how many tokens of this one were cached. */
   report(cachedTokens: number): void;
 }
 
 /**
  * Composes a trace's prompts one by one, for one user with an empty scope. A generator, so that several users can
- * take turns at one cache; it asks no cache, so that one composition can be costed on many.
+ * take turns at one cache; it reads no cache, so that one composition can be costed on many.
  */
 export function* composeTrace(
   trace: RecordedTrace,

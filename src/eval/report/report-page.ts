@@ -11,7 +11,7 @@ import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 /** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
 const LISTED_MESSAGES = 50;
 
-/** `report.html`: one file that asks for nothing else and runs nothing. */
+/** `report.html`: one file that requests nothing else and runs nothing. */
 export function reportPage(content: ReportContent): string {
   const { heading, about, unfinished } = reportTitle(content);
   const banner =
@@ -66,7 +66,7 @@ ${failures(content.failures)}<section>
 <section>
 <h2>Settings and machine</h2>
 <dl>${runFacts(content.run).map(
-    ({ name, value }) => markup`<dt>${name}</dt><dd>${value}</dd>
+    ([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>
 `,
   )}</dl>
 </section>
@@ -154,7 +154,7 @@ ${groups.slice(0, LISTED_MESSAGES).map(
 `;
 }
 
-/** The report's style sheet: one accent, a grey baseline, colours for lines that colour-blind readers tell apart, with dashes besides. */
+/** The report's style sheet: one accent, a grey baseline, colours for lines that colour-blind readers can distinguish, with dashes besides. */
 const REPORT_STYLE = `
 :root{color-scheme:light dark;--paper:#fff;--ink:#16191d;--soft:#59616b;--rule:#dfe3e8;--tint:#f5f7f9;--accent:#0b5cad;--base:#7b838d;--warn:#8a3b00;--warn-tint:#fff4e8;
 --s0:#0b5cad;--s1:#c2410c;--s2:#00795c;--s3:#9d2f86;--s4:#8a6a00;--s5:#2a86c0;--s6:#b3263c;--s7:#4b4f9e}

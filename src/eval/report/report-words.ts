@@ -38,65 +38,38 @@ function count(number: number, thing: string): string {
   return `${number.toLocaleString("en")} ${thing}${number === 1 ? "" : "s"}`;
 }
 
-/** A setting or a circumstance of a run, with its value: text of others. */
-export interface RunFact {
-  readonly name: string;
-  readonly value: string;
-}
-
 function memoryTimes({ ingest, settings = {} }: RunRecord): string {
   if (ingest === "turns") return "in each memory's text";
   return settings["times"] === true ? "given before each memory, as in Mem0's own evaluation" : "left out";
 }
 
-/** What a run was made with: enough to repeat it. */
-export function runFacts(run: RunRecord): RunFact[] {
-  const { engine, judge, machine, data } = run;
+/** What a run was made with, enough to repeat it: names, and values, which are text of others. */
+export function runFacts(run: RunRecord): (readonly [name: string, value: string])[] {
+  const { engine, judge, otherJudges, machine, data, excluded } = run;
+  const { served } = engine;
+  const judges = judge === null ? [] : [judge, ...otherJudges];
   const memories = run.conversations.reduce((sum, conversation) => sum + conversation.memories, 0);
-  return [
-    { name: "Engine", value: [engine.kind, engine.model, engine.url].filter((part) => part !== null).join(", ") },
-    ...(engine.served === null
-      ? []
-      : [
-          {
-            name: "Served",
-            value: `${engine.served.weights ?? "weights not known"}, version ${engine.served.version}`,
-          },
-        ]),
-    {
-      name: run.otherJudges.length === 0 ? "Judge" : "Judges",
-      value:
-        judge === null ? "none" : [judge, ...run.otherJudges].map(({ model, url }) => `${model}, ${url}`).join("; "),
-    },
-    ...(run.excluded === null
-      ? []
-      : [
-          {
-            name: "Left out",
-            value: `${run.excluded.questions} questions, by ${run.excluded.file}, sha256 ${run.excluded.sha256}`,
-          },
-        ]),
-    {
-      name: "Conversations",
-      value: `${run.conversations.map(({ id }) => id).join(", ")} (${memories} memories, from ${run.ingest})`,
-    },
-    { name: "Memory times", value: memoryTimes(run) },
-    {
-      name: "Categories",
-      value: run.categories.map((category) => categoryTitle(category).replace("Category ", "")).join(", "),
-    },
-    { name: "Question limit", value: run.limit === null ? "none" : String(run.limit) },
-    { name: "Warm-up", value: `${run.warmUpQuestions} questions per arm` },
-    { name: "Seed", value: String(run.seed) },
-    { name: "Data", value: `${data.file}, sha256 ${data.sha256}` },
-    { name: "Versions", value: `memstem ${run.memstem}, mem0ai ${run.mem0}, Node ${run.node}` },
-    {
-      name: "Machine",
-      value: `${machine.platform}, ${machine.cpu}, ${machine.cores} cores, ${machine.memoryMegabytes} MB`,
-    },
-    { name: "Started", value: run.startedAt },
-    { name: "Finished", value: run.finishedAt ?? "not finished" },
+  const facts: readonly (readonly [name: string, value: string | null])[] = [
+    ["Engine", [engine.kind, engine.model, engine.url].filter((part) => part !== null).join(", ")],
+    ["Served", served && `${served.weights ?? "weights not known"}, version ${served.version}`],
+    [
+      otherJudges.length === 0 ? "Judge" : "Judges",
+      judges.map(({ model, url }) => `${model}, ${url}`).join("; ") || "none",
+    ],
+    ["Left out", excluded && `${excluded.questions} questions, by ${excluded.file}, sha256 ${excluded.sha256}`],
+    ["Conversations", `${run.conversations.map(({ id }) => id).join(", ")} (${memories} memories, from ${run.ingest})`],
+    ["Memory times", memoryTimes(run)],
+    ["Categories", run.categories.map((category) => categoryTitle(category).replace("Category ", "")).join(", ")],
+    ["Question limit", run.limit === null ? "none" : String(run.limit)],
+    ["Warm-up", `${run.warmUpQuestions} questions per arm`],
+    ["Seed", String(run.seed)],
+    ["Data", `${data.file}, sha256 ${data.sha256}`],
+    ["Versions", `memstem ${run.memstem}, mem0ai ${run.mem0}, Node ${run.node}`],
+    ["Machine", `${machine.platform}, ${machine.cpu}, ${machine.cores} cores, ${machine.memoryMegabytes} MB`],
+    ["Started", run.startedAt],
+    ["Finished", run.finishedAt ?? "not finished"],
   ];
+  return facts.flatMap(([name, value]) => (value === null ? [] : [[name, value] as const]));
 }
 
 const ENGINES = {
@@ -108,11 +81,12 @@ const ENGINES = {
 /** How to read the figures and what they leave out, one fact each. */
 export function reportNotes(content: ReportContent): string[] {
   const { run, summaries, failures } = content;
+  const { judge, excluded } = run;
   const unread = summaries.reduce((sum, { overall }) => sum + overall.judgeUnread, 0);
   const failed = failures.filter(({ isWarmUp }) => !isWarmUp).length;
   const warmUps = summaries.reduce((sum, summary) => sum + summary.warmUps, 0);
   const missing = columnsWithout(wholeTable(content));
-  return [
+  const notes: readonly (string | null)[] = [
     `Every arm had the same memories and the same questions in the same order. Between arms: ${run.engine.emptied}.`,
     ENGINES[run.engine.kind],
     warmUps === 0
@@ -121,36 +95,26 @@ export function reportNotes(content: ReportContent): string[] {
     failed === 0
       ? "No question failed."
       : `${failed} answers are missing because something failed; they are listed and are in no mean.`,
-    ...(missing.length === 0 ? [] : [`Not measured in this run: ${missing.join(", ")}. That is not zero.`]),
+    missing.length === 0 ? null : `Not measured in this run: ${missing.join(", ")}. That is not zero.`,
     "TTFT is the time from the request to the first token, p50 the median and p95 the 95th percentile. Prefill tokens/s are uncached tokens divided by TTFT, over all questions together. Hit ratio is cached tokens divided by prompt tokens, over all questions together.",
     "Evidence in prompt is the share of gold evidence whose memory stands in the prompt.",
     "F1 and BLEU-1 are those of Mem0’s evaluation: F1 of distinct words, unstemmed, gold answers taken whole; BLEU-1 on Treebank words with brevity penalty. LoCoMo’s own F1 (repeated words counted, Porter stems, no articles, category 1 split at commas, category 3 cut at a semicolon) is another measure. Category 5 is not scored.",
-    ...(missing.includes("Log-likelihood")
-      ? []
-      : [
-          "Log-likelihood is ln of the probability that the model gives the right answer, word for word, after the prompt, per token of it; a point is 0.01 of it. It needs no judge and no luck, but says nothing of answers in other words.",
-        ]),
-    ...(run.excluded === null
-      ? []
-      : [`${run.excluded.questions} questions were left out by a list (${run.excluded.file}); they are in no arm.`]),
-    ...(run.dataset === "locomo"
-      ? [
-          "An audit found 99 of LoCoMo’s 1,540 labels in categories 1 to 4 wrong, and a judge that accepts vague answers (docs/quality.md); --exclude leaves out what a list names.",
-        ]
-      : []),
+    missing.includes("Log-likelihood")
+      ? null
+      : "Log-likelihood is ln of the probability that the model gives the right answer, word for word, after the prompt, per token of it; a point is 0.01 of it. It needs no judge and no luck, but says nothing of answers in other words.",
+    excluded && `${excluded.questions} questions were left out by a list (${excluded.file}); they are in no arm.`,
+    run.dataset === "locomo"
+      ? "An audit found 99 of LoCoMo’s 1,540 labels in categories 1 to 4 wrong, and a judge that accepts vague answers (docs/quality.md); --exclude leaves out what a list names."
+      : null,
     "Scores are sensitive to the judge, to the labels and above all to the answer prompt, which is the same in all arms here: compare the arms of one run, not scores of different runs or publications.",
-    ...(run.judge === null
-      ? []
-      : [
-          `Answers were judged by ${run.judge.model}, which is a language model and errs; its prompt and raw answers are in results.jsonl. ${
-            unread === 0
-              ? "Every verdict could be read."
-              : `${unread} verdicts could not be read and count neither way.`
-          }`,
-        ]),
+    judge &&
+      `Answers were judged by ${judge.model}, which is a language model and errs; its prompt and raw answers are in results.jsonl. ${
+        unread === 0 ? "Every verdict could be read." : `${unread} verdicts could not be read and count neither way.`
+      }`,
     `Intervals are 95 % bootstrap intervals (${RESAMPLES} resamples, seed ${run.seed}). Of ${LEAST_CONVERSATIONS} conversations and more, whole conversations are drawn, with all their questions, because questions of one conversation are not independent, and the interval is widened for their small number (expanded percentiles). Of fewer, questions are drawn: such an interval says how much these questions vary, not how other conversations would.`,
     `Costs apply each provider’s list price to the cached share measured here (${hitRange(content)}): cached tokens at the cached price, all others at the price of writing them to the cache where there is one. A cached prefix shorter than the provider’s minimum is billed as uncached; a model whose minimum is not known gets the largest of its provider’s${unknownMinimum(content)}. A provider’s own cache may hold less: it has breakpoints and lifetimes of its own. Prices change.`,
   ];
+  return notes.filter((note) => note !== null);
 }
 
 function columnsWithout({ columns, groups }: ReportTable): string[] {

@@ -85,7 +85,7 @@ function reportMarkdown(content: ReportContent): string {
       .join("\n"),
     "## Settings and machine",
     runFacts(content.run)
-      .map(({ name, value }) => `- ${name}: ${markdownCode(value)}`)
+      .map(([name, value]) => `- ${name}: ${markdownCode(value)}`)
       .join("\n"),
   ];
   return `${sections.join("\n\n")}\n`;

@@ -18,8 +18,14 @@ import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
-import { countReferences, PromptMemories, type StandingMemories, WindowMemories } from "../base/prompt-memories.js";
-import type { EvalArm } from "../base/run-record.js";
+import {
+  countReferences,
+  PromptMemories,
+  type StandingMemories,
+  sectionText,
+  WindowMemories,
+} from "../base/prompt-memories.js";
+import type { AnsweredQuestion, EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 import { composedAnnotations, hasLabels, inForm } from "./arms.js";
 import { PaperSections } from "./paper-annotations.js";
@@ -76,17 +82,13 @@ export interface ArmPrompt extends EnginePrompt, StandingMemories {
   readonly composeMs: number;
   /** What memstem expects of the cache, by its own count of tokens; null where prompts are not memstem's. */
   readonly expected: { readonly cachedTokens: number; readonly totalTokens: number } | null;
-  readonly retrievedTokens: number;
-  readonly memoryTokens: number;
-  readonly evidenceInPrompt: number;
-  /** Memories of the search, and messages of the history, that the prompt was too long for. */
-  readonly memoriesCut: number;
-  readonly messagesCut: number;
-  /** Whether it began anew, without what the conversation's last prompt held. */
-  readonly isFreshStart: boolean;
-  readonly references: number;
-  readonly referencesResolved: number;
-  /** Tells whoever built it what the engine reported, as in production. */
+  /** As its record has them, in this order. */
+  readonly figures: Pick<
+    AnsweredQuestion,
+    | ("retrievedTokens" | "memoryTokens" | "memoriesCut" | "messagesCut" | "isFreshStart")
+    | ("evidence" | "evidenceInPrompt" | "references" | "referencesResolved")
+  >;
+  /** Reports to whoever built it what the engine reported, as in production. */
   learn(answer: Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "ttftMs">): Promise<void>;
 }
 
@@ -114,14 +116,17 @@ export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND,
         carried: [],
         composeMs,
         expected: null,
-        retrievedTokens: list.tokens(retrieved),
-        memoryTokens: list.tokens(retrieved),
-        evidenceInPrompt: list.evidenceIn(retrieved, evidence),
-        memoriesCut: 0,
-        messagesCut: 0,
-        isFreshStart: false,
-        references: 0,
-        referencesResolved: 0,
+        figures: {
+          retrievedTokens: list.tokens(retrieved),
+          memoryTokens: list.tokens(retrieved),
+          memoriesCut: 0,
+          messagesCut: 0,
+          isFreshStart: false,
+          evidence: evidence.length,
+          evidenceInPrompt: list.evidenceIn(retrieved, evidence),
+          references: 0,
+          referencesResolved: 0,
+        },
         learn: async () => {},
       };
     },
@@ -200,23 +205,21 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         composeMs,
         // What it expects is of the prompt that it composed.
         expected: isInSystem || arm.form !== null || paper !== null ? null : { cachedTokens, totalTokens },
-        retrievedTokens,
-        memoryTokens: list.tokens(order),
-        evidenceInPrompt: list.evidenceIn(order, evidence),
-        memoriesCut: answer.warnings.find(({ code }) => code === "memory_left_out")?.memoryIds?.length ?? 0,
-        messagesCut: epoch?.leftOut ?? 0,
-        isFreshStart: freshStart || (epoch !== undefined && epoch.began !== null),
-        ...countReferences(answer.annotations, hasLabels(arm.form) ? placed : messages),
+        figures: {
+          retrievedTokens,
+          memoryTokens: list.tokens(order),
+          memoriesCut: answer.warnings.find(({ code }) => code === "memory_left_out")?.memoryIds?.length ?? 0,
+          messagesCut: epoch?.leftOut ?? 0,
+          isFreshStart: freshStart || (epoch !== undefined && epoch.began !== null),
+          evidence: evidence.length,
+          evidenceInPrompt: list.evidenceIn(order, evidence),
+          ...countReferences(answer.annotations, hasLabels(arm.form) ? placed : messages),
+        },
         learn: (reported) => report(memstem, answer.requestId, reported),
       };
     },
     close: () => memstem.close(),
   };
-}
-
-/** An arm's budget. */
-export function budgetOf({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRatio" | "budgetOf">): MemoryBudget {
-  return budgetOf === "all" ? { average: budgetRatio, each: null } : { average: null, each: budgetRatio };
 }
 
 function standingMemories(
@@ -249,14 +252,14 @@ function marked([system, ...others]: readonly ChatMessage[], mark: string): Chat
 }
 
 /**
- * The same prompt with its newest memories behind the instructions: the section is taken from the last message, whose text is left, and put
+ * The same prompt with its newest memories after the instructions: the section is taken from the last message, whose text is left, and put
  * to the end of the system message. Cache marks on parts of the last message go with them. Unmodified without a section.
  */
 function memoriesInSystem(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const [first, ...others] = messages;
   const last = others.at(-1);
   if (first === undefined || last === undefined || !isInstruction(first)) return messages;
-  const text = textInARow(last);
+  const text = sectionText(last);
   const section = sectionAtStart(text);
   if (section === null) return messages;
   return [
@@ -264,10 +267,4 @@ function memoriesInSystem(messages: readonly ChatMessage[]): readonly ChatMessag
     ...others.slice(0, -1),
     { ...last, content: text.slice(section.length).trimStart() },
   ];
-}
-
-/** A mark may stand between the parts of a section. */
-function textInARow({ content }: ChatMessage): string {
-  if (!Array.isArray(content)) return typeof content === "string" ? content : "";
-  return content.map((part) => (typeof part["text"] === "string" ? part["text"] : "")).join("");
 }

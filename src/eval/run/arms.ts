@@ -8,8 +8,6 @@ import {
   type RetentionName,
 } from "../../core/index.js";
 import {
-  type ANNOTATION_KINDS,
-  type ANNOTATION_WORDINGS,
   type ARM_POLICIES,
   type ArmAnnotations,
   type ArmForm,
@@ -22,7 +20,7 @@ import { PAPER_WORDING } from "./paper-annotations.js";
 export type ArmPolicy = (typeof ARM_POLICIES)[number];
 export type ArmLayout = EvalArm["layout"];
 
-/** Where memstem's memories stand: behind the instructions, before the newest question alone, or where they were given. */
+/** Where memstem's memories stand: after the instructions, before the newest question alone, or where they were given. */
 export const ARM_PLACES = ["system", "question", "turn"] as const;
 export type ArmPlace = (typeof ARM_PLACES)[number];
 
@@ -65,14 +63,15 @@ export function armsOf(choices: ArmChoices): EvalArm[] {
   const { layouts, ks, policies } = choices;
   const arms = layouts.flatMap((layout) =>
     ks.flatMap((k) =>
-      windowsOf(layout, choices).flatMap((messages) =>
+      (layout === "conversation" ? choices.windows : [null]).flatMap((messages) =>
         policies.flatMap((policy) =>
           waysOf(layout, policy, choices).flatMap((way) =>
             sentWith(messages, policy, way.place, choices).flatMap((window) =>
               annotationsOf(policy, way, choices).flatMap((annotations) =>
-                (isComposed(policy) ? choices.forms : [null]).map((form) =>
-                  armOf({ layout, k, policy, ...way, window, annotations, form }),
-                ),
+                (isComposed(policy) ? choices.forms : [null]).map((form) => {
+                  const arm = { layout, k, policy, ...way, window, annotations, form };
+                  return { id: idOf(arm), ...arm };
+                }),
               ),
             ),
           ),
@@ -81,10 +80,6 @@ export function armsOf(choices: ArmChoices): EvalArm[] {
     ),
   );
   return [...new Map(arms.map((arm) => [arm.id, arm])).values()];
-}
-
-function windowsOf(layout: ArmLayout, { windows }: ArmChoices): readonly (number | null)[] {
-  return layout === "conversation" ? windows : [null];
 }
 
 type Way = Pick<EvalArm, "place" | "retention" | "budgetRatio" | "budgetOf">;
@@ -136,13 +131,13 @@ function annotationsOf(
   });
 }
 
-function armOf(arm: Omit<EvalArm, "id">): EvalArm {
+function idOf(arm: Omit<EvalArm, "id">): string {
   const { layout, k, window } = arm;
   const client = window === null ? [] : [`window=${window.messages}`];
-  return { id: [layout, `k=${k}`, ...client, ...buildLabels(arm)].join(" "), ...arm };
+  return [layout, `k=${k}`, ...client, ...buildLabels(arm)].join(" ");
 }
 
-/** How an arm builds its prompts: the parts of its name behind its group's. */
+/** How an arm builds its prompts: the parts of its name after its group's. */
 export function buildLabels({
   policy,
   retention,
@@ -155,9 +150,10 @@ export function buildLabels({
   return [
     policy,
     ...budgetLabel(budget),
-    ...placeLabel(place),
+    ...(place === null ? [] : ["in the system prompt"]),
     ...(retention === null ? [] : [retention]),
-    ...historyLabel(window),
+    ...(window?.history == null ? [] : [window.history]),
+    ...(window?.ratio == null ? [] : [`ratio ${window.ratio}`]),
     ...annotationsLabel(annotations),
     ...(form === null ? [] : [`as ${form}`]),
   ];
@@ -166,17 +162,6 @@ export function buildLabels({
 /** A budget's part of an arm's name: empty without one. */
 export function budgetLabel({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRatio" | "budgetOf">): readonly string[] {
   return budgetRatio === null ? [] : [`≤${budgetRatio}×${budgetOf === "all" ? " on average" : ""}`];
-}
-
-/** A place's part of an arm's name: empty for the policy's own. */
-function placeLabel(place: EvalArm["place"]): readonly string[] {
-  return place === null ? [] : ["in the system prompt"];
-}
-
-/** A history's part of an arm's name: empty without one. */
-function historyLabel(window: ClientWindow | null): readonly string[] {
-  if (window === null || window.history === null) return [];
-  return window.ratio === null ? [window.history] : [window.history, `ratio ${window.ratio}`];
 }
 
 /** Annotations' part of an arm's name: empty for memstem's default. */
@@ -190,12 +175,9 @@ export function annotationsLabel(annotations: ArmAnnotations | null): readonly s
   ];
 }
 
-export type AnnotationKind = (typeof ANNOTATION_KINDS)[number];
-export type AnnotationWordingName = (typeof ANNOTATION_WORDINGS)[number];
-
 /**
- * What a compose request is told for an arm's annotations. Null: nothing, which leaves memstem's default. Other forms of lines are made of
- * those with labels, which single prompts have where a number of them is asked for.
+ * What a compose request says for an arm's annotations. Null: nothing, which leaves memstem's default. Other forms of lines are made of
+ * those with labels, which single prompts have where a number of them is requested.
  */
 export function composedAnnotations({
   annotations,
@@ -216,14 +198,14 @@ export function composedAnnotations({
 
 /** Every combination that differs, in the order of the kinds: without annotations there is neither a number of labels nor a wording. */
 export function annotationChoices(
-  kinds: readonly AnnotationKind[],
-  tops: readonly (number | "all" | "auto")[],
-  wordings: readonly AnnotationWordingName[],
+  kinds: readonly ArmAnnotations["kind"][],
+  tops: readonly ArmAnnotations["top"][],
+  wordings: readonly ArmAnnotations["wording"][],
 ): readonly ArmAnnotations[] {
-  return kinds.flatMap((kind): readonly ArmAnnotations[] =>
+  return kinds.flatMap((kind) =>
     kind === "none"
-      ? [{ kind, top: null, wording: null }]
-      : tops.flatMap((top) => wordings.map((wording) => ({ kind, top, wording }))),
+      ? [NO_ANNOTATIONS]
+      : tops.flatMap((top) => wordings.map((wording): ArmAnnotations => ({ kind, top, wording }))),
   );
 }
 

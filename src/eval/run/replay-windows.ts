@@ -24,7 +24,7 @@ export interface WindowReplay {
   readonly answer?: string | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
-  /** Whether memstem is told what the cache held of each prompt. Default: no. */
+  /** Whether memstem gets a report of what the cache held of each prompt. Default: no. */
   readonly reports?: boolean | undefined;
 }
 
@@ -116,7 +116,7 @@ async function replayArm(
       cache.serve({ tokens: tokenize([...prompt.messages, answered]) }, 0);
       if (replay.reports) await prompt.learn({ promptTokens: sent.length, cachedTokens, ttftMs: null });
       history.push({ role: "user", content: question }, answered);
-      const { order, carried, retrievedTokens, memoryTokens } = prompt;
+      const { order, carried, figures } = prompt;
       requests.push({
         order,
         carried,
@@ -124,11 +124,11 @@ async function replayArm(
         expectedCachedTokens: prompt.expected?.cachedTokens ?? null,
         cachedTokens,
         uncachedTokens: sent.length - cachedTokens,
-        retrievedTokens,
-        memoryTokens,
+        retrievedTokens: figures.retrievedTokens,
+        memoryTokens: figures.memoryTokens,
       });
       sums.evidence += evidence.length;
-      sums.evidenceInPrompt += prompt.evidenceInPrompt;
+      sums.evidenceInPrompt += figures.evidenceInPrompt;
     }
   } finally {
     await prompts.close();

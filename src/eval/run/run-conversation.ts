@@ -1,5 +1,5 @@
 /*
- * An evaluation's run: which arms there are, how each builds its prompts, and the loop that asks every question of a conversation.
+ * An evaluation's run: which arms there are, how each builds its prompts, and the loop over the questions of a conversation.
  *
  * Enters: conversations with recorded searches, arms, an engine and a judge.
  * Leaves: one record per question and arm, written before the next is asked, so that a stopped run can be resumed.
@@ -26,7 +26,6 @@ import { scoreAnswer } from "../scores/answer-scores.js";
 import type { Judge, JudgedAnswer } from "../scores/judge.js";
 import {
   type ArmPrompt,
-  budgetOf,
   composedPrompts,
   handBuiltPrompts,
   MemoryList,
@@ -58,7 +57,7 @@ export interface ConversationRun {
 }
 
 /**
- * Asks every question of a conversation with every arm; another arm begins with each question. Every arm begins with an empty cache and
+ * Puts every question of a conversation with every arm; another arm begins with each question. Every arm begins with an empty cache and
  * a memstem of its own that knows nobody. What was recorded before is composed again but not asked again, so that every arm resumes
  * in the same state. Histories hold the right answers, whatever the engine says, so that all arms have the same ones. Rejects with the
  * signal's reason.
@@ -66,58 +65,52 @@ export interface ConversationRun {
 export async function runConversation(parts: RunParts, run: ConversationRun, signal: AbortSignal): Promise<void> {
   const { conversation, recorded, onRecord } = run;
   const list = new MemoryList(run.memories, parts.countTokens);
-  const lanes: Lane[] = [];
+  const runs: ArmRun[] = [];
   try {
-    for (const arm of parts.arms) lanes.push(await openLane(parts, conversation.id, list, arm));
+    for (const arm of parts.arms) runs.push(await openArm(parts, conversation.id, list, arm));
     const history: ChatMessage[] = [];
     for (const [turn, { at, question }] of conversation.asked.entries()) {
       const said: ChatMessage = { role: "assistant", content: question.answer ?? NO_ANSWER };
-      for (let n = 0; n < lanes.length; n++) {
-        const lane = lanes[(turn + n) % lanes.length];
-        if (lane === undefined) continue;
-        const search = run.searches.find(conversation.id, at, lane.run.arm.k);
+      for (let n = 0; n < runs.length; n++) {
+        const armRun = runs[(turn + n) % runs.length];
+        if (armRun === undefined) continue;
+        const search = run.searches.find(conversation.id, at, armRun.arm.k);
         if (search === undefined)
           throw new EvaluationError(`question ${at} of ${conversation.id} was never searched for`);
         const found: FoundQuestion = { question, at, turn, history: [...history], said, search };
-        const known = recorded.get(recordKey(lane.run.arm.id, conversation.id, at));
+        const known = recorded.get(recordKey(armRun.arm.id, conversation.id, at));
         if (known !== undefined) {
-          await lane.run.repeat(found, known);
-          lane.goesOn = true;
+          await armRun.repeat(found, known);
+          armRun.goesOn = true;
           continue;
         }
         // A simulated engine never awaits: without a pause, no signal is handled and no progress drawn.
         await setImmediate();
         signal.throwIfAborted();
         // A real engine's cache may not have outlived the process that filled it.
-        const isCold = lane.goesOn && parts.engine.losesCache;
-        lane.goesOn = false;
-        onRecord(await lane.run.ask(found, turn < run.warmUpQuestions || isCold, signal));
+        const isCold = armRun.goesOn && parts.engine.losesCache;
+        armRun.goesOn = false;
+        onRecord(await armRun.ask(found, turn < run.warmUpQuestions || isCold, signal));
       }
       history.push({ role: "user", content: askedText(question) }, said);
     }
   } finally {
-    for (const lane of lanes) await lane.run.close();
+    for (const armRun of runs) await armRun.close();
   }
 }
 
-interface Lane {
-  readonly run: ArmRun;
-  /** Whether its next question follows questions that were asked before the run was stopped. */
-  goesOn: boolean;
-}
-
-async function openLane(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<Lane> {
+async function openArm(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<ArmRun> {
   const { engine, judges, openMemstem } = parts;
   const cache = await engine.open(arm, conversation);
   const { mark, promptTokens } = cache;
   const { family } = engine;
-  const { policy } = arm;
+  const { policy, budgetRatio, budgetOf } = arm;
+  const budget = budgetOf === "all" ? { average: budgetRatio, each: null } : { average: null, each: budgetRatio };
   const prompts =
     policy === "readme" || policy === "last-message"
       ? handBuiltPrompts(list, policy, mark)
-      : composedPrompts(list, { openMemstem, arm, budget: budgetOf(arm), policy, family, mark, promptTokens });
-  const countsAlike = engine.kind === "simulated";
-  return { run: new ArmRun({ arm, conversation, prompts, cache, countsAlike, judges }), goesOn: false };
+      : composedPrompts(list, { openMemstem, arm, budget, policy, family, mark, promptTokens });
+  return new ArmRun({ arm, conversation, prompts, cache, countsAlike: engine.kind === "simulated", judges });
 }
 
 /** A question as it is asked, with what a search found for it. */
@@ -150,9 +143,11 @@ export interface NamedJudge {
   readonly judge: Judge;
 }
 
-/** One arm in one conversation: builds its prompts, asks its engine, and makes the records. */
+/** One arm in one conversation: builds its prompts, sends them to its engine, and makes the records. */
 class ArmRun {
   readonly #options: ArmRunOptions;
+  /** Whether its next question follows questions that were asked before the run was stopped. */
+  goesOn = false;
 
   constructor(options: ArmRunOptions) {
     this.#options = options;
@@ -169,8 +164,7 @@ class ArmRun {
     const asked = { arm: arm.id, conversation, question: found.at, category: question.category, isWarmUp };
     const failure = (stage: "search" | "compose" | "engine", error: unknown): QuestionRecord => {
       signal.throwIfAborted();
-      const message = messageOf(error);
-      return { ...asked, outcome: "failed", stage, message };
+      return { ...asked, outcome: "failed", stage, message: messageOf(error) };
     };
     if (search.retrieved === null) return failure("search", search.message);
     let prompt: ArmPrompt;
@@ -181,7 +175,7 @@ class ArmRun {
     }
     let answer: EngineAnswer;
     try {
-      // A warm-up is in no figure, and there is nothing to warm up for what is computed anew.
+      // A warm-up is in no figure, and there is nothing to warm up for what is computed whole.
       const gold = isWarmUp ? null : comparable(question);
       answer = await cache.ask(prompt, { goesOn: this.#goesOn(found), gold }, signal);
       await prompt.learn(answer);
@@ -199,15 +193,7 @@ class ArmRun {
       composeMs: prompt.composeMs,
       ttftMs: answer.ttftMs,
       totalMs: answer.totalMs,
-      retrievedTokens: prompt.retrievedTokens,
-      memoryTokens: prompt.memoryTokens,
-      memoriesCut: prompt.memoriesCut,
-      messagesCut: prompt.messagesCut,
-      isFreshStart: prompt.isFreshStart,
-      evidence: question.evidence.length,
-      evidenceInPrompt: prompt.evidenceInPrompt,
-      references: prompt.references,
-      referencesResolved: prompt.referencesResolved,
+      ...prompt.figures,
       answer: answer.answer,
       gold: question.answer,
       ...scoresOf(answer.answer, question),
@@ -277,8 +263,7 @@ async function judgementOf(judge: Judge, answer: JudgedAnswer, signal: AbortSign
     return await judge.judge(answer, signal);
   } catch (error) {
     signal.throwIfAborted();
-    const raw = `failed: ${messageOf(error)}`;
-    return { isCorrect: null, prompt: "", raw };
+    return { isCorrect: null, prompt: "", raw: `failed: ${messageOf(error)}` };
   }
 }
 

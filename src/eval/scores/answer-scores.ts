@@ -79,7 +79,7 @@ export function bleu1(answer: string, gold: string): number {
 
 /*
  * Words as the Penn Treebank splits them, which is what NLTK's `word_tokenize` does and so what published BLEU scores count. Written to the
- * Treebank's conventions, for lower-case text. Where a sentence ends NLTK asks Punkt, a trained model that knows some 150 abbreviations; here
+ * Treebank's conventions, for lower-case text. Where a sentence ends NLTK uses Punkt, a trained model that knows some 150 abbreviations; here
  * every period before a space ends one, but for initials (`u.s.`, `p.m.`, `j.`) and {@link TITLES}.
  */
 

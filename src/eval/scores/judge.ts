@@ -5,48 +5,19 @@ import { openUpstream, type Upstream, UpstreamError, type UpstreamFailure } from
 import type { Judgement } from "../base/run-record.js";
 import type { GoldKind } from "../locomo/locomo-data.js";
 
-/** Why a judge gave no judgement at all. */
-export type JudgeFailure =
-  | UpstreamFailure
-  /** `body`: the first {@link REFUSAL_CHARACTERS} characters, without the key. */
-  | { readonly kind: "refused"; readonly status: number; readonly body: string }
-  /** It answered, but not with a chat completion. */
-  | { readonly kind: "unreadable"; readonly cause: string };
-
 /** A call to a judge failed. The message names the judge's address and holds no key, question or answer. */
 export class JudgeError extends Error {
   override readonly name = "JudgeError";
-  constructor(
-    readonly judge: string,
-    readonly failure: JudgeFailure,
-  ) {
-    super(`the judge at ${judge} ${describeFailure(failure)}`);
-  }
-}
-
-function describeFailure(failure: JudgeFailure): string {
-  switch (failure.kind) {
-    case "refused":
-      return `answered with status ${failure.status}`;
-    case "timeout":
-    case "stalled":
-      return `did not answer within ${failure.afterMs} ms`;
-    case "aborted":
-      return "was aborted by the caller";
-    case "unreachable":
-      return `could not be reached: ${failure.cause}`;
-    case "broken":
-      return `broke off its answer: ${failure.cause}`;
-    case "unreadable":
-      return `gave no chat completion: ${failure.cause}`;
+  constructor(judge: string, what: string) {
+    super(`the judge at ${judge} ${what}`);
   }
 }
 
 /** Says whether answers are right. */
 export interface Judge {
   /**
-   * Asks once. What the judge says is kept whole; where no verdict can be read from it, `isCorrect` is null. Rejects with {@link JudgeError}
-   * and nothing else.
+   * Sends one prompt. What the judge says is kept whole; where no verdict can be read from it, `isCorrect` is null. Rejects with
+   * {@link JudgeError} and nothing else.
    */
   judge(answer: JudgedAnswer, signal: AbortSignal): Promise<Judgement>;
 }
@@ -61,48 +32,51 @@ export interface JudgeOptions {
   readonly timeoutMs: number;
 }
 
-const REFUSAL_CHARACTERS = 500;
 /** A verdict is a word; this leaves room for a model that reasons aloud. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-/** A judge behind an OpenAI-compatible API, asked at temperature 0. Opens nothing yet. Throws a `TypeError` for what is no URL. */
+/** A judge with an OpenAI-compatible API, at temperature 0. Opens nothing yet. Throws a `TypeError` for what is no URL. */
 export function openJudge({ url, model, apiKey, timeoutMs }: JudgeOptions): Judge {
   const upstream = openUpstream({ url, apiKey, timeoutMs });
-  const fail = (failure: JudgeFailure) => new JudgeError(upstream.name, failure);
   return {
     judge: async (answer, signal) => {
       const prompt = judgePrompt(answer);
       const body = JSON.stringify({ model, temperature: 0, messages: [{ role: "user", content: prompt }] });
-      const { status, text } = await ask(upstream, body, timeoutMs, signal);
-      if (status < 200 || status > 299) {
-        const shown = apiKey === undefined ? text : text.replaceAll(apiKey, "***");
-        throw fail({ kind: "refused", status, body: shown.slice(0, REFUSAL_CHARACTERS) });
-      }
-      const raw = contentOf(text);
-      if (raw === null) throw fail({ kind: "unreadable", cause: "its body is not of that shape" });
+      const raw = contentOf(await sent(upstream, body, timeoutMs, signal));
+      if (raw === null) throw new JudgeError(upstream.name, "gave no chat completion: its body is not of that shape");
       return { isCorrect: readVerdict(raw), prompt, raw };
     },
   };
 }
 
 /** The whole answer as text. The upstream's own limit ends with the first byte; this one with the last. */
-async function ask(
-  upstream: Upstream,
-  body: string,
-  timeoutMs: number,
-  signal: AbortSignal,
-): Promise<{ readonly status: number; readonly text: string }> {
+async function sent(upstream: Upstream, body: string, timeoutMs: number, signal: AbortSignal): Promise<string> {
   const deadline = AbortSignal.timeout(timeoutMs);
+  const call = { method: "POST", path: "chat/completions", query: "", headers: [], body } as const;
   try {
-    const answer = await upstream.send(
-      { method: "POST", path: "chat/completions", query: "", headers: [], body },
-      AbortSignal.any([signal, deadline]),
-    );
-    return { status: answer.status, text: String(await wholeOf(answer.body, upstream.name, MAX_ANSWER_BYTES)) };
+    const answer = await upstream.send(call, AbortSignal.any([signal, deadline]));
+    const text = String(await wholeOf(answer.body, upstream.name, MAX_ANSWER_BYTES));
+    if (answer.status >= 200 && answer.status <= 299) return text;
+    throw new JudgeError(upstream.name, `answered with status ${answer.status}`);
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
-    const ended = error.failure.kind === "aborted" && !signal.aborted && deadline.aborted;
-    throw new JudgeError(upstream.name, ended ? { kind: "timeout", afterMs: timeoutMs } : error.failure);
+    const { failure } = error;
+    const isLate = failure.kind === "aborted" && !signal.aborted && deadline.aborted;
+    throw new JudgeError(upstream.name, said(isLate ? { kind: "timeout", afterMs: timeoutMs } : failure));
+  }
+}
+
+function said(failure: UpstreamFailure): string {
+  switch (failure.kind) {
+    case "timeout":
+    case "stalled":
+      return `did not answer within ${failure.afterMs} ms`;
+    case "aborted":
+      return "was aborted by the caller";
+    case "unreachable":
+      return `could not be reached: ${failure.cause}`;
+    case "broken":
+      return `broke off its answer: ${failure.cause}`;
   }
 }
 

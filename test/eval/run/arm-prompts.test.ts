@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openMeasuredMemstem } from "../../../src/cli/measured-memstem.js";
+import { openMeasuredMemstem } from "../../../src/cli/assemble.js";
 import { countO200k } from "../../../src/cli/o200k.js";
 import {
   DEFAULT_ENGINE_MODEL,
@@ -90,7 +90,11 @@ describe("an engine's limit", () => {
     const sizes = prompts.map((prompt) => textsOf(prompt).reduce((sum, text) => sum + countO200k(text), 0));
     expect(Math.max(...sizes)).toBeLessThanOrEqual(60);
     expect(
-      prompts.map(({ memoriesCut, messagesCut, isFreshStart }) => [memoriesCut, messagesCut, isFreshStart]),
+      prompts.map(({ figures: { memoriesCut, messagesCut, isFreshStart } }) => [
+        memoriesCut,
+        messagesCut,
+        isFreshStart,
+      ]),
     ).toEqual([
       [0, 0, false],
       [1, 2, true],
@@ -135,7 +139,7 @@ describe("annotations", () => {
     expect(third?.at(-1)).toBe(
       "<memories>\nPlease refer to [2] in the previous conversation.\n4 Ana sails\n</memories>\n\nQuestion 2?",
     );
-    expect(prompts.map(({ references, referencesResolved }) => [references, referencesResolved])).toEqual([
+    expect(prompts.map(({ figures: { references, referencesResolved } }) => [references, referencesResolved])).toEqual([
       [0, 0],
       [2, 2],
       [1, 1],
@@ -157,7 +161,7 @@ describe("forms of a memory's line", () => {
       const [own, formed] = [await promptsOf({ annotations: ranked }), await promptsOf({ annotations: ranked, form })];
       const [, asked = ""] = textsOf(formed[1] as ArmPrompt);
       expect(asked).toBe(`<memories>\n${lines}Most relevant first: [3][2][1].\n</memories>\n\nQuestion 1?`);
-      expect(formed[1]).toMatchObject({ references: 3, referencesResolved: resolved, expected: null });
+      expect(formed[1]).toMatchObject({ figures: { references: 3, referencesResolved: resolved }, expected: null });
       expect(formed[1]?.order).toEqual(own[1]?.order);
     },
   );

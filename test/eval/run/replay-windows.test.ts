@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openMeasuredMemstem } from "../../../src/cli/measured-memstem.js";
+import { openMeasuredMemstem } from "../../../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../../../src/core/index.js";
