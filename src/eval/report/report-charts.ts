@@ -40,7 +40,12 @@ export interface Panel {
   readonly rows: readonly TableRow[];
 }
 
-function figure(title: string, about: string, table: Omit<ReportTable, "groups">, panels: readonly Panel[]): Markup {
+function figure(
+  title: string,
+  about: string,
+  table: Pick<ReportTable, "caption" | "columns">,
+  panels: readonly Panel[],
+): Markup {
   const caption = markup`<figcaption><strong>${title}</strong> <span>${about}</span></figcaption>`;
   if (panels.every(({ chart }) => chart === null)) {
     return markup`<figure>
@@ -61,7 +66,7 @@ ${panels.map(
 `,
 )}</div>
 <details><summary>The same as a table</summary>
-${htmlTable({ ...table, groups })}</details>
+${htmlTable({ ...table, rowsAre: "Prompts built by", groups })}</details>
 </figure>
 `;
 }
@@ -70,7 +75,11 @@ function cachedShareFigure({ run, records }: ReportContent): Markup {
   const familiar = policyStyles(run.arms);
   const panels = groupArms(run.arms, (arm) => arm).map(({ title, arms }, index) => {
     const lines = arms.map((arm) => ({ arm, turns: cachedOverTurns(ofArm(records, arm), WINDOW) }));
-    const shown = distinguishable(lines);
+    // Lines that a panel can show apart: the baseline's, and of the others those that end highest, in the run's order.
+    const end = ({ turns }: (typeof lines)[number]) => turns.at(-1)?.share ?? -1;
+    const others = lines.filter(({ arm }) => arm.policy !== "readme").toSorted((a, b) => end(b) - end(a));
+    const kept = new Set(others.slice(0, LINE_STYLES));
+    const shown = lines.filter((line) => line.arm.policy === "readme" || kept.has(line));
     const styles = panelStyles(
       shown.map(({ arm }) => arm),
       familiar,
@@ -107,87 +116,64 @@ function cachedShareFigure({ run, records }: ReportContent): Markup {
   return figure(
     "Cached share over turns.",
     `Cached tokens ÷ prompt tokens, averaged over ${WINDOW} neighbouring questions and all conversations. Higher is better. A panel has at most ${LINE_STYLES} lines beside Mem0’s README: those that end highest; the table has all.`,
-    { caption: "Cached share by quarter of the conversation", rowsAre: "Prompts built by", columns: QUARTERS },
+    { caption: "Cached share by quarter of the conversation", columns: QUARTERS },
     panels,
   );
 }
 
-/** The lines that a panel can show apart: the baseline's, and of the others those that end highest, in the run's order. */
-function distinguishable<L extends { readonly arm: EvalArm; readonly turns: readonly { readonly share: number }[] }>(
-  lines: readonly L[],
-): readonly L[] {
-  const end = ({ turns }: L) => turns.at(-1)?.share ?? -1;
-  const others = lines.filter(({ arm }) => arm.policy !== "readme").toSorted((a, b) => end(b) - end(a));
-  const kept = new Set(others.slice(0, LINE_STYLES));
-  return lines.filter((line) => line.arm.policy === "readme" || kept.has(line));
-}
-
 function spreadFigure({ run, records }: ReportContent): Markup {
-  const panels = groupArms(run.arms, (arm) => arm).map(({ title, arms }, index) => {
-    const spreads = arms.map((arm) => ({ arm, spread: spreadOf(ofArm(records, arm)) }));
-    const rows = spreads.map(
-      ({ arm, spread }): ChartRow => ({
-        label: armLabel(arm),
-        style: rowStyle(arm),
-        shape: spread === null ? null : { kind: "spread", quantiles: spread },
-        note: spread === null ? NOT_MEASURED : `${milliseconds(spread[2])} ms`,
-      }),
-    );
+  const rows = run.arms.map((arm): ArmRow => {
+    const spread = spreadOf(ofArm(records, arm));
     return {
-      title,
-      chart: chartOf(`ttft-${index}`, `Time to the first token, ${title}`, rows),
-      rows: spreads.map(({ arm, spread }) => ({
-        title: armLabel(arm),
-        cells: SPREAD.map((_, at) => (spread === null ? null : { text: milliseconds(spread[at] ?? 0) })),
-      })),
+      arm,
+      shape: spread && { kind: "spread", quantiles: spread },
+      note: spread === null ? NOT_MEASURED : `${milliseconds(spread[2])} ms`,
+      cells: SPREAD.map((_, at) => spread && { text: milliseconds(spread[at] ?? 0) }),
     };
   });
   return figure(
     "Time to the first token.",
     "Milliseconds: line from the 5th to the 95th percentile, box from the 25th to the 75th, mark at the median. Shorter is better.",
-    {
-      caption: "TTFT percentiles, ms",
-      rowsAre: "Prompts built by",
-      columns: SPREAD.map((share) => `p${100 * share}`),
-    },
-    panels,
+    { caption: "TTFT percentiles, ms", columns: SPREAD.map((share) => `p${100 * share}`) },
+    rowPanels("ttft", "Time to the first token", rows),
   );
 }
 
 function uncachedFigure({ summaries }: ReportContent): Markup {
-  const panels = groupArms(summaries, ({ arm }) => arm).map(({ title, arms }, index) => {
-    const rows = arms.map(uncachedRow);
+  const rows = summaries.map(({ arm, overall: { uncachedTokens } }): ArmRow => {
+    const note = uncachedTokens === null ? NOT_MEASURED : tokens(uncachedTokens.value);
     return {
-      title,
-      chart: chartOf(`uncached-${index}`, `Uncached tokens, ${title}`, rows),
-      rows: arms.map(({ arm, overall: { uncachedTokens } }) => ({
-        title: armLabel(arm),
-        cells: [
-          uncachedTokens === null ? null : { text: tokens(uncachedTokens.value), detail: `n=${uncachedTokens.n}` },
-        ],
-      })),
+      arm,
+      shape: uncachedTokens && { kind: "bar", value: uncachedTokens.value },
+      note,
+      cells: [uncachedTokens && { text: note, detail: `n=${uncachedTokens.n}` }],
     };
   });
   return figure(
     "Uncached tokens.",
     "What the engine had to prefill, a mean per question. Shorter is better.",
-    { caption: "Uncached tokens per question", rowsAre: "Prompts built by", columns: ["Uncached tokens"] },
-    panels,
+    { caption: "Uncached tokens per question", columns: ["Uncached tokens"] },
+    rowPanels("uncached", "Uncached tokens", rows),
   );
 }
 
-function uncachedRow({ arm, overall: { uncachedTokens } }: ArmSummary): ChartRow {
-  return {
-    label: armLabel(arm),
-    style: rowStyle(arm),
-    shape: uncachedTokens === null ? null : { kind: "bar", value: uncachedTokens.value },
-    note: uncachedTokens === null ? NOT_MEASURED : tokens(uncachedTokens.value),
-  };
+/** An arm's row of a chart, and the same as cells. */
+interface ArmRow extends Pick<ChartRow, "shape" | "note"> {
+  readonly arm: EvalArm;
+  readonly cells: readonly Cell[];
 }
 
-function chartOf(id: string, title: string, rows: readonly ChartRow[]): Markup | null {
-  if (rows.every(({ shape }) => shape === null)) return null;
-  return rowChart({ id, title, description: rows.map(({ label, note }) => `${label}: ${note}`).join("; ") }, rows);
+function rowPanels(id: string, name: string, rows: readonly ArmRow[]): Panel[] {
+  return groupArms(rows, ({ arm }) => arm).map(({ title, arms }, index) => {
+    const description = arms.map(({ arm, note }) => `${armLabel(arm)}: ${note}`).join("; ");
+    const about = { id: `${id}-${index}`, title: `${name}, ${title}`, description };
+    const drawn = arms.map(({ arm, ...row }) => ({ ...row, label: armLabel(arm), style: rowStyle(arm) }));
+    return {
+      title,
+      chart: arms.every(({ shape }) => shape === null) ? null : rowChart(about, drawn),
+      rows: arms.map(({ arm, cells }) => ({ title: armLabel(arm), cells })),
+    };
+  });
 }
 
 const ofArm = (records: readonly QuestionRecord[], arm: EvalArm) => records.filter((record) => record.arm === arm.id);
@@ -329,7 +315,7 @@ export function tradeFigure(content: ReportContent): Markup | null {
   return figure(
     "Answers against what they cost.",
     "Points against the baseline with 95 % intervals, over uncached tokens and money; up and left is better. The line joins what nothing else beats in both, by the estimates: where intervals overlap, it may be another.",
-    { caption: "Answers and cost", rowsAre: "Prompts built by", columns: ["Points", "Cost"] },
+    { caption: "Answers and cost", columns: ["Points", "Cost"] },
     panels,
   );
 }

@@ -26,6 +26,20 @@ function coordinate(value: number): string {
   return (Math.round(value * 10) / 10).toString();
 }
 
+/** A line from one point to another. */
+function line(style: string, [x1, y1]: Point, [x2, y2]: Point): Markup {
+  return markup`<line class="${style}" x1="${coordinate(x1)}" x2="${coordinate(x2)}" y1="${coordinate(y1)}" y2="${coordinate(y2)}"/>
+`;
+}
+
+/** Text that begins, ends or has its middle at a point. */
+function text(style: string, [x, y]: Point, anchor: "start" | "middle" | "end", said: string | number): Markup {
+  return markup`<text class="${style}" x="${coordinate(x)}" y="${coordinate(y)}" text-anchor="${anchor}">${said}</text>
+`;
+}
+
+type Point = readonly [x: number, y: number];
+
 /** Round figures from 0 on that mark an axis up to `max`, four to six of them; for nothing, only 0. */
 function axisTicks(max: number): number[] {
   if (!(max > 0) || !Number.isFinite(max)) return [0];
@@ -48,36 +62,36 @@ const LINES = { height: 210, left: 42, right: 8, top: 10, bottom: 34 } as const;
 const SHARES = [0, 0.25, 0.5, 0.75, 1];
 
 /** Shares over a count that begins at 1, as lines. */
-export function shareChart(text: ChartText, xTitle: string, lines: readonly Line[]): Markup {
+export function shareChart(about: ChartText, xTitle: string, lines: readonly Line[]): Markup {
+  const { height, left, right, top, bottom } = LINES;
   const last = largest(
     lines.flatMap(({ points }) => points.map(({ x }) => x)),
     1,
   );
-  const x = (value: number) => LINES.left + (value / last) * (CHART_WIDTH - LINES.left - LINES.right);
-  const y = (share: number) => LINES.height - LINES.bottom - share * (LINES.height - LINES.top - LINES.bottom);
-  const grid = SHARES.map(
-    (
-      share,
-    ) => markup`<line class="grid" x1="${LINES.left}" x2="${CHART_WIDTH - LINES.right}" y1="${coordinate(y(share))}" y2="${coordinate(y(share))}"/>
-<text class="tick" x="${LINES.left - 6}" y="${coordinate(y(share) + 3.5)}" text-anchor="end">${100 * share} %</text>
-`,
-  );
-  const marks = axisTicks(last).map(
-    (
-      value,
-    ) => markup`<text class="tick" x="${coordinate(x(value))}" y="${LINES.height - LINES.bottom + 14}" text-anchor="middle">${value}</text>
-`,
-  );
-  const drawn = lines
-    .filter(({ points }) => points.length > 0)
-    .map(
-      ({ style, points }) =>
-        markup`<polyline class="line ${style}" points="${points.map((point) => `${coordinate(x(point.x))},${coordinate(y(point.share))}`).join(" ")}"/>
-`,
-    );
-  const title = markup`<text class="tick" x="${CHART_WIDTH - LINES.right}" y="${LINES.height - 4}" text-anchor="end">${xTitle}</text>
+  const end = CHART_WIDTH - right;
+  const x = (value: number) => left + (value / last) * (end - left);
+  const y = (share: number) => height - bottom - share * (height - top - bottom);
+  return svgChart(about, height, [
+    ...SHARES.flatMap((share) => [
+      line("grid", [left, y(share)], [end, y(share)]),
+      text("tick", [left - 6, y(share) + 3.5], "end", `${100 * share} %`),
+    ]),
+    ...axisTicks(last).map((value) => text("tick", [x(value), height - bottom + 14], "middle", value)),
+    ...lines
+      .filter(({ points }) => points.length > 0)
+      .map(({ style, points }) =>
+        polyline(
+          style,
+          points.map((point) => [x(point.x), y(point.share)]),
+        ),
+      ),
+    text("tick", [end, height - 4], "end", xTitle),
+  ]);
+}
+
+function polyline(style: string, points: readonly Point[]): Markup {
+  return markup`<polyline class="line ${style}" points="${points.map((point) => point.map(coordinate).join(",")).join(" ")}"/>
 `;
-  return svgChart(text, LINES.height, [...grid, ...marks, ...drawn, title]);
 }
 
 /** What stands in a row: a bar from 0, or how figures spread, as five quantiles in rising order. */
@@ -101,34 +115,30 @@ const ROWS = { line: 15, shape: 12, gap: 13, left: 2, right: 10, top: 4, bottom:
 const CHARACTER = 7.3;
 
 /** Rows under each other, each with its label and its figure above, on one axis from 0. A label that is too long for a line gets more. */
-export function rowChart(text: ChartText, rows: readonly ChartRow[]): Markup {
+export function rowChart(about: ChartText, rows: readonly ChartRow[]): Markup {
   const max = largest(
     rows.map(({ shape }) => (shape === null ? 0 : farEnd(shape))),
     0,
   );
-  const x = (value: number) => ROWS.left + (max === 0 ? 0 : value / max) * (CHART_WIDTH - ROWS.left - ROWS.right);
-  let top: number = ROWS.top;
+  const end = CHART_WIDTH - ROWS.right;
+  const x = (value: number) => ROWS.left + (max === 0 ? 0 : value / max) * (end - ROWS.left);
+  let bottom: number = ROWS.top;
   const drawn = rows.map(({ label, style, shape, note }) => {
-    const room = CHART_WIDTH - ROWS.left - ROWS.right - CHARACTER * (note.length + 1);
+    const room = end - ROWS.left - CHARACTER * (note.length + 1);
     const lines = labelLines(label, Math.floor(room / CHARACTER));
-    const first = top + 13;
+    const first = bottom + 13;
     const last = first + (lines.length - 1) * ROWS.line;
-    top = last + 5 + ROWS.shape + ROWS.gap - 3;
+    bottom = last + 5 + ROWS.shape + ROWS.gap - 3;
     return markup`${lines.map(
-      (line, at) => markup`<text class="label" x="${ROWS.left}" y="${first + at * ROWS.line}">${line}</text>
+      (words, at) => markup`<text class="label" x="${ROWS.left}" y="${first + at * ROWS.line}">${words}</text>
 `,
-    )}<text class="${shape === null ? "value none" : "value"}" x="${CHART_WIDTH - ROWS.right}" y="${last}" text-anchor="end">${note}</text>
-${shape === null ? null : drawShape(shape, style, last + 5, x)}`;
+    )}${text(shape === null ? "value none" : "value", [end, last], "end", note)}${shape && drawShape(shape, style, last + 5, x)}`;
   });
-  const bottom = top;
   const grid = axisTicks(max).map(
-    (
-      value,
-    ) => markup`<line class="grid" x1="${coordinate(x(value))}" x2="${coordinate(x(value))}" y1="${ROWS.top}" y2="${bottom}"/>
-<text class="tick" x="${coordinate(x(value))}" y="${bottom + 13}" text-anchor="${value === 0 ? "start" : "middle"}">${value.toLocaleString("en")}</text>
-`,
+    (value) =>
+      markup`${line("grid", [x(value), ROWS.top], [x(value), bottom])}${text("tick", [x(value), bottom + 13], value === 0 ? "start" : "middle", value.toLocaleString("en"))}`,
   );
-  return svgChart(text, bottom + ROWS.bottom, [...grid, ...drawn]);
+  return svgChart(about, bottom + ROWS.bottom, [...grid, ...drawn]);
 }
 
 /** A label in lines of at most so many characters, broken at spaces; a word longer than that stands by itself. */
@@ -147,18 +157,13 @@ function farEnd(shape: RowShape): number {
 }
 
 function drawShape(shape: RowShape, style: string, top: number, x: (value: number) => number): Markup {
-  const middle = top + ROWS.shape / 2;
-  if (shape.kind === "bar") {
-    const width = Math.max(1, x(shape.value) - x(0));
-    return markup`<rect class="bar ${style}" x="${coordinate(x(0))}" y="${top}" width="${coordinate(width)}" height="${ROWS.shape}" rx="2"/>
+  const bar = (kind: string, from: number, to: number) =>
+    markup`<rect class="${kind} ${style}" x="${coordinate(x(from))}" y="${top}" width="${coordinate(Math.max(1, x(to) - x(from)))}" height="${ROWS.shape}" rx="2"/>
 `;
-  }
+  if (shape.kind === "bar") return bar("bar", 0, shape.value);
   const [least, lower, median, upper, most] = shape.quantiles;
-  const width = Math.max(1, x(upper) - x(lower));
-  return markup`<line class="whisker ${style}" x1="${coordinate(x(least))}" x2="${coordinate(x(most))}" y1="${middle}" y2="${middle}"/>
-<rect class="box ${style}" x="${coordinate(x(lower))}" y="${top}" width="${coordinate(width)}" height="${ROWS.shape}" rx="2"/>
-<line class="median" x1="${coordinate(x(median))}" x2="${coordinate(x(median))}" y1="${top - 1}" y2="${top + ROWS.shape + 1}"/>
-`;
+  const middle = top + ROWS.shape / 2;
+  return markup`${line(`whisker ${style}`, [x(least), middle], [x(most), middle])}${bar("box", lower, upper)}${line("median", [x(median), top - 1], [x(median), top + ROWS.shape + 1])}`;
 }
 
 /** One numbered point, with the interval of its height. */
@@ -176,71 +181,54 @@ export interface ScatterPoint {
 /** Height, and room around the axes. */
 const ROOM = { height: 240, left: 42, right: 12, top: 12, bottom: 34 } as const;
 
+/** What a chart's axes are called, and how their values are written. */
+export interface Axes {
+  readonly xTitle: string;
+  readonly xOf: (x: number) => string;
+  readonly yOf: (y: number) => string;
+}
+
 /** Points over amounts from 0, with a line at 0 and one through those that no other beats in both. */
-export function scatterChart(
-  text: ChartText,
-  {
-    xTitle,
-    xOf,
-    yOf,
-  }: { readonly xTitle: string; readonly xOf: (x: number) => string; readonly yOf: (y: number) => string },
-  points: readonly ScatterPoint[],
-): Markup {
-  const right = largest(
+export function scatterChart(about: ChartText, { xTitle, xOf, yOf }: Axes, points: readonly ScatterPoint[]): Markup {
+  const most = largest(
     points.map((point) => point.x),
     0,
   );
-  const [bottom, top] = [
-    smallest(
-      points.map(({ low }) => low),
-      0,
+  const low = smallest(
+    points.map((point) => point.low),
+    0,
+  );
+  const high = largest(
+    points.map((point) => point.high),
+    0,
+  );
+  const span = high - low === 0 ? 1 : high - low;
+  const { left, height } = ROOM;
+  const end = CHART_WIDTH - ROOM.right;
+  const floor = height - ROOM.bottom;
+  const x = (value: number) => left + (most === 0 ? 0 : value / most) * (end - left - 8);
+  const y = (value: number) => floor - ((value - low) / span) * (floor - ROOM.top);
+  return svgChart(about, height, [
+    ...[...new Set([low, 0, high])].flatMap((value) => [
+      line("grid", [left, y(value)], [end, y(value)]),
+      text("tick", [left - 6, y(value) + 3.5], "end", value === 0 ? "0" : yOf(value)),
+    ]),
+    ...axisTicks(most).map((value) =>
+      text("tick", [x(value), floor + 14], value === 0 ? "start" : "middle", value === 0 ? "0" : xOf(value)),
     ),
-    largest(
-      points.map(({ high }) => high),
-      0,
+    polyline(
+      "front",
+      unbeaten(points).map((point) => [x(point.x), y(point.y)]),
     ),
-  ];
-  const height = top - bottom === 0 ? 1 : top - bottom;
-  const x = (value: number) =>
-    ROOM.left + (right === 0 ? 0 : value / right) * (CHART_WIDTH - ROOM.left - ROOM.right - 8);
-  const y = (value: number) =>
-    ROOM.height - ROOM.bottom - ((value - bottom) / height) * (ROOM.height - ROOM.top - ROOM.bottom);
-  const floor = ROOM.height - ROOM.bottom;
-  const rows = [...new Set([bottom, 0, top])].map(
-    (
-      value,
-    ) => markup`<line class="grid" x1="${ROOM.left}" x2="${CHART_WIDTH - ROOM.right}" y1="${coordinate(y(value))}" y2="${coordinate(y(value))}"/>
-<text class="tick" x="${ROOM.left - 6}" y="${coordinate(y(value) + 3.5)}" text-anchor="end">${value === 0 ? "0" : yOf(value)}</text>
+    ...points.map(
+      (point) =>
+        markup`${line(`whisker ${point.style}`, [x(point.x), y(point.low)], [x(point.x), y(point.high)])}<circle class="bar ${point.style}" cx="${coordinate(x(point.x))}" cy="${coordinate(y(point.y))}" r="4"/>
 `,
-  );
-  const marks = axisTicks(right).map(
-    (
-      value,
-    ) => markup`<text class="tick" x="${coordinate(x(value))}" y="${floor + 14}" text-anchor="${value === 0 ? "start" : "middle"}">${value === 0 ? "0" : xOf(value)}</text>
+    ),
+    ...placedNumbers(points.map((point) => ({ number: point.number, x: x(point.x), y: y(point.y) }))),
+    text("tick", [end, height - 4], "end", xTitle),
+    markup`<text class="tick" x="2" y="${height - 4}">points, over</text>
 `,
-  );
-  const front = unbeaten(points)
-    .map((point) => `${coordinate(x(point.x))},${coordinate(y(point.y))}`)
-    .join(" ");
-  const numbers = placedNumbers(points.map((point) => ({ number: point.number, x: x(point.x), y: y(point.y) })));
-  const drawn = points.map(
-    (
-      point,
-    ) => markup`<line class="whisker ${point.style}" x1="${coordinate(x(point.x))}" x2="${coordinate(x(point.x))}" y1="${coordinate(y(point.low))}" y2="${coordinate(y(point.high))}"/>
-<circle class="bar ${point.style}" cx="${coordinate(x(point.x))}" cy="${coordinate(y(point.y))}" r="4"/>
-`,
-  );
-  const title = markup`<text class="tick" x="${CHART_WIDTH - ROOM.right}" y="${ROOM.height - 4}" text-anchor="end">${xTitle}</text>
-<text class="tick" x="2" y="${ROOM.height - 4}">points, over</text>
-`;
-  return svgChart(text, ROOM.height, [
-    ...rows,
-    ...marks,
-    markup`<polyline class="line front" points="${front}"/>
-`,
-    ...drawn,
-    ...numbers,
-    title,
   ]);
 }
 
@@ -284,13 +272,8 @@ function placedNumbers(
     const box = boxes.find(isFree) ?? boxes.find((one) => isInside(one) && placed.every((other) => !cover(one, other)));
     const { x: left, y: top } = box ?? { x: x + 10, y: y - 9 };
     placed.push({ x: left, y: top, width });
-    const isFar = Math.hypot(left - x, top - y) > 16;
-    const lead = isFar
-      ? markup`<line class="grid" x1="${coordinate(x)}" x2="${coordinate(left)}" y1="${coordinate(y)}" y2="${coordinate(top)}"/>
-`
-      : null;
-    return markup`${lead}<text class="label number" x="${coordinate(left)}" y="${coordinate(top + 4)}" text-anchor="middle">${number}</text>
-`;
+    const lead = Math.hypot(left - x, top - y) > 16 ? line("grid", [x, y], [left, top]) : null;
+    return markup`${lead}${text("label number", [left, top + 4], "middle", number)}`;
   });
 }
 
