@@ -162,15 +162,12 @@ function scoresOf({ score, scores, engineFamily, engine, judge }: EvalLocomoOpti
   return score;
 }
 
-/** A judge as the options name it. */
-interface JudgeSettings {
-  readonly name: string;
-  readonly url: string;
-  readonly model: string;
-}
-
 /** The judges that the options name. Throws {@link EvaluationError} where an address or a model is missing. */
-export function judgesOf({ judge: urls, judgeModel: models, scores }: EvalLocomoOptions): readonly JudgeSettings[] {
+export function judgesOf({
+  judge: urls,
+  judgeModel: models,
+  scores,
+}: EvalLocomoOptions): readonly RunRecord["otherJudges"][number][] {
   if (urls === undefined && models === undefined) return [];
   const judges = (models ?? [undefined]).map((model, at) => {
     const url = urls?.length === 1 ? urls[0] : urls?.[at];

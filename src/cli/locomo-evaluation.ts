@@ -158,11 +158,7 @@ export class LocomoEvaluation {
 
   #report(print: (line: string) => void): number {
     const { out } = this.options;
-    const { html, markdown } = renderReports(
-      this.#run,
-      this.#records,
-      this.own.prices === undefined ? {} : { prices: this.own.prices },
-    );
+    const { html, markdown } = renderReports(this.#run, this.#records, this.own.prices);
     writeWhole(join(out, "report.html"), html);
     writeWhole(join(out, "report.md"), markdown);
     // The main table; the rest is in the files.

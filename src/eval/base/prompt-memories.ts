@@ -50,19 +50,13 @@ export class WindowMemories {
   }
 }
 
-/** Labels that annotations name, and how many of them a reader of the prompt finds. */
-export interface References {
-  readonly references: number;
-  readonly referencesResolved: number;
-}
-
 const LABEL = /\[(\d+)\]/g;
 
 /**
  * Checks a prompt as its reader would: every label that its own annotations name must stand before a memory in the messages that the
  * engine gets. Labels of earlier turns' annotations were counted with those turns' prompts.
  */
-export function countReferences(annotations: readonly string[], messages: readonly ChatMessage[]): References {
+export function countReferences(annotations: readonly string[], messages: readonly ChatMessage[]) {
   const named = annotations.flatMap((line) => [...line.matchAll(LABEL)].map(([, digits]) => Number(digits)));
   if (named.length === 0) return { references: 0, referencesResolved: 0 };
   const there = new Set(messages.flatMap(labelsIn));

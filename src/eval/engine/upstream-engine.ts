@@ -247,21 +247,13 @@ const scored = z.looseObject({
 const version = z.looseObject({ version: z.string() });
 const models = z.looseObject({ data: z.array(z.looseObject({ id: z.string(), root: z.string().nullish() })) });
 
-/** What is scored, and in whose cache. */
-export interface ScoredAnswer {
-  readonly model: string;
-  readonly messages: readonly ChatMessage[];
-  readonly answer: string;
-  readonly salt: string;
-}
-
 /**
  * The right answer's likelihood after a prompt, as vLLM gives it: the chat as tokens, the answer's after them, and log-probabilities of a
  * prompt's tokens. vLLM computes such a prompt whole, cached or not.
  */
 async function answerLikelihood(
   send: SendJson,
-  { model, messages, answer, salt }: ScoredAnswer,
+  { model, messages, answer, salt }: { model: string; messages: readonly ChatMessage[]; answer: string; salt: string },
 ): Promise<{ readonly promptTokens: number; readonly likelihood: AnswerLikelihood }> {
   const chat = tokenized.parse(await send("/tokenize", { model, messages })).tokens;
   const own = tokenized.parse(await send("/tokenize", { model, prompt: answer, add_special_tokens: false })).tokens;

@@ -210,12 +210,6 @@ export interface QuestionChoices {
   readonly skips?: boolean;
 }
 
-/** What is asked, and how many questions of these conversations and categories a list left out. */
-export interface PickedQuestions {
-  readonly conversations: readonly EvaluatedConversation[];
-  readonly excludedQuestions: number;
-}
-
 /**
  * Picks what is asked; a conversation of which everything is excluded is not. Throws {@link EvaluationError} where nothing is left, a
  * conversation is not there, or has no question of these categories.
@@ -223,7 +217,7 @@ export interface PickedQuestions {
 export function pickQuestions(
   file: readonly LocomoConversation[],
   { conversations, categories, limit, excluded, skips = false }: QuestionChoices,
-): PickedQuestions {
+): { readonly conversations: readonly EvaluatedConversation[]; readonly excludedQuestions: number } {
   const picked = conversations === null ? file : conversations.map((id) => pickConversation(file, id));
   if (picked.length === 0) throw new EvaluationError("the file has no conversation");
   let excludedQuestions = 0;

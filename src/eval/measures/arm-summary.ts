@@ -18,14 +18,11 @@ import { buildLabels } from "../run/arms.js";
 import { judgedRight, logLikelihood, type Measure, meanOf, quantileOf, ratioOf, uncachedTokens } from "./measured.js";
 import { costAt, type Price } from "./prices.js";
 
-/** Arms that differ in nothing but how prompts were built: those to compare with each other. */
-export interface ArmGroup<A> {
-  readonly title: string;
-  readonly arms: readonly A[];
-}
-
-/** Groups whatever belongs to arms by layout, k and window, in their order. */
-export function groupArms<A>(arms: readonly A[], armOf: (arm: A) => EvalArm): ArmGroup<A>[] {
+/** Groups arms, or what belongs to arms, that differ in nothing but how prompts were built, in their order: those to compare with each other. */
+export function groupArms<A>(
+  arms: readonly A[],
+  armOf: (arm: A) => EvalArm,
+): { readonly title: string; readonly arms: readonly A[] }[] {
   const groups = groupBy(arms, (arm) => {
     const { layout, k, window } = armOf(arm);
     return `${layout} ${k} ${window?.messages}`;

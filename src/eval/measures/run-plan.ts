@@ -116,19 +116,14 @@ export interface EngineRates {
   readonly answerTokens: number | null;
 }
 
-/** Seconds that a run will take; null where a rate is unknown. Judging and searching are not in it. */
-export interface PlannedSeconds {
-  readonly prompts: number | null;
-  /** At most. */
-  readonly answers: number | null;
-  /** With answers as long as those that were measured; null where none were. */
-  readonly likelyAnswers: number | null;
-}
-
+/**
+ * Seconds that a run will take, answers at most; `likelyAnswers`: with answers as long as those that were measured. Null where a rate is
+ * unknown. Judging and searching are not in it.
+ */
 export function plannedSeconds(
   { promptTokens, cachedTokens, answerTokens, arms }: Omit<RunPlan, "judge" | "costs">,
   { prefill, answer, answerTokens: usual }: EngineRates,
-): PlannedSeconds {
+) {
   const questions = sumOf(arms, (arm) => arm.questions);
   return {
     prompts: prefill === null ? null : (promptTokens - cachedTokens) / prefill,

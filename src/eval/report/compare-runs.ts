@@ -1,13 +1,8 @@
-import { type EvalArm, leavesOf, type QuestionRecord, questionKey, type RunRecord } from "../base/run-record.js";
+import type { WrittenRun } from "../base/run-files.js";
+import { type EvalArm, leavesOf, questionKey, type RunRecord } from "../base/run-record.js";
 import { COMPARED_MEASURES, compareRecords } from "../measures/paired-difference.js";
 import { markdownCode, markdownTable } from "./markdown.js";
 import { comparedCells, type ReportTable } from "./report-tables.js";
-
-/** A run with what it recorded. */
-export interface ComparedRun {
-  readonly run: RunRecord;
-  readonly records: readonly QuestionRecord[];
-}
 
 /** What differs between any two runs (a salt is drawn for each), or is compared apart. */
 const NOT_COMPARED: ReadonlySet<string> = new Set(["startedAt", "finishedAt", "arms", "settings.salt"]);
@@ -16,7 +11,7 @@ const NOT_COMPARED: ReadonlySet<string> = new Set(["startedAt", "finishedAt", "a
  * Compares two runs, as Markdown: settings that differ; for each arm that both have, how B differs from A on the questions that both
  * answered, with 95 % bootstrap intervals seeded by A's seed; and what is in one only. Arms are the same where their ids and definitions are.
  */
-export function compareRuns(a: ComparedRun, b: ComparedRun): string {
+export function compareRuns(a: WrittenRun, b: WrittenRun): string {
   const common = a.run.arms.filter((arm) => b.run.arms.some((other) => isSameArm(arm, other)));
   const isSameData = a.run.data.sha256 === b.run.data.sha256;
   const unfinished = [...(a.run.finishedAt === null ? ["Run A"] : []), ...(b.run.finishedAt === null ? ["Run B"] : [])];
@@ -57,7 +52,7 @@ function shown(value: string | undefined): string {
   return value === undefined ? "absent" : markdownCode(value);
 }
 
-function differences(common: readonly EvalArm[], a: ComparedRun, b: ComparedRun): ReportTable {
+function differences(common: readonly EvalArm[], a: WrittenRun, b: WrittenRun): ReportTable {
   const rows = common.map((arm) => ({
     title: arm.id,
     cells: comparedCells(compareRecords(ofArm(a, arm), ofArm(b, arm), a.run.seed)),
@@ -66,9 +61,9 @@ function differences(common: readonly EvalArm[], a: ComparedRun, b: ComparedRun)
   return { caption: "B against A", rowsAre: "Arm", columns: ["In both", ...columns], groups: [{ title: "", rows }] };
 }
 
-const ofArm = ({ records }: ComparedRun, arm: EvalArm) => records.filter((record) => record.arm === arm.id);
+const ofArm = ({ records }: WrittenRun, arm: EvalArm) => records.filter((record) => record.arm === arm.id);
 
-function inOneOnly(common: readonly EvalArm[], a: ComparedRun, b: ComparedRun): string {
+function inOneOnly(common: readonly EvalArm[], a: WrittenRun, b: WrittenRun): string {
   const ids = new Set(common.map(({ id }) => id));
   const lines = [
     { name: "A", own: a, other: b },

@@ -1,50 +1,31 @@
 import { groupBy } from "../../core/text/lists.js";
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
-import { type ArmSummary, summariseArms } from "../measures/arm-summary.js";
-import { baselineOf, compareRecords, type MeasuredDifference } from "../measures/paired-difference.js";
+import { summariseArms } from "../measures/arm-summary.js";
+import { baselineOf, compareRecords } from "../measures/paired-difference.js";
 import type { Price } from "../measures/prices.js";
-import { type JudgeAgreement, judgeAgreements, type QualityChange, qualityChange } from "../measures/quality-change.js";
-
-/** How far an arm is from the one that it is compared with, in all measures that are compared. */
-export interface ArmComparison {
-  readonly arm: EvalArm;
-  readonly baseline: EvalArm;
-  readonly differences: readonly MeasuredDifference[];
-}
+import { judgeAgreements, qualityChange } from "../measures/quality-change.js";
 
 /** What both reports are made of. */
-export interface ReportContent {
-  readonly run: RunRecord;
-  readonly records: readonly QuestionRecord[];
-  readonly prices: readonly Price[];
-  readonly summaries: readonly ArmSummary[];
-  readonly comparisons: readonly ArmComparison[];
-  /** Null: answers were not measured. */
-  readonly quality: QualityChange | null;
-  /** Of every two judges. */
-  readonly agreements: readonly JudgeAgreement[];
-  readonly failures: readonly FailedQuestion[];
-}
+export type ReportContent = ReturnType<typeof reportContent>;
 
 /** Works out everything that a report shows. */
-export function reportContent(
-  run: RunRecord,
-  records: readonly QuestionRecord[],
-  prices: readonly Price[],
-): ReportContent {
+export function reportContent(run: RunRecord, records: readonly QuestionRecord[], prices: readonly Price[]) {
   return {
     run,
     records,
     prices,
     summaries: summariseArms(run, records, prices),
+    /** How far each arm is from the one that it is compared with. */
     comparisons: compareArms(run, records),
+    /** Null: answers were not measured. */
     quality: qualityChange(run, records),
+    /** Of every two judges. */
     agreements: judgeAgreements(run, records, { seed: run.seed }),
     failures: records.filter((record) => record.outcome === "failed"),
   };
 }
 
-function compareArms(run: RunRecord, records: readonly QuestionRecord[]): ArmComparison[] {
+function compareArms(run: RunRecord, records: readonly QuestionRecord[]) {
   const of = (arm: EvalArm) => records.filter((record) => record.arm === arm.id);
   return run.arms.flatMap((arm) => {
     const baseline = baselineOf(arm, run.arms);
@@ -53,40 +34,30 @@ function compareArms(run: RunRecord, records: readonly QuestionRecord[]): ArmCom
   });
 }
 
-/** Failures with the same stage and message, by where they happened. */
-export interface FailureGroup {
-  readonly stage: FailedQuestion["stage"];
-  readonly message: string;
-  readonly count: number;
-  /** Per arm and conversation, the questions' places in the data file. */
-  readonly places: readonly {
-    readonly arm: string;
-    readonly conversation: string;
-    readonly questions: readonly number[];
-  }[];
-}
+/** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
+const LISTED_MESSAGES = 50;
 
-/** All failures, warm-ups included, those that happened most often first. */
-export function failureGroups(failures: readonly FailedQuestion[]): FailureGroup[] {
-  const alike = groupBy(failures, ({ stage, message }) => `${stage} ${message}`);
-  return [...alike.values()]
-    .flatMap((group): FailureGroup[] => {
-      const [first] = group;
-      if (first === undefined) return [];
-      const places = groupBy(group, ({ arm, conversation }) => JSON.stringify([arm, conversation]));
-      return [
-        {
-          stage: first.stage,
-          message: first.message,
-          count: group.length,
-          places: [...places.values()].flatMap((asked) => {
-            const [{ arm, conversation } = first] = asked;
-            return [{ arm, conversation, questions: asked.map(({ question }) => question) }];
-          }),
-        },
-      ];
-    })
-    .sort((a, b) => b.count - a.count);
+/**
+ * Failures, warm-ups included, grouped by stage and message, those that happened most often first; `places`: the questions' places in the data
+ * file, per arm and conversation. `more`: how many messages are not listed.
+ */
+export function failureGroups(failures: readonly FailedQuestion[]) {
+  const groups = [...groupBy(failures, ({ stage, message }) => `${stage} ${message}`).values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const places = groupBy(group, ({ arm, conversation }) => JSON.stringify([arm, conversation])).values();
+    return {
+      stage: first.stage,
+      message: first.message,
+      count: group.length,
+      places: [...places].flatMap((asked) => {
+        const [{ arm, conversation } = first] = asked;
+        return [{ arm, conversation, questions: asked.map(({ question }) => question) }];
+      }),
+    };
+  });
+  const sorted = groups.sort((a, b) => b.count - a.count);
+  return { groups: sorted.slice(0, LISTED_MESSAGES), more: Math.max(0, groups.length - LISTED_MESSAGES) };
 }
 
 /** `question 7`, `questions 7, 12`. */

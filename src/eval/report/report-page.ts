@@ -8,9 +8,6 @@ import { answerTables, qualityLines } from "./report-quality.js";
 import { armTables, categoryTables, comparisonTable, costTable, priceTable } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
-/** Different messages of failures that are listed, each with all its questions; results.jsonl has all. */
-const LISTED_MESSAGES = 50;
-
 /** `report.html`: one file that requests nothing else and runs nothing. */
 export function reportPage(content: ReportContent): string {
   const { heading, about, unfinished } = reportTitle(content);
@@ -133,12 +130,11 @@ function timesOf(readme: ArmSummary, least: ArmSummary): string {
 }
 
 function failures(failed: readonly FailedQuestion[]): Markup | null {
-  const groups = failureGroups(failed);
+  const { groups, more } = failureGroups(failed);
   if (groups.length === 0) return null;
-  const more = groups.length - LISTED_MESSAGES;
   return markup`<section>
 <h2>Questions that failed</h2>
-${groups.slice(0, LISTED_MESSAGES).map(
+${groups.map(
   ({ stage, message, count, places }) => markup`<p>${count} in ${stage}: <code>${message}</code></p>
 <ul class="notes">${places.map(
     ({ arm, conversation, questions }) => markup`<li>${arm}, ${conversation}, ${questionsText(questions)}</li>

@@ -6,16 +6,8 @@ import { minimumTokensOf } from "../measures/prices.js";
 import type { ReportContent } from "./report-content.js";
 import { type ReportTable, wholeTable } from "./report-tables.js";
 
-/** The head of both reports. */
-export interface ReportTitle {
-  readonly heading: string;
-  readonly about: string;
-  /** What is missing of a run that did not end; null where it did. */
-  readonly unfinished: string | null;
-}
-
-/** Heading, summary and banner of a report. */
-export function reportTitle({ run, records, summaries }: ReportContent): ReportTitle {
+/** Heading, summary and banner of both reports; `unfinished`: what is missing of a run that did not end, null where it did. */
+export function reportTitle({ run, records, summaries }: ReportContent) {
   const asked = summaries.map(({ overall, warmUps }) => overall.answered + overall.failed + warmUps);
   const most = largest(asked, 0);
   const engine =

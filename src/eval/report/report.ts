@@ -16,49 +16,30 @@ import { answerTables, qualityLines } from "./report-quality.js";
 import { categoryTables, comparisonTable, costTable, priceTable, wholeTable } from "./report-tables.js";
 import { reportNotes, reportTitle, runFacts } from "./report-words.js";
 
-/** A run's reports, as the texts of their files. */
-export interface RenderedReports {
-  /** `report.html`: one self-contained page. */
-  readonly html: string;
-  /** `report.md`: the tables to paste. */
-  readonly markdown: string;
-}
-
-export interface ReportOptions {
-  /** What costs are taken at; default: {@link PRICES}. */
-  readonly prices?: readonly Price[] | undefined;
-}
-
 /**
- * Renders a run, also one that is not finished or has no record yet. The same run gives the same bytes. Texts of others (questions' ids,
+ * Renders a run as the texts of `report.html`, one self-contained page, and `report.md`, the tables to paste; also one that is not finished or has no record yet. The same run gives the same bytes. Texts of others (questions' ids,
  * models, messages) are escaped, and what cannot be seen of them is named.
  */
 export function renderReports(
   run: RunRecord,
   records: readonly QuestionRecord[],
-  options: ReportOptions = {},
-): RenderedReports {
-  const content = reportContent(run, records, options.prices ?? PRICES);
+  prices: readonly Price[] = PRICES,
+): { readonly html: string; readonly markdown: string } {
+  const content = reportContent(run, records, prices);
   return { html: reportPage(content), markdown: reportMarkdown(content) };
 }
-
-/** Different messages of failures that are listed, each with all its questions. */
-const LISTED_MESSAGES = 50;
 
 /** `report.md`: the table to paste first, then all else. */
 function reportMarkdown(content: ReportContent): string {
   const { heading, about, unfinished } = reportTitle(content);
-  const groups = failureGroups(content.failures);
-  const failed = groups
-    .slice(0, LISTED_MESSAGES)
-    .flatMap(({ stage, message, count, places }) => [
-      `- ${count} in ${stage}: ${markdownCode(message)}`,
-      ...places.map(
-        ({ arm, conversation, questions }) =>
-          `  - ${markdownCode(arm)}, ${markdownCode(conversation)}, ${questionsText(questions)}`,
-      ),
-    ]);
-  const more = groups.length - LISTED_MESSAGES;
+  const { groups, more } = failureGroups(content.failures);
+  const failed = groups.flatMap(({ stage, message, count, places }) => [
+    `- ${count} in ${stage}: ${markdownCode(message)}`,
+    ...places.map(
+      ({ arm, conversation, questions }) =>
+        `  - ${markdownCode(arm)}, ${markdownCode(conversation)}, ${questionsText(questions)}`,
+    ),
+  ]);
   const sections = [
     `# ${markdownText(heading)}`,
     qualityLines(content)

@@ -86,7 +86,7 @@ const small: readonly QuestionRecord[] = [
 ];
 
 describe("report.md", () => {
-  const { markdown } = renderReports(runOf(), small, { prices: [price] });
+  const { markdown } = renderReports(runOf(), small, [price]);
   const rowOf = (start: string) =>
     markdown
       .split("\n")
@@ -118,7 +118,7 @@ describe("report.md", () => {
 
   it("bills cached prefixes below a provider's minimum as uncached, and says so", () => {
     const openai = { ...price, provider: "OpenAI" };
-    const { markdown } = renderReports(runOf(), small, { prices: [openai, { ...price, provider: "DeepSeek" }] });
+    const { markdown } = renderReports(runOf(), small, [openai, { ...price, provider: "DeepSeek" }]);
     const [, , costs = ""] = markdown.split(/^## /m);
     // 1,100 · 2: 200 and 400 cached tokens are fewer than 1,024. DeepSeek's minimum is not known.
     expect(costs).toMatch(/Mem0’s README +\| +\\\$2\.20 \| +\\\$1\.66 \|/);
@@ -251,7 +251,7 @@ describe("report.html", () => {
 });
 
 /** A run of which every text is the given one. */
-function hostile(text: string): [RunRecord, readonly QuestionRecord[], { prices: readonly Price[] }] {
+function hostile(text: string): [RunRecord, readonly QuestionRecord[], readonly Price[]] {
   const [first, second] = [
     { ...README_ARM, id: `1${text}` },
     { ...EXACT_ARM, id: `2${text}`, k: 21 },
@@ -280,7 +280,7 @@ function hostile(text: string): [RunRecord, readonly QuestionRecord[], { prices:
     }),
     failedBy(second, 1, { conversation: text, message: text }),
   ];
-  return [run, records, { prices: [{ ...price, provider: text, model: text, source: text, note: text }, ...PRICES] }];
+  return [run, records, [{ ...price, provider: text, model: text, source: text, note: text }, ...PRICES]];
 }
 
 describe("failureGroups", () => {
@@ -292,7 +292,9 @@ describe("failureGroups", () => {
       failedBy(EXACT_ARM, 5, { message: "slow" }),
       failedBy(EXACT_ARM, 5, { message: "slow", conversation: "conv-30" }),
     ];
-    expect(failureGroups(failures)).toEqual([
+    const { groups, more } = failureGroups(failures);
+    expect(more).toBe(0);
+    expect(groups).toEqual([
       {
         stage: "engine",
         message: "slow",
