@@ -1,13 +1,53 @@
 import {
   type ChatMessage,
   isInstruction,
+  type Label,
+  type MemoryId,
   messageText,
   type PlacedMemory,
   type Plan,
   parseSection,
+  type RetrievedMemory,
+  renderBlock,
   sectionAtStart,
+  type TokenCounter,
 } from "../../core/index.js";
 import { SECTION_OPENING } from "../../core/prompt/section.js";
+
+/** A memory, with the ids of the dialogue turns that it is from. */
+export interface EvaluatedMemory {
+  readonly text: string;
+  readonly evidence: readonly string[];
+}
+
+/** All memories of one conversation, numbered from 0: to composers their ids are these numbers, the same in every run. */
+export class MemoryList {
+  readonly #tokens: readonly number[];
+
+  constructor(
+    readonly memories: readonly EvaluatedMemory[],
+    countTokens: TokenCounter,
+  ) {
+    this.#tokens = memories.map(({ text }, at) =>
+      countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, text)),
+    );
+  }
+
+  /** Tokens of these memories' lines as memstem writes them; counted the same way whoever builds a prompt, so that arms compare. */
+  tokens(of: readonly number[]): number {
+    return of.reduce((sum, at) => sum + (this.#tokens[at] ?? 0), 0);
+  }
+
+  retrieved(of: readonly number[]): RetrievedMemory[] {
+    return of.map((at) => ({ id: String(at) as MemoryId, text: this.memories[at]?.text ?? "" }));
+  }
+
+  /** How many of these dialogue turns are evidence of one of these memories. */
+  evidenceIn(of: readonly number[], evidence: readonly string[]): number {
+    const there = new Set(of.flatMap((at) => this.memories[at]?.evidence ?? []));
+    return evidence.filter((id) => there.has(id)).length;
+  }
+}
 
 /** Which memories stand in a prompt, by their number in the list of all. */
 export interface StandingMemories {

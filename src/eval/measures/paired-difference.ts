@@ -113,17 +113,13 @@ export function pairsOf(
   baseline: readonly QuestionRecord[],
   other: readonly QuestionRecord[],
   measure: Measure<AnsweredQuestion>,
-): Pair[] {
-  const measured = (records: readonly QuestionRecord[]) =>
-    countedIn(records).map((record) => ({
-      key: questionKey(record),
-      conversation: record.conversation,
-      value: measure(record),
-    }));
-  const others = new Map(measured(other).map(({ key, value }) => [key, value]));
-  return measured(baseline).flatMap(({ key, conversation, value }) => {
-    const second = others.get(key) ?? null;
-    return value === null || second === null ? [] : [{ conversation, baseline: value, other: second }];
+): (Pair & { readonly question: string })[] {
+  const others = new Map(countedIn(other).map((record) => [questionKey(record), measure(record)]));
+  return countedIn(baseline).flatMap((record) => {
+    const question = questionKey(record);
+    const [first, second] = [measure(record), others.get(question) ?? null];
+    if (first === null || second === null) return [];
+    return [{ question, conversation: record.conversation, baseline: first, other: second }];
   });
 }
 

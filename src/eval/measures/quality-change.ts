@@ -132,14 +132,7 @@ export interface OptionChange {
 }
 
 /** An arm by its options; what stands in `alike` is no option here, and is the same in arms that are compared. */
-interface ArmOptions {
-  readonly arm: EvalArm;
-  readonly alike: string;
-  readonly order: string;
-  readonly place: string;
-  readonly annotations: string;
-  readonly form: string;
-}
+type ArmOptions = Readonly<Record<(typeof OPTIONS)[number] | "alike", string>> & { readonly arm: EvalArm };
 
 /** How memories are written: Mem0's dashes, or memstem's lines, in whatever form. */
 const [LIST, LINES] = ["Mem0’s list", "memstem’s lines"];
@@ -156,7 +149,7 @@ function optionChanges(
   seed: number,
 ): OptionChange[] {
   const known = arms.map(optionsOf);
-  const scores = scoresOf(records, measure);
+  const byArm = groupBy(records, ({ arm }) => arm);
   return OPTIONS.flatMap((option) => {
     const compared = option === "form" ? known : known.filter(({ form }) => form !== LIST);
     const others = OPTIONS.filter((name) => name !== option);
@@ -168,19 +161,12 @@ function optionChanges(
     return values.flatMap((to): OptionChange[] => {
       const pairs = groups.flatMap((group) => {
         const [before, after] = [from, to].map((value) => group.find((arm) => arm[option] === value)?.arm);
-        return before === undefined || after === undefined ? [] : [{ before, after }];
+        if (before === undefined || after === undefined) return [];
+        return [pairsOf(byArm.get(before.id) ?? [], byArm.get(after.id) ?? [], measure)];
       });
       if (pairs.length === 0) return [];
-      const differences = meanDifferences(pairs, scores);
-      return [
-        {
-          option,
-          from,
-          to,
-          pairsOfArms: pairs.length,
-          found: pairedDifference(differences, { seed, hasRatio: false }),
-        },
-      ];
+      const found = pairedDifference(meanDifferences(pairs), { seed, hasRatio: false });
+      return [{ option, from, to, pairsOfArms: pairs.length, found }];
     });
   });
 }
@@ -222,40 +208,12 @@ function placeOf(retention: EvalArm["retention"]): string {
   return retention === "ephemeral" ? "newest question" : `turn, ${retention}`;
 }
 
-/** A question's score. */
-interface Scored {
-  readonly conversation: string;
-  readonly value: number;
-}
-
-/** Scores by arm, then question. */
-type Scores = ReadonlyMap<string, ReadonlyMap<string, Scored>>;
-
-function scoresOf(records: readonly QuestionRecord[], measure: Measure<AnsweredQuestion>): Scores {
-  const scores = new Map<string, Map<string, Scored>>();
-  for (const record of countedIn(records)) {
-    const value = measure(record);
-    if (value === null) continue;
-    const own = scores.get(record.arm) ?? new Map<string, Scored>();
-    scores.set(record.arm, own.set(questionKey(record), { conversation: record.conversation, value }));
-  }
-  return scores;
-}
-
-/** Each question's mean difference over the pairs of arms, as a pair with 0. */
-function meanDifferences(
-  pairs: readonly { readonly before: EvalArm; readonly after: EvalArm }[],
-  scores: Scores,
-): Pair[] {
+/** Each question's mean difference over pairs of arms, as a pair with 0. */
+function meanDifferences(pairsOfArms: readonly ReturnType<typeof pairsOf>[]): Pair[] {
   const sums = new Map<string, { conversation: string; sum: number; n: number }>();
-  for (const { before, after } of pairs) {
-    const others = scores.get(after.id);
-    for (const [question, { conversation, value }] of scores.get(before.id) ?? []) {
-      const other = others?.get(question);
-      if (other === undefined) continue;
-      const { sum, n } = sums.get(question) ?? { sum: 0, n: 0 };
-      sums.set(question, { conversation, sum: sum + other.value - value, n: n + 1 });
-    }
+  for (const { question, conversation, baseline, other } of pairsOfArms.flat()) {
+    const { sum, n } = sums.get(question) ?? { sum: 0, n: 0 };
+    sums.set(question, { conversation, sum: sum + other - baseline, n: n + 1 });
   }
   return [...sums.values()].map(({ conversation, sum, n }) => ({ conversation, baseline: 0, other: sum / n }));
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { NOTHING_CARRIED, type ScopePolicy } from "../../core/index.js";
 import { NO_ANSWER } from "../base/hand-built.js";
+import type { EvaluatedMemory } from "../base/prompt-memories.js";
 import { checked, EvaluationError } from "../base/run-files.js";
 
 /*
@@ -28,6 +29,11 @@ const peerOrders = z.object({ policy: z.string(), orders: z.record(z.string(), o
 export type RecordedTrace = z.output<typeof trace>;
 /** Another system's order of each question's blocks, as memory indexes, by `k20`, `k100`, …. */
 export type PeerOrders = z.output<typeof peerOrders>;
+
+/** A trace's memories, with the ids of the dialogue turns that they are from. */
+export function memoriesOf({ memories }: RecordedTrace): EvaluatedMemory[] {
+  return memories.map(({ memory, evidence }) => ({ text: memory, evidence }));
+}
 
 /** What was answered to a question, as the history holds it. */
 export function saidTo({ answer }: RecordedTrace["questions"][number]): string {

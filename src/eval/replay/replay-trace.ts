@@ -19,11 +19,8 @@ import {
   ENGINE_MODELS,
   type EngineModel,
   KEEPS_ALL,
-  type Label,
-  type MemoryId,
   type ResidencyModel,
   type RetentionName,
-  renderBlock,
   type ScopePolicy,
   ScopeState,
   type SharedCache,
@@ -34,8 +31,8 @@ import {
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import { INSTRUCTION, PAUSE_MS } from "../base/hand-built.js";
-import { PromptMemories } from "../base/prompt-memories.js";
-import { type RecordedTrace, saidTo } from "./recorded-trace.js";
+import { MemoryList, PromptMemories } from "../base/prompt-memories.js";
+import { memoriesOf, type RecordedTrace, saidTo } from "./recorded-trace.js";
 
 /** One composed and simulated prompt. Blocks are memory indexes of the trace. */
 export interface ReplayedRequest
@@ -189,10 +186,7 @@ export function* composeTrace(
   const turns = new Conversation([]);
   const history: ChatMessage[] = [];
   const served = new ServedPrefixes();
-  const weights = trace.memories.map(({ memory }, at) =>
-    countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, memory)),
-  );
-  const sum = (blocks: readonly number[]) => blocks.reduce((tokens, at) => tokens + (weights[at] ?? 0), 0);
+  const list = new MemoryList(memoriesOf(trace), countTokens);
   const standing = new PromptMemories();
   const { budgetEach = null, shared, engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
   const residency = options.residency ?? (shared === undefined ? KEEPS_ALL : sharedResidency(shared.cache));
@@ -200,13 +194,13 @@ export function* composeTrace(
     const { question, retrieved, evidence } = recorded;
     const now = shared?.now() ?? at * PAUSE_MS;
     const asked = retrieved.slice(0, options.k);
-    const retrievedTokens = sum(asked);
+    const retrievedTokens = list.tokens(asked);
     const spoken: ChatMessage = { role: "user", content: question };
     const isConversation = options.layout === "conversation";
     const composition = compose(state, {
       conversation: isConversation ? { id: "replay" as ConversationId, turns } : null,
       messages: [{ role: "system", content: INSTRUCTION }, ...(isConversation ? history : []), spoken],
-      memories: asked.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" })),
+      memories: list.retrieved(asked),
       policy: options.policy,
       memoryBudgetTokens: budgetEach === null ? null : Math.floor(budgetEach * retrievedTokens),
       memoryBudgetRatio: options.budgetRatio,
@@ -236,7 +230,6 @@ export function* composeTrace(
     const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };
     history.push(spoken, answered);
     const { order, carried } = standing.take(composition.memories, composition.plan);
-    const there = new Set(order.flatMap((at) => trace.memories[at]?.evidence ?? []));
     const tokens = tokenize(composition.messages);
     yield {
       tokens,
@@ -244,10 +237,10 @@ export function* composeTrace(
       order,
       carried,
       retrievedTokens,
-      memoryTokens: sum(order),
-      prefilledMemoryTokens: sum(order.slice(served.take(order))),
+      memoryTokens: list.tokens(order),
+      prefilledMemoryTokens: list.tokens(order.slice(served.take(order))),
       evidence: evidence.length,
-      evidenceInPrompt: evidence.filter((id) => there.has(id)).length,
+      evidenceInPrompt: list.evidenceIn(order, evidence),
       expectedCachedTokens: composition.plan.expectedCachedTokens,
       report(cachedTokens) {
         const { leaf, turn, plan } = composition;

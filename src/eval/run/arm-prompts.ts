@@ -2,15 +2,10 @@ import {
   type ChatMessage,
   type ConversationId,
   isInstruction,
-  type Label,
-  type MemoryId,
   messageText,
   type PolicyName,
   type RequestId,
-  type RetrievedMemory,
-  renderBlock,
   sectionAtStart,
-  type TokenCounter,
   type UserId,
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
@@ -20,6 +15,7 @@ import type { Memstem } from "../../service/library/memstem.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
 import {
   countReferences,
+  type MemoryList,
   PromptMemories,
   type StandingMemories,
   sectionText,
@@ -29,41 +25,6 @@ import type { AnsweredQuestion, EvalArm } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 import { composedAnnotations, hasLabels, inForm } from "./arms.js";
 import { PaperSections } from "./paper-annotations.js";
-
-/** A memory, with the ids of the dialogue turns that it is from. */
-export interface EvaluatedMemory {
-  readonly text: string;
-  readonly evidence: readonly string[];
-}
-
-/** All memories of one conversation, numbered from 0: to composers their ids are these numbers, the same in every run. */
-export class MemoryList {
-  readonly #tokens: readonly number[];
-
-  constructor(
-    readonly memories: readonly EvaluatedMemory[],
-    countTokens: TokenCounter,
-  ) {
-    this.#tokens = memories.map(({ text }, at) =>
-      countTokens(renderBlock({ label: (at + 1) as Label, replaces: [] }, text)),
-    );
-  }
-
-  /** Tokens of these memories' lines as memstem writes them; counted the same way whoever builds a prompt, so that arms compare. */
-  tokens(of: readonly number[]): number {
-    return of.reduce((sum, at) => sum + (this.#tokens[at] ?? 0), 0);
-  }
-
-  retrieved(of: readonly number[]): RetrievedMemory[] {
-    return of.map((at) => ({ id: String(at) as MemoryId, text: this.memories[at]?.text ?? "" }));
-  }
-
-  /** How many of these dialogue turns are evidence of one of these memories. */
-  evidenceIn(of: readonly number[], evidence: readonly string[]): number {
-    const there = new Set(of.flatMap((at) => this.memories[at]?.evidence ?? []));
-    return evidence.filter((id) => there.has(id)).length;
-  }
-}
 
 /** What is asked, with what the search found for it. */
 export interface PromptRequest {

@@ -3,10 +3,11 @@ import type { ChatMessage, PolicyName } from "../../core/index.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { chatTokenizer } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
+import { MemoryList } from "../base/prompt-memories.js";
 import type { HAND_BUILT } from "../base/run-record.js";
-import { type RecordedTrace, saidTo } from "../replay/recorded-trace.js";
+import { memoriesOf, type RecordedTrace, saidTo } from "../replay/recorded-trace.js";
 import { type ReplayedRequest, type ReplayTotals, type TextTokens, totalsOf } from "../replay/replay-trace.js";
-import { composedPrompts, handBuiltPrompts, type MemoryBudget, MemoryList, type PromptBuilder } from "./arm-prompts.js";
+import { composedPrompts, handBuiltPrompts, type MemoryBudget, type PromptBuilder } from "./arm-prompts.js";
 import { hasRatio, historySent } from "./arms.js";
 
 /** A trace as one conversation whose client sends a window of its history. */
@@ -58,10 +59,7 @@ export async function replayWindows(
   replay: WindowReplay,
   parts: WindowParts,
 ): Promise<ReplayedWindow[]> {
-  const list = new MemoryList(
-    trace.memories.map(({ memory, evidence }) => ({ text: memory, evidence })),
-    parts.tokens.countTokens,
-  );
+  const list = new MemoryList(memoriesOf(trace), parts.tokens.countTokens);
   const arms: ReplayedWindow[] = [];
   for (const arm of ["readme", "last-message"] as const)
     arms.push(await replayArm(trace, replay, parts, { arm, prompts: handBuiltPrompts(list, arm, null) }));

@@ -10,6 +10,7 @@ import { setImmediate } from "node:timers/promises";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { NO_ANSWER } from "../base/hand-built.js";
+import { MemoryList } from "../base/prompt-memories.js";
 import { EvaluationError, messageOf } from "../base/run-files.js";
 import {
   type AnsweredQuestion,
@@ -28,7 +29,6 @@ import {
   type ArmPrompt,
   composedPrompts,
   handBuiltPrompts,
-  MemoryList,
   type PromptBuilder,
   type PromptRequest,
 } from "./arm-prompts.js";

@@ -20,8 +20,8 @@ describe("pairsOf", () => {
       answeredBy(EXACT_ARM, 0, { ttftMs: 1 }),
     ];
     expect(pairsOf(readme, exact, ({ ttftMs }) => ttftMs)).toEqual([
-      { conversation: "conv-26", baseline: 100, other: 10 },
-      { conversation: "conv-30", baseline: 500, other: 50 },
+      { question: JSON.stringify(["conv-26", 1]), conversation: "conv-26", baseline: 100, other: 10 },
+      { question: JSON.stringify(["conv-30", 1]), conversation: "conv-30", baseline: 500, other: 50 },
     ]);
   });
 });

@@ -8,8 +8,9 @@ import {
   parseSection,
   sectionAtStart,
 } from "../../../src/core/index.js";
+import { MemoryList } from "../../../src/eval/base/prompt-memories.js";
 import type { ArmAnnotations, EvalArm } from "../../../src/eval/base/run-record.js";
-import { type ArmPrompt, composedPrompts, MemoryList } from "../../../src/eval/run/arm-prompts.js";
+import { type ArmPrompt, composedPrompts } from "../../../src/eval/run/arm-prompts.js";
 import { EXACT_ARM } from "./run-fixture.js";
 
 const list = new MemoryList(
