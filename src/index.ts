@@ -1,6 +1,6 @@
 import { assembleInside } from "./cli/assemble.js";
-import { variableOf } from "./cli/setting-list.js";
-import { readSettings, type Settings } from "./cli/settings.js";
+import { type Settings, variableOf } from "./cli/setting-list.js";
+import { readSettings } from "./cli/settings.js";
 import type { OwnMem0 } from "./memory/own-mem0.js";
 import type {
   ComposedPrompt,

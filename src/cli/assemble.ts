@@ -43,13 +43,13 @@ import { threadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { openDataDir, USAGE_DATABASE } from "./data-directory.js";
 import { type KvEventOptions, startKvEvents } from "./kv-events.js";
 import { countO200k, loadO200k } from "./o200k.js";
+import type { Settings } from "./setting-list.js";
 import {
   composeTimeoutOf,
   engineFamilyOf,
   engineModelOf,
   identityOf,
   residencyOf,
-  type Settings,
   sharedCacheOf,
   sourceOf,
 } from "./settings.js";

@@ -8,7 +8,7 @@ import { DatabaseOpenError } from "../store/database/database-open-error.js";
 import { backupDatabase, makeDirectory, type OpenDatabase, openDatabase } from "../store/database/open-database.js";
 import { faultOf } from "../store/database/sqlite-faults.js";
 import { BackupError } from "./error-text.js";
-import type { Settings } from "./settings.js";
+import type { Settings } from "./setting-list.js";
 
 /** memstem's own database, in the data directory. */
 const DATABASE = "memstem.db";

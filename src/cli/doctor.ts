@@ -16,13 +16,13 @@ import { MemorySourceError } from "../memory/memory-source.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { openChatEngine, openSource } from "./assemble.js";
 import type { Invocation } from "./invocation.js";
+import type { Settings } from "./setting-list.js";
 import {
   addressOf,
   engineFamilyOf,
   leftOutSource,
   readSettings,
   residencyOf,
-  type Settings,
   sharedCacheOf,
   sourceOf,
 } from "./settings.js";

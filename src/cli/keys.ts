@@ -8,7 +8,8 @@ import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { openDataDir, withDatabase } from "./data-directory.js";
 import type { Environment, Invocation } from "./invocation.js";
-import { readSettings, type Settings } from "./settings.js";
+import type { Settings } from "./setting-list.js";
+import { readSettings } from "./settings.js";
 
 /** Goes into names at Mem0 and into files' rows, so it is plain. */
 const tenant = z

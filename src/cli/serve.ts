@@ -24,7 +24,8 @@ import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { VERSION } from "./optional-packages.js";
-import { addressOf, keyLimitsOf, leftOutSource, type Settings, sourceOf } from "./settings.js";
+import type { Settings } from "./setting-list.js";
+import { addressOf, keyLimitsOf, leftOutSource, sourceOf } from "./settings.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memstem keys add, or give one as MEMSTEM_API_KEY";

@@ -7,8 +7,6 @@ import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/
 import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./optional-packages.js";
 import { defaultOf, NOTHING_LISTED, SETTING_NAMES, SETTINGS, type Settings, variableOf } from "./setting-list.js";
 
-export type { Settings } from "./setting-list.js";
-
 /**
  * Reads the settings from the environment; an empty variable counts as absent. Throws {@link InvalidRequestError} naming every variable
  * that is wrong, and every unknown `MEMSTEM_` variable.

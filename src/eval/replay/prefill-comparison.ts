@@ -3,7 +3,6 @@ import {
   type ConversationId,
   ENGINE_MODELS,
   promptCost,
-  type RetentionName,
   type RetrievedMemory,
   type UserId,
 } from "../../core/index.js";
@@ -22,31 +21,17 @@ export interface ComparedQuestion {
   readonly memories: readonly RetrievedMemory[];
 }
 
-export type Layout = "conversation" | "single";
-
-/** How prompts are built: as Mem0's README does, or with memstem, in conversations with either retention. */
-export type Builder = "mem0-readme" | "memstem, ephemeral" | "memstem, keep" | "memstem";
-
-/** One way to ask all questions. */
-interface Arm {
-  readonly layout: Layout;
-  readonly builder: Builder;
-  /** Null: not built by memstem, or single prompts. */
-  readonly retention: RetentionName | null;
-}
-
-export const PREFILL_ARMS: readonly Arm[] = [
+/** Ways to ask all questions: prompts as Mem0's README builds them, and memstem's, of conversations with either retention. */
+export const PREFILL_ARMS = [
   { layout: "conversation", builder: "mem0-readme", retention: null },
   { layout: "conversation", builder: "memstem, ephemeral", retention: "ephemeral" },
   { layout: "conversation", builder: "memstem, keep", retention: "keep" },
   { layout: "single", builder: "mem0-readme", retention: null },
   { layout: "single", builder: "memstem", retention: null },
-];
+] as const;
 
 /** What one builder's prompts came to in one layout, summed over all questions. */
-export interface ArmCost {
-  readonly layout: Layout;
-  readonly builder: Builder;
+export interface ArmCost extends Pick<(typeof PREFILL_ARMS)[number], "layout" | "builder"> {
   readonly promptTokens: number;
   /** Tokens outside the longest prefix shared with anything sent before, in blocks of 16. */
   readonly prefillTokens: number;
@@ -70,8 +55,7 @@ export async function comparePrefill(
 ): Promise<ArmCost[]> {
   const tokenize = chatTokenizer(encode);
   const costs: ArmCost[] = [];
-  for (const arm of PREFILL_ARMS) {
-    const { layout, builder } = arm;
+  for (const { layout, builder, retention } of PREFILL_ARMS) {
     const userId = userFor(`${layout}-${builder}`);
     const cache = new BlockHashCache();
     const history: ChatMessage[] = [];
@@ -80,9 +64,14 @@ export async function comparePrefill(
       const asked: ChatMessage = { role: "user", content: question };
       const messages = [...(layout === "conversation" ? history : []), asked];
       const isReadme = builder === "mem0-readme";
+      const request = {
+        ...{ userId, messages, memories: [...memories], system: INSTRUCTION },
+        conversationId: layout === "conversation" ? ("questions" as ConversationId) : null,
+        ...(retention === null ? {} : { retention }),
+      };
       const prompt = isReadme
         ? readmeMessages(memories, messages)
-        : (await memstem.compose(memstemRequest(userId, arm, messages, memories))).messages;
+        : (await memstem.compose(composeRequest(request))).messages;
       const tokens = tokenize(prompt);
       const { cachedTokens } = cache.serve({ tokens }, 0);
       sums.promptTokens += tokens.length;
@@ -97,22 +86,6 @@ export async function comparePrefill(
   return costs;
 }
 
-function memstemRequest(
-  userId: UserId,
-  { layout, retention }: Arm,
-  messages: readonly ChatMessage[],
-  memories: readonly RetrievedMemory[],
-) {
-  return composeRequest({
-    userId,
-    conversationId: layout === "conversation" ? ("questions" as ConversationId) : null,
-    messages: [...messages],
-    memories,
-    system: INSTRUCTION,
-    ...(retention === null ? {} : { retention }),
-  });
-}
-
 /** The figures as a table in Markdown, per question; the last column is how many times fewer tokens memstem leaves to prefill. */
 export function prefillTable(costs: readonly ArmCost[], questions: number): string {
   const rows = costs.map((cost) => {
@@ -122,7 +95,7 @@ export function prefillTable(costs: readonly ArmCost[], questions: number): stri
       cost.layout,
       cost.builder === "mem0-readme" ? "Mem0's README" : cost.builder,
       ...[cost.promptTokens, cost.memories, cost.prefillTokens, cost.hostedCost].map((sum) =>
-        perQuestion(sum, questions),
+        Math.round(sum / questions).toLocaleString("en"),
       ),
       cost === readme ? "" : `${ratio.toFixed(1)}× fewer`,
     ];
@@ -132,8 +105,4 @@ export function prefillTable(costs: readonly ArmCost[], questions: number): stri
     rows,
     (column) => column < 2 || column === 6,
   );
-}
-
-function perQuestion(sum: number, questions: number): string {
-  return Math.round(sum / questions).toLocaleString("en");
 }

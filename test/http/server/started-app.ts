@@ -1,7 +1,8 @@
 import type { AddressInfo } from "node:net";
 import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
 import { loadMcp } from "../../../src/cli/mcp.js";
-import { keyLimitsOf, type Settings } from "../../../src/cli/settings.js";
+import type { Settings } from "../../../src/cli/setting-list.js";
+import { keyLimitsOf } from "../../../src/cli/settings.js";
 import type { UpstreamOptions } from "../../../src/engines/upstream/upstream.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import { createApp, type HttpParts } from "../../../src/http/server/app.js";
