@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { OPTIONAL_PACKAGES } from "../src/cli/optional-packages.js";
+import { OPTIONAL_PACKAGES } from "../src/cli/package.js";
 
 /*
  * Which of the locked packages memstem runs with: what `npm install memstem` brings, and the optional parts that memstem loads itself. npm's

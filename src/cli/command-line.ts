@@ -34,7 +34,7 @@ import {
 } from "./invocation.js";
 import type { McpOptions } from "./mcp.js";
 import { HISTORY_RATIO, list, oneOf, positive, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
-import { VERSION } from "./optional-packages.js";
+import { VERSION } from "./package.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
 import { leftOutSource, readSettings, settingsHelp } from "./settings.js";

@@ -17,7 +17,7 @@ import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { assemble } from "./assemble.js";
 import { type Environment, type Invocation, STOPPED, untilStopped } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
-import { needEmbeddedMem0 } from "./optional-packages.js";
+import { needEmbeddedMem0 } from "./package.js";
 import { withProgress } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 

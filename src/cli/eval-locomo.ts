@@ -8,7 +8,7 @@ import { pickedData } from "./eval-data.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { describeRun, openJudges, ownPrices } from "./eval-settings.js";
 import { type Invocation, stopSignal } from "./invocation.js";
-import { needEmbeddedMem0 } from "./optional-packages.js";
+import { needEmbeddedMem0 } from "./package.js";
 
 /**
  * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws

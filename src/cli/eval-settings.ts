@@ -31,7 +31,7 @@ import type { EvalLocomoOptions } from "./eval-options.js";
 import type { Environment } from "./invocation.js";
 import { encodeO200k } from "./o200k.js";
 import { WINDOW_HISTORIES, windowProblem } from "./option-values.js";
-import { VERSION } from "./optional-packages.js";
+import { VERSION } from "./package.js";
 import { engineModel } from "./setting-list.js";
 
 /** Least similarity in Mem0's searches: none, so that each finds k memories. */

@@ -9,7 +9,7 @@ import {
 import { OptionalRoute } from "../engines/upstream/optional-route.js";
 import { OWN_NAME, type Upstream } from "../engines/upstream/upstream.js";
 import { InvalidRequestError } from "../service/base/errors.js";
-import { missingPackages } from "./optional-packages.js";
+import { missingPackages } from "./package.js";
 import type { Settings } from "./setting-list.js";
 
 /** Milliseconds between two attempts to find out where an engine that does not answer publishes its events. */

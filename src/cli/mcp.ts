@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import type { McpPackages } from "../http/routes/mcp-route.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { type Invocation, onStop } from "./invocation.js";
-import { missingPackages } from "./optional-packages.js";
+import { missingPackages } from "./package.js";
 import { addressOf, readSettings } from "./settings.js";
 
 /** Loads what `POST /mcp` is served with; gives what to install where it is not there. */

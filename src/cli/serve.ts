@@ -23,7 +23,7 @@ import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
-import { VERSION } from "./optional-packages.js";
+import { VERSION } from "./package.js";
 import type { Settings } from "./setting-list.js";
 import { addressOf, keyLimitsOf, leftOutSource, sourceOf } from "./settings.js";
 

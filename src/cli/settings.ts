@@ -4,7 +4,7 @@ import { ENGINES } from "../engines/adapters/engines.js";
 import type { KeyLimits } from "../http/guards/limits.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/chat-request.js";
-import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./optional-packages.js";
+import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./package.js";
 import { defaultOf, NOTHING_LISTED, SETTING_NAMES, SETTINGS, type Settings, variableOf } from "./setting-list.js";
 
 /**

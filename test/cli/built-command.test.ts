@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
-import { VERSION } from "../../src/cli/optional-packages.js";
+import { VERSION } from "../../src/cli/package.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { answersIn, requestsIn } from "./batch-file.js";
 import { SAMPLE } from "./eval-directory.js";

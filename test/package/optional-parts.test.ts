@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { OPTIONAL_PACKAGES } from "../../src/cli/optional-packages.js";
+import { OPTIONAL_PACKAGES } from "../../src/cli/package.js";
 import { installedPackage } from "./installed-package.js";
 
 const versions = z.record(z.string(), z.string());

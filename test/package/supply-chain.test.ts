@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { OPTIONAL_PACKAGES } from "../../src/cli/optional-packages.js";
+import { OPTIONAL_PACKAGES } from "../../src/cli/package.js";
 
 /** What npm remembers of advisories must not be another test's. */
 const caches: string[] = [];

