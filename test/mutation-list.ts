@@ -13,9 +13,9 @@ export interface Mutation {
 export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "isolated: agents of a user are apart in the store",
-    file: "src/store/database/statements.ts",
-    from: 'agentId: scope.agentId ?? ""',
-    to: 'agentId: ""',
+    file: "src/store/journal/journal-rows.ts",
+    from: 'return [tenant, userId, agentId ?? ""];',
+    to: 'return [tenant, userId, ""];',
     by: ["test/store/sqlite/journal.test.ts"],
   },
   {
@@ -41,7 +41,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "durable: calls of a group that failed are not told that they are stored",
-    file: "src/store/sqlite/write-groups.ts",
+    file: "src/store/sqlite/sqlite-journal.ts",
     from: "for (const { reject } of group) reject(error);",
     to: "for (const { resolve } of group) resolve({ value: error } as Outcome);",
     by: ["test/store/sqlite/write-groups.test.ts"],

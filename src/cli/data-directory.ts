@@ -23,9 +23,9 @@ const MEM0 = "mem0";
  *
  * @param isRebuilding makes the indexes of memstem's own database again first
  */
-function runCheck(directory: string, print: (line: string) => void, isRebuilding = false): boolean {
+async function runCheck(directory: string, print: (line: string) => void, isRebuilding = false): Promise<boolean> {
   if (isRebuilding && existsSync(join(directory, DATABASE))) rebuildIndexes(join(directory, DATABASE));
-  const { scopes, requests, findings } = checkDatabase(join(directory, DATABASE));
+  const { scopes, requests, findings } = await checkDatabase(join(directory, DATABASE));
   let isSound = report(DATABASE, `${scopes} scopes, ${requests} requests`, findings, print);
   if (existsSync(join(directory, USAGE_DATABASE))) {
     const { prompts, findings: ofUsage } = checkUsage(join(directory, USAGE_DATABASE));

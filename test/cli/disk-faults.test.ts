@@ -139,7 +139,7 @@ describe("a disk that does not play along", () => {
       // SQLite would look for the file outside of what is mounted.
       const copy = join(memstem.root, "copy.db");
       for (const end of ["", "-wal"]) copyFileSync(join(inside, "data", `memstem.db${end}`), `${copy}${end}`);
-      expect(checkDatabase(copy)).toMatchObject({ findings: [], requests: TURNS });
+      expect(await checkDatabase(copy)).toMatchObject({ findings: [], requests: TURNS });
     },
   );
 
@@ -203,7 +203,7 @@ describe("a disk that does not play along", () => {
       for (let n = 0; n < TURNS; n++)
         expect((await send(service.address, "/compose", body(n))).text === sound[n], `request ${n}`).toBe(true);
       expect(answered).toBeLessThan(TURNS);
-      expect(checkDatabase(join(memstem.dataDir, "memstem.db"))).toMatchObject({ findings: [], requests: TURNS });
+      expect(await checkDatabase(join(memstem.dataDir, "memstem.db"))).toMatchObject({ findings: [], requests: TURNS });
     },
   );
 
@@ -273,7 +273,7 @@ describe("a disk that does not play along", () => {
         expect(await refused(dataDir)).toContain(`${file}: it cannot be written`);
         expect(readFileSync(file).equals(before)).toBe(true);
         chmodSync(file, 0o644);
-        expect(checkDatabase(file)).toMatchObject({ findings: [], requests: 1 });
+        expect(await checkDatabase(file)).toMatchObject({ findings: [], requests: 1 });
       });
 
       it("because of the directory: is refused at the start", async () => {
@@ -282,7 +282,7 @@ describe("a disk that does not play along", () => {
         const stderr = await refused(dataDir);
         chmodSync(dataDir, 0o755);
         expect(stderr).toMatch(/cannot open the database .*: (it cannot be written|its files could not be opened)/);
-        expect(checkDatabase(join(dataDir, "memstem.db"))).toMatchObject({ findings: [], requests: 1 });
+        expect(await checkDatabase(join(dataDir, "memstem.db"))).toMatchObject({ findings: [], requests: 1 });
       });
 
       it("where there is nothing yet: is refused at the start", async () => {

@@ -145,7 +145,7 @@ async function checkFiles(
       if (gone.has(name)) throw new Error(`${name} was forgotten and stands in ${path}`);
   }
   // A service that was killed before it had made its tables.
-  const { schema, scopes, requests, findings } = checkDatabase(file);
+  const { schema, scopes, requests, findings } = await checkDatabase(file);
   if (findings.length > 0) throw new Error(`the database is wrong:\n${findings.join("\n")}`);
   return schema.applied === 0 ? null : { scopes, requests };
 }

@@ -39,7 +39,7 @@ describe("what quotes a forgotten memory", () => {
     expect(holding(MARKS)).not.toEqual([]);
     await forget();
     expect(holding(MARKS)).toEqual([]);
-    expect(checkDatabase(app.database).findings).toEqual([]);
+    expect((await checkDatabase(app.database)).findings).toEqual([]);
   });
 
   it("leaves every file where another agent of the user was told, and no other user's", async () => {
@@ -125,7 +125,7 @@ describe("what quotes a forgotten memory", () => {
     const again = { ...ada, ...system, request_id: "again", query: "Where?", memories: [] };
     const before: Composed = await app.compose(again);
     expect(await app.compose(again)).toEqual(before);
-    expect(checkDatabase(app.database).findings).toEqual([]);
+    expect((await checkDatabase(app.database)).findings).toEqual([]);
   });
 
   it("is not to be guessed by a digest of it, from the files or an export", async () => {

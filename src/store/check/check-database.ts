@@ -1,21 +1,20 @@
 /*
- * check/: whether a database file is whole, for `memstem check`, backups and tests.
- * In: a file, opened to read; a service may write to it meanwhile.
+ * check/: whether a database is whole, for `memstem check`, backups and tests.
+ * In: a file, opened to read, or a server; a service may write to it meanwhile.
  * Out: findings, a line each, that name users and never text (`DatabaseCheck`).
  * Three levels: SQLite's structure (`checkStructure`), what one scope says, every scope (this file).
  */
 
 import Database from "better-sqlite3";
-import { eq } from "drizzle-orm";
 import type { Scope } from "../../core/index.js";
 import { StoreUnavailableError } from "../api/store.js";
 import type { SchemaProgress } from "../database/database-open-error.js";
-import { type DatabaseConnection, openDatabase, openToRead } from "../database/open-database.js";
-import { scopes as scopeRows } from "../database/schema.js";
-import { readScope } from "../database/statements.js";
-import type { ScopeRow } from "../journal/journal-database.js";
-import { JournalReads } from "../sqlite/journal-reads.js";
-import { type CheckedScope, RECORDS_AT_ONCE, ScopeRecords } from "./scope-records.js";
+import type { DigestSeal } from "../database/digest-seal.js";
+import { openDatabase, openToRead } from "../database/open-database.js";
+import type { SqlReader } from "../database/sql.js";
+import type { JournalReads } from "../journal/journal-reads.js";
+import { SqliteReads } from "../sqlite/sqlite-journal.js";
+import { type CheckedReads, checkScope } from "./scope-records.js";
 
 /**
  * Makes the indexes of a database file again from its rows, in one transaction: for a file whose rows are whole, and whose indexes are not.
@@ -73,35 +72,61 @@ export function collect(problems: string[], where: string, work: () => Iterable<
 }
 
 /** What an error says is wrong. */
-export function problemOf(error: unknown): string {
+function problemOf(error: unknown): string {
   // The store says that something is damaged, and its cause says what.
   const told = error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error;
   return told instanceof Error ? told.message : String(told);
 }
 
-/** Checks scopes of the journal in a file, in the caller's transaction. */
-class JournalCheck {
-  readonly #reads: JournalReads;
+/** A journal that is checked. */
+export interface CheckedJournal {
+  readonly digests: DigestSeal;
+  readonly reads: CheckedReads & Pick<JournalReads, "scopesById">;
+  readonly reader: SqlReader;
+  /** Runs reads of one state of the database. */
+  together<T>(work: () => Promise<T>): Promise<T>;
+  /** Throws where an error is none of a scope's. */
+  refuse?(error: unknown): void;
+}
 
-  constructor(private readonly database: DatabaseConnection) {
-    this.#reads = new JournalReads(database);
-  }
+/** Scopes that are listed together. */
+const SCOPES_AT_ONCE = 500;
+const SCOPES = {
+  text: `select scope_id as "scopeId" from scopes where scope_id > $1 order by scope_id limit ${SCOPES_AT_ONCE}`,
+};
 
-  /** Reads every record of a scope, folds its state, and compares them. Throws where a record or snapshot is damaged. */
-  check({ scopeId, scope }: ScopeRow): CheckedScope {
-    const reads = this.#reads;
-    const records = new ScopeRecords(scopeId, reads.load(scope), this.database.digests);
-    for (let after = 0; ; ) {
-      const keys = reads.list(scopeId, { after, most: RECORDS_AT_ONCE });
-      records.takeRecords(reads.read(keys.map(({ seq }) => seq)), keys.length);
-      const last = keys.at(-1);
-      if (last === undefined) break;
-      after = last.n;
+/** Checks every scope of a journal; adds to `findings`, up to {@link MOST_FINDINGS}. Gives how many there were, and their requests. */
+export async function checkScopes(
+  { digests, reads, reader, together, refuse }: CheckedJournal,
+  findings: string[],
+): Promise<{ readonly scopes: number; readonly requests: number }> {
+  let scopes = 0;
+  let requests = 0;
+  for (let after = 0; findings.length < MOST_FINDINGS; ) {
+    const rows = await reader.read<{ scopeId: number }>(SCOPES, [after]);
+    for (const { scopeId } of rows) {
+      after = scopeId;
+      if (findings.length >= MOST_FINDINGS) break;
+      let name = `scope ${scopeId}`;
+      try {
+        await together(async () => {
+          const [row] = await reads.scopesById([scopeId]);
+          // Deleted since the list was made.
+          if (row === undefined) return;
+          name = nameOfScope(row.scope);
+          const checked = await checkScope(reads, digests, row);
+          scopes++;
+          requests += checked.requests;
+          for (const problem of checked.problems) findings.push(`${name}: ${problem}`);
+        });
+      } catch (error) {
+        refuse?.(error);
+        findings.push(`${name}: ${problemOf(error)}`);
+      }
     }
-    for (const piece of records.referred) records.takeShared(piece, reads.shared(scopeId, piece));
-    const found = records.requestIds.flatMap((ids) => reads.withRequests({ scopeId }, ids));
-    return records.finish({ memories: reads.memoriesOf(scopeId), responses: reads.responsesOf(scopeId), found });
+    if (rows.length < SCOPES_AT_ONCE) break;
   }
+  return { scopes, requests };
 }
 
 /** Result of a check. Names users, never text. */
@@ -116,45 +141,35 @@ export interface DatabaseCheck {
 
 /**
  * Checks a database file: SQLite's structure, references between rows, and the invariants of every scope. Read-only, one transaction per
- * scope, so a service may run meanwhile. Throws `DatabaseOpenError` where the file is not a memstem database.
+ * scope, so a service may run meanwhile. Rejects with `DatabaseOpenError` where the file is not a memstem database.
  */
-export function checkDatabase(file: string): DatabaseCheck {
+export async function checkDatabase(file: string): Promise<DatabaseCheck> {
   const database = openToRead(file);
-  const { sqlite, orm, schema } = database;
-  let scopes = 0;
-  let requests = 0;
+  const { sqlite, digests, schema } = database;
   try {
     const findings = structureProblems(sqlite);
-    if (schema.applied < schema.known) return { schema, scopes, requests, findings };
-    collect(findings, "scopes", () => {
-      const journal = new JournalCheck(database);
-      for (const { scopeId } of orm
-        .select({ scopeId: scopeRows.scopeId })
-        .from(scopeRows)
-        .orderBy(scopeRows.scopeId)
-        .all()) {
-        if (findings.length >= MOST_FINDINGS) break;
-        const row = orm.select().from(scopeRows).where(eq(scopeRows.scopeId, scopeId)).get();
-        // Deleted since the list was made.
-        if (row === undefined) continue;
-        const scope = readScope(row);
+    if (schema.applied < schema.known) return { schema, scopes: 0, requests: 0, findings };
+    const together = async <T>(work: () => Promise<T>) => {
+      sqlite.exec("begin");
+      try {
+        return await work();
+      } finally {
         // A damaged page ends the transaction with its error.
-        collect(findings, nameOfScope(scope), () => {
-          const found = sqlite.transaction(() => journal.check({ ...row, scope }))();
-          scopes++;
-          requests += found.requests;
-          return found.problems;
-        });
+        if (sqlite.inTransaction) sqlite.exec("rollback");
       }
-      return [];
+    };
+    const reads = new SqliteReads(database);
+    const counts = await checkScopes({ digests, reads, reader: reads.reader, together }, findings).catch((error) => {
+      findings.push(`scopes: ${problemOf(error)}`);
+      return { scopes: 0, requests: 0 };
     });
-    return { schema, scopes, requests, findings };
+    return { schema, ...counts, findings };
   } finally {
     sqlite.close();
   }
 }
 
 /** A scope in findings. */
-export function nameOfScope({ tenant, userId, agentId }: Scope): string {
+function nameOfScope({ tenant, userId, agentId }: Scope): string {
   return `user ${[tenant, userId, ...(agentId === null ? [] : [agentId])].map((name) => JSON.stringify(name)).join(" ")}`;
 }

@@ -13,9 +13,10 @@ import {
 } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import { conversationNumber, type DigestSeal, memoryHash, type SealedDigest } from "../database/digest-seal.js";
-import type { JournalRecord, JournalScope, RecordKey, SharedRow } from "../journal/journal-database.js";
+import type { JournalRecord, JournalScope, RecordKey, ScopeRow } from "../journal/journal-database.js";
 import { decodedOf } from "../journal/journal-parts.js";
-import { requestsIn } from "../journal/request-reading.js";
+import type { JournalReads } from "../journal/journal-reads.js";
+import { type NamedRequest, requestsIn } from "../journal/request-reading.js";
 import { type ComposedRecord, SaidCodec } from "../journal/said-codec.js";
 import { ScopeCodec } from "../journal/scope-codec.js";
 import { stateOf } from "../journal/scope-loading.js";
@@ -25,18 +26,37 @@ import { readShared, type SaidTurn, SharedMessage } from "../journal/shared-mess
 const NO_BOUNDS: ScopeBounds = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };
 
 /** Records that are read together. */
-export const RECORDS_AT_ONCE = 200;
+const RECORDS_AT_ONCE = 200;
 /** Shared rows, and request ids, that are looked up together. */
 const LOOKED_UP_AT_ONCE = 64;
 
-/** What is stored of a scope beside its records. */
-export interface BesideRecords {
-  /** Hashes of the memories by which walks find the scope. */
-  readonly memories: readonly number[];
-  /** Requests that stored responses refer to. */
-  readonly responses: readonly { readonly requestId: string }[];
-  /** Records that are found by {@link ScopeRecords.requestIds}. */
-  readonly found: readonly Pick<RecordKey, "seq">[];
+/** What a check reads from a journal, in whatever database. */
+export interface CheckedReads
+  extends Pick<JournalReads, "load" | "list" | "read" | "shared" | "withRequests" | "responsesOf"> {
+  /** Hashes of the memories by which walks find a scope. */
+  memoriesOf(scopeId: number): Promise<readonly number[]>;
+}
+
+/**
+ * Reads every record of a scope, folds its state, and compares them with each other and with what is stored beside them. All is read in the
+ * caller's transaction. Rejects where a record or snapshot is damaged.
+ */
+export async function checkScope(
+  reads: CheckedReads,
+  digests: DigestSeal,
+  { scopeId, scope }: ScopeRow,
+): Promise<CheckedScope> {
+  const records = new ScopeRecords(scopeId, await reads.load(scope), digests);
+  for (let after = 0; ; ) {
+    const keys = await reads.list(scopeId, { after, most: RECORDS_AT_ONCE });
+    const read = await reads.read(keys.map(({ seq }) => seq));
+    if (read.length !== keys.length) throw new Error("its index lists records that are missing");
+    for (const record of read) records.take(record);
+    const last = keys.at(-1);
+    if (last === undefined) break;
+    after = last.n;
+  }
+  return records.compared(reads);
 }
 
 /** A check's result for one scope. */
@@ -55,10 +75,9 @@ interface Reference {
 }
 
 /**
- * What one scope's records say, against each other and the state that they fold to. Pure: whoever reads them, from whatever database, gives
- * them here in order, then the shared rows that they refer to, then the rest. Each step throws where something is damaged.
+ * What one scope's records say, against each other and the state that they fold to. They are given in order. Throws where something is damaged.
  */
-export class ScopeRecords {
+class ScopeRecords {
   readonly #said: SaidCodec;
   readonly #states: ScopeCodec;
   readonly #state: StoredScope;
@@ -88,47 +107,44 @@ export class ScopeRecords {
     this.#problems = [...checkRows(this.#state)];
   }
 
-  /** @param listed how many records of these the index lists */
-  takeRecords(records: readonly JournalRecord[], listed: number): void {
-    if (records.length !== listed) throw new Error("its index lists records that are missing");
-    for (const record of records) append(this.#problems, this.#checkRecord(record));
+  take(record: JournalRecord): void {
+    append(this.#problems, this.#checkRecord(record));
   }
 
-  /** Shared rows that the records refer to, in pieces. */
-  get referred(): readonly (readonly SealedDigest[])[] {
-    return inPieces([...this.#references.keys()]);
-  }
-
-  /** Those of one piece that are there. Messages that were erased are no longer referred to; instructions that were are. */
-  takeShared(piece: readonly SealedDigest[], rows: readonly SharedRow[]): void {
-    const { forgotten } = this.stored;
-    const found = new Map(rows.map((row) => [row.digest, row.messages]));
-    for (const digest of piece) {
-      const { n, turn, key } = this.#references.get(digest) as Reference;
-      const json = found.get(digest);
-      if (json === undefined) {
-        if (turn !== null) this.#problems.push(`turn ${turn} of record ${n} was given a message that is missing`);
-        else if (forgotten.length === 0) this.#problems.push(`record ${n} has instructions that are missing`);
-      } else if (turn !== null) decodedOf({ scopeId: this.scopeId, n }, () => readShared(key, json));
-    }
-  }
-
-  /** Ids of the requests among the records, in pieces. */
-  get requestIds(): readonly (readonly string[])[] {
-    return inPieces(requestsIn(this.#keys).map(({ requestId }) => requestId));
-  }
-
-  /** Compares what is beside the records. */
-  finish({ memories, responses, found }: BesideRecords): CheckedScope {
+  /** Compares what is beside the records, when all were given. */
+  async compared(reads: CheckedReads): Promise<CheckedScope> {
     const problems = this.#problems;
+    const { scopeId } = this;
+    await this.#checkShared(reads);
     for (const { turn, section } of this.#sent)
       if (!this.#sections.has(section)) problems.push(`turn ${turn} sent a section whose digest is missing`);
     const snapshot = this.stored.snapshot?.n ?? 0;
     if (snapshot > (this.stored.version?.commits ?? 0))
       problems.push(`its snapshot is of record ${snapshot}, which is missing`);
-    append(problems, this.#checkMemories(new Set(memories)));
-    append(problems, this.#checkRequests(responses, new Set(found.map(({ seq }) => seq))));
-    return { requests: requestsIn(this.#keys).length, problems };
+    append(problems, this.#checkMemories(new Set(await reads.memoriesOf(scopeId))));
+    const requests = requestsIn(this.#keys);
+    const found = new Set<number>();
+    for (const ids of inPieces(requests.map(({ requestId }) => requestId)))
+      for (const { seq } of await reads.withRequests({ scopeId }, ids)) found.add(seq);
+    append(problems, this.#checkRequests(requests, await reads.responsesOf(scopeId), found));
+    return { requests: requests.length, problems };
+  }
+
+  /** Messages that were erased are no longer referred to; instructions that were are. */
+  async #checkShared(reads: CheckedReads): Promise<void> {
+    const { scopeId } = this;
+    for (const piece of inPieces([...this.#references.keys()])) {
+      const found = new Map((await reads.shared(scopeId, piece)).map((row) => [row.digest, row.messages]));
+      for (const digest of piece) {
+        const { n, turn, key } = this.#references.get(digest) as Reference;
+        const json = found.get(digest);
+        if (json !== undefined && turn !== null) decodedOf({ scopeId, n }, () => readShared(key, json));
+        else if (json === undefined && turn !== null)
+          this.#problems.push(`turn ${turn} of record ${n} was given a message that is missing`);
+        else if (json === undefined && this.stored.forgotten.length === 0)
+          this.#problems.push(`record ${n} has instructions that are missing`);
+      }
+    }
   }
 
   *#checkRecord(record: JournalRecord): Generator<string> {
@@ -196,8 +212,11 @@ export class ScopeRecords {
         yield `the memory of block [${label}] is missing from those that walks find`;
   }
 
-  *#checkRequests(responses: BesideRecords["responses"], found: ReadonlySet<number>): Generator<string> {
-    const requests = requestsIn(this.#keys);
+  *#checkRequests(
+    requests: readonly NamedRequest[],
+    responses: readonly { readonly requestId: string }[],
+    found: ReadonlySet<number>,
+  ): Generator<string> {
     const live = new Map<number, number>();
     for (const { composed, isEvicted } of requests)
       if (!isEvicted && composed.leaf !== null) live.set(composed.leaf, (live.get(composed.leaf) ?? 0) + 1);

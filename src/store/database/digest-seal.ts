@@ -1,6 +1,6 @@
 import { type Cipher, createCipheriv, createDecipheriv, type Decipher, hash } from "node:crypto";
 import type Database from "better-sqlite3";
-import type { ConversationId, Digest, MemoryId } from "../../core/index.js";
+import { type ConversationId, type Digest, digestOf, type MemoryId, type Scope } from "../../core/index.js";
 
 /** A digest as it is stored: encrypted. */
 export type SealedDigest = string & { readonly __sealed: never };
@@ -38,6 +38,11 @@ export class DigestSeal {
     const bytes = Buffer.from(digest, "base64url");
     if (bytes.length !== DIGEST_BYTES) throw new Error(`not a digest: ${bytes.length} bytes`);
     return this.#keyed().seal.update(bytes).toString("base64url") as SealedDigest;
+  }
+
+  /** A keyed hash of a name, 32 bytes: it names nobody, and no tenant can choose a name whose parts are another's. */
+  hashOf(name: string): Buffer {
+    return Buffer.from(this.seal(digestOf(name)), "base64url");
   }
 
   /** The same for whole blocks, each on its own: a digest's first one becomes its sealed digest's first. */
@@ -94,6 +99,14 @@ export function memoryHashes(ids: Iterable<MemoryId>, digests: DigestSeal): numb
   return Array.from({ length: blocks.length / DigestSeal.BLOCK_BYTES }, (_, at) =>
     blocks.readUInt32BE(at * DigestSeal.BLOCK_BYTES),
   );
+}
+
+/**
+ * What a user's deletions are counted under: 16 bits of a keyed hash. Collisions are too rare to cost anything, and frequent enough that a
+ * bucket identifies nobody. See `DeletionCounts`.
+ */
+export function bucketOf({ tenant, userId }: Pick<Scope, "tenant" | "userId">, digests: DigestSeal): number {
+  return digests.hashOf(JSON.stringify([tenant, userId])).readUInt16BE(0);
 }
 
 /** The first block of each name's sealed digest. All are sealed at once: a new user's first compose names every memory. */

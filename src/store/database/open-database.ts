@@ -1,5 +1,5 @@
 /*
- * database/: one SQLite file: opening, migrations, schema, typed statements, sealed digests, faults by name.
+ * database/: one SQLite file: opening, migrations, schema, sealed digests, faults by name; SQL that both databases take (`sql.ts`).
  * In: a path.
  * Out: an open connection (`OpenDatabase`) whose schema is up to date, or a `DatabaseOpenError`.
  */

@@ -192,7 +192,7 @@ export function commitCompose(
       const messages = message === undefined ? JSON.stringify(head) : writeShared(message);
       return { digest: parts.digests.seal(digest), messages };
     });
-    changes.push({ kind: "keep-shared", rows: written, replace: false });
+    changes.push({ kind: "keep-shared", rows: written });
   }
   return { committed: writeUnit(parts, { scope, version, deletions, changes, at }, encoded.book), used };
 }

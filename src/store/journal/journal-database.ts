@@ -143,8 +143,8 @@ export type JournalChange =
   | { readonly kind: "memories"; readonly hashes: readonly number[] }
   /** Replaces the scope's snapshot; `n` is the unit's last record. */
   | { readonly kind: "snapshot"; readonly data: string }
-  /** Keeps shared rows; those that are stored, and not given as `replace`, stay as they are. */
-  | { readonly kind: "keep-shared"; readonly rows: readonly SharedRow[]; readonly replace: boolean }
+  /** Keeps shared rows; those that are stored stay as they are. */
+  | { readonly kind: "keep-shared"; readonly rows: readonly SharedRow[] }
   | { readonly kind: "remove-shared"; readonly digests: readonly SealedDigest[] }
   /** Rewrites what a record says; absent fields stay. */
   | { readonly kind: "rewrite"; readonly seq: number; readonly to: RewrittenRecord }
@@ -237,7 +237,7 @@ export interface JournalDatabase {
   writtenBefore(before: number, after: number): Promise<ScopeRowsFound>;
 
   /** Deletes every scope of a user, with their forgotten memories; gives how many scopes there were. */
-  deleteUser(tenant: string, userId: UserId, deletion: CountedDeletion, erased: readonly string[]): Promise<number>;
+  deleteUser(tenant: string, userId: UserId, isInSource: boolean): Promise<number>;
   pendingInSource(tenant: string, userId: UserId): Promise<PendingSourceDeletions | null>;
   deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): Promise<void>;
   usersPendingInSource(): Promise<readonly Pick<Scope, "tenant" | "userId">[]>;

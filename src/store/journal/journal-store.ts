@@ -173,8 +173,7 @@ export class JournalStore implements Store {
 
   scopesOf: Store["scopesOf"] = async (...of) => (await this.database.scopesOf(...of)).map(({ scope }) => scope);
 
-  deleteUser: Store["deleteUser"] = (tenant, userId, isInSource) =>
-    this.database.deleteUser(tenant, userId, { memoryId: null, isInSource }, []);
+  deleteUser: Store["deleteUser"] = (...of) => this.database.deleteUser(...of);
 
   usersPendingInSource: Store["usersPendingInSource"] = async () => [...(await this.database.usersPendingInSource())];
   exportUser: Store["exportUser"] = (...of) => exportUser(this.#parts, ...of);

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
+import { type Dialect, type NamedStatement, type SqlReader, typeOf } from "../database/sql.js";
 import { isConnectionLost, namedFault } from "./postgres-faults.js";
 import { SCHEMA } from "./schema.js";
 
@@ -30,19 +31,17 @@ const IDLE_MS = 60_000;
 /** OID of `bigint`; all of ours are less than 2^53. */
 const INT8 = 20;
 
-/** A statement; those with a `name` are prepared once per connection. */
-export interface NamedStatement {
-  readonly name?: string;
-  readonly text: string;
-}
-
 /** Sends a statement without waiting for those sent before. */
-export async function ask<R extends pg.QueryResultRow>(
+export async function ask<R extends object>(
   client: pg.ClientBase,
   { name, text }: NamedStatement,
   values: readonly unknown[] = [],
 ): Promise<R[]> {
-  const { rows } = await client.query<R>({ ...(name === undefined ? {} : { name }), text, values: [...values] });
+  const { rows } = await client.query<R & pg.QueryResultRow>({
+    ...(name === undefined ? {} : { name }),
+    text,
+    values: [...values],
+  });
   return rows;
 }
 
@@ -70,14 +69,19 @@ export function clientConfig(url: string): pg.ClientConfig {
   };
 }
 
-/** What questions are asked over. */
-export interface ServerReader {
-  /** Runs one query. Rejects with the store's faults. */
-  read<R extends pg.QueryResultRow>(statement: NamedStatement, values?: readonly unknown[]): Promise<R[]>;
-}
+/** What SQL of both databases says in PostgreSQL. */
+export const POSTGRES_DIALECT: Dialect = {
+  rows: (parameter, alias, columns) => {
+    const typed = Object.entries(columns).map(([name, type]) => `${name} ${typeOf(type)}`);
+    return `json_to_recordset(cast(${parameter} as json)) as ${alias} (${typed.join()})`;
+  },
+  among: (query) => `= any (array(${query}))`,
+  list: (expression) => `cast(json_agg(${expression}) as text)`,
+};
 
 /** The connections of one process to its server. */
-export class Connections implements ServerReader {
+export class Connections implements SqlReader {
+  readonly dialect = POSTGRES_DIALECT;
   readonly #writers: pg.Pool;
   readonly #readers: pg.Pool;
   /** Grows with each failover; those of an earlier one are closed. */
@@ -89,7 +93,7 @@ export class Connections implements ServerReader {
     this.#readers = poolOf(url, readers);
   }
 
-  read<R extends pg.QueryResultRow>(statement: NamedStatement, values: readonly unknown[] = []): Promise<R[]> {
+  read<R extends object>(statement: NamedStatement, values: readonly unknown[] = []): Promise<R[]> {
     return this.#look((client) => ask<R>(client, statement, values));
   }
 

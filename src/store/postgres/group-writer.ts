@@ -2,10 +2,10 @@ import type { EventLoopUtilityFunction } from "node:perf_hooks";
 import { setTimeout as setTimer } from "node:timers";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { StaleScopeError, StoreUnavailableError } from "../api/store.js";
+import type { DigestSeal } from "../database/digest-seal.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
 import { type Connections, WRITERS } from "./connections.js";
-import { commitGroup } from "./group-commit.js";
-import type { LockedUnit, LockKeys, UnitOutcome } from "./locks.js";
+import { commitGroup, type LockedUnit, lockedUnit, type UnitOutcome } from "./group-commit.js";
 import { faultOfPostgres, isConnectionLost, isDuplicate, isUndoneForAnother } from "./postgres-faults.js";
 
 /** Milliseconds after a group's end for which commits are waited for, at most. */
@@ -100,17 +100,12 @@ export class GroupWriter {
 
   constructor(
     private readonly connections: Connections,
-    private readonly keys: LockKeys,
+    private readonly digests: DigestSeal,
   ) {}
 
   /** Applies units, all or none. Rejects as `JournalDatabase.write` does. */
   write(units: readonly JournalUnit[]): Promise<readonly WrittenUnit[]> {
-    const locked = units.map((unit) => ({
-      unit,
-      bucket: this.keys.bucketOf(unit.scope),
-      lock: this.keys.lockOf(unit.scope),
-      isUncertain: false,
-    }));
+    const locked = units.map((unit) => lockedUnit(unit, this.digests));
     const outcome = new Promise<readonly WrittenUnit[]>((resolve, reject) => {
       this.#waiting.push({ units: locked, resolve, reject });
     });

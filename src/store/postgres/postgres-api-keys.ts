@@ -1,36 +1,19 @@
 import { setTimeout } from "node:timers/promises";
+import { named } from "../database/sql.js";
 import type { FoundApiKey, StoredApiKey } from "../sqlite/api-keys.js";
-import type { Connections, NamedStatement } from "./connections.js";
-import { ask } from "./connections.js";
-import { SCHEMA } from "./schema.js";
+import { ask, type Connections } from "./connections.js";
 
-const FOUND: NamedStatement = {
-  name: "found_key",
-  text: `select k.tenant, k.secret_digest as "secretDigest", k.revoked_at as "revokedAt", t.cache_secret as "cacheSecret"
-    from ${SCHEMA}.api_keys k join ${SCHEMA}.tenants t on t.tenant = k.tenant where k.id = $1`,
-};
-const ANY: NamedStatement = { name: "any_key", text: `select exists (select from ${SCHEMA}.api_keys) as "any"` };
-const LIST: NamedStatement = {
-  name: "keys",
-  text: `select id, tenant, secret_digest as "secretDigest", label, created_at as "createdAt", revoked_at as "revokedAt"
-    from ${SCHEMA}.api_keys order by created_at, id collate "C"`,
-};
-const KEEP_TENANT: NamedStatement = {
-  name: "keep_tenant",
-  text: `insert into ${SCHEMA}.tenants (tenant, cache_secret, created_at) values ($1, $2, $3) on conflict do nothing`,
-};
-const ADD: NamedStatement = {
-  name: "add_key",
-  text: `insert into ${SCHEMA}.api_keys (id, tenant, secret_digest, label, created_at) values ($1, $2, $3, $4, $5)`,
-};
-const CACHE_SECRET: NamedStatement = {
-  name: "cache_secret",
-  text: `select cache_secret as "cacheSecret" from ${SCHEMA}.tenants where tenant = $1`,
-};
-const REVOKE: NamedStatement = {
-  name: "revoke_key",
-  text: `update ${SCHEMA}.api_keys set revoked_at = $2 where id = $1 and revoked_at is null returning id`,
-};
+const STATEMENTS = named("keys", {
+  found: `select k.tenant, k.secret_digest as "secretDigest", k.revoked_at as "revokedAt", t.cache_secret as "cacheSecret"
+    from api_keys k join tenants t on t.tenant = k.tenant where k.id = $1`,
+  any: `select exists (select from api_keys) as "any"`,
+  list: `select id, tenant, secret_digest as "secretDigest", label, created_at as "createdAt", revoked_at as "revokedAt"
+    from api_keys order by created_at, id collate "C"`,
+  keepTenant: "insert into tenants (tenant, cache_secret, created_at) values ($1, $2, $3) on conflict do nothing",
+  add: "insert into api_keys (id, tenant, secret_digest, label, created_at) values ($1, $2, $3, $4, $5)",
+  cacheSecret: `select cache_secret as "cacheSecret" from tenants where tenant = $1`,
+  revoke: "update api_keys set revoked_at = $2 where id = $1 and revoked_at is null returning id",
+});
 
 /** Milliseconds for which requests share an answer, from when it was asked for. */
 const SHARED_MS = 50;
@@ -46,8 +29,8 @@ export class PostgresApiKeys {
   readonly #any: SharedAnswers<{ readonly any: boolean }>;
 
   constructor(private readonly connections: Connections) {
-    this.#found = new SharedAnswers((id) => connections.read(FOUND, [id]));
-    this.#any = new SharedAnswers(() => connections.read(ANY));
+    this.#found = new SharedAnswers((id) => connections.read(STATEMENTS.found, [id]));
+    this.#any = new SharedAnswers(() => connections.read(STATEMENTS.any));
   }
 
   /** A key by its id, revoked or not; null where there is none. */
@@ -64,7 +47,7 @@ export class PostgresApiKeys {
 
   /** Oldest first. */
   list(): Promise<StoredApiKey[]> {
-    return this.connections.read<StoredApiKey & object>(LIST);
+    return this.connections.read<StoredApiKey & object>(STATEMENTS.list);
   }
 
   /** Stores a key. `newCacheSecret` becomes the tenant's where this is its first key. Rejects where the id is taken. */
@@ -73,8 +56,8 @@ export class PostgresApiKeys {
     await this.connections.change((client) =>
       Promise.all([
         client.query("begin"),
-        ask(client, KEEP_TENANT, [tenant, newCacheSecret, createdAt]),
-        ask(client, ADD, [id, tenant, secretDigest, label, createdAt]),
+        ask(client, STATEMENTS.keepTenant, [tenant, newCacheSecret, createdAt]),
+        ask(client, STATEMENTS.add, [id, tenant, secretDigest, label, createdAt]),
         client.query("commit"),
       ]),
     );
@@ -83,14 +66,14 @@ export class PostgresApiKeys {
 
   /** What a tenant's cache salts are made of. `newCacheSecret`: the tenant's from now on, where it has none yet. */
   async cacheSecretOf(tenant: string, newCacheSecret: string, createdAt: number): Promise<string> {
-    await this.connections.read(KEEP_TENANT, [tenant, newCacheSecret, createdAt]);
-    const [kept] = await this.connections.read<{ cacheSecret: string }>(CACHE_SECRET, [tenant]);
+    await this.connections.read(STATEMENTS.keepTenant, [tenant, newCacheSecret, createdAt]);
+    const [kept] = await this.connections.read<{ cacheSecret: string }>(STATEMENTS.cacheSecret, [tenant]);
     return kept?.cacheSecret ?? newCacheSecret;
   }
 
   /** Revokes a key. False where there is none with this id, or it was revoked before. */
   async revoke(id: string, at: number): Promise<boolean> {
-    const rows = await this.connections.change((client) => ask(client, REVOKE, [id, at]));
+    const rows = await this.connections.change((client) => ask(client, STATEMENTS.revoke, [id, at]));
     await knownEverywhere();
     return rows.length > 0;
   }

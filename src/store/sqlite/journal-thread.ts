@@ -2,13 +2,14 @@ import { parentPort, workerData } from "node:worker_threads";
 import { connect } from "../database/open-database.js";
 import {
   faultBehind,
+  JournalWriter,
+  LogCheckpoints,
   type Outcome,
   outcomeOfError,
   type ThreadAnswer,
   type ThreadCall,
   type WritingCall,
-} from "./journal-calls.js";
-import { JournalWriter, LogCheckpoints } from "./journal-writer.js";
+} from "./journal-writer.js";
 
 /** Milliseconds that a call waits for another process's lock in all, before its caller gets the error and may wait longer by itself … */
 const MOST_WAIT_MS = 500;

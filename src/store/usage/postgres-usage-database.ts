@@ -1,7 +1,8 @@
 import type pg from "pg";
 import { StoreUnavailableError } from "../api/store.js";
-import { ask, Connections, type NamedStatement } from "../postgres/connections.js";
-import { type Dialect, type RunQuery, typeOf, type UsageDatabase } from "./usage-tables.js";
+import type { NamedStatement } from "../database/sql.js";
+import { ask, Connections, POSTGRES_DIALECT } from "../postgres/connections.js";
+import type { RunQuery, UsageDatabase } from "./usage-tables.js";
 
 /** Connections of one process. */
 const USAGE_CONNECTIONS = { writers: 1, readers: 2 } as const;
@@ -9,17 +10,9 @@ const USAGE_CONNECTIONS = { writers: 1, readers: 2 } as const;
 /** The advisory lock of those that write: numbers grow, sums add up, and bounds hold, whichever instance records. Reads take no lock. */
 const LOCK: NamedStatement = { name: "usage_lock", text: "select pg_advisory_xact_lock(7883957431812027)" };
 
-const DIALECT: Dialect = {
-  rows: (parameter, alias, columns) => {
-    const typed = Object.entries(columns).map(([name, type]) => `${name} ${typeOf(type)}`);
-    return `json_to_recordset(cast(${parameter} as json)) as ${alias} (${typed.join()})`;
-  },
-  among: (query) => `= any (array(${query}))`,
-};
-
 /** A usage log in a database that `openPostgres` brought up to date, for any number of processes. It connects with the first call. */
 export class PostgresUsageDatabase implements UsageDatabase {
-  readonly dialect = DIALECT;
+  readonly dialect = POSTGRES_DIALECT;
   readonly #connections: Connections;
   #isClosed = false;
 

@@ -3,33 +3,19 @@ import Database from "better-sqlite3";
 import { StoreUnavailableError } from "../api/store.js";
 import { DatabaseOpenError } from "../database/database-open-error.js";
 import { makeDirectory } from "../database/open-database.js";
+import { type NamedStatement, PreparedTexts, SQLITE_DIALECT, typeOf } from "../database/sql.js";
 import { faultOf } from "../database/sqlite-faults.js";
-import {
-  type Dialect,
-  type RunQuery,
-  typeOf,
-  USAGE_TABLES,
-  type UsageDatabase,
-  type UsageTable,
-} from "./usage-tables.js";
+import { type RunQuery, USAGE_TABLES, type UsageDatabase, type UsageTable } from "./usage-tables.js";
 
 /** Milliseconds that a statement waits for another process's lock. */
 const WAIT_MS = 5_000;
 /** The schema's number. A file with a greater one is a newer version's; none with a lesser one was ever published. */
 const SCHEMA = 4;
 
-const DIALECT: Dialect = {
-  rows: (parameter, alias, columns) => {
-    const values = Object.keys(columns).map((name) => `value ->> '${name}' as ${name}`);
-    return `(select ${values.join()} from json_each(${parameter})) as ${alias}`;
-  },
-  among: (query) => `in (${query})`,
-};
-
 /** A usage log's file, beside the store's, so that no compose waits for its writes or reads. One call runs at a time. */
 export class SqliteUsageDatabase implements UsageDatabase {
-  readonly dialect = DIALECT;
-  readonly #statements = new Map<string, Database.Statement>();
+  readonly dialect = SQLITE_DIALECT;
+  readonly #sql: PreparedTexts;
   readonly #sqlite: Database.Database;
   /** The end of the calls before; never rejects. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -47,6 +33,7 @@ export class SqliteUsageDatabase implements UsageDatabase {
       sqlite.pragma("cache_size = -32000");
       makeTables(sqlite);
       this.#sqlite = sqlite;
+      this.#sql = new PreparedTexts(sqlite);
     } catch (error) {
       sqlite?.close();
       throw new DatabaseOpenError(file, error instanceof Error ? error.message : String(error), { cause: error });
@@ -81,10 +68,10 @@ export class SqliteUsageDatabase implements UsageDatabase {
     const sent: Promise<unknown>[] = [];
     try {
       this.#sqlite.exec(begin);
-      const result = await work((statement, values) => {
-        const rows = this.#query(statement.text, values);
+      const result = await work(<R extends object>({ text }: NamedStatement, values?: readonly unknown[]) => {
+        const rows = (async () => this.#sql.run<R>(text, values))();
         sent.push(rows);
-        return rows as Promise<never[]>;
+        return rows;
       });
       await Promise.all(sent);
       this.#sqlite.exec("commit");
@@ -95,15 +82,6 @@ export class SqliteUsageDatabase implements UsageDatabase {
       const fault = faultOf(error);
       throw fault === null ? error : new StoreUnavailableError(fault, { cause: error });
     }
-  }
-
-  async #query(text: string, values: readonly unknown[] = []): Promise<unknown[]> {
-    const statement = this.#statements.get(text) ?? this.#sqlite.prepare(text);
-    this.#statements.set(text, statement);
-    const named = values.length === 0 ? [] : [Object.fromEntries(values.map((value, at) => [at + 1, value]))];
-    if (statement.reader) return statement.all(...named);
-    statement.run(...named);
-    return [];
   }
 }
 

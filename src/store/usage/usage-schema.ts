@@ -9,8 +9,9 @@ import {
   text,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { typeOf } from "../database/sql.js";
 import { SCHEMA } from "../postgres/schema.js";
-import { type TableName, typeOf, USAGE_TABLES, type UsageTable } from "./usage-tables.js";
+import { type TableName, USAGE_TABLES, type UsageTable } from "./usage-tables.js";
 
 /*
  * The usage log's tables in PostgreSQL, for drizzle-kit, which makes the migration.

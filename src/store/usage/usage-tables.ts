@@ -1,14 +1,7 @@
-import type { NamedStatement } from "../postgres/connections.js";
+import type { Columns, Dialect, NamedStatement } from "../database/sql.js";
+
 /** Sends a statement after those sent before, and gives its rows. Its parameters are `$1`, `$2`, … */
 export type RunQuery = <R extends object>(statement: NamedStatement, values?: readonly unknown[]) => Promise<R[]>;
-
-/** How a database says what others say otherwise. */
-export interface Dialect {
-  /** A JSON array's objects as the rows of a table, for `from`. */
-  rows(parameter: string, alias: string, columns: Columns): string;
-  /** After a column: whether its value is among those of a query. Found by the column's index. */
-  among(query: string): string;
-}
 
 /** What a usage log is kept in, with the tables of `usage-tables.ts`. Rejects with the store's faults. */
 export interface UsageDatabase {
@@ -29,13 +22,6 @@ export interface UsageDatabase {
  * The usage log's tables, the same in SQLite and PostgreSQL. Numbers of rows are given by the process that writes them, in its transaction,
  * which no other is beside: `usage_state` has the last one. There are no foreign keys: whoever deletes a user writes, too.
  */
-
-type ColumnType = "bigint" | "double precision" | "text";
-/** With a question mark: may be null. */
-type Column = ColumnType | `${ColumnType}?`;
-
-/** Columns and their types, in the order in which rows are written. */
-export type Columns = Readonly<Record<string, Column>>;
 
 interface Index {
   readonly name: string;
@@ -185,8 +171,3 @@ type ValueOf<C> = C extends `${infer Of}?` ? ValueOf<Of> | null : C extends "tex
 export type RowOf<T extends TableName> = {
   readonly [K in keyof (typeof USAGE_TABLES)[T]["columns"]]: ValueOf<(typeof USAGE_TABLES)[T]["columns"][K]>;
 };
-
-/** A column's type without the question mark. */
-export function typeOf(column: Column): ColumnType {
-  return column.replace("?", "") as ColumnType;
-}

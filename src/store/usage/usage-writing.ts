@@ -1,6 +1,6 @@
 import type { UserId } from "../../core/index.js";
 import type { KeptNote, NewNote, UsageBounds, UsageEntry } from "../api/usage-log.js";
-import type { NamedStatement } from "../postgres/connections.js";
+import { type Columns, type Dialect, type NamedStatement, named } from "../database/sql.js";
 import { Accounting, digestOf, type GroupRow, type KnownUsage, type OwnerRow, storable } from "./accounting.js";
 import {
   numberedPrompt,
@@ -12,15 +12,7 @@ import {
   valuedPrompt,
 } from "./prompt-rows.js";
 import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS, REUSE_NAMES } from "./usage-figures.js";
-import {
-  type Columns,
-  type Dialect,
-  type RowOf,
-  type RunQuery,
-  type TableName,
-  USAGE_TABLES,
-  type UsageDatabase,
-} from "./usage-tables.js";
+import { type RowOf, type RunQuery, type TableName, USAGE_TABLES, type UsageDatabase } from "./usage-tables.js";
 
 /** Entries of one transaction: bounds for how long others wait for it, and for how long this process computes. */
 const MOST_ENTRIES = 2_000;
@@ -40,10 +32,6 @@ const REUSE: Columns = Object.fromEntries(
 const NEW_OWNER = Object.fromEntries(Object.keys(REUSE).map((name) => [name, 0]));
 
 function statementsOf({ rows, among }: Dialect) {
-  const named = <K extends string>(texts: Readonly<Record<K, string>>) =>
-    Object.fromEntries(
-      Object.entries(texts).map(([name, text]) => [name, { name: `usage_write_${name}`, text }]),
-    ) as Readonly<Record<K, NamedStatement>>;
   const insertion = (table: TableName, then = "") => {
     const { columns } = USAGE_TABLES[table];
     const names = Object.keys(columns).join();
@@ -56,7 +44,7 @@ function statementsOf({ rows, among }: Dialect) {
   const sums = Object.values(REUSE_COLUMNS);
   const groups = among("select id from usage_groups");
   const user = "select id from usage_owners where tenant = $1 and name = $2 and conversation = ''";
-  return named({
+  return named("usage_write", {
     begin: "insert into usage_batches (id, at) values ($1, $2) on conflict do nothing returning id",
     // What is known.
     state: `select last_id as "lastId", kept from usage_state where id = 1`,

@@ -109,7 +109,7 @@ describe("block_template", () => {
     expect(await app.compose(dated)).toEqual(first);
     const other = await app.compose({ ...dated, block_template: "{memory}" });
     expect(other.warnings.map(({ code }) => code)).toEqual(["request_id_reused"]);
-    expect(checkDatabase(app.database).findings).toEqual([]);
+    expect((await checkDatabase(app.database)).findings).toEqual([]);
   });
 
   it("hides no quote from forgetting, and leaves no field of a forgotten memory in a file", async () => {
@@ -127,7 +127,7 @@ describe("block_template", () => {
     expect(filesHolding(app.dataDir, ["MOONFLOWER", "moonflower", "greenhouse"])).not.toEqual([]);
     expect((await app.send("DELETE", "/users/ada/memories/m")).status).toBe(200);
     expect(filesHolding(app.dataDir, ["MOONFLOWER", "moonflower", "greenhouse"])).toEqual([]);
-    expect(checkDatabase(app.database).findings).toEqual([]);
+    expect((await checkDatabase(app.database)).findings).toEqual([]);
   });
 });
 

@@ -24,7 +24,7 @@ describe("dedupe", () => {
       { code: "contained_text", message: expect.any(String), memory_ids: ["tea", "again"] },
     ]);
     expect(await app.compose({ ...ada, request_id: "r-1", memories: [tea, again, both] })).toEqual(answer);
-    expect(checkDatabase(app.database).findings).toEqual([]);
+    expect((await checkDatabase(app.database)).findings).toEqual([]);
   });
 
   it("gives all but equal texts where it is exact", async () => {

@@ -47,7 +47,7 @@ describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
     await app.compose(asking);
     await forget();
     expect((await app.compose(asking)).blocks.map(({ memory_id }) => memory_id)).toEqual(["m-tea"]);
-    expect(checkDatabase(app.database).findings).toEqual([]);
+    expect((await checkDatabase(app.database)).findings).toEqual([]);
   });
 
   it("no longer replays it in a conversation, and keeps the rest of what was given", async () => {

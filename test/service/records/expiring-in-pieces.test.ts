@@ -96,7 +96,7 @@ describe("what nobody used for a time, going in pieces", () => {
       }
       expect(counts[1]).toBe(counts[0]);
       expect(stored(pieces)).toEqual(stored(whole));
-      expect(checkDatabase(pieces).findings).toEqual([]);
+      expect((await checkDatabase(pieces)).findings).toEqual([]);
     });
     await fc.assert(same, { numRuns: 40 });
   });
@@ -114,7 +114,7 @@ describe("what nobody used for a time, going in pieces", () => {
       for (let turn = 0; turn < stopAfter; turn++) await new Promise((go) => setTimeout(go, 2));
       stop.abort();
       await sweep;
-      expect(checkDatabase(file).findings).toEqual([]);
+      expect((await checkDatabase(file)).findings).toEqual([]);
       for (const [name, messages] of talks) {
         const [userId = "", conversationId] = name.split(" ");
         const asked = [...messages, { role: "user", content: "Still there?" }];
@@ -133,7 +133,7 @@ describe("what nobody used for a time, going in pieces", () => {
           expect(second.messages.slice(0, first.messages.length)).toEqual(first.messages);
       }
       await service.dropUnused(now - hours * HOUR, never);
-      expect(checkDatabase(file).findings).toEqual([]);
+      expect((await checkDatabase(file)).findings).toEqual([]);
       await service.close();
     });
     await fc.assert(sound, { numRuns: 25 });
@@ -161,6 +161,6 @@ describe("what nobody used for a time, going in pieces", () => {
     expect(counts.turns).toBe(counts.blocks);
     expect(counts.turns).toBeGreaterThanOrEqual(between);
     await service.close();
-    expect(checkDatabase(join(directory, "memstem.db")).findings).toEqual([]);
+    expect((await checkDatabase(join(directory, "memstem.db"))).findings).toEqual([]);
   });
 });

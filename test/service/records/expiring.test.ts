@@ -61,7 +61,7 @@ describe("what nobody used for a time", () => {
     expect([turns.map(({ turn }) => turn.conversationId), requests.length]).toEqual([[null], 1]);
     expect(rows("instructions")).toBe(1);
     expect(await blocksOf("ana")).toBe(1);
-    expect(checkDatabase(file).findings).toEqual([]);
+    expect((await checkDatabase(file)).findings).toEqual([]);
     expect(await sweep(5)).toBe(0);
   });
 
@@ -109,7 +109,7 @@ describe("what nobody used for a time", () => {
     await sweep(5);
     expect([rows("scopes"), rows("forgotten_memories")]).toEqual([1, 1]);
     expect((await ask("ana", { m9: "Ana has a dog" })).blocks).toEqual([]);
-    expect(checkDatabase(file).findings).toEqual([]);
+    expect((await checkDatabase(file)).findings).toEqual([]);
   });
 
   it("keeps the text that a memory has now, while a prompt gives an older one", async () => {
@@ -120,7 +120,7 @@ describe("what nobody used for a time", () => {
     const messages = [question, { role: "assistant", content: "So." }, question];
     await composeWith(service, { userId: "ana", conversationId: "c", messages, memories: [] });
     await sweep(5);
-    expect(checkDatabase(file).findings).toEqual([]);
+    expect((await checkDatabase(file)).findings).toEqual([]);
     expect(bytes()).toContain("Ana lives in Oslo");
   });
 
@@ -201,7 +201,7 @@ describe("what nobody used for a time", () => {
           }
           if (given.after === "sweep") {
             await sweep(2);
-            expect(checkDatabase(file).findings).toEqual([]);
+            expect((await checkDatabase(file)).findings).toEqual([]);
             const left = new Database(file, { readonly: true });
             const there = left
               .prepare(

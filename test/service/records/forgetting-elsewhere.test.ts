@@ -22,7 +22,7 @@ describe.each(SHARED)("two services on one database in $name, one of which forge
     expect(kept).not.toContain("7734");
     if (name === "PostgreSQL") return;
     await database.close();
-    expect(checkDatabase(database.file).findings).toEqual([]);
+    expect((await checkDatabase(database.file)).findings).toEqual([]);
     expect(await readFile(database.file, "latin1")).not.toMatch(/4821|7734/);
   }
 

@@ -5,9 +5,14 @@ import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { checkDatabase, rebuildIndexes } from "../../../src/store/check/check-database.js";
 import { backupDatabase, openDatabase } from "../../../src/store/database/open-database.js";
-import { sumOfRecord } from "../../../src/store/journal/damaged-record.js";
+import {
+  RECORD_COLUMNS,
+  type RecordRow,
+  readRecord,
+  rewriteValues,
+  WRITES,
+} from "../../../src/store/journal/journal-rows.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { prepareWrites, readRecord } from "../../../src/store/sqlite/journal-statements.js";
 import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { type Asked, composeInto, scopeOf } from "../api/stored-compose.js";
@@ -36,34 +41,31 @@ beforeAll(async () => {
 });
 
 /** The findings of a copy with something changed. */
-function findingsWith(change: (sqlite: Database.Database) => void): readonly string[] {
+async function findingsWith(change: (sqlite: Database.Database) => void): Promise<readonly string[]> {
   const file = join(directory, `changed-${++files}.db`);
   copyFileSync(sound, file);
   const sqlite = new Database(file);
   sqlite.pragma("foreign_keys = OFF");
   change(sqlite);
   sqlite.close();
-  return checkDatabase(file).findings;
+  return (await checkDatabase(file)).findings;
 }
 
 /** Changes what a record says, with a checksum that fits. */
 function rewritten(sqlite: Database.Database, where: string, change: (said: string) => string): void {
-  const writes = prepareWrites(sqlite);
-  const seq = sqlite
-    .prepare<[], number>(`select seq from journal where ${where} order by seq desc limit 1`)
-    .pluck()
-    .get();
-  const row = writes.record.get(seq ?? 0);
+  const newest = `select ${RECORD_COLUMNS} from journal j where ${where} order by seq desc limit 1`;
+  const row = sqlite.prepare<[], RecordRow>(newest).get();
   if (row === undefined) throw new Error("no such record");
   const record = readRecord(row);
   const changed = { ...record, said: change(record.said ?? "") };
   expect(changed.said).not.toBe(record.said);
-  writes.rewrite.run({ ...changed, kind: row.kind, sum: sumOfRecord(changed, changed) });
+  const values = rewriteValues(changed).map((value, at) => [at + 1, value]);
+  sqlite.prepare(WRITES.rewrite.text).run(Object.fromEntries(values));
 }
 
 describe("a check of the journal", () => {
-  it("finds nothing in a sound file, and counts its scopes and requests", () => {
-    const { findings, scopes, requests, schema } = checkDatabase(sound);
+  it("finds nothing in a sound file, and counts its scopes and requests", async () => {
+    const { findings, scopes, requests, schema } = await checkDatabase(sound);
     expect(findings).toEqual([]);
     expect(schema.applied).toBe(schema.known);
     expect(scopes).toBe(3);
@@ -79,20 +81,20 @@ describe("a check of the journal", () => {
     ["delete from instructions", "instructions that are missing"],
     ["delete from scopes where scope_id = 2", "refers to a missing row of scopes"],
     ["update journal set kind = 99", "no record is of kind 99"],
-  ])("%s is found", (sql, finding) => {
-    const findings = findingsWith((sqlite) => sqlite.exec(sql));
+  ])("%s is found", async (sql, finding) => {
+    const findings = await findingsWith((sqlite) => sqlite.exec(sql));
     expect(findings.join("\n")).toContain(finding);
     expect(findings.join("\n")).not.toMatch(/drinks|tea\b/);
   });
 
-  it("finds a record that says something else than its key, though its checksum fits", () => {
-    const other = findingsWith((sqlite) =>
+  it("finds a record that says something else than its key, though its checksum fits", async () => {
+    const other = await findingsWith((sqlite) =>
       rewritten(sqlite, "kind = 1 and conversation is not null", (said) => said.replace('"tea"', '"milk"')),
     );
     expect(other.join("\n")).toMatch(/another conversation/);
-    const damaged = findingsWith((sqlite) => rewritten(sqlite, "kind = 1", () => "[1,2]"));
+    const damaged = await findingsWith((sqlite) => rewritten(sqlite, "kind = 1", () => "[1,2]"));
     expect(damaged.join("\n")).toContain("a composed request");
-    const longer = findingsWith((sqlite) => rewritten(sqlite, "kind = 1", (said) => said.replace(/\]$/, ",0]")));
+    const longer = await findingsWith((sqlite) => rewritten(sqlite, "kind = 1", (said) => said.replace(/\]$/, ",0]")));
     expect(longer.join("\n")).toContain("has another form than it is written in");
   });
 
@@ -101,23 +103,23 @@ describe("a check of the journal", () => {
     const driven = new DrivenStore(new JournalStore(new InlineJournal(openDatabase(file))));
     for (const requestId of ["r1", "r2"]) await driven.compose(scopeOf("ana"), behind(exchanges(2), { requestId }));
     await driven.store.close();
-    expect(checkDatabase(file).findings).toEqual([]);
-    const findingsAfter = (sql: string) => {
+    expect((await checkDatabase(file)).findings).toEqual([]);
+    const findingsAfter = async (sql: string) => {
       const sqlite = new Database(file);
       expect(sqlite.prepare(sql).run().changes).toBe(1);
       sqlite.close();
-      return checkDatabase(file).findings.join("\n");
+      return (await checkDatabase(file)).findings.join("\n");
     };
     const message = "where messages like '%Question 1?%'";
-    const another = findingsAfter(`update instructions set messages = replace(messages, 'on', 'ON') ${message}`);
+    const another = await findingsAfter(`update instructions set messages = replace(messages, 'on', 'ON') ${message}`);
     expect(another).toContain("a shared message: not what its digest says");
     expect(another).not.toContain("Question");
-    expect(findingsAfter(`update instructions set messages = '{' ${message}`)).toContain("not valid JSON");
-    const missing = findingsAfter("delete from instructions where messages = '{'");
+    expect(await findingsAfter(`update instructions set messages = '{' ${message}`)).toContain("not valid JSON");
+    const missing = await findingsAfter("delete from instructions where messages = '{'");
     expect(missing).toContain("turn 1 of record 1 was given a message that is missing");
   });
 
-  it("finds indexes that do not have every record, which can be made again", () => {
+  it("finds indexes that do not have every record, which can be made again", async () => {
     const file = join(directory, "unindexed.db");
     copyFileSync(sound, file);
     const sqlite = new Database(file);
@@ -135,10 +137,10 @@ describe("a check of the journal", () => {
     reindexed.pragma("writable_schema = ON");
     reindexed.prepare("update sqlite_master set sql = ? where name = 'journal_by_request'").run(indexSql);
     reindexed.close();
-    expect(checkDatabase(file).findings.join("\n")).toContain("journal_by_request");
-    expect(checkDatabase(file).findings.join("\n")).toContain("is not found by its id");
+    expect((await checkDatabase(file)).findings.join("\n")).toContain("journal_by_request");
+    expect((await checkDatabase(file)).findings.join("\n")).toContain("is not found by its id");
     rebuildIndexes(file);
-    expect(checkDatabase(file).findings).toEqual([]);
+    expect((await checkDatabase(file)).findings).toEqual([]);
   });
 
   it("finds nothing in a backup that was made while records were written", async () => {
@@ -151,6 +153,6 @@ describe("a check of the journal", () => {
       await journal.keepFirstTokenTime("vllm", { uncachedTokens: at, cachedTokens: 0, ms: 1 }, 5);
     await making;
     await journal.close();
-    expect(checkDatabase(backup)).toMatchObject({ findings: [], scopes: 3 });
+    expect(await checkDatabase(backup)).toMatchObject({ findings: [], scopes: 3 });
   });
 });

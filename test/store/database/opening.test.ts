@@ -200,7 +200,7 @@ describe("a file that opens though it is damaged", () => {
     const [, second] = pages;
     expect(second).toBeDefined();
     overwrite(file, ((second ?? 0) - 1) * PAGE, Buffer.alloc(PAGE, 0xa5));
-    const { findings } = checkDatabase(file);
+    const { findings } = await checkDatabase(file);
     expect(findings).toContain("integrity: database disk image is malformed");
     const store = openStore(file);
     const loading = Array.from({ length: 6 }, async (_, user) => {
@@ -227,12 +227,12 @@ describe("a file that opens though it is damaged", () => {
     const copy = newFile();
     copyFileSync(file, copy);
     await store.close();
-    expect(checkDatabase(copy)).toMatchObject({ findings: [], requests: 8 });
+    expect(await checkDatabase(copy)).toMatchObject({ findings: [], requests: 8 });
     const reopened = openStore(copy);
     expect(await reopened.findRequest(scopeOf("user-0"), id("late"))).toBeNull();
     await composeInto(reopened, scopeOf("user-0"), { requestId: "late", question: "Well?", memories: { m9: "Late." } });
     await reopened.close();
-    expect(checkDatabase(copy)).toMatchObject({ findings: [], requests: 9 });
+    expect(await checkDatabase(copy)).toMatchObject({ findings: [], requests: 9 });
   });
 });
 
@@ -265,7 +265,7 @@ describe("a file that another process holds locked", () => {
     other.close();
     await compose();
     await store.close();
-    expect(checkDatabase(file)).toMatchObject({ findings: [], requests: 9 });
+    expect(await checkDatabase(file)).toMatchObject({ findings: [], requests: 9 });
   });
 
   it("keeps erased text in its log only as long as another process reads there", async () => {

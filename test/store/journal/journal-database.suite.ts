@@ -222,7 +222,14 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
       it("are rewritten in their place, what is not named stays", async () => {
         const version = await fill(ana, 3);
         const second = (await keys(version.scopeId))[1] as RecordKey;
-        const to: RewrittenRecord = { kind: "changed", said: null, requestId: null, turns: 0, conversation: null };
+        const to: RewrittenRecord = {
+          kind: "changed",
+          said: null,
+          requestId: null,
+          turn: 1,
+          turns: 0,
+          conversation: null,
+        };
         const rewrite: JournalChange = { kind: "rewrite", seq: second.seq, to };
         await one.write(unitOf(ana, version, [noRecord("withdrawn", 3)], { changes: [rewrite] }));
         const [before] = await two.read([second.seq]);
@@ -347,7 +354,7 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
             changes: [
               { kind: "snapshot", data: "[1]" },
               { kind: "memories", hashes: [5] },
-              { kind: "keep-shared", rows: [{ digest: sealed("h"), messages: "[]" }], replace: false },
+              { kind: "keep-shared", rows: [{ digest: sealed("h"), messages: "[]" }] },
             ],
           }),
         );
@@ -366,27 +373,22 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
         await expect(one.write(unitOf(ana, version, [composed(2)]))).rejects.toBeInstanceOf(StaleScopeError);
       });
 
-      it("keeps shared rows once, replaces them where asked, and removes them", async () => {
+      it("keeps shared rows once, and removes them", async () => {
         const [h1, h2] = [sealed("one"), sealed("two")];
-        const keep = (messages: string, replace: boolean): JournalChange => ({
-          kind: "keep-shared",
-          rows: [{ digest: h1, messages }],
-          replace,
-        });
-        const first = await one.write(unitOf(ana, null, [composed(1)], { changes: [keep('["a"]', false)] }));
+        const keep: JournalChange = { kind: "keep-shared", rows: [{ digest: h1, messages: '["a"]' }] };
+        const first = await one.write(unitOf(ana, null, [composed(1)], { changes: [keep] }));
         const { scopeId } = first.version as StoredVersion;
         const two_ = { digest: h2, messages: '["z"]' };
         const second = await one.write(
           unitOf(ana, first.version, [composed(2)], {
-            changes: [{ kind: "keep-shared", rows: [{ digest: h1, messages: '["b"]' }, two_], replace: false }],
+            changes: [{ kind: "keep-shared", rows: [{ digest: h1, messages: '["b"]' }, two_] }],
           }),
         );
         expect(await two.shared(scopeId, [h1])).toEqual([{ digest: h1, messages: '["a"]' }]);
         expect(new Set(await allShared(two, scopeId))).toEqual(new Set([{ digest: h1, messages: '["a"]' }, two_]));
-        const third = await one.write(unitOf(ana, second.version, [composed(3)], { changes: [keep("[null]", true)] }));
-        expect(await two.shared(scopeId, [h1, sealed("unknown")])).toEqual([{ digest: h1, messages: "[null]" }]);
+        expect(await two.shared(scopeId, [h1, sealed("unknown")])).toEqual([{ digest: h1, messages: '["a"]' }]);
         await one.write(
-          unitOf(ana, third.version, [composed(4)], { changes: [{ kind: "remove-shared", digests: [h1] }] }),
+          unitOf(ana, second.version, [composed(3)], { changes: [{ kind: "remove-shared", digests: [h1] }] }),
         );
         expect(await allShared(two, scopeId)).toEqual([two_]);
       });
@@ -411,7 +413,7 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
           const changes = [
             { kind: "snapshot", data: "[9]" },
             { kind: "memories", hashes: [99] },
-            { kind: "keep-shared", rows: [{ digest: sealed("h"), messages: "[]" }], replace: false },
+            { kind: "keep-shared", rows: [{ digest: sealed("h"), messages: "[]" }] },
           ] as const;
           await expect(one.write(unitOf(ana, base, [composed(3)], { changes }))).rejects.toBeInstanceOf(
             StaleScopeError,
@@ -603,7 +605,7 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
             changes: [{ kind: "forget", memoryId: "m" as MemoryId }],
           }),
         );
-        const gone = await two.deleteUser("default", "ana" as UserId, { memoryId: null, isInSource: true }, ["text"]);
+        const gone = await two.deleteUser("default", "ana" as UserId, true);
         expect(gone).toBe(2);
         expect(await one.scopesOf("default", "ana" as UserId)).toEqual([]);
         expect(await one.forgottenOf("default", "ana" as UserId)).toEqual([]);
@@ -613,7 +615,7 @@ export function describeJournal(name: string, open: () => Promise<OpenedJournal>
         expect(await one.versionOf(bob)).toMatchObject({ commits: 1 });
         await one.deletedFromSource("default", "ana" as UserId, null);
         expect(await two.pendingInSource("default", "ana" as UserId)).toBeNull();
-        expect(await two.deleteUser("default", "zoe" as UserId, { memoryId: null, isInSource: false }, [])).toBe(0);
+        expect(await two.deleteUser("default", "zoe" as UserId, false)).toBe(0);
         await two.erased();
       });
 

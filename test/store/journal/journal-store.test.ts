@@ -7,7 +7,6 @@ import { StaleScopeError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { CONVERSATION_PAGE, RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import type { ReadArguments, ReadName } from "../../../src/store/sqlite/journal-calls.js";
 import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { describeStore } from "../api/store.suite.js";
 import { allOf, composeInto, id, recordFor, scopeOf } from "../api/stored-compose.js";
@@ -117,11 +116,11 @@ describe("a journal as a store", () => {
     const other = new DrivenStore(openStore(file));
     let meanwhile: (() => Promise<void>) | null = null;
     class SlowJournal extends InlineJournal {
-      protected override async ask<Name extends ReadName>(name: Name, ...args: ReadArguments<Name>) {
-        const work = name === "read" ? meanwhile : null;
-        if (work !== null) meanwhile = null;
+      override async read(seqs: readonly number[]) {
+        const work = meanwhile;
+        meanwhile = null;
         await work?.();
-        return super.ask(name, ...args);
+        return super.read(seqs);
       }
     }
     const store = new JournalStore(new SlowJournal(openDatabase(file)));
@@ -149,11 +148,11 @@ describe("a journal as a store", () => {
     expect((await store.loadScope(ana)).conversation).toBeNull();
     let meanwhile: (() => Promise<void>) | null = () => other.withdraw(ana, `r${CONVERSATION_PAGE}`);
     class SlowJournal extends InlineJournal {
-      protected override async ask<Name extends ReadName>(name: Name, ...args: ReadArguments<Name>) {
-        const work = name === "list" ? meanwhile : null;
-        if (work !== null) meanwhile = null;
+      override async list(...of: Parameters<InlineJournal["list"]>) {
+        const work = meanwhile;
+        meanwhile = null;
         await work?.();
-        return super.ask(name, ...args);
+        return super.list(...of);
       }
     }
     const slow = new JournalStore(new SlowJournal(openDatabase(file)));

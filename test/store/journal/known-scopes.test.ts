@@ -17,14 +17,7 @@ import type { JournalUnit } from "../../../src/store/journal/journal-database.js
 import { journalParts } from "../../../src/store/journal/journal-parts.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { type KnownBounds, KnownScopes } from "../../../src/store/journal/known-scopes.js";
-import type {
-  ReadArguments,
-  ReadName,
-  ReadResult,
-  WriteArguments,
-  WriteName,
-  WriteResult,
-} from "../../../src/store/sqlite/journal-calls.js";
+import type { WriteArguments, WriteName, WriteResult } from "../../../src/store/sqlite/journal-writer.js";
 import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { composeInto, deltaOf, recordFor, scopeOf, stateOf } from "../api/stored-compose.js";
@@ -50,13 +43,15 @@ class CountedJournal extends InlineJournal {
   reads = 0;
   recordsRead = 0;
 
-  protected override ask<Name extends ReadName>(name: Name, ...args: ReadArguments<Name>): Promise<ReadResult<Name>> {
-    if (name === "shared") this.asked.push((args[1] as readonly unknown[]).length);
-    if (name === "read") {
-      this.reads++;
-      this.recordsRead += (args[0] as readonly unknown[]).length;
-    }
-    return super.ask(name, ...args);
+  override shared(...of: Parameters<InlineJournal["shared"]>) {
+    this.asked.push(of[1].length);
+    return super.shared(...of);
+  }
+
+  override read(seqs: readonly number[]) {
+    this.reads++;
+    this.recordsRead += seqs.length;
+    return super.read(seqs);
   }
 
   protected override tell<Name extends WriteName>(

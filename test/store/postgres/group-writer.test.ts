@@ -5,7 +5,6 @@ import { StoreUnavailableError } from "../../../src/store/api/store.js";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
 import type { Connections } from "../../../src/store/postgres/connections.js";
 import { GroupWriter } from "../../../src/store/postgres/group-writer.js";
-import { LockKeys } from "../../../src/store/postgres/locks.js";
 import { composed, scopeNamed, unitOf } from "../journal/journal-database.suite.js";
 
 /** A server that holds every transaction until it is told to give up on it. */
@@ -18,8 +17,8 @@ function holdingServer() {
       }),
     observed: (error) => error,
   };
-  const keys = new LockKeys(new DigestSeal(() => randomBytes(32)));
-  return { held, writer: new GroupWriter(connections as Connections, keys) };
+  const key = randomBytes(32);
+  return { held, writer: new GroupWriter(connections as Connections, new DigestSeal(() => key)) };
 }
 
 describe("groups of commits in PostgreSQL", () => {

@@ -107,8 +107,7 @@ describe.skipIf(server.url === null)("a commit whose connection is lost at its e
       await cut.journal.write(unitOf(scopeNamed("ana", "coach"), null, [composed(1)]));
       await cut.journal.write(unitOf(bob, null, [composed(1)]));
       proxy.cut(where);
-      const deletion = { memoryId: null, isInSource: true };
-      expect(await cut.journal.deleteUser("default", "ana" as UserId, deletion)).toBe(2);
+      expect(await cut.journal.deleteUser("default", "ana" as UserId, true)).toBe(2);
       expect(proxy.count()).toBe(1);
       expect(await other.journal.scopesOf("default", "ana" as UserId)).toEqual([]);
       expect(await other.journal.versionOf(bob)).not.toBeNull();

@@ -156,7 +156,7 @@ describe("text that a unit erases", () => {
   const said = JSON.stringify([1, SECRET]);
   const bytesOf = (file: string) => readFileSync(file, "latin1") + readFileSync(`${file}-wal`, "latin1");
 
-  it("is out of the files once erased resolves: rewritten, replaced, removed", async () => {
+  it("is out of the files once erased resolves: rewritten and removed", async () => {
     const file = newFile();
     const journal = threaded(file);
     const head = { digest: "digest" as never, messages: JSON.stringify([SECRET]) };
@@ -164,7 +164,7 @@ describe("text that a unit erases", () => {
       unitOf(ana, null, [composed(1, { said }), composed(2, { said }), composed(3)], {
         changes: [
           { kind: "snapshot", data: said },
-          { kind: "keep-shared", rows: [head], replace: false },
+          { kind: "keep-shared", rows: [head] },
         ],
       }),
     );
@@ -176,7 +176,7 @@ describe("text that a unit erases", () => {
           { kind: "rewrite", seq: first?.seq ?? 0, to: { said: "[1,null]" } },
           { kind: "remove", seqs: [second?.seq ?? 0] },
           { kind: "snapshot", data: "[1]" },
-          { kind: "keep-shared", rows: [{ ...head, messages: "[null]" }], replace: true },
+          { kind: "remove-shared", digests: [head.digest] },
         ],
         erased: [SECRET],
       }),
@@ -196,7 +196,7 @@ describe("text that a unit erases", () => {
       const text = n % 2 === 0 ? `${SECRET} ${"more ".repeat(n)}` : "Bob drinks tea. ".repeat(n);
       await journal.write(unitOf(scope, version, [composed(n, { said: JSON.stringify(text) })]));
     }
-    await journal.deleteUser("default", "ana" as UserId, { memoryId: null, isInSource: false }, []);
+    await journal.deleteUser("default", "ana" as UserId, false);
     await journal.erased();
     expect(bytesOf(file)).not.toContain(SECRET.slice(0, 24));
     expect(await journal.versionOf(scopeNamed("bob"))).toMatchObject({ commits: 20 });

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import type { WritingCall } from "../../../src/store/sqlite/journal-calls.js";
-import { WriteGroups } from "../../../src/store/sqlite/write-groups.js";
+import type { WritingCall } from "../../../src/store/sqlite/journal-writer.js";
+import { WriteGroups } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composed, scopeNamed, unitOf } from "../journal/journal-database.suite.js";
 
 /** Groups, and a writer that ends them when told to. */
