@@ -20,8 +20,8 @@ export function named<K extends string>(
 }
 
 /** A column's type in PostgreSQL; with a question mark: may be null. */
-export type ColumnType = "bigint" | "double precision" | "text";
-export type Column = ColumnType | `${ColumnType}?`;
+type ColumnType = "bigint" | "double precision" | "text";
+type Column = ColumnType | `${ColumnType}?`;
 export type Columns = Readonly<Record<string, Column>>;
 
 /** A column's type without the question mark. */
