@@ -5,7 +5,7 @@ import { InvalidRequestError } from "../service/base/errors.js";
 import { checkDatabase, checkStructure, rebuildIndexes } from "../store/check/check-database.js";
 import { checkUsage } from "../store/check/check-usage.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
-import { backupDatabase, makeDirectory, type OpenDatabase, openDatabase } from "../store/database/open-database.js";
+import { backupDatabase, makeDirectory, type DatabaseConnection, openDatabase } from "../store/database/open-database.js";
 import { faultOf } from "../store/database/sqlite-faults.js";
 import { BackupError } from "./error-text.js";
 import type { Settings } from "./setting-list.js";
@@ -138,7 +138,7 @@ function syncDirectory(directory: string): void {
 type Place = Pick<Settings, "dataDir" | "databaseUrl">;
 
 /** Opens the database in the data directory, creating it if it is missing. Throws as {@link fileDirectory} does, and `DatabaseOpenError`. */
-export function openDataDir(settings: Place): OpenDatabase {
+export function openDataDir(settings: Place): DatabaseConnection {
   return openDatabase(join(fileDirectory(settings), "memstem.db"));
 }
 

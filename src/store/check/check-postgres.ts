@@ -1,11 +1,10 @@
 import pg from "pg";
 import { DigestSeal } from "../database/digest-seal.js";
 import type { SqlReader } from "../database/sql.js";
-import { ask, clientConfig, POSTGRES_DIALECT } from "../postgres/connections.js";
+import { ask, clientConfig, POSTGRES_DIALECT, SCHEMA } from "../postgres/connections.js";
 import { openingError, schemaOf } from "../postgres/open-postgres.js";
 import { isConnectionLost } from "../postgres/postgres-faults.js";
 import { PostgresReads } from "../postgres/postgres-journal.js";
-import { SCHEMA } from "../postgres/schema.js";
 import { checkScopes, type DatabaseCheck } from "./check-database.js";
 
 /** Result of a check of a server's database. Names users, never text. */

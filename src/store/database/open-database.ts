@@ -1,19 +1,18 @@
 /*
  * database/: one SQLite file: opening, migrations, schema, sealed digests, faults by name; SQL that both databases take (`sql.ts`).
  * In: a path.
- * Out: an open connection (`OpenDatabase`) whose schema is up to date, or a `DatabaseOpenError`.
+ * Out: an open connection (`DatabaseConnection`) whose schema is up to date, or a `DatabaseOpenError`.
  */
 
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
-import { type BetterSQLite3Database, drizzle } from "drizzle-orm/better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { DatabaseOpenError, type SchemaProgress, schemaProgress } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
-import * as schema from "./schema.js";
 import { faultOf } from "./sqlite-faults.js";
 
 /** A connection to a database file, and the key of its digests. */
@@ -58,10 +57,10 @@ const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url)
 const MIGRATION_ATTEMPTS = 3;
 
 /** Brings a file's schema up to date, all steps in one transaction. Throws as {@link schemaOf} does. */
-function migrateToLatest(sqlite: Database.Database, orm: BetterSQLite3Database<typeof schema>): void {
+function migrateToLatest(sqlite: Database.Database): void {
   for (let attempt = 1; ; attempt++) {
     try {
-      migrate(orm, { migrationsFolder: MIGRATIONS });
+      migrate(drizzle(sqlite), { migrationsFolder: MIGRATIONS });
       return;
     } catch (error) {
       if (sqlite.inTransaction) sqlite.exec("rollback");
@@ -141,13 +140,6 @@ export async function backupDatabase(from: string, to: string): Promise<void> {
   }
 }
 
-/** An open database. */
-export interface OpenDatabase {
-  readonly sqlite: Database.Database;
-  readonly orm: BetterSQLite3Database<typeof schema>;
-  readonly digests: DigestSeal;
-}
-
 /**
  * Page size of new files; existing ones keep theirs. A compose changes a few bytes on some fifteen pages, and each goes into the log whole:
  * this writes half of what SQLite's default of 4,096 does, and still holds most rows on one page.
@@ -164,7 +156,7 @@ const OPEN_AGAIN_MS = 20;
  * (`secure_delete`). Throws {@link DatabaseOpenError} without having written to the file where it is not a database, another program's, of
  * another schema, a newer version's or damaged.
  */
-export function openDatabase(file: string): OpenDatabase {
+export function openDatabase(file: string): DatabaseConnection {
   try {
     return retryWhileLocked(() => openOnce(file));
   } catch (error) {
@@ -188,7 +180,7 @@ function retryWhileLocked<T>(work: () => T): T {
   }
 }
 
-function openOnce(file: string): OpenDatabase {
+function openOnce(file: string): DatabaseConnection {
   let sqlite: Database.Database | undefined;
   try {
     if (file !== ":memory:") {
@@ -203,12 +195,11 @@ function openOnce(file: string): OpenDatabase {
     sqlite.pragma("wal_autocheckpoint = 8000");
     sqlite.pragma("foreign_keys = ON");
     sqlite.pragma("secure_delete = ON");
-    const orm = drizzle(sqlite, { schema });
-    migrateToLatest(sqlite, orm);
+    migrateToLatest(sqlite);
     refuseReadOnly(sqlite);
     eraseLog(sqlite);
     sqlite.pragma(`busy_timeout = ${COMMIT_WAIT_MS}`);
-    return { sqlite, orm, digests: DigestSeal.of(sqlite) };
+    return { sqlite, digests: DigestSeal.of(sqlite) };
   } catch (error) {
     sqlite?.close();
     throw error;
@@ -219,13 +210,13 @@ function openOnce(file: string): OpenDatabase {
  * Opens a database file read-only and unmigrated; another process may write to it meanwhile. Throws {@link DatabaseOpenError} where it is
  * not a memstem database.
  */
-export function openToRead(file: string): OpenDatabase & { readonly schema: SchemaProgress } {
+export function openToRead(file: string): DatabaseConnection & { readonly schema: SchemaProgress } {
   let sqlite: Database.Database | undefined;
   try {
     if (!existsSync(file)) throw new Error("there is no such file");
     sqlite = new Database(file, { readonly: true, fileMustExist: true, timeout: OPEN_WAIT_MS });
     const progress = schemaOf(sqlite);
-    return { sqlite, orm: drizzle(sqlite, { schema }), digests: DigestSeal.of(sqlite), schema: progress };
+    return { sqlite, digests: DigestSeal.of(sqlite), schema: progress };
   } catch (error) {
     sqlite?.close();
     throw new DatabaseOpenError(file, reasonOf(error), { cause: error });

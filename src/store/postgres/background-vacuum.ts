@@ -1,7 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
-import { clientConfig } from "./connections.js";
-import { SCHEMA } from "./schema.js";
+import { clientConfig, SCHEMA } from "./connections.js";
 
 /** Tables whose rows may have held a user's text or name. */
 const TABLES = [

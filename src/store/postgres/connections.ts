@@ -2,7 +2,9 @@ import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { type Dialect, type NamedStatement, type SqlReader, typeOf } from "../database/sql.js";
 import { isConnectionLost, namedFault } from "./postgres-faults.js";
-import { SCHEMA } from "./schema.js";
+
+/** The schema, and with it what else has to have a name. */
+export const SCHEMA = "memstem";
 
 /** Groups of commits under way at once, each on a connection of its own. */
 export const WRITERS = 2;

@@ -5,11 +5,10 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { DatabaseOpenError, type SchemaProgress, schemaProgress } from "../database/database-open-error.js";
-import { Connections, clientConfig } from "./connections.js";
+import { Connections, clientConfig, SCHEMA } from "./connections.js";
 import { PostgresApiKeys } from "./postgres-api-keys.js";
 import { faultOfPostgres } from "./postgres-faults.js";
 import { PostgresJournal } from "./postgres-journal.js";
-import { SCHEMA } from "./schema.js";
 
 /** An open database on a PostgreSQL server. Closing the journal closes it. */
 export interface OpenPostgres {

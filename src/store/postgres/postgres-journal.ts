@@ -2,8 +2,8 @@
  * postgres/: the journal on a PostgreSQL server, for any number of processes.
  * In: calls of `JournalDatabase`. Out: rows in the schema `memstem`, and `StaleScopeError` or `StoreUnavailableError`.
  * `GroupWriter` collects units, `commitGroup` is one transaction of them; `PostgresJournal` reads, and writes everything else; `Connections` has
- * the connections, whose sessions find tables in that schema; `openPostgres` makes all of it. Hot SQL is written by hand; `schema.ts` is what
- * migrations come from.
+ * the connections, whose sessions find tables in that schema; `openPostgres` makes all of it. `migrations/postgres/schema.ts`
+ * is what migrations come from.
  */
 
 import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";

@@ -15,7 +15,9 @@ import {
   WRITES,
 } from "../journal/journal-rows.js";
 import { ask } from "./connections.js";
-import { SCOPE_TABLES } from "./schema.js";
+
+/** What belongs to a scope by its number, and is deleted with it. There are no foreign keys: each check would write to the scope's row. */
+const SCOPE_TABLES = ["journal", "snapshots", "instructions", "known_memories", "responses"] as const;
 
 const STATEMENTS = named("unit", {
   rewritten: `select ${RECORD_COLUMNS} from journal j where j.scope_id = $1 and j.seq = any($2::bigint[])`,

@@ -1,7 +1,5 @@
-import type Database from "better-sqlite3";
-import { asc, eq, sql } from "drizzle-orm";
-import type { OpenDatabase } from "../database/open-database.js";
-import { apiKeys as keys, tenants } from "../database/schema.js";
+import type { DatabaseConnection } from "../database/open-database.js";
+import { PreparedTexts } from "../database/sql.js";
 
 /** A stored API key, without the key itself. Times in milliseconds since the epoch. */
 export interface StoredApiKey {
@@ -21,67 +19,54 @@ export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revoke
   readonly cacheSecret: string;
 };
 
+const KEEP_TENANT = "insert into tenants (tenant, cache_secret, created_at) values ($1, $2, $3) on conflict do nothing";
+
 /** The API keys of a database. Every call reads the file, so another process's changes apply at once. */
 export class StoredApiKeys {
-  /** Both run with every request. */
-  readonly #find: Database.Statement<[string], FoundApiKey>;
-  readonly #any: Database.Statement<[], 0 | 1>;
+  readonly #sql: PreparedTexts;
 
-  constructor(private readonly database: OpenDatabase) {
-    const { sqlite } = database;
-    this.#find = sqlite.prepare(
-      `select api_keys.tenant, secret_digest as secretDigest, revoked_at as revokedAt, cache_secret as cacheSecret
-       from api_keys join tenants on api_keys.tenant = tenants.tenant where id = ?`,
-    );
-    this.#any = sqlite.prepare<[], 0 | 1>("select exists (select 1 from api_keys)").pluck();
+  constructor(private readonly database: Pick<DatabaseConnection, "sqlite">) {
+    this.#sql = new PreparedTexts(database.sqlite);
   }
 
   /** A key by its id, revoked or not; null where there is none. */
   find(id: string): FoundApiKey | null {
-    return this.#find.get(id) ?? null;
+    const text = `select api_keys.tenant, secret_digest as "secretDigest", revoked_at as "revokedAt", cache_secret as "cacheSecret"
+      from api_keys join tenants on api_keys.tenant = tenants.tenant where id = $1`;
+    return this.#sql.run<FoundApiKey>(text, [id])[0] ?? null;
   }
 
   /** Whether there ever was a key. */
   any(): boolean {
-    return this.#any.get() === 1;
+    return this.#sql.run("select 1 from api_keys limit 1").length > 0;
   }
 
   /** Oldest first. */
   list(): StoredApiKey[] {
-    return this.database.orm.select().from(keys).orderBy(asc(keys.createdAt), asc(keys.id)).all();
+    return this.#sql.run(`select id, tenant, secret_digest as "secretDigest", label, created_at as "createdAt",
+      revoked_at as "revokedAt" from api_keys order by created_at, id`);
   }
 
   /** Stores a key. `newCacheSecret` becomes the tenant's where this is its first key. Throws where the id is taken. */
-  add(key: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): void {
-    const { tenant, createdAt } = key;
-    this.database.orm.transaction(
-      (transaction) => {
-        transaction
-          .insert(tenants)
-          .values({ tenant, cacheSecret: newCacheSecret, createdAt })
-          .onConflictDoNothing()
-          .run();
-        transaction.insert(keys).values(key).run();
-      },
-      { behavior: "immediate" },
-    );
+  add({ id, tenant, secretDigest, label, createdAt }: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): void {
+    const text = "insert into api_keys (id, tenant, secret_digest, label, created_at) values ($1, $2, $3, $4, $5)";
+    const work = () => {
+      this.#sql.run(KEEP_TENANT, [tenant, newCacheSecret, createdAt]);
+      this.#sql.run(text, [id, tenant, secretDigest, label, createdAt]);
+    };
+    this.database.sqlite.transaction(work).immediate();
   }
 
   /** What a tenant's cache salts are made of. `newCacheSecret`: the tenant's from now on, where it has none yet. */
   cacheSecretOf(tenant: string, newCacheSecret: string, createdAt: number): string {
-    const { orm } = this.database;
-    orm.insert(tenants).values({ tenant, cacheSecret: newCacheSecret, createdAt }).onConflictDoNothing().run();
-    const kept = orm.select().from(tenants).where(eq(tenants.tenant, tenant)).get();
-    return kept?.cacheSecret ?? newCacheSecret;
+    this.#sql.run(KEEP_TENANT, [tenant, newCacheSecret, createdAt]);
+    const text = `select cache_secret as "cacheSecret" from tenants where tenant = $1`;
+    return this.#sql.run<{ cacheSecret: string }>(text, [tenant])[0]?.cacheSecret ?? newCacheSecret;
   }
 
   /** Revokes a key. False where there is none with this id, or it was revoked before. */
   revoke(id: string, at: number): boolean {
-    const { changes } = this.database.orm
-      .update(keys)
-      .set({ revokedAt: at })
-      .where(sql`${keys.id} = ${id} and ${keys.revokedAt} is null`)
-      .run();
-    return changes > 0;
+    const text = "update api_keys set revoked_at = $2 where id = $1 and revoked_at is null returning id";
+    return this.#sql.run(text, [id, at]).length > 0;
   }
 }

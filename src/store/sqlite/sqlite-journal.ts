@@ -6,7 +6,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StoreUnavailableError } from "../api/store.js";
-import type { DatabaseConnection, OpenDatabase } from "../database/open-database.js";
+import type { DatabaseConnection } from "../database/open-database.js";
 import { type NamedStatement, PreparedTexts, SQLITE_DIALECT, type SqlReader } from "../database/sql.js";
 import { throwNamed } from "../database/sqlite-faults.js";
 import type { JournalDatabase, JournalUnit, ScopeRowsFound, WrittenUnit } from "../journal/journal-database.js";
@@ -86,7 +86,7 @@ function hashesIn(bytes: Buffer): number[] {
 abstract class SqliteJournal extends SqliteReads implements JournalDatabase {
   readonly sealKey: Buffer;
 
-  protected constructor(protected readonly database: OpenDatabase) {
+  protected constructor(protected readonly database: DatabaseConnection) {
     super(database);
     this.sealKey = database.digests.key;
   }
@@ -203,7 +203,7 @@ export class ThreadedJournal extends SqliteJournal {
   #isClosed = false;
 
   /** @param code what the thread runs, where this is not run from where it was built */
-  constructor(database: OpenDatabase, code = new URL("./journal-thread.js", import.meta.url)) {
+  constructor(database: DatabaseConnection, code = new URL("./journal-thread.js", import.meta.url)) {
     super(database);
     const options = { ...STORE_THREAD, workerData: { file: database.sqlite.name } };
     this.#writer = new WorkerCalls(code, options, (cause) => {
@@ -248,7 +248,7 @@ export class InlineJournal extends SqliteJournal {
   /** Settles when the last call that writes has ended. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(database: OpenDatabase) {
+  constructor(database: DatabaseConnection) {
     super(database);
     this.#writer = new JournalWriter(database);
   }
@@ -286,7 +286,7 @@ function outcomeOf(work: () => readonly Outcome[]): Outcome {
  * The journal in a database whose scopes are all in it; closing it closes the database. In a file it is written by a thread; in memory, and run from
  * source, where there is no JavaScript file for a thread to load, by this one.
  */
-export function journalIn(database: OpenDatabase): JournalDatabase {
+export function journalIn(database: DatabaseConnection): JournalDatabase {
   const isSource = import.meta.filename.endsWith(".ts");
   return database.sqlite.memory || isSource ? new InlineJournal(database) : new ThreadedJournal(database);
 }

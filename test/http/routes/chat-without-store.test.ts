@@ -19,7 +19,7 @@ import type { MemorySource } from "../../../src/memory/memory-source.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { newApiKey } from "../../../src/service/base/tenant.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
-import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
@@ -41,7 +41,7 @@ function appOnDatabase(
   const log: RequestLog[] = [];
   const faults: unknown[] = [];
   let dataDir = "";
-  let database: OpenDatabase;
+  let database: DatabaseConnection;
   let app: StartedApp;
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "memstem-chat-"));

@@ -10,7 +10,7 @@ import { Chat, type ChatRequest } from "../../../src/service/chat/chat.js";
 import { SpeculativeCall } from "../../../src/service/chat/compose-with-timeout.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
-import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
@@ -24,7 +24,7 @@ describe("a prompt that is being stored", () => {
   const engine = openAiEngine();
   const faults: unknown[] = [];
   let directory = "";
-  let database: OpenDatabase;
+  let database: DatabaseConnection;
   let service: Memstem;
   let elsewhere: Database.Database;
   beforeEach(() => {

@@ -20,7 +20,7 @@ import { readComposeOptions } from "../../../src/service/compose/compose-request
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { Store } from "../../../src/store/api/store.js";
-import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
@@ -29,7 +29,7 @@ import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 export interface ServiceOptions {
   readonly file?: string;
   /** In place of `file`, one that the test has its hands on. */
-  readonly database?: OpenDatabase;
+  readonly database?: DatabaseConnection;
   /** In place of a plain one on `database`. */
   readonly store?: Store;
   readonly source?: MemorySource | null;

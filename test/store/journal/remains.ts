@@ -7,7 +7,7 @@ import {
   type UserId,
 } from "../../../src/core/index.js";
 import type { Store } from "../../../src/store/api/store.js";
-import type { OpenDatabase } from "../../../src/store/database/open-database.js";
+import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { RECORD_KINDS, type RecordKind } from "../../../src/store/journal/journal-database.js";
 import { SaidCodec } from "../../../src/store/journal/said-codec.js";
 import { ScopeCodec } from "../../../src/store/journal/scope-codec.js";
@@ -18,7 +18,7 @@ const TABLES = ["journal", "snapshots", "instructions", "responses"] as const;
 
 /** What is left in a journal's rows of a memory that a user forgot: where its text, in any encoding, its id or its labels still are. */
 export async function remainsOf(
-  { sqlite, digests }: OpenDatabase,
+  { sqlite, digests }: DatabaseConnection,
   store: Store,
   userId: UserId,
   memory: string,
@@ -53,7 +53,7 @@ export async function remainsOf(
 
 /** Where texts are that no block of a scope has any more, and that nobody said. */
 export async function droppedTextsIn(
-  { sqlite, digests }: OpenDatabase,
+  { sqlite, digests }: DatabaseConnection,
   store: Store,
   scope: Scope,
 ): Promise<readonly string[]> {
@@ -79,7 +79,7 @@ function isOnlyForgotten(codec: ScopeCodec, table: (typeof TABLES)[number], text
 }
 
 /** Messages that turns refer to and that are not there, and rows that nothing refers to. */
-export function wrongReferencesIn({ sqlite, digests }: OpenDatabase): readonly string[] {
+export function wrongReferencesIn({ sqlite, digests }: DatabaseConnection): readonly string[] {
   const codec = new SaidCodec(digests);
   const named = (scopeId: number, digest: Digest) => `${scopeId}: ${digests.seal(digest)}`;
   const [messages, heads] = [new Set<string>(), new Set<string>()];

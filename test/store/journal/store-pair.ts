@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { ChatMessage, Digest, RequestId, Scope } from "../../../src/core/index.js";
-import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
+import { type DatabaseConnection, openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { scopeOf } from "../api/stored-compose.js";
@@ -48,7 +48,7 @@ const TOLD: readonly ChatMessage[] = [
 /** Two stores that are driven alike, and what there is to ask them about. */
 export class StorePair {
   readonly model = new DrivenStore(new MemoryStore());
-  readonly database: OpenDatabase = openDatabase(":memory:");
+  readonly database: DatabaseConnection = openDatabase(":memory:");
   readonly journal = new DrivenStore(new JournalStore(new InlineJournal(this.database)));
   readonly requests: string[] = [];
   readonly sections = new Set<Digest>();

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { authenticate, newApiKey } from "../../../src/service/base/tenant.js";
-import { type OpenDatabase, openDatabase } from "../../../src/store/database/open-database.js";
+import { type DatabaseConnection, openDatabase } from "../../../src/store/database/open-database.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 
 describe("stored API keys", () => {
-  let database: OpenDatabase;
+  let database: DatabaseConnection;
   let keys: StoredApiKeys;
   beforeEach(() => {
     database = openDatabase(":memory:");

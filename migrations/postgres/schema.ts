@@ -1,4 +1,4 @@
-import { isNotNull } from "drizzle-orm";
+import { isNotNull, sql } from "drizzle-orm";
 import {
   bigint,
   boolean,
@@ -6,21 +6,22 @@ import {
   doublePrecision,
   index,
   integer,
+  type PgColumn,
   pgSchema,
   primaryKey,
   smallint,
   text,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
-import type { SealedDigest } from "../database/digest-seal.js";
+import type { SealedDigest } from "../../src/store/database/digest-seal.js";
+import { typeOf } from "../../src/store/database/sql.js";
+import { SCHEMA } from "../../src/store/postgres/connections.js";
+import { type TableName, USAGE_TABLES, type UsageTable } from "../../src/store/usage/usage-tables.js";
 
 /*
  * The journal's tables in PostgreSQL, in a schema of their own. There are no foreign keys: a check of one would lock, and so write, the
- * scope's row with every record. Whoever deletes a scope holds its lock, and deletes from `SCOPE_TABLES`.
+ * scope's row with every record. Whoever deletes a scope holds its lock, and deletes from `SCOPE_TABLES` of `unit-changes.ts`.
  */
-
-/** The schema, and with it what else has to have a name. */
-export const SCHEMA = "memstem";
 
 const memstem = pgSchema(SCHEMA);
 
@@ -188,5 +189,43 @@ export const apiKeys = memstem.table("api_keys", {
   revokedAt: big("revoked_at"),
 });
 
-/** What belongs to a scope by its number, and is deleted with it. */
-export const SCOPE_TABLES = ["journal", "snapshots", "instructions", "known_memories", "responses"] as const;
+/*
+ * The usage log's tables, as `usage-tables.ts` has them.
+ */
+
+const BUILDERS = {
+  bigint: (name: string) => bigint(name, { mode: "number" }),
+  "double precision": (name: string) => doublePrecision(name),
+  text: (name: string) => text(name),
+};
+
+function tableOf(name: TableName) {
+  const { columns, key, indexes = [] }: UsageTable = USAGE_TABLES[name];
+  const built = Object.entries(columns).map(([column, type]) => {
+    const builder = BUILDERS[typeOf(type)](column);
+    const isKey = key.length === 1 && key[0] === column;
+    return [column, isKey ? builder.primaryKey() : type.endsWith("?") ? builder : builder.notNull()] as const;
+  });
+  return memstem.table(name, Object.fromEntries(built), (table) => {
+    const column = (of: string): PgColumn => table[of] as PgColumn;
+    return [
+      ...(key.length === 1 ? [] : [primaryKey({ columns: key.map(column) as [PgColumn, ...PgColumn[]] })]),
+      ...indexes.map(({ name: of, on, isUnique, given }) => {
+        const parts = on.map((part) => (part in columns ? column(part) : sql.raw(part)));
+        const made = (isUnique ? uniqueIndex(of) : index(of)).on(...(parts as [PgColumn]));
+        return given === undefined ? made : made.where(sql`${column(given)} is not null`);
+      }),
+    ];
+  });
+}
+
+export const usageState = tableOf("usage_state");
+export const usageMarks = tableOf("usage_marks");
+export const usageBatches = tableOf("usage_batches");
+export const usageDeletedUsers = tableOf("usage_deleted_users");
+export const usageTenants = tableOf("usage_tenants");
+export const usageGroups = tableOf("usage_groups");
+export const usageOwners = tableOf("usage_owners");
+export const usagePrompts = tableOf("usage_prompts");
+export const usageSums = tableOf("usage_sums");
+export const usageNotes = tableOf("usage_notes");
