@@ -17,10 +17,9 @@ import type { JournalRecord, JournalScope, RecordKey, ScopeRow } from "../journa
 import { decodedOf } from "../journal/journal-parts.js";
 import type { JournalReads } from "../journal/journal-reads.js";
 import { type NamedRequest, requestsIn } from "../journal/request-reading.js";
-import { type ComposedRecord, SaidCodec } from "../journal/said-codec.js";
+import { type ComposedRecord, readShared, SaidCodec, type SaidTurn, SharedMessage } from "../journal/said-codec.js";
 import { ScopeCodec } from "../journal/scope-codec.js";
-import { stateOf } from "../journal/scope-loading.js";
-import { readShared, type SaidTurn, SharedMessage } from "../journal/shared-messages.js";
+import { stateOf } from "../journal/turn-reading.js";
 
 /** Bounds are enforced by the service, not by a check. */
 const NO_BOUNDS: ScopeBounds = { maxIndexNodes: Number.POSITIVE_INFINITY, maxLoadedConversations: 1 };

@@ -10,7 +10,7 @@ import type { CommitBase, ComposeRecord, EngineReport, ScopeDelta, StoredVersion
 import { conversationNumber, memoryHashes } from "../database/digest-seal.js";
 import type { JournalChange, JournalUnit, NewRecord } from "./journal-database.js";
 import type { JournalParts } from "./journal-parts.js";
-import { shareMessages, writeShared } from "./shared-messages.js";
+import { shareMessages, writeShared } from "./said-codec.js";
 
 /** What has come since a scope's last snapshot. */
 export interface BehindSnapshot {

@@ -1,17 +1,20 @@
 import type { ChatMessage, ConversationId, RequestId, Scope } from "../../core/index.js";
 import type { Store, StoredVersion } from "../api/store.js";
 import { commitChanges, commitCompose, commitEnd, commitEviction, commitReport } from "./commits.js";
-import { commitForgetting, eraseQuotes } from "./forgetting.js";
+import { commitForgetting, eraseQuotes, findQuotes } from "./forgetting.js";
 import type { JournalDatabase } from "./journal-database.js";
 import { type JournalParts, journalParts } from "./journal-parts.js";
 import { KnownScopes } from "./known-scopes.js";
-import { findScopesWithOldTurns, OldTurns } from "./old-turns.js";
-import { PromptReading } from "./prompt-reading.js";
-import { findQuotes } from "./quote-scan.js";
-import { commitExpiry, commitWithdrawal } from "./record-removal.js";
-import { findLiveRequests, RequestReading } from "./request-reading.js";
-import { findScopesWithMemory, loadScope } from "./scope-loading.js";
-import { historyOf, readConversation, readHistory, TurnReading } from "./turn-reading.js";
+import { commitExpiry, commitWithdrawal, findScopesWithOldTurns, OldTurns } from "./record-removal.js";
+import { findLiveRequests, PromptReading, RequestReading } from "./request-reading.js";
+import {
+  findScopesWithMemory,
+  historyOf,
+  loadScope,
+  readConversation,
+  readHistory,
+  TurnReading,
+} from "./turn-reading.js";
 import { exportUser } from "./user-export.js";
 
 const NO_COUNTS = { conversations: 0, turns: 0, requests: 0 };

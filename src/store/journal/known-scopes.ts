@@ -1,10 +1,9 @@
 import { type ChatMessage, type ConversationId, type Digest, LruMap, type Scope } from "../../core/index.js";
 import { type CommitBase, type ComposeRecord, isSameVersion, type StoredVersion } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
-import { listInPages, readInPieces } from "./body-reading.js";
 import type { JournalRecord, RecordKind } from "./journal-database.js";
-import { decodedOf, type JournalParts } from "./journal-parts.js";
-import type { GivenTurn } from "./shared-messages.js";
+import { decodedOf, type JournalParts, listInPages, readInPieces } from "./journal-parts.js";
+import type { GivenTurn } from "./said-codec.js";
 import type { SaidPath, TurnReading } from "./turn-reading.js";
 
 /** Bounds of what is known. */

@@ -1,13 +1,11 @@
 import type { UserId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import type { ExportedRow, ExportedScope, ExportedUser, LoadedScope } from "../api/store.js";
-import { listInPages } from "./body-reading.js";
 import { type ScopeRow, WITH_TURNS } from "./journal-database.js";
-import { decodedRow, type JournalParts, reportIn, sharedKeys, sharedRows } from "./journal-parts.js";
+import { decodedRow, type JournalParts, listInPages, reportIn, sharedKeys, sharedRows } from "./journal-parts.js";
 import { requestsNamed } from "./request-reading.js";
-import { loadScope } from "./scope-loading.js";
-import { isInstructions, messagesInRow } from "./shared-messages.js";
-import { TurnReading, type TurnRecord } from "./turn-reading.js";
+import { isInstructions, messagesInRow } from "./said-codec.js";
+import { loadScope, TurnReading, type TurnRecord } from "./turn-reading.js";
 
 /** Records of a page; other work runs in between. */
 const RECORDS_AT_ONCE = 64;

@@ -9,9 +9,8 @@ import {
   type UsageKey,
   type UsageReport,
 } from "../api/usage-log.js";
-import type { NumberedPrompt } from "./prompt-rows.js";
 import { MINUTE_MS, measuresOf, REUSE_NAMES, SUM_NAMES, sumsOf, type Valued, valued } from "./usage-figures.js";
-import type { RowOf } from "./usage-tables.js";
+import type { NumberedPrompt, RowOf } from "./usage-tables.js";
 
 /** Longest name of a model. */
 const MAX_MODEL = 200;

@@ -9,8 +9,8 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { claimed, type KeptAlert } from "../api/alert-claims.js";
 import type { UsageBounds, UsageLog } from "../api/usage-log.js";
+import { claimed, type KeptAlert } from "../api/usage-log.js";
 import { UsageReading } from "./usage-reading.js";
 import type { UsageDatabase } from "./usage-tables.js";
 import { UsageWriting } from "./usage-writing.js";

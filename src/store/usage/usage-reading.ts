@@ -18,9 +18,9 @@ import type {
 } from "../api/usage-log.js";
 import type { Dialect, NamedStatement } from "../database/sql.js";
 import type { GroupRow } from "./accounting.js";
-import { agentOf, keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./prompt-rows.js";
 import { type MeasuredSum, REUSE_COLUMNS, spanOf, windowMisses, windowSums } from "./usage-figures.js";
 import type { RowOf, RunQuery, UsageDatabase } from "./usage-tables.js";
+import { agentOf, keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./usage-tables.js";
 
 /** Most notes of a window. */
 const MAX_NOTES = 200;

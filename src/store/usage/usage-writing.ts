@@ -2,6 +2,7 @@ import type { UserId } from "../../core/index.js";
 import type { KeptNote, NewNote, UsageBounds, UsageEntry } from "../api/usage-log.js";
 import { type Columns, type Dialect, type NamedStatement, named } from "../database/sql.js";
 import { Accounting, digestOf, type GroupRow, type KnownUsage, type OwnerRow, storable } from "./accounting.js";
+import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS, REUSE_NAMES } from "./usage-figures.js";
 import {
   numberedPrompt,
   PROMPT_COLUMNS,
@@ -9,10 +10,13 @@ import {
   PROMPT_NAMES,
   type PromptRow,
   promptRow,
+  type RowOf,
+  type RunQuery,
+  type TableName,
+  USAGE_TABLES,
+  type UsageDatabase,
   valuedPrompt,
-} from "./prompt-rows.js";
-import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS, REUSE_NAMES } from "./usage-figures.js";
-import { type RowOf, type RunQuery, type TableName, USAGE_TABLES, type UsageDatabase } from "./usage-tables.js";
+} from "./usage-tables.js";
 
 /** Entries of one transaction: bounds for how long others wait for it, and for how long this process computes. */
 const MOST_ENTRIES = 2_000;

@@ -22,7 +22,7 @@ import {
 } from "../../../src/core/index.js";
 import type { EngineReport, StoredAnswer } from "../../../src/store/api/store.js";
 import type { ComposedRecord } from "../../../src/store/journal/said-codec.js";
-import { type SaidTurn, SharedMessage } from "../../../src/store/journal/shared-messages.js";
+import { type SaidTurn, SharedMessage } from "../../../src/store/journal/said-codec.js";
 import { anyCount, anyDigest, anyLabel, anyLabels, anyMemoryId, anyText, anyTime, anyTurnId } from "./any-rows.js";
 
 const anyConversation = fc.option(anyText as unknown as fc.Arbitrary<ConversationId>);

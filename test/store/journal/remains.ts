@@ -9,9 +9,8 @@ import {
 import type { Store } from "../../../src/store/api/store.js";
 import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { RECORD_KINDS, type RecordKind } from "../../../src/store/journal/journal-database.js";
-import { SaidCodec } from "../../../src/store/journal/said-codec.js";
+import { SaidCodec, SharedMessage } from "../../../src/store/journal/said-codec.js";
 import { ScopeCodec } from "../../../src/store/journal/scope-codec.js";
-import { SharedMessage } from "../../../src/store/journal/shared-messages.js";
 
 /** Tables of a journal that hold text. */
 const TABLES = ["journal", "snapshots", "instructions", "responses"] as const;

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
-import { DamagedRecordError } from "../../../src/store/journal/damaged-record.js";
+import { DamagedRecordError } from "../../../src/store/journal/journal-rows.js";
 import { type ComposedRecord, SaidCodec } from "../../../src/store/journal/said-codec.js";
 import { anyDigest } from "./any-rows.js";
 import { anyComposedRecord, anyReport } from "./any-said.js";

@@ -4,8 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type ChatMessage, labelsIn } from "../../../src/core/index.js";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
 import { withErasedMessages, withoutMemory } from "../../../src/store/journal/forgetting.js";
-import { SaidCodec } from "../../../src/store/journal/said-codec.js";
-import { SharedMessage } from "../../../src/store/journal/shared-messages.js";
+import { SaidCodec, SharedMessage } from "../../../src/store/journal/said-codec.js";
 import { anyLabels, anyMemoryId } from "./any-rows.js";
 import { anyComposedRecord } from "./any-said.js";
 

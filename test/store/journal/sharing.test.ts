@@ -7,7 +7,7 @@ import {
   type Turn,
   type TurnId,
 } from "../../../src/core/index.js";
-import { SharedMessage, sharedKey, shareMessages } from "../../../src/store/journal/shared-messages.js";
+import { SharedMessage, sharedKey, shareMessages } from "../../../src/store/journal/said-codec.js";
 import { anyComposedRecord } from "./any-said.js";
 
 const text = (length: number) => "and so on ".repeat(Math.ceil(length / 10)).slice(0, length);

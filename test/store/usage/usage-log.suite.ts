@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { missedTokens, type RequestId, type UserId, uncachedTokens } from "../../../src/core/index.js";
-import { CLAIM_MS } from "../../../src/store/api/alert-claims.js";
 import type { UsageBounds, UsageChanges, UsageEntry, UsageLog } from "../../../src/store/api/usage-log.js";
+import { CLAIM_MS } from "../../../src/store/api/usage-log.js";
 import { composed, reported } from "./usage-entries.js";
 
 const MINUTE = 60_000;
