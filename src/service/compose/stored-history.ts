@@ -186,7 +186,7 @@ export async function readPast(
   const isCut = turns.newest !== undefined && recalled.history.turns.at(-1)?.turn !== turns.newest;
   const isWanted = base.version !== null && (name === "stored" || isCut);
   const remembered = isWanted ? await store.knownHistory(scope, id, base.version) : null;
-  const history = remembered ?? (isWanted ? await store.findHistory(scope, id, base.version) : null);
+  const history = remembered ?? (isWanted ? await store.findHistory(scope, id) : null);
   // A client may have said it in a section's form.
   if (history !== null) await learn(history.messages);
   const isRead = known.size > 0 || history !== remembered || (loaded === undefined && turns.newest !== undefined);

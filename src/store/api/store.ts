@@ -219,12 +219,8 @@ export interface Store {
   loadConversation(scope: Scope, id: ConversationId): Promise<Turn[]>;
   /** What this process knows of a conversation's history, at a version of its scope; null: nothing. */
   knownHistory(scope: Scope, id: ConversationId, version: StoredVersion): Promise<StoredHistory | null>;
-  /**
-   * What was said in a conversation up to its newest turn; null where it has none.
-   *
-   * @param at a version of which the scope was just loaded: what was read with it is not read again
-   */
-  findHistory(scope: Scope, id: ConversationId, at?: StoredVersion | null): Promise<StoredHistory | null>;
+  /** What was said in a conversation up to its newest turn; null where it has none. */
+  findHistory(scope: Scope, id: ConversationId): Promise<StoredHistory | null>;
   commitCompose(scope: Scope, base: CommitBase, record: ComposeRecord): Promise<StoredVersion>;
   commitEviction(
     scope: Scope,
@@ -365,15 +361,8 @@ export interface FoundQuotes {
   readonly texts: readonly string[];
   /** Texts of its blocks that have more than those: what a block template put around them is to be erased too. */
   readonly rendered: readonly string[];
-  readonly scopes: ReadonlyMap<number, ScopeQuotes>;
-}
-
-/** The same in one scope. */
-export interface ScopeQuotes {
-  readonly search: QuoteSearch;
-  /** Searched messages: digest by id, as ids may be reused. */
-  readonly looked: Map<number, string>;
-  readonly quoting: Set<number>;
+  /** What is searched for in each scope, by its number. */
+  readonly scopes: ReadonlyMap<number, { readonly search: QuoteSearch }>;
 }
 
 /** A memory to forget; `delta` has already dropped its blocks. */

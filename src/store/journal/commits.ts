@@ -37,30 +37,25 @@ export function snapshotIsDue({ records, length, snapshotLength }: BehindSnapsho
   return records >= MOST_RECORDS || (records >= FEWEST_RECORDS && length >= snapshotLength);
 }
 
-/** What a process knows of a scope's records beyond its version: when a snapshot is due. */
-export interface ScopeBook {
-  readonly behind: BehindSnapshot;
-}
+const NOTHING_KNOWN: BehindSnapshot = { records: 0, length: 0, snapshotLength: 0 };
 
-const NOTHING_KNOWN: ScopeBook = { behind: { records: 0, length: 0, snapshotLength: 0 } };
-
-/** A version with its {@link ScopeBook}, which no comparison of versions sees. */
+/** A version, with what came since the last snapshot, which no comparison of versions sees. */
 export class JournalVersion implements StoredVersion {
   readonly scopeId: number;
   readonly commits: number;
   readonly sum: number | undefined;
-  readonly #book: ScopeBook;
+  readonly #behind: BehindSnapshot;
 
-  constructor({ scopeId, commits, sum }: StoredVersion, book: ScopeBook) {
+  constructor({ scopeId, commits, sum }: StoredVersion, behind: BehindSnapshot) {
     this.scopeId = scopeId;
     this.commits = commits;
     this.sum = sum;
-    this.#book = book;
+    this.#behind = behind;
   }
 
-  /** The book of a version; an empty one where it comes from elsewhere. */
-  static bookOf(version: StoredVersion | null): ScopeBook {
-    return version instanceof JournalVersion ? version.#book : NOTHING_KNOWN;
+  /** Of a version from elsewhere, as if nothing had come. */
+  static behind(version: StoredVersion | null): BehindSnapshot {
+    return version instanceof JournalVersion ? version.#behind : NOTHING_KNOWN;
   }
 }
 
@@ -76,7 +71,7 @@ export interface EncodedChange {
   readonly memories: readonly number[];
   readonly forgotten: readonly MemoryId[];
   /** After the commit. */
-  readonly book: ScopeBook;
+  readonly behind: BehindSnapshot;
 }
 
 /** Encodes what changed since a version; with a snapshot where one is due. Synchronous. */
@@ -85,9 +80,8 @@ export function encodeChange(
   version: StoredVersion | null,
   { changes, whole }: ScopeDelta,
 ): EncodedChange {
-  const book = JournalVersion.bookOf(version);
   const encoded = states.encodeChanges(changes);
-  const { records, length, snapshotLength } = book.behind;
+  const { records, length, snapshotLength } = JournalVersion.behind(version);
   const behind = { records: records + 1, length: length + encoded.length, snapshotLength };
   const snapshot = snapshotIsDue(behind) ? states.encodeState(whole()) : null;
   return {
@@ -96,7 +90,7 @@ export function encodeChange(
     turn: newestTurn(changes),
     memories: memoryHashes(newMemories(changes), digests),
     forgotten: changes.register.forgotten,
-    book: { ...book, behind: snapshot === null ? behind : behindSnapshot(snapshot) },
+    behind: snapshot === null ? behind : behindSnapshot(snapshot),
   };
 }
 
@@ -109,7 +103,7 @@ export function encodeAnew({ states, digests }: JournalParts, { changes, whole }
     turn: newestTurn(changes),
     memories: memoryHashes(newMemories(changes), digests),
     forgotten: changes.register.forgotten,
-    book: { behind: behindSnapshot(snapshot) },
+    behind: behindSnapshot(snapshot),
   };
 }
 
@@ -132,7 +126,7 @@ export function appending(encoded: EncodedChange, records: readonly NewRecord[])
   ];
 }
 
-function behindSnapshot(snapshot: string): ScopeBook["behind"] {
+function behindSnapshot(snapshot: string): BehindSnapshot {
   return { records: 0, length: 0, snapshotLength: snapshot.length };
 }
 
@@ -154,11 +148,15 @@ function newMemories({ register: { blocks, versions } }: ScopeChanges): Readonly
   return new Set([...counts.keys()].filter((id) => !known.has(id)));
 }
 
-/** Writes a unit; gives the scope's version with its book. */
-export async function writeUnit(parts: JournalParts, unit: JournalUnit, book: ScopeBook): Promise<StoredVersion> {
+/** Writes a unit; gives the scope's version with what came since its snapshot. */
+export async function writeUnit(
+  parts: JournalParts,
+  unit: JournalUnit,
+  behind: BehindSnapshot,
+): Promise<StoredVersion> {
   const { version } = await parts.database.write(unit);
   if (version === null) throw new Error("a unit that ends no scope leaves a version");
-  return new JournalVersion(version, book);
+  return new JournalVersion(version, behind);
 }
 
 /**
@@ -194,7 +192,7 @@ export function commitCompose(
     });
     changes.push({ kind: "keep-shared", rows: written });
   }
-  return { committed: writeUnit(parts, { scope, version, deletions, changes, at }, encoded.book), used };
+  return { committed: writeUnit(parts, { scope, version, deletions, changes, at }, encoded.behind), used };
 }
 
 /** See `Store.commitReport`. */
@@ -249,5 +247,5 @@ function write(
   records: readonly NewRecord[],
 ): Promise<StoredVersion> {
   const unit = { scope, version, deletions, changes: appending(encoded, records), at: 0 };
-  return writeUnit(parts, unit, encoded.book);
+  return writeUnit(parts, unit, encoded.behind);
 }

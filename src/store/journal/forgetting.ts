@@ -19,7 +19,6 @@ import {
   type CommitBase,
   type ForgetRecord,
   type FoundQuotes,
-  type ScopeQuotes,
   StaleScopeError,
   type StoredAnswer,
   type StoredVersion,
@@ -149,7 +148,7 @@ export async function commitForgetting(
   changes.push({ kind: "forget", memoryId });
   append(changes, erasure.changes);
   const deletion = { memoryId, isInSource };
-  return writeUnit(parts, { scope, version, deletions, changes, deletion, at, erased: erasure.texts }, encoded.book);
+  return writeUnit(parts, { scope, version, deletions, changes, deletion, at, erased: erasure.texts }, encoded.behind);
 }
 
 /** See `Store.eraseQuotes`: only quotes; labels and ids are each scope's own to forget. */
@@ -272,10 +271,8 @@ export interface SearchedMemory {
 }
 
 /** What was found in one scope: which records quote a memory or name it, and which shared rows quote it. */
-export class QuoteScan implements ScopeQuotes {
-  /** Of records by `seq`, which is never reused. */
-  readonly looked = new Map<number, string>();
-  /** Records that quote the memory, or name it. */
+class QuoteScan {
+  /** Records that quote the memory, or name it, by `seq`, which is never reused. */
   readonly quoting = new Set<number>();
   /** Shared rows that were searched, and whether they quote it: a row never changes, but it may go and come again. */
   readonly shared = new Map<Digest, boolean>();
@@ -316,7 +313,6 @@ export class QuoteScan implements ScopeQuotes {
       // Before their records, as those are looked at once: a row is stored with the first record that refers to it.
       await this.#searchShared(parts, scopeId, sharedIn(said), take);
       for (const [at, record] of records.entries()) {
-        this.looked.set(record.seq, "");
         if (this.#concerns(parts, record, said[at] ?? null)) this.quoting.add(record.seq);
         await take((record.said?.length ?? 0) + (record.changes?.length ?? 0));
       }

@@ -1,4 +1,4 @@
-import type { ChatMessage, ConversationId, RequestId, Scope } from "../../core/index.js";
+import type { ChatMessage, RequestId, Scope } from "../../core/index.js";
 import type { Store, StoredVersion } from "../api/store.js";
 import { commitChanges, commitCompose, commitEnd, commitEviction, commitReport } from "./commits.js";
 import { commitForgetting, eraseQuotes, findQuotes } from "./forgetting.js";
@@ -42,8 +42,7 @@ export class JournalStore implements Store {
   ping: Store["ping"] = (...of) => this.database.ping(...of);
   close: Store["close"] = (...of) => this.database.close(...of);
 
-  loadScope: Store["loadScope"] = (scope, conversationId = null) =>
-    loadScope(this.#parts, scope, conversationId, this.#known);
+  loadScope: Store["loadScope"] = (...of) => loadScope(this.#parts, ...of);
 
   loadConversation: Store["loadConversation"] = (scope, id) =>
     this.#within(scope, [], (scopeId) => readConversation(new TurnReading(this.#parts, scopeId), id));
@@ -53,14 +52,15 @@ export class JournalStore implements Store {
     return known === null ? null : historyOf(known);
   };
 
-  findHistory: Store["findHistory"] = async (scope, id, at = null) => {
-    const loaded = at === null ? null : this.#known.loadedAt(scope, at, id);
-    if (at !== null && loaded !== null) return this.#readHistory(scope, at, id, loaded);
-    return this.#within(scope, null, async (scopeId, version) => {
+  findHistory: Store["findHistory"] = (scope, id) =>
+    this.#within(scope, null, async (scopeId, version) => {
       const known = await this.knownHistory(scope, id, version);
-      return known ?? this.#readHistory(scope, version, id, new TurnReading(this.#parts, scopeId));
+      if (known !== null) return known;
+      const read = await readHistory(new TurnReading(this.#parts, scopeId), id);
+      // Where other processes have committed meanwhile, this is not the stored version any more.
+      if (read?.path != null) this.#known.read(scope, version, id, read.path);
+      return read?.history ?? null;
     });
-  };
 
   commitCompose: Store["commitCompose"] = async (scope, base, record) => {
     const known = this.#known.rowsAt(scope, base.version);
@@ -180,13 +180,6 @@ export class JournalStore implements Store {
 
   usersPendingInSource: Store["usersPendingInSource"] = async () => [...(await this.database.usersPendingInSource())];
   exportUser: Store["exportUser"] = (...of) => exportUser(this.#parts, ...of);
-
-  async #readHistory(scope: Scope, version: StoredVersion, id: ConversationId, reading: TurnReading) {
-    const read = await readHistory(reading, id);
-    // Where other processes have committed meanwhile, this is not the stored version any more.
-    if (read?.path != null) this.#known.read(scope, version, id, read.path);
-    return read?.history ?? null;
-  }
 
   #requests(scopeId: number): RequestReading {
     return new RequestReading(this.#parts, scopeId);

@@ -4,7 +4,7 @@ import type { SealedDigest } from "../database/digest-seal.js";
 import type { JournalRecord, RecordKind } from "./journal-database.js";
 import { decodedOf, type JournalParts, listInPages, readInPieces } from "./journal-parts.js";
 import type { GivenTurn } from "./said-codec.js";
-import type { SaidPath, TurnReading } from "./turn-reading.js";
+import type { SaidPath } from "./turn-reading.js";
 
 /** Bounds of what is known. */
 export interface KnownBounds {
@@ -23,9 +23,6 @@ const DIGEST_CHARACTERS = 50;
 /** Characters and turns of one conversation's history. */
 const MOST_OF_CONVERSATION = 2_000_000;
 const MOST_TURNS = 2_000;
-/** Characters of the records that one scope was loaded with. */
-const MOST_LOADED = 300_000;
-
 /** Kinds of records that name sections. */
 const WITH_SECTIONS: readonly RecordKind[] = ["said", "composed", "forgotten", "withdrawn"];
 /** Records that are read together: a section that comes back was mostly sent a short while ago. */
@@ -47,11 +44,9 @@ interface KnownScope {
   readonly sections: Set<SealedDigest> | null;
   /** What was said in conversations that were read: a client that sends windows has the whole of it read with every turn. */
   readonly paths: ReadonlyMap<ConversationId, RememberedPath>;
-  /** The conversation that the scope was loaded with, until something is committed: the request may need what was said in it. */
-  readonly loaded: { readonly id: ConversationId; readonly reading: TurnReading; readonly characters: number } | null;
 }
 
-const NOTHING: KnownScope = { rows: new Set(), sections: null, paths: new Map(), loaded: null };
+const NOTHING: KnownScope = { rows: new Set(), sections: null, paths: new Map() };
 
 /**
  * What this process knows of scopes as they are stored, so that it is neither read nor written again. Entries are valid for one scope
@@ -79,23 +74,6 @@ export class KnownScopes {
     return this.#at(scope, version).paths.get(id) ?? null;
   }
 
-  /** The conversation's records, where the scope was loaded with them. */
-  loadedAt(scope: Scope, version: StoredVersion, id: ConversationId): TurnReading | null {
-    const { loaded } = this.#at(scope, version);
-    return loaded?.id === id ? loaded.reading : null;
-  }
-
-  /** A scope was loaded with a conversation's records. */
-  loaded(
-    scope: Scope,
-    version: StoredVersion,
-    { id, reading, records }: { id: ConversationId; reading: TurnReading; records: readonly JournalRecord[] },
-  ): void {
-    const characters = records.reduce((sum, { said }) => sum + (said?.length ?? 0), 0);
-    const loaded = characters > MOST_LOADED ? null : { id, reading, characters };
-    this.#set(scope, version, { ...this.#at(scope, version), loaded });
-  }
-
   /** A conversation was read, at a version of its scope. */
   read(scope: Scope, version: StoredVersion, id: ConversationId, { head, turns }: SaidPath): void {
     const known = this.#at(scope, version);
@@ -121,7 +99,6 @@ export class KnownScopes {
     { sections, restated, turn, given, head }: ComposeRecord["composition"],
     { committed, used }: { readonly committed: Promise<StoredVersion>; readonly used: Iterable<Digest> },
   ): Promise<StoredVersion> {
-    this.#forgetLoaded(scope);
     const next = await committed;
     const known = this.#at(scope, version);
     // That of an unknown scope is shared.
@@ -137,13 +114,12 @@ export class KnownScopes {
     for (const section of sections) known.sections?.add(this.parts.digests.seal(section));
     const isTooMany = (known.sections?.size ?? 0) > this.most.sections;
     const paths = pathsAfter(known.paths, head, [...restated, { turn, given }]);
-    this.#set(scope, next, { rows, sections: isTooMany ? null : known.sections, paths, loaded: null });
+    this.#set(scope, next, { rows, sections: isTooMany ? null : known.sections, paths });
     return next;
   }
 
   /** A commit that takes nothing away, and adds nothing but to the state. */
   async kept(scope: Scope, { version }: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
-    this.#forgetLoaded(scope);
     const next = await committed;
     const entry = this.#scopes.peek(nameOf(scope));
     if (entry !== undefined && isSameVersion(entry.version, version)) entry.version = next;
@@ -175,12 +151,6 @@ export class KnownScopes {
     this.#size += size;
     const { scopes, characters } = this.most;
     while (this.#size > characters || this.#scopes.size > scopes) this.#drop(this.#scopes.oldest ?? name);
-  }
-
-  #forgetLoaded(scope: Scope): void {
-    const entry = this.#scopes.peek(nameOf(scope));
-    if (entry !== undefined && entry.known.loaded !== null)
-      this.#set(scope, entry.version, { ...entry.known, loaded: null });
   }
 
   #drop(name: string): void {
@@ -258,10 +228,10 @@ function withPath(paths: KnownScope["paths"], id: ConversationId, path: Remember
   return all;
 }
 
-function sizeOf({ rows, sections, paths, loaded }: KnownScope): number {
-  let size = DIGEST_CHARACTERS * (rows.size + (sections?.size ?? 0)) + (loaded?.characters ?? 0);
+function sizeOf({ rows, sections, paths }: KnownScope): number {
+  let size = DIGEST_CHARACTERS * (rows.size + (sections?.size ?? 0));
   // A scope without sections is known to have none.
-  if (sections !== null || loaded !== null) size += DIGEST_CHARACTERS;
+  if (sections !== null) size += DIGEST_CHARACTERS;
   for (const path of paths.values()) size += sizeOfPath(path);
   return size;
 }

@@ -51,7 +51,7 @@ export async function commitWithdrawal(
   const said = record === undefined ? null : parts.said.encodeForgotten(record.sections);
   const changes = appending(encoded, [plainRecord(encoded, { kind: "withdrawn", said })]);
   append(changes, withdrawn?.changes ?? []);
-  return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, encoded.book);
+  return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, encoded.behind);
 }
 
 /** What a withdrawal changes; null where there is nothing to withdraw, because it is gone or is continued. */
@@ -132,7 +132,7 @@ export async function commitExpiry(
   }
   const freed = [...heads, ...(messages as readonly string[] as readonly Digest[])];
   changes.push({ kind: "remove-shared", digests: freed.map((digest) => parts.digests.seal(digest)) });
-  return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, encoded.book);
+  return writeUnit(parts, { scope, version, deletions, changes, at: 0 }, encoded.behind);
 }
 
 /**

@@ -30,7 +30,6 @@ import {
   SharedTexts,
   turnsIn,
 } from "./journal-parts.js";
-import type { KnownScopes } from "./known-scopes.js";
 import { type ComposedRecord, type GivenTurn, messagesInRow, type RecordedMessage } from "./said-codec.js";
 
 /** What was said in a conversation from its epoch's first turn to its newest one; nothing of it was erased. */
@@ -277,16 +276,11 @@ async function newestTurn(reading: TurnReading, id: ConversationId): Promise<Fou
   return null;
 }
 
-/**
- * See `Store.loadScope`.
- *
- * @param known gets the conversation's records
- */
+/** See `Store.loadScope`. */
 export async function loadScope(
   parts: JournalParts,
   scope: Scope,
   conversationId: ConversationId | null = null,
-  known: KnownScopes | null = null,
 ): Promise<LoadedScope> {
   const number = conversationId === null ? undefined : conversationNumber(conversationId, parts.digests);
   const stored = await parts.database.load(scope, number);
@@ -295,20 +289,15 @@ export async function loadScope(
     return { scope: withForgotten(EMPTY_SCOPE, stored), version, deletions, newestAt, conversation: [] };
   const state = withForgotten(stateOf(parts, version.scopeId, stored), stored);
   const { snapshot, behind } = stored;
-  const book = {
-    behind: {
-      records: behind.length,
-      length: behind.reduce((length, { changes }) => length + (changes?.length ?? 0), 0),
-      snapshotLength: snapshot?.data.length ?? 0,
-    },
+  const since = {
+    records: behind.length,
+    length: behind.reduce((length, { changes }) => length + (changes?.length ?? 0), 0),
+    snapshotLength: snapshot?.data.length ?? 0,
   };
-  const loaded = { scope: state, version: new JournalVersion(version, book), deletions, newestAt };
+  const loaded = { scope: state, version: new JournalVersion(version, since), deletions, newestAt };
   if (conversationId === null) return { ...loaded, conversation: null };
   const reading = new TurnReading(parts, version.scopeId);
   reading.begin(stored.conversation);
-  // A longer one is read on, and would stay whole.
-  if (stored.conversation.length < CONVERSATION_PAGE)
-    known?.loaded(scope, version, { id: conversationId, reading, records: stored.conversation });
   const conversation = await conversationOf(parts, scope, stored, reading, conversationId);
   return { ...loaded, conversation };
 }

@@ -18,7 +18,6 @@ import {
   type DeletionCounts,
   isSameVersion,
   type ScopeDelta,
-  type ScopeQuotes,
   type ScopesFound,
   StaleScopeError,
   type Store,
@@ -154,10 +153,10 @@ export class MemoryStore implements Store {
         if (version.memoryId === memoryId && words !== text) rendered.add(text);
       }
     }
-    const scopes = new Map<number, ScopeQuotes>();
+    const scopes = new Map<number, { search: QuoteSearch }>();
     for (const [id, ofOthers] of others) {
       const search = new QuoteSearch([...all].filter((text) => !ofOthers.has(text)));
-      scopes.set(id, { search, looked: new Map(), quoting: new Set() });
+      scopes.set(id, { search });
     }
     return { texts: [...all], rendered: [...rendered], scopes };
   };
