@@ -8,14 +8,22 @@ import type {
 } from "../service/base/call-types.js";
 import type * as options from "../service/fields/call-options.js";
 import type * as batch from "./batch-types.js";
-import { type CallControl, type ClientOptions, connectionOf } from "./connection.js";
 import { ClosedError, InvalidRequestError } from "./errors.js";
-import { queryOf } from "./query.js";
-import { asAnswer, asBatch, asText, jsonIn, type Reader } from "./reading.js";
+import {
+  asAnswer,
+  asBatch,
+  asText,
+  batchLinesOf,
+  joined,
+  jsonIn,
+  type Reader,
+  requestLines,
+  textsOf,
+  usageEventsOf,
+} from "./reading.js";
 import { ROUTES, type Route } from "./routes.js";
-import { type Outgoing, send } from "./sending.js";
-import { batchLinesOf, joined, requestLines, textsOf, usageEventsOf } from "./streams.js";
-import { toWire } from "./wire-names.js";
+import { type CallControl, type ClientOptions, connectionOf, type Outgoing, send } from "./sending.js";
+import { queryOf, toWire } from "./wire-names.js";
 import type * as wire from "./wire-types.js";
 
 /**

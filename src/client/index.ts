@@ -16,6 +16,6 @@ export type {
 export type * from "../service/fields/call-options.js";
 export type * from "./batch-types.js";
 export { createMemstemClient, type RemoteMemstem } from "./client.js";
-export type { CallControl, ClientOptions } from "./connection.js";
 export * from "./errors.js";
+export type { CallControl, ClientOptions } from "./sending.js";
 export type * from "./wire-types.js";

@@ -1,7 +1,16 @@
-import { type CallControl, type Connection, limitsOf } from "./connection.js";
-import { MemstemConnectionError, MemstemHttpError, MemstemTimeoutError } from "./errors.js";
-import { refusalOf } from "./refusals.js";
+import {
+  DeletedMeanwhileError,
+  InvalidRequestError,
+  MemorySourceError,
+  MemstemConnectionError,
+  MemstemHttpError,
+  MemstemTimeoutError,
+  NotFoundError,
+  type Problem,
+  type Refusal,
+} from "./errors.js";
 import type { Route } from "./routes.js";
+import { camelField, type UnmodifiedPaths } from "./wire-names.js";
 
 /** One request, as it goes over the wire. */
 export interface Outgoing {
@@ -148,4 +157,177 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
     }, ms);
     signal?.addEventListener("abort", cancel, { once: true });
   });
+}
+
+/** The error for an answer other than success. Reads the body. */
+export async function refusalOf(
+  response: Response,
+  what: string,
+  unmodified: UnmodifiedPaths,
+): Promise<MemstemHttpError> {
+  const text = await response.text();
+  const problem = problemIn(text, unmodified);
+  const { status } = response;
+  const refusal = { status, problem, retryAfterMs: retryAfterMs(response.headers.get("retry-after"), Date.now()) };
+  if (problem === null) {
+    const kind = response.headers.get("content-type") ?? "no content type";
+    return new MemstemHttpError(`${what} was answered ${status} (${kind}), which is no problem of memstem's`, refusal);
+  }
+  return errorFor(problem, refusal, what);
+}
+
+/** As the service's table of problems has them (`src/http/problems/problem.ts`), read the other way. */
+function errorFor(problem: Problem, refusal: Refusal, what: string): MemstemHttpError {
+  const { status, detail = problem.title, errors = [] } = problem;
+  const [first] = errors;
+  switch (status) {
+    case 400:
+    case 413:
+    case 415:
+    case 422:
+      if (first !== undefined) return new InvalidRequestError(errors, refusal);
+      break;
+    case 404:
+      if (first !== undefined) return new NotFoundError(first.field, detail, refusal);
+      break;
+    case 409:
+      return new DeletedMeanwhileError(detail, refusal);
+    case 501:
+    case 502:
+    case 504:
+      return new MemorySourceError(detail, refusal);
+    default:
+  }
+  return new MemstemHttpError(`${what} was answered ${status}: ${detail}`, refusal);
+}
+
+function problemIn(text: string, unmodified: UnmodifiedPaths): Problem | null {
+  try {
+    return readProblem(JSON.parse(text), unmodified);
+  } catch {
+    return null;
+  }
+}
+
+/** A problem's JSON, with its fields named as the caller names them; null where it is none. */
+export function readProblem(json: unknown, unmodified: UnmodifiedPaths): Problem | null {
+  if (!isProblem(json)) return null;
+  const { type, title, status, detail, errors } = json;
+  const said = errors?.map(({ field, message }) => ({ field: camelField(field, unmodified), message }));
+  return {
+    type,
+    title,
+    status,
+    ...(detail === undefined ? {} : { detail }),
+    ...(said === undefined ? {} : { errors: said }),
+  };
+}
+
+function isProblem(json: unknown): json is Problem {
+  if (typeof json !== "object" || json === null) return false;
+  const { title, status, detail, errors } = json as Partial<Record<keyof Problem, unknown>>;
+  if (typeof title !== "string" || typeof status !== "number") return false;
+  if (detail !== undefined && typeof detail !== "string") return false;
+  return errors === undefined || (Array.isArray(errors) && errors.every(isIssue));
+}
+
+function isIssue(value: unknown): boolean {
+  const { field, message } = (value ?? {}) as { readonly field?: unknown; readonly message?: unknown };
+  return typeof field === "string" && typeof message === "string";
+}
+
+/** `Retry-After` in milliseconds: seconds, or a date (RFC 9110, section 10.2.3); null where it says neither. */
+export function retryAfterMs(header: string | null, now: number): number | null {
+  if (header === null) return null;
+  if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1_000;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? null : Math.max(0, at - now);
+}
+
+/** How a client reaches its service. */
+export interface ClientOptions {
+  /** Where the service is, as `http://127.0.0.1:4600`; a path before its routes may follow. */
+  readonly url: string;
+  /** Sent as a bearer token. Default: none, for a service without keys. */
+  readonly apiKey?: string | undefined;
+  /**
+   * Longest wait for an answer, for each try, in milliseconds; of a batch, which is streamed, for its next part. Default: 30,000; 0: no limit.
+   */
+  readonly timeoutMs?: number | undefined;
+  /** Most further tries of a call that failed and that does the same if it is sent twice. Default: 2. */
+  readonly retries?: number | undefined;
+  /** Default: the runtime's own. */
+  readonly fetch?: typeof fetch | undefined;
+  /** Further headers of every request, as a gateway may need them. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** What holds for one call in place of the client's own. */
+export interface CallControl {
+  /** Ends the call: it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly retries?: number | undefined;
+}
+
+/** {@link ClientOptions}, checked. */
+export interface Connection {
+  /** Without a slash at its end. */
+  readonly base: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly fetch: typeof fetch;
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+const DEFAULT_RETRIES = 2;
+/** The longest that timers of JavaScript can wait. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+const MAX_RETRIES = 10;
+
+const KNOWN: ReadonlySet<string> = new Set<keyof ClientOptions>([
+  ...(["url", "apiKey", "timeoutMs", "retries", "fetch", "headers"] as const),
+]);
+
+/** Throws {@link InvalidRequestError} for options that are wrong: a misspelt one would leave a default in force. */
+export function connectionOf(options: ClientOptions): Connection {
+  for (const field of Object.keys(options)) if (!KNOWN.has(field)) refuse(field, "is not a known option");
+  const { apiKey, timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES, headers = {} } = options;
+  const given = { ...headers, ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }) };
+  try {
+    new Headers(given);
+  } catch {
+    refuse(apiKey === undefined ? "headers" : "apiKey", "cannot be sent as a header");
+  }
+  return {
+    base: baseOf(options.url),
+    headers: given,
+    ...limitsOf({ timeoutMs, retries }),
+    // Looked up at each call: tests and instrumentation replace the runtime's.
+    fetch: options.fetch ?? ((...request) => globalThis.fetch(...request)),
+  };
+}
+
+/** Throws {@link InvalidRequestError}. */
+export function limitsOf({ timeoutMs, retries }: { readonly timeoutMs: number; readonly retries: number }) {
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 0 || timeoutMs > MAX_TIMEOUT_MS) {
+    refuse("timeoutMs", `must be a whole number of milliseconds, at most ${MAX_TIMEOUT_MS}; 0: no limit`);
+  }
+  if (!Number.isInteger(retries) || retries < 0 || retries > MAX_RETRIES) {
+    refuse("retries", `must be a whole number, at most ${MAX_RETRIES}`);
+  }
+  return { timeoutMs, retries };
+}
+
+function baseOf(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) refuse("url", "must be an http or https address");
+  if (url.username !== "" || url.password !== "") refuse("url", "must not have a password: give apiKey, or headers");
+  if (url.search !== "" || url.hash !== "") refuse("url", "must have neither a query nor a fragment");
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+function refuse(field: string, message: string): never {
+  throw new InvalidRequestError([{ field, message }]);
 }

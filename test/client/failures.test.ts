@@ -6,8 +6,7 @@ import {
   InvalidRequestError,
   MemstemHttpError,
 } from "../../src/client/index.js";
-import { retryAfterMs } from "../../src/client/refusals.js";
-import { retryDelayMs } from "../../src/client/sending.js";
+import { retryAfterMs, retryDelayMs } from "../../src/client/sending.js";
 import { failingService, half, hang, json, page, problem, reset } from "./failing-service.js";
 
 const ANSWER = json(200, { request_id: "r-1", messages: [{ role: "user", content: "Where?" }] });
