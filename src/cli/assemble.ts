@@ -34,7 +34,6 @@ import { Memstem } from "../service/library/memstem.js";
 import type { Store } from "../store/api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
 import { openDatabase } from "../store/database/open-database.js";
-import { namingFaults } from "../store/database/sqlite-faults.js";
 import { JournalStore } from "../store/journal/journal-store.js";
 import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
 import { StoredApiKeys } from "../store/sqlite/api-keys.js";
@@ -102,7 +101,7 @@ export function assembleWithKeys(
   // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
   const usage = threadedUsageLog({ file: join(settings.dataDir, USAGE_DATABASE) }, usageBoundsOf(settings));
   const memstem = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, inside);
-  const storedKeys = namingFaults(new StoredApiKeys(database));
+  const storedKeys = new StoredApiKeys(database);
   return { memstem, source: opened, keys: withConfigured(storedKeys, settings), storedKeys };
 }
 

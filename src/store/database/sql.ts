@@ -1,4 +1,5 @@
 import type Database from "better-sqlite3";
+import { throwNamed } from "./sqlite-faults.js";
 
 /*
  * SQL that SQLite and PostgreSQL both take. Parameters are `$1`, `$2`, …
@@ -61,13 +62,17 @@ export class PreparedTexts {
 
   constructor(private readonly sqlite: Database.Database) {}
 
-  /** Runs a statement; gives its rows, of one that has none an empty list. Throws SQLite's errors. */
+  /** Runs a statement; gives its rows, of one that has none an empty list. Throws the store's faults. */
   run<R>(text: string, values: readonly unknown[] = []): R[] {
-    const statement = this.#statements.get(text) ?? this.sqlite.prepare(text);
-    this.#statements.set(text, statement);
-    const given = values.length === 0 ? [] : [Object.fromEntries(values.map((value, at) => [at + 1, value]))];
-    if (statement.reader) return statement.all(...given) as R[];
-    statement.run(...given);
-    return [];
+    try {
+      const statement = this.#statements.get(text) ?? this.sqlite.prepare(text);
+      this.#statements.set(text, statement);
+      const given = values.length === 0 ? [] : [Object.fromEntries(values.map((value, at) => [at + 1, value]))];
+      if (statement.reader) return statement.all(...given) as R[];
+      statement.run(...given);
+      return [];
+    } catch (error) {
+      throwNamed(error);
+    }
   }
 }

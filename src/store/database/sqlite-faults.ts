@@ -21,30 +21,6 @@ export function faultOf(error: unknown): StoreFault | null {
   return FAULTS.find(([primary]) => code === primary || code.startsWith(`${primary}_`))?.[1] ?? null;
 }
 
-/** Wraps a store, or the API keys: SQLite's errors of disks and locks become {@link StoreUnavailableError}. */
-export function namingFaults<T extends object>(store: T): T {
-  /** Wrapped methods by name. */
-  const methods = new Map<string | symbol, unknown>();
-  return new Proxy(store, {
-    get(target, name) {
-      const known = methods.get(name);
-      if (known !== undefined) return known;
-      const member: unknown = Reflect.get(target, name);
-      if (typeof member !== "function") return member;
-      const method = (...args: readonly unknown[]): unknown => {
-        try {
-          const result: unknown = Reflect.apply(member, target, args);
-          return result instanceof Promise ? result.catch(throwNamed) : result;
-        } catch (error) {
-          throwNamed(error);
-        }
-      };
-      methods.set(name, method);
-      return method;
-    },
-  });
-}
-
 /** Throws the error as `Store` names it. */
 export function throwNamed(error: unknown): never {
   const fault = faultOf(error);

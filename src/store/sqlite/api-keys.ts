@@ -21,7 +21,7 @@ export type FoundApiKey = Pick<StoredApiKey, "tenant" | "secretDigest" | "revoke
 
 const KEEP_TENANT = "insert into tenants (tenant, cache_secret, created_at) values ($1, $2, $3) on conflict do nothing";
 
-/** The API keys of a database. Every call reads the file, so another process's changes apply at once. */
+/** The API keys of a database. Every call reads the file, so another process's changes apply at once. Calls throw the store's faults. */
 export class StoredApiKeys {
   readonly #sql: PreparedTexts;
 
@@ -50,11 +50,15 @@ export class StoredApiKeys {
   /** Stores a key. `newCacheSecret` becomes the tenant's where this is its first key. Throws where the id is taken. */
   add({ id, tenant, secretDigest, label, createdAt }: Omit<StoredApiKey, "revokedAt">, newCacheSecret: string): void {
     const text = "insert into api_keys (id, tenant, secret_digest, label, created_at) values ($1, $2, $3, $4, $5)";
-    const work = () => {
+    this.#sql.run("begin immediate");
+    try {
       this.#sql.run(KEEP_TENANT, [tenant, newCacheSecret, createdAt]);
       this.#sql.run(text, [id, tenant, secretDigest, label, createdAt]);
-    };
-    this.database.sqlite.transaction(work).immediate();
+      this.#sql.run("commit");
+    } catch (error) {
+      if (this.database.sqlite.inTransaction) this.#sql.run("rollback");
+      throw error;
+    }
   }
 
   /** What a tenant's cache salts are made of. `newCacheSecret`: the tenant's from now on, where it has none yet. */

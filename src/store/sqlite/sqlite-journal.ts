@@ -8,7 +8,6 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { StoreUnavailableError } from "../api/store.js";
 import type { DatabaseConnection } from "../database/open-database.js";
 import { type NamedStatement, PreparedTexts, SQLITE_DIALECT, type SqlReader } from "../database/sql.js";
-import { throwNamed } from "../database/sqlite-faults.js";
 import type { JournalDatabase, JournalUnit, ScopeRowsFound, WrittenUnit } from "../journal/journal-database.js";
 import { JournalReads } from "../journal/journal-reads.js";
 import { STORE_THREAD, type WithoutId, WorkerCalls } from "../threads/worker-calls.js";
@@ -45,11 +44,7 @@ class SqliteReader implements SqlReader {
   }
 
   async read<R extends object>({ text }: NamedStatement, values?: readonly unknown[]): Promise<R[]> {
-    try {
-      return this.#sql.run<R>(text, values);
-    } catch (error) {
-      throwNamed(error);
-    }
+    return this.#sql.run<R>(text, values);
   }
 }
 

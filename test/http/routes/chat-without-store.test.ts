@@ -21,7 +21,6 @@ import { newApiKey } from "../../../src/service/base/tenant.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
 import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
-import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
@@ -48,7 +47,7 @@ function appOnDatabase(
     database = openDatabase(join(dataDir, "memstem.db"));
     let requests = 0;
     const memstem = new Memstem({
-      store: namingFaults(new JournalStore(journalIn(database))),
+      store: new JournalStore(journalIn(database)),
       source,
       defaults: {
         policy: DEFAULT_POLICY,
@@ -65,7 +64,7 @@ function appOnDatabase(
       maxWorkingBytes: 1,
     });
     const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_UPSTREAM_URL: engine.url, ...more });
-    const keys = namingFaults(new StoredApiKeys(database));
+    const keys = new StoredApiKeys(database);
     app = await startApp(settings, null, { log, faults }, { memstem, keys }, times);
   });
   afterEach(async () => {

@@ -3,8 +3,8 @@ import Database from "better-sqlite3";
 import type { EngineReport, StoredAnswer } from "../../../src/store/api/store.js";
 import { openToRead } from "../../../src/store/database/open-database.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
-import { SaidCodec } from "../../../src/store/journal/said-codec.js";
 import type { SaidTurn } from "../../../src/store/journal/said-codec.js";
+import { SaidCodec } from "../../../src/store/journal/said-codec.js";
 
 /** Every row of every table in a database file, by a second connection that can only read. */
 export function storedRows(file: string): ReadonlyMap<string, readonly Readonly<Record<string, unknown>>[]> {

@@ -12,7 +12,6 @@ import { readComposeOptions } from "../../../src/service/compose/compose-request
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
-import { namingFaults } from "../../../src/store/database/sqlite-faults.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
 import { sumOfRecord } from "../../../src/store/journal/journal-rows.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
@@ -32,7 +31,7 @@ describe("a prompt that is being stored", () => {
     directory = mkdtempSync(join(tmpdir(), "memstem-ahead-"));
     const file = join(directory, "memstem.db");
     database = openDatabase(file);
-    service = openService({ database, store: namingFaults(new JournalStore(journalIn(database))) });
+    service = openService({ database, store: new JournalStore(journalIn(database)) });
     elsewhere = new Database(file, { readonly: true });
   });
   afterEach(async () => {
