@@ -1,7 +1,6 @@
 import pg from "pg";
 import { checkPostgres } from "../../src/store/check/check-postgres.js";
-import { clientConfig } from "../../src/store/postgres/connections.js";
-import { SCHEMA } from "../../src/store/postgres/connections.js";
+import { clientConfig, SCHEMA } from "../../src/store/postgres/connections.js";
 import { type Forgotten, marksIn } from "./actors.js";
 
 /**
