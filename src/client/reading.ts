@@ -73,7 +73,7 @@ async function* piecesOf(response: Response, current: Try, end: string): AsyncGe
 }
 
 /** An answer or a problem as the caller reads it, of a line or of a list. */
-export function readBatchLine(json: unknown): unknown {
+function readBatchLine(json: unknown): unknown {
   if (typeof json !== "object" || json === null || !("problem" in json))
     return fromWire(json, ROUTES.composeLines.unmodified);
   return { ...json, problem: readProblem(json.problem, ROUTES.composeLines.unmodified) ?? json.problem };

@@ -160,11 +160,7 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
 }
 
 /** The error for an answer other than success. Reads the body. */
-export async function refusalOf(
-  response: Response,
-  what: string,
-  unmodified: UnmodifiedPaths,
-): Promise<MemstemHttpError> {
+async function refusalOf(response: Response, what: string, unmodified: UnmodifiedPaths): Promise<MemstemHttpError> {
   const text = await response.text();
   const problem = problemIn(text, unmodified);
   const { status } = response;
@@ -310,7 +306,7 @@ export function connectionOf(options: ClientOptions): Connection {
 }
 
 /** Throws {@link InvalidRequestError}. */
-export function limitsOf({ timeoutMs, retries }: { readonly timeoutMs: number; readonly retries: number }) {
+function limitsOf({ timeoutMs, retries }: { readonly timeoutMs: number; readonly retries: number }) {
   if (!Number.isInteger(timeoutMs) || timeoutMs < 0 || timeoutMs > MAX_TIMEOUT_MS) {
     refuse("timeoutMs", `must be a whole number of milliseconds, at most ${MAX_TIMEOUT_MS}; 0: no limit`);
   }
