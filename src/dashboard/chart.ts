@@ -2,9 +2,9 @@ import { html } from "htm/preact";
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
+import type { WireNote } from "./api.js";
 import { moment } from "./format.js";
 import { onColours } from "./theme.js";
-import type { WireNote } from "./wire.js";
 
 /** One series of a chart. */
 export interface Series {

@@ -1,12 +1,11 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
+import type { WireConversation, WireRow } from "./api.js";
 import { getJson } from "./api.js";
-import { causeChip } from "./causes.js";
 import { ago, counted, duration, moment, percent, shortId, whole } from "./format.js";
-import { pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
+import { causeChip, pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
 import { requestLink } from "./requests-view.js";
 import { linkTo, loading, userLink } from "./view.js";
-import type { WireConversation, WireRow } from "./wire.js";
 
 function namedIn(query: URLSearchParams) {
   const [user, agent, id] = [query.get("user_id"), query.get("agent_id"), query.get("conversation_id")];

@@ -1,5 +1,5 @@
+import type { WireLiveRows, WireRow } from "./api.js";
 import { ApiError, openStream, type Query, withQuery } from "./api.js";
-import type { WireLiveRows, WireRow } from "./wire.js";
 
 /*
  * One stream of events for the whole page: of what the view shows. Views that list no prompts get how many came, and no more.

@@ -1,11 +1,11 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
+import type { WireMisses } from "./api.js";
 import { getJson } from "./api.js";
-import { CAUSES } from "./causes.js";
 import { summed, windowLinks } from "./filters.js";
 import { counted, money, percent, shareOf, short, whole } from "./format.js";
+import { CAUSES } from "./prompt-bar.js";
 import { empty, linkTo, loading, panel } from "./view.js";
-import type { WireMisses } from "./wire.js";
 
 type Cause = WireMisses["causes"][number];
 

@@ -1,14 +1,13 @@
 import { h, html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
+import type { WireAlerts, WireHealth, WireMisses, WireNote, WireSummary, WireSums } from "./api.js";
 import { getJson } from "./api.js";
 import { type ChartParts, TimeChart } from "./chart.js";
-import { type Column, figuresTable } from "./figures-table.js";
 import { summed, windowLinks } from "./filters.js";
 import { counted, duration, moment, money, percent, shareOf, short, whole } from "./format.js";
 import { onUsage } from "./live.js";
-import { alarm, empty, linkTo, loading, panel } from "./view.js";
-import type { WireAlerts, WireHealth, WireMisses, WireNote, WireSummary, WireSums } from "./wire.js";
+import { alarm, type Column, empty, figuresTable, linkTo, loading, panel } from "./view.js";
 
 type WireCache = NonNullable<WireSummary["cache"]>;
 

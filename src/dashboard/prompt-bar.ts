@@ -1,7 +1,7 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
+import type { WireRow } from "./api.js";
 import { percent, shareOf, whole } from "./format.js";
-import type { WireRow } from "./wire.js";
 
 /** A piece of a horizontal bar. */
 export interface Piece {
@@ -71,4 +71,28 @@ export function rowShare(row: WireRow): { readonly text: string; readonly isExpe
 export function pieceLegend(kinds: readonly Piece["kind"][]): VNode {
   const keys = kinds.map((kind) => html`<span class="key ${kind}" style=${coloured(kind)}>${PIECES[kind]}</span>`);
   return html`<p class="legend">${keys}</p>`;
+}
+
+type MissCauseName = WireRow["causes"][number]["cause"];
+
+/** The causes of missed tokens in two words, for chips and filters; `GET /usage/misses` says what to do about each. */
+export const CAUSES: Readonly<Record<MissCauseName, string>> = {
+  rewritten_history: "history rewritten",
+  changed_instructions: "instructions changed",
+  changed_order: "order changed",
+  new_memories: "new memories",
+  new_epoch: "new epoch",
+  retention: "retention",
+  expired: "expired",
+  evicted: "evicted",
+  displaced: "displaced by others",
+  below_minimum: "below minimum",
+  engine_restart: "engine restart",
+  in_flight: "in flight",
+  unknown: "unknown",
+};
+
+/** A cause as a chip. */
+export function causeChip(cause: MissCauseName): VNode {
+  return html`<span class=${cause === "unknown" ? "chip plain" : "chip"}>${CAUSES[cause]}</span>`;
 }

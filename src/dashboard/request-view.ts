@@ -1,11 +1,10 @@
 import { html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
+import type { WireBar, WireRequest, WireRow } from "./api.js";
 import { getJson } from "./api.js";
-import { causeChip } from "./causes.js";
 import { counted, duration, moment, money, percent, shortId, whole } from "./format.js";
-import { coloured, PIECES, type Piece, pieceBar, pieceLegend, rowShare } from "./prompt-bar.js";
+import { causeChip, coloured, PIECES, type Piece, pieceBar, pieceLegend, rowShare } from "./prompt-bar.js";
 import { conversationLink, empty, linkTo, loading, panel, userLink } from "./view.js";
-import type { WireBar, WireRequest, WireRow } from "./wire.js";
 
 type Bars = readonly WireBar[];
 

@@ -1,15 +1,13 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { WireRow, WireRows } from "./api.js";
 import { getJson } from "./api.js";
-import { CAUSES, causeChip } from "./causes.js";
-import { type Column, figuresTable } from "./figures-table.js";
 import { type Filter, filterForm } from "./filters.js";
 import { ago, duration, moment, money, shortId, whole } from "./format.js";
 import { followOnly, onUsage } from "./live.js";
-import { pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
-import { conversationLink, empty, linkTo, loading, userLink } from "./view.js";
-import type { WireRow, WireRows } from "./wire.js";
+import { CAUSES, causeChip, pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
+import { type Column, conversationLink, empty, figuresTable, linkTo, loading, userLink } from "./view.js";
 
 const PAGE = 50;
 /** Rows that stay in the page while prompts come. */

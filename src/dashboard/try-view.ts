@@ -1,13 +1,12 @@
 import { h, html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Column, figuresTable } from "./figures-table.js";
 import { percent, shareOf, whole } from "./format.js";
 import { coloured } from "./prompt-bar.js";
 import { InputError, readTryInput } from "./try-input.js";
 import { deleteLeftOver, runTry, type TriedPrompt, type TriedWay, type TryLayout } from "./try-run.js";
 import { SAMPLE_HISTORY, SAMPLE_MEMORIES } from "./try-sample.js";
-import { failure, loading, panel, scrolling } from "./view.js";
+import { type Column, failure, figuresTable, loading, panel, scrolling } from "./view.js";
 
 const LAYOUTS: readonly (readonly [TryLayout, string])[] = [
   ["conversation", "One conversation, by retention"],

@@ -1,10 +1,10 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
+import type { WireConversations, WireIndex } from "./api.js";
 import { getJson } from "./api.js";
 import { ago, counted, shortId, whole } from "./format.js";
 import { conversationsPanel } from "./users-view.js";
 import { empty, linkTo, loading, panel, scrolling } from "./view.js";
-import type { WireConversations, WireIndex } from "./wire.js";
 
 type Node = WireIndex["nodes"][number];
 type NodeLabel = Node["labels"][number];

@@ -1,11 +1,10 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
+import type { WireConversations, WireUsers } from "./api.js";
 import { getJson } from "./api.js";
-import { type Column, figuresTable } from "./figures-table.js";
 import { choices, chosen } from "./filters.js";
 import { ago, counted, money, percent, shareOf, short, shortId, whole } from "./format.js";
-import { conversationLink, empty, loading, panel, userLink } from "./view.js";
-import type { WireConversations, WireUsers } from "./wire.js";
+import { type Column, conversationLink, empty, figuresTable, loading, panel, userLink } from "./view.js";
 
 type Reuse = WireUsers["users"][number] | WireConversations["conversations"][number];
 

@@ -83,32 +83,33 @@ export interface KeptUsage extends UsageGroup, UsageKey {
 }
 
 /** Sums over prompts. */
-export interface UsageSums {
-  readonly prompts: number;
-  readonly promptTokens: number;
-  readonly expectedTokens: number;
-  readonly uncachedTokens: number;
-  readonly missedTokens: number;
+export const SUM_NAMES = [
+  "prompts",
+  "promptTokens",
+  "expectedTokens",
+  "uncachedTokens",
+  "missedTokens",
   /** Prompts whose engine reported, and their tokens by its count. */
-  readonly reportedPrompts: number;
-  readonly reportedPromptTokens: number;
-  readonly reportedCachedTokens: number;
+  "reportedPrompts",
+  "reportedPromptTokens",
+  "reportedCachedTokens",
   /** The same without prompts that are set apart: what shares are made of. */
-  readonly sharedPromptTokens: number;
-  readonly sharedExpectedTokens: number;
-  readonly sharedReportedPromptTokens: number;
-  readonly sharedReportedCachedTokens: number;
+  "sharedPromptTokens",
+  "sharedExpectedTokens",
+  "sharedReportedPromptTokens",
+  "sharedReportedCachedTokens",
   /** What was expected of the reported ones, as the same share of the engine's count. */
-  readonly sharedReportedExpectedTokens: number;
-  readonly belowMinimumPrompts: number;
-  readonly belowMinimumTokens: number;
-  readonly expiredPrompts: number;
-  readonly expiredTokens: number;
-  readonly timedPrompts: number;
-  readonly firstTokenMs: number;
-  readonly savedMoney: number;
-  readonly missedMoney: number;
-}
+  "sharedReportedExpectedTokens",
+  "belowMinimumPrompts",
+  "belowMinimumTokens",
+  "expiredPrompts",
+  "expiredTokens",
+  "timedPrompts",
+  "firstTokenMs",
+  "savedMoney",
+  "missedMoney",
+] as const;
+export type UsageSums = Readonly<Record<(typeof SUM_NAMES)[number], number>>;
 
 /** Times to the first token, by the bins of `timeBin`. */
 export type TimeCounts = ReadonlyMap<number, number>;
@@ -167,19 +168,22 @@ export interface UsagePage {
   readonly next: number | null;
 }
 
-/** Sums over the prompts that are kept of a user or a conversation. */
-export interface ReuseSums {
-  readonly prompts: number;
-  readonly reportedPrompts: number;
-  readonly promptTokens: number;
-  readonly uncachedTokens: number;
-  readonly missedTokens: number;
-  readonly sharedPromptTokens: number;
-  readonly sharedExpectedTokens: number;
-  readonly sharedReportedPromptTokens: number;
-  readonly sharedReportedCachedTokens: number;
-  readonly sharedReportedExpectedTokens: number;
-  readonly savedMoney: number;
+/** Those of {@link UsageSums} that are kept of a user or a conversation, over the prompts that are kept of them. */
+export const REUSE_NAMES = [
+  "prompts",
+  "reportedPrompts",
+  "promptTokens",
+  "uncachedTokens",
+  "missedTokens",
+  "sharedPromptTokens",
+  "sharedExpectedTokens",
+  "sharedReportedPromptTokens",
+  "sharedReportedCachedTokens",
+  "sharedReportedExpectedTokens",
+  "savedMoney",
+] as const satisfies readonly (keyof UsageSums)[];
+
+export interface ReuseSums extends Pick<UsageSums, (typeof REUSE_NAMES)[number]> {
   readonly lastAt: number;
 }
 

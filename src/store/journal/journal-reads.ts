@@ -90,7 +90,7 @@ function loadText({ list }: Dialect): string {
     left join snapshots t on t.scope_id = v."scopeId" left join deletions d on d.bucket = u.bucket
     union all
     select 'said', ${RECORD_COLUMNS}, ${noState} from (select * from journal r
-      where r.scope_id = (select "scopeId" from v) and r.conversation = cast($5 as bigint)
+      where cast($5 as bigint) is not null and r.scope_id = (select "scopeId" from v) and r.conversation = cast($5 as bigint)
         and r.kind in (${WITH_TURNS.map(numberOf)}) order by r.n desc limit ${CONVERSATION_PAGE}) j`;
 }
 

@@ -3,13 +3,15 @@ import { reportedUsage } from "../../core/index.js";
 import {
   type NewUsage,
   OTHER_MODELS,
+  REUSE_NAMES,
+  SUM_NAMES,
   type UsageBounds,
   type UsageEntry,
   type UsageGroup,
   type UsageKey,
   type UsageReport,
 } from "../api/usage-log.js";
-import { MINUTE_MS, measuresOf, REUSE_NAMES, SUM_NAMES, sumsOf, type Valued, valued } from "./usage-figures.js";
+import { MINUTE_MS, measuresOf, sumsOf, type Valued, valued } from "./usage-figures.js";
 import type { NumberedPrompt, RowOf } from "./usage-tables.js";
 
 /** Longest name of a model. */

@@ -10,16 +10,17 @@ import {
   type UsageWindow,
   uncachedTokens,
 } from "../../core/index.js";
-import type {
-  KeptUsage,
-  ReuseSums,
-  TimedSums,
-  UsageGroup,
-  UsageSpan,
-  UsageSums,
-  UsageView,
-  WindowMisses,
-  WindowSums,
+import {
+  type KeptUsage,
+  REUSE_NAMES,
+  SUM_NAMES,
+  type TimedSums,
+  type UsageGroup,
+  type UsageSpan,
+  type UsageSums,
+  type UsageView,
+  type WindowMisses,
+  type WindowSums,
 } from "../api/usage-log.js";
 
 export const MINUTE_MS = 60_000;
@@ -68,31 +69,7 @@ export function valued(usage: PromptUsage, costs: EngineModel): Valued {
   };
 }
 
-const NO_SUMS: UsageSums = {
-  prompts: 0,
-  promptTokens: 0,
-  expectedTokens: 0,
-  uncachedTokens: 0,
-  missedTokens: 0,
-  reportedPrompts: 0,
-  reportedPromptTokens: 0,
-  reportedCachedTokens: 0,
-  sharedPromptTokens: 0,
-  sharedExpectedTokens: 0,
-  sharedReportedPromptTokens: 0,
-  sharedReportedCachedTokens: 0,
-  sharedReportedExpectedTokens: 0,
-  belowMinimumPrompts: 0,
-  belowMinimumTokens: 0,
-  expiredPrompts: 0,
-  expiredTokens: 0,
-  timedPrompts: 0,
-  firstTokenMs: 0,
-  savedMoney: 0,
-  missedMoney: 0,
-};
-
-export const SUM_NAMES = Object.keys(NO_SUMS) as (keyof UsageSums)[];
+const NO_SUMS = Object.fromEntries(SUM_NAMES.map((name) => [name, 0])) as unknown as UsageSums;
 
 /** What one prompt adds to sums. */
 export function sumsOf({ usage, apart, savedMoney, missedMoney }: Valued): UsageSums {
@@ -127,21 +104,10 @@ export function sumsOf({ usage, apart, savedMoney, missedMoney }: Valued): Usage
   };
 }
 
-/** The sums of a user or a conversation that grow with each prompt, and their columns. */
-export const REUSE_COLUMNS = {
-  prompts: "prompts",
-  reportedPrompts: "reported_prompts",
-  promptTokens: "prompt_tokens",
-  uncachedTokens: "uncached_tokens",
-  missedTokens: "missed_tokens",
-  sharedPromptTokens: "shared_prompt_tokens",
-  sharedExpectedTokens: "shared_expected_tokens",
-  sharedReportedPromptTokens: "shared_reported_prompt_tokens",
-  sharedReportedCachedTokens: "shared_reported_cached_tokens",
-  sharedReportedExpectedTokens: "shared_reported_expected_tokens",
-  savedMoney: "saved_money",
-} as const satisfies Record<Exclude<keyof ReuseSums, "lastAt">, string>;
-export const REUSE_NAMES = Object.keys(REUSE_COLUMNS) as (keyof typeof REUSE_COLUMNS)[];
+/** The columns of a user's or a conversation's sums, by their names. */
+export const REUSE_COLUMNS = Object.fromEntries(
+  REUSE_NAMES.map((name) => [name, name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]),
+) as Readonly<Record<(typeof REUSE_NAMES)[number], string>>;
 
 const BIN = "first_token ";
 const CAUSE = "cause ";

@@ -17,13 +17,14 @@ import {
   type KeptAlert,
   type KeptNote,
   type NewNote,
+  REUSE_NAMES,
   type UsageBounds,
   type UsageEntry,
   type UsageLog,
 } from "../api/usage-log.js";
 import { type Columns, type Dialect, type NamedStatement, named } from "../database/sql.js";
 import { Accounting, digestOf, type GroupRow, type KnownUsage, type OwnerRow, storable } from "./accounting.js";
-import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS, REUSE_NAMES } from "./usage-figures.js";
+import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS } from "./usage-figures.js";
 import { UsageReading } from "./usage-reading.js";
 import {
   numberedPrompt,
