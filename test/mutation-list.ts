@@ -13,7 +13,7 @@ export interface Mutation {
 export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "isolated: agents of a user are apart in the store",
-    file: "src/store/journal/journal-rows.ts",
+    file: "src/store/journal/journal-sql.ts",
     from: 'return [tenant, userId, agentId ?? ""];',
     to: 'return [tenant, userId, ""];',
     by: ["test/store/sqlite/journal.test.ts"],

@@ -12,7 +12,7 @@ import type { SchemaProgress } from "../database/database-open-error.js";
 import type { DigestSeal } from "../database/digest-seal.js";
 import { openDatabase, openToRead } from "../database/open-database.js";
 import type { SqlReader } from "../database/sql.js";
-import type { JournalReads } from "../journal/journal-reads.js";
+import type { JournalReads } from "../journal/journal-sql.js";
 import { SqliteReads } from "../sqlite/sqlite-journal.js";
 import { type CheckedReads, checkScope } from "./scope-records.js";
 

@@ -15,7 +15,7 @@ import { append } from "../../core/text/lists.js";
 import { conversationNumber, type DigestSeal, memoryHash, type SealedDigest } from "../database/digest-seal.js";
 import type { JournalRecord, JournalScope, RecordKey, ScopeRow } from "../journal/journal-database.js";
 import { decodedOf } from "../journal/journal-parts.js";
-import type { JournalReads } from "../journal/journal-reads.js";
+import type { JournalReads } from "../journal/journal-sql.js";
 import { type NamedRequest, requestsIn } from "../journal/request-reading.js";
 import { type ComposedRecord, readShared, SaidCodec, type SaidTurn, SharedMessage } from "../journal/said-codec.js";
 import { ScopeCodec } from "../journal/scope-codec.js";

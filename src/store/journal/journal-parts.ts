@@ -2,9 +2,9 @@ import type { ChatMessage, Digest } from "../../core/index.js";
 import { StoreUnavailableError } from "../api/store.js";
 import { DigestSeal } from "../database/digest-seal.js";
 import type { JournalDatabase, JournalRecord, RecordFilter, RecordKey } from "./journal-database.js";
-import { DamagedRecordError } from "./journal-rows.js";
 import {
   type ComposedRecord,
+  DamagedRecordError,
   type RecordedMessage,
   readShared,
   SaidCodec,

@@ -19,7 +19,7 @@ import {
   type WorkerRow,
 } from "../../core/index.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
-import { FORMAT, unpackedBody } from "./journal-rows.js";
+import { FORMAT, unpackedBody } from "./said-codec.js";
 
 /** Label, text, tokens; where it was superseded, the label of the block that superseded it. */
 type PackedBlock = readonly [number, string, number, number?];

@@ -3,7 +3,7 @@ import { type DeletionCounts, isSameVersion } from "../api/store.js";
 import { bucketOf, type DigestSeal } from "../database/digest-seal.js";
 import { named } from "../database/sql.js";
 import type { JournalUnit, WrittenUnit } from "../journal/journal-database.js";
-import { numberOf, RECORD_COLUMNS, type RecordRow, scopeKey } from "../journal/journal-rows.js";
+import { numberOf, RECORD_COLUMNS, type RecordRow, scopeKey } from "../journal/journal-sql.js";
 import { ask } from "./connections.js";
 import { applyUnits, type ClaimedUnit, isEnd, numberedRecords, readRewritten, sumBehind } from "./unit-changes.js";
 

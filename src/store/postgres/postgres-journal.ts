@@ -17,9 +17,9 @@ import type {
   ScopeRowsFound,
   WrittenUnit,
 } from "../journal/journal-database.js";
-import { JournalReads } from "../journal/journal-reads.js";
 import {
   EVERYTHING,
+  JournalReads,
   type NamedScopeRow,
   numberOf,
   readScopeRow,
@@ -27,7 +27,7 @@ import {
   scopeKey,
   USES_BETWEEN_REMOVALS,
   WRITES,
-} from "../journal/journal-rows.js";
+} from "../journal/journal-sql.js";
 import { BackgroundVacuum } from "./background-vacuum.js";
 import { ask, type Connections } from "./connections.js";
 import { lockBuckets } from "./group-commit.js";

@@ -13,7 +13,7 @@ import {
   sumOfRecord,
   sumOfSnapshot,
   WRITES,
-} from "../journal/journal-rows.js";
+} from "../journal/journal-sql.js";
 import { ask } from "./connections.js";
 
 /** What belongs to a scope by its number, and is deleted with it. There are no foreign keys: each check would write to the scope's row. */

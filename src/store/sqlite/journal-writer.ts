@@ -37,16 +37,6 @@ export function outcomeOfError(error: unknown): Outcome {
   return { problem: "bug", message: String(error), stack: undefined };
 }
 
-/** The call's value; throws what it threw. */
-export function resultOf(outcome: Outcome): unknown {
-  if (!("problem" in outcome)) return outcome.value;
-  if (outcome.problem === "stale") throw new StaleScopeError("the scope was changed by another process");
-  if (outcome.problem !== "bug") throw new StoreUnavailableError(outcome.problem, { cause: new Error(outcome.cause) });
-  const error = new Error(outcome.message);
-  if (outcome.stack !== undefined) error.stack = outcome.stack;
-  throw error;
-}
-
 function causeOf(error: unknown): string {
   if (error instanceof StoreUnavailableError && error.cause instanceof Error) return error.cause.message;
   return error instanceof Error ? error.message : String(error);

@@ -27,7 +27,7 @@ import {
   sumOfSnapshot,
   USES_BETWEEN_REMOVALS,
   WRITES,
-} from "../journal/journal-rows.js";
+} from "../journal/journal-sql.js";
 
 /** A scope while a unit is applied to it. */
 interface Applied {

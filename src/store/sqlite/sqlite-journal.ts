@@ -5,17 +5,16 @@
  */
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { StoreUnavailableError } from "../api/store.js";
+import { StaleScopeError, StoreUnavailableError } from "../api/store.js";
 import type { DatabaseConnection } from "../database/open-database.js";
 import { type NamedStatement, PreparedTexts, SQLITE_DIALECT, type SqlReader } from "../database/sql.js";
 import type { JournalDatabase, JournalUnit, ScopeRowsFound, WrittenUnit } from "../journal/journal-database.js";
-import { JournalReads } from "../journal/journal-reads.js";
+import { JournalReads } from "../journal/journal-sql.js";
 import { STORE_THREAD, type WithoutId, WorkerCalls } from "../threads/worker-calls.js";
 import {
   JournalWriter,
   type Outcome,
   outcomeOfError,
-  resultOf,
   type ThreadAnswer,
   type ThreadCall,
   type WriteArguments,
@@ -186,6 +185,16 @@ function sizeOf({ name, args }: WritingCall): number {
         for (const { changes: changed, said } of change.records) size += (changed?.length ?? 0) + (said?.length ?? 0);
     }
   return size;
+}
+
+/** The call's value; throws what it threw. */
+function resultOf(outcome: Outcome): unknown {
+  if (!("problem" in outcome)) return outcome.value;
+  if (outcome.problem === "stale") throw new StaleScopeError("the scope was changed by another process");
+  if (outcome.problem !== "bug") throw new StoreUnavailableError(outcome.problem, { cause: new Error(outcome.cause) });
+  const error = new Error(outcome.message);
+  if (outcome.stack !== undefined) error.stack = outcome.stack;
+  throw error;
 }
 
 /**

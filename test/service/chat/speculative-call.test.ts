@@ -13,7 +13,7 @@ import type { Memstem } from "../../../src/service/library/memstem.js";
 import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
-import { sumOfRecord } from "../../../src/store/journal/journal-rows.js";
+import { sumOfRecord } from "../../../src/store/journal/journal-sql.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";

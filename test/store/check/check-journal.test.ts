@@ -11,7 +11,7 @@ import {
   readRecord,
   rewriteValues,
   WRITES,
-} from "../../../src/store/journal/journal-rows.js";
+} from "../../../src/store/journal/journal-sql.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { behind, exchanges } from "../api/shared-messages.suite.js";

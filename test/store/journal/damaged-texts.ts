@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect } from "vitest";
-import { DamagedRecordError } from "../../../src/store/journal/journal-rows.js";
+import { DamagedRecordError } from "../../../src/store/journal/said-codec.js";
 
 /** Where a text is damaged, and how. */
 export const anyDamage = fc.record({

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EMPTY_SCOPE } from "../../../src/core/index.js";
 import { DigestSeal } from "../../../src/store/database/digest-seal.js";
-import { DamagedRecordError } from "../../../src/store/journal/journal-rows.js";
+import { DamagedRecordError } from "../../../src/store/journal/said-codec.js";
 import { ScopeCodec } from "../../../src/store/journal/scope-codec.js";
 import { anyScopeChanges, anyStoredScope, readRows } from "./any-rows.js";
 import { anyDamage, damaged, expectRefusedOrRead } from "./damaged-texts.js";
