@@ -5,7 +5,12 @@ import { InvalidRequestError } from "../service/base/errors.js";
 import { checkDatabase, checkStructure, rebuildIndexes } from "../store/check/check-database.js";
 import { checkUsage } from "../store/check/check-usage.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
-import { backupDatabase, makeDirectory, type DatabaseConnection, openDatabase } from "../store/database/open-database.js";
+import {
+  backupDatabase,
+  type DatabaseConnection,
+  makeDirectory,
+  openDatabase,
+} from "../store/database/open-database.js";
 import { faultOf } from "../store/database/sqlite-faults.js";
 import { BackupError } from "./error-text.js";
 import type { Settings } from "./setting-list.js";

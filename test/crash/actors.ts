@@ -287,7 +287,7 @@ export function leaver(answers: Answers, deeds: Deeds, forgotten: Forgotten, use
       const text = await ask(services, "POST", "/compose", pending);
       if (text === GONE) return;
       refuseForgotten(text, forgotten.gone, user);
-      if (life > 0 && asked === 1 && !text.includes("\\n1 Fact")) throw new Error(`${user} came back and was known`);
+      if (life > 0 && asked === 1 && !/\\n(?:1|-) Fact/.test(text)) throw new Error(`${user} came back and was known`);
       answers.keep(pending, text);
       pending = undefined;
     }
