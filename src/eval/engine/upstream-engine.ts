@@ -33,15 +33,11 @@ export interface UpstreamEngineOptions {
   readonly scores: readonly AnswerScore[];
 }
 
+type Counts = Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "answerTokens">;
+
+const NO_COUNTS: Counts = { promptTokens: null, cachedTokens: null, answerTokens: null };
 /** A prompt for which nothing was generated. */
-const UNASKED: EngineAnswer = {
-  promptTokens: null,
-  cachedTokens: null,
-  answerTokens: null,
-  ttftMs: null,
-  totalMs: null,
-  answer: null,
-};
+const UNASKED: EngineAnswer = { ...NO_COUNTS, ttftMs: null, totalMs: null, answer: null };
 
 /** Engines that honour `cache_salt`: the same prompt under another salt is another prompt to the cache. */
 export const SALTED_FAMILIES: ReadonlySet<EngineName> = new Set(["vllm"]);
@@ -165,7 +161,7 @@ async function completion(
     if (answer === null) throw new EngineAnswerError(response.status, "the engine's answer is no chat completion");
     // Not streamed: the time to the first token is unknown.
     return {
-      ...countsOf(ENGINES[family].readUsage(json)),
+      ...withUsage(NO_COUNTS, ENGINES[family].readUsage(json)),
       ttftMs: null,
       totalMs: performance.now() - startedAt,
       answer: answer.trim(),
@@ -173,7 +169,7 @@ async function completion(
   }
   let ttftMs: number | null = null;
   let answer = "";
-  let counts: Counts = { promptTokens: null, cachedTokens: null, answerTokens: null };
+  let counts = NO_COUNTS;
   let isWhole = false;
   for await (const { data, isLast } of eventsOf(response.body)) {
     if (isLast) isWhole = true;
@@ -184,24 +180,18 @@ async function completion(
     if (delta.begins) ttftMs ??= performance.now() - startedAt;
     if (delta.ends) isWhole = true;
     answer += delta.text;
-    counts = withKnown(countsOf(ENGINES[family].readUsage(data)), counts);
+    counts = withUsage(counts, ENGINES[family].readUsage(data));
   }
   if (!isWhole) throw new EngineAnswerError(response.status, "the engine's stream ended before its answer did");
   return { ...counts, ttftMs, totalMs: performance.now() - startedAt, answer: answer.trim() };
 }
 
-type Counts = Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "answerTokens">;
-
-function countsOf({ promptTokens, cachedTokens, completionTokens }: EngineUsage): Counts {
-  return { promptTokens, cachedTokens, answerTokens: completionTokens };
-}
-
 /** Later counts replace earlier ones; null keeps them. */
-function withKnown(later: Counts, earlier: Counts): Counts {
+function withUsage(earlier: Counts, usage: EngineUsage): Counts {
   return {
-    promptTokens: later.promptTokens ?? earlier.promptTokens,
-    cachedTokens: later.cachedTokens ?? earlier.cachedTokens,
-    answerTokens: later.answerTokens ?? earlier.answerTokens,
+    promptTokens: usage.promptTokens ?? earlier.promptTokens,
+    cachedTokens: usage.cachedTokens ?? earlier.cachedTokens,
+    answerTokens: usage.completionTokens ?? earlier.answerTokens,
   };
 }
 

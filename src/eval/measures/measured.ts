@@ -61,7 +61,7 @@ export function uncachedTokens({ promptTokens, cachedTokens }: AnsweredQuestion)
 }
 
 /** 1 where the judge says that the answer is right, 0 where it says that it is not; null without a readable verdict. */
-export function judgedRight({ judge }: AnsweredQuestion): number | null {
+export function judgedRight({ judge }: Pick<AnsweredQuestion, "judge">): number | null {
   return judge?.isCorrect == null ? null : Number(judge.isCorrect);
 }
 

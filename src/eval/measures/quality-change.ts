@@ -8,8 +8,8 @@ import {
   type RunRecord,
 } from "../base/run-record.js";
 import { annotationsLabel, budgetLabel } from "../run/arms.js";
-import { type BootstrapOptions, bootstrapGroups, clustersOf, type Interval, type ResampledUnit } from "./bootstrap.js";
-import { logLikelihood, type Measure } from "./measured.js";
+import { type BootstrapOptions, bootstrapGroups, clustersOf, type Interval } from "./bootstrap.js";
+import { judgedRight, logLikelihood, type Measure } from "./measured.js";
 import { baselineOf, holm, type Pair, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
 
 /**
@@ -228,17 +228,13 @@ export interface RunJudge {
 export function judgesOfRun({ judge, otherJudges }: Pick<RunRecord, "judge" | "otherJudges">): RunJudge[] {
   if (judge === null) return [];
   return [
-    { name: judge.model, measure: ({ judge: said }) => asNumber(said?.isCorrect) },
+    { name: judge.model, measure: judgedRight },
     ...otherJudges.map(({ name }) => ({
       name,
       measure: ({ otherJudgements }: AnsweredQuestion) =>
-        asNumber(otherJudgements.find(({ judge: by }) => by === name)?.isCorrect),
+        judgedRight({ judge: otherJudgements.find(({ judge: by }) => by === name) ?? null }),
     })),
   ];
-}
-
-function asNumber(isCorrect: boolean | null | undefined): number | null {
-  return isCorrect == null ? null : Number(isCorrect);
 }
 
 /** How far two judges agree on the same answers. */
@@ -272,12 +268,17 @@ export function judgeAgreements(
   const answered = countedIn(records);
   return judges.flatMap((first, at) =>
     judges.slice(at + 1).flatMap((second): JudgeAgreement[] => {
-      const both = answered.filter((record) => first.measure(record) !== null && second.measure(record) !== null);
-      const isClustered = clustersOf(both.map(({ conversation }) => conversation)) !== null;
+      const both = answered.flatMap((record) => {
+        const [one, other] = [first.measure(record), second.measure(record)];
+        if (one === null || other === null) return [];
+        const said: Verdicts = [one * other, one * (1 - other), (1 - one) * other, (1 - one) * (1 - other)];
+        return [{ record, said }];
+      });
+      const isClustered = clustersOf(both.map(({ record }) => record.conversation)) !== null;
       const unit = isClustered ? "conversations" : "questions";
-      const groups = [...verdictsBy(unit, both, first, second).values()];
+      const byUnit = groupBy(both, ({ record }) => (isClustered ? record.conversation : questionKey(record)));
+      const groups = [...byUnit.values()].map((own) => own.map(({ said }) => said).reduce(added, NO_VERDICTS));
       const all = groups.reduce(added, NO_VERDICTS);
-      const answers = all[0] + all[1] + all[2] + all[3];
       const agreement = bootstrapGroups(
         groups,
         (drawn) => agreementOf(drawn.reduce(added, NO_VERDICTS)),
@@ -287,7 +288,8 @@ export function judgeAgreements(
       if (agreement === null) return [];
       const kappa = bootstrapGroups(groups, (drawn) => kappaOf(drawn.reduce(added, NO_VERDICTS)), options, unit);
       const [, onlyFirst, onlySecond] = all;
-      return [{ first: first.name, second: second.name, answers, agreement, kappa, onlyFirst, onlySecond }];
+      const names = { first: first.name, second: second.name };
+      return [{ ...names, answers: both.length, agreement, kappa, onlyFirst, onlySecond }];
     }),
   );
 }
@@ -296,23 +298,6 @@ const NO_VERDICTS: Verdicts = [0, 0, 0, 0];
 
 function added(a: Verdicts, b: Verdicts): Verdicts {
   return [a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]];
-}
-
-function verdictsBy(
-  unit: ResampledUnit,
-  answered: readonly AnsweredQuestion[],
-  first: RunJudge,
-  second: RunJudge,
-): ReadonlyMap<string, Verdicts> {
-  const counts = new Map<string, Verdicts>();
-  for (const record of answered) {
-    const [one, other] = [first.measure(record), second.measure(record)];
-    if (one === null || other === null) continue;
-    const key = unit === "conversations" ? record.conversation : questionKey(record);
-    const said: Verdicts = [one * other, one * (1 - other), (1 - one) * other, (1 - one) * (1 - other)];
-    counts.set(key, added(counts.get(key) ?? NO_VERDICTS, said));
-  }
-  return counts;
 }
 
 function agreementOf([both, onlyFirst, onlySecond, none]: Verdicts): number | null {
