@@ -180,12 +180,13 @@ export async function* convertedEvents(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let isOver = false;
   for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
-    // Read to its end, so that the connection is kept.
+    // Read to the body's end, so that the connection is kept.
     if (isOver) continue;
     const events = isLast || data === undefined ? [] : converter.take(data);
     if (events.length > 0) yield Buffer.from(events.map(namedEvent).join(""));
+    if (record(data)["error"] != null) return;
     if (isLast) yield* endOf(converter);
-    isOver = isLast || record(data)["error"] != null;
+    isOver = isLast;
   }
   if (isOver) return;
   // Some engines end without `[DONE]`, others without a reason.
