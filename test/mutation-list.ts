@@ -196,8 +196,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "bounded: a user's queue is full at some time",
     file: "src/service/scopes/user-queues.ts",
-    from: "if (queues.waiting(queueKey({ tenant: this.tenant, userId })) >= maxWaiting) throw",
-    to: "if (maxWaiting < 0) throw",
+    from: "if (waiting >= this.maxWaiting) throw",
+    to: "if (this.maxWaiting < 0) throw",
     by: ["test/service/scopes/user-queues.test.ts"],
   },
   {

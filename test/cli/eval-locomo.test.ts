@@ -128,7 +128,11 @@ describe("memstem eval locomo, simulated", () => {
   });
 
   it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
-    expect(await memstem.run(command(out(), "--k", "20", "--limit", "6"))).toMatchObject({ code: 0 });
+    expect(
+      await memstem.run(
+        command(out(), "--k", "20", "--limit", "6", "--annotations", "order", "--annotation-top", "all"),
+      ),
+    ).toMatchObject({ code: 0 });
     const { run, records } = writtenRun(out());
     const rounds = run.arms.map((_, n) => records.slice(n * run.arms.length, (n + 1) * run.arms.length));
     for (const [n, round] of rounds.entries()) {

@@ -76,18 +76,29 @@ describe("memstem eval locomo, on an engine whose answers depend on order, place
     const [out, file] = [join(memstem.root, "out"), join(memstem.root, "asked.json")];
     writeFileSync(file, JSON.stringify(asked));
     const arms = ["--policies", "retrieval,sorted", "--place", "turn,system", "--annotations", "none,order"];
-    const words = ["--annotation-top", "all", "--annotation-wording", "memstem,paper", "--k", "8", "--warm-up", "0"];
+    const words = [
+      "--annotation-top",
+      "all",
+      "--annotation-wording",
+      "memstem,paper",
+      "--form",
+      "numbers",
+      "--k",
+      "8",
+      "--warm-up",
+      "0",
+    ];
     const engines = ["--engine", engine.url, "--model", "stub-1", "--judge", judge.url, "--judge-model", "judge-1"];
     const ended = await memstem.run(["eval", "locomo", "--data", file, "--out", out, ...arms, ...words, ...engines]);
     expect(ended).toMatchObject({ code: 0, stderr: "" });
 
     const { run, records } = writtenRun(out);
     expect(run.arms.map(({ id }) => id)).toEqual([
-      "single k=8 retrieval annotations=none",
-      "single k=8 retrieval in the system prompt annotations=none",
+      "single k=8 retrieval annotations=none as numbers",
+      "single k=8 retrieval in the system prompt annotations=none as numbers",
       ...["", " in the system prompt"].flatMap((place) =>
         ["none", "order top=all", "order top=all paper's words"].map(
-          (annotations) => `single k=8 sorted${place} annotations=${annotations}`,
+          (annotations) => `single k=8 sorted${place} annotations=${annotations} as numbers`,
         ),
       ),
     ]);

@@ -19,7 +19,7 @@ describe("an installed memstem", () => {
         const memstem = createMemstem({ dataDir: "library-data", source: { kind: "none" } });
         history.push({ role: "user", content: question });
         const found = { results: memories.map((memory) => ({ id: memory, memory })) };
-        const { messages } = await memstem.compose({ userId: "ada", conversationId: "c", messages: history, memories: found });
+        const { messages } = await memstem.compose({ userId: "ada", conversationId: "c", messages: history, memories: found, retention: "keep" });
         prompts.push(messages);
         history.push({ role: "assistant", content: "So." });
         const refused = await memstem.compose({ userId: "", query: "x" }).catch((error) => error);
@@ -72,7 +72,7 @@ describe("an installed memstem", () => {
     );
     const { code, stdout } = await memstem.node(["core.js"]);
     expect(code).toBe(0);
-    expect(json(stdout)).toEqual([{ role: "user", content: "<memories>\n1 in Paris\n</memories>\n\nWhere?" }]);
+    expect(json(stdout)).toEqual([{ role: "user", content: "<memories>\n- in Paris\n</memories>\n\nWhere?" }]);
   });
 
   it("has no other doors than its exports", async () => {
