@@ -110,8 +110,9 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
   }
 }
 
+/** Of every interface: vLLM listens there; to the address of one it would connect. */
 async function freeAddresses(): Promise<EventAddresses> {
-  const [endpoint, replay] = [await freePort(), await freePort()].map((port) => `tcp://127.0.0.1:${port}`);
+  const [endpoint, replay] = [await freePort(), await freePort()].map((port) => `tcp://*:${port}`);
   return { endpoint: endpoint ?? "", replay_endpoint: replay ?? "" };
 }
 
