@@ -15,14 +15,7 @@ export class BackupError extends Error {
 }
 
 /** Errors that a command's caller can put right. */
-const SAYABLE = [
-  EvaluationError,
-  BackupError,
-  DatabaseOpenError,
-  StoreUnavailableError,
-  EvaluationError,
-  EvaluationError,
-];
+const SAYABLE = [EvaluationError, BackupError, DatabaseOpenError, StoreUnavailableError];
 
 /** What a command prints of an error: a line or two for what its caller can put right, the stack for anything else. */
 export function errorText(error: unknown): string {

@@ -11,8 +11,7 @@ import { type Invocation, stopSignal } from "./invocation.js";
 import { needEmbeddedMem0 } from "./package.js";
 
 /**
- * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws
- * `EvaluationError`, `EvaluationError`.
+ * Runs or resumes an evaluation and returns the exit code. A stopped run is reported too. Throws `EvaluationError`.
  */
 export async function runEvalLocomo(options: EvalLocomoOptions, call: Invocation): Promise<number> {
   needEmbeddedMem0("eval");

@@ -20,7 +20,7 @@ import { withProgress } from "./progress-bar.js";
 
 /**
  * Prints what a run will use, without asking an engine or a judge. Memories and searches are made in the run's directory, where the run finds
- * them. Throws `EvaluationError`, `EvaluationError`.
+ * them. Throws `EvaluationError`.
  */
 export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): Promise<void> {
   if (options.ingest === "extract") {

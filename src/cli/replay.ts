@@ -40,7 +40,8 @@ const NOT_FOR_A_BATCH = [
 
 /**
  * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all policies as a table; of a conversation a
- * table of all retentions, or of a window everything that memstem can make of it. `note` takes what does not belong to the outcome. Throws {@link EvaluationError}.
+ * table of all retentions, or of a window everything that memstem can make of it. `note` takes what does not belong to the outcome.
+ * Throws {@link EvaluationError}.
  */
 export async function runReplay(
   command: ReplayCommand,

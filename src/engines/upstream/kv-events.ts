@@ -156,7 +156,7 @@ const MOST_BLOCK_TOKENS = 65_536;
 /** Where blocks are that name no place. */
 const DEFAULT_MEDIUM = "GPU";
 
-/** JsonObject of events that come as arrays, after the name: vLLM before 0.12, SGLang, relays. */
+/** Fields of events that come as arrays, after the name: vLLM before 0.12, SGLang, relays. */
 const POSITIONS: Readonly<Record<string, readonly string[]>> = {
   BlockStored: [
     "block_hashes",
