@@ -1,6 +1,7 @@
 import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
 import type { EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { eventsOf } from "../../engines/upstream/answer-body.js";
+import { parsedJson } from "../../engines/upstream/json-values.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { ComposeAnswer } from "../base/call-types.js";
@@ -88,7 +89,7 @@ export class Exchange {
   /** Passes on an unstreamed answer. */
   async whole(answer: UpstreamAnswer): Promise<UpstreamAnswer & { usage: EngineUsage | null }> {
     const { whole, body } = await bufferBody(answer.body, MAX_HELD_BYTES);
-    this.#observed.take(jsonIn(whole), this.parts.clock());
+    this.#observed.take(whole === null ? undefined : parsedJson(whole), this.parts.clock());
     return { ...answer, body, usage: this.#learn() };
   }
 
@@ -172,14 +173,6 @@ export class Exchange {
     const { firstTokenAt } = this.#observed;
     if (firstTokenAt === null || !(usage?.completionTokens && usage.completionTokens > 1)) return null;
     return { tokens: usage.completionTokens - 1, ms: this.parts.clock() - firstTokenAt };
-  }
-}
-
-function jsonIn(text: string | null): unknown {
-  try {
-    return text === null ? undefined : (JSON.parse(text) as unknown);
-  } catch {
-    return undefined;
   }
 }
 
