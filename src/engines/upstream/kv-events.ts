@@ -37,6 +37,8 @@ export interface KvEventPackages {
 const MOST_BYTES = 256 * 1024 * 1024;
 const REPLAY_TIMEOUT_MS = 5_000;
 const NUMBER_BYTES = 8;
+const WHERE_ENGINES_LISTEN =
+  "vLLM listens where its endpoint is tcp://*:PORT; to one with a host it connects, and nobody hears it";
 /** Number of the message that ends a replay. */
 const END = 0xffff_ffff_ffff_ffffn;
 
@@ -69,6 +71,12 @@ export async function followKvEvents(
   socket.events.on("disconnect", () => {
     next = null;
     sink.lost();
+  });
+  let wasRefused = false;
+  socket.events.on("connect:retry", () => {
+    if (!wasRefused)
+      onFault(new Error(`nobody publishes at ${endpoint}, which is tried again: ${WHERE_ENGINES_LISTEN}`));
+    wasRefused = true;
   });
   let newest = Number.NEGATIVE_INFINITY;
   let wasUnreadable = false;
