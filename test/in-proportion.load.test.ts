@@ -4,7 +4,7 @@ import { QuoteSearch } from "../src/core/index.js";
 import { withoutFilePaths } from "../src/core/text/file-paths.js";
 import { sentencesOf } from "../src/core/text/memory-text.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
-import { rejectReservedNames } from "../src/http/guards/body.js";
+import { parseSafeJson, unsafeIn } from "../src/http/guards/safe-json.js";
 import { ownMessage, retrieved } from "./core/blocks/provider-texts.js";
 
 /** How many times the length the longer text is; quadratic work on it is as many times more than in proportion. */
@@ -50,6 +50,13 @@ const almostQuoted: Work = (length) => {
   return () => search.isIn(said);
 };
 
+/** Memories that are not safe to parse, each of which is left out. */
+const unsafeMemories: Work = (length) => {
+  const item = '{"id":"1","memory":"x","metadata":{"__proto__":[]}}';
+  const json = `{"memories":[${Array.from({ length: Math.ceil(length / item.length) }, () => item).join()}]}`;
+  return () => parseSafeJson(json, ["memories"]);
+};
+
 /** One event, in pieces of 16 bytes. Eight times as long was 64 times as much work. */
 const longEvent: Work = (length) => {
   const bytes = Buffer.from(`data: "${"x".repeat(length)}"\n\n`);
@@ -75,12 +82,13 @@ const WORK: readonly (readonly [what: string, work: Work, length: number])[] = [
     (piece) => [`file paths in "${piece}"`, on(piece, withoutFilePaths), 20_000] as const,
   ),
   ...['"__proto__"', '"__proto__" ', '"', '"_', `"__proto__"${" ".repeat(1_000)}`, "\\u005f"].map(
-    (piece) => [`a reserved name in ${piece.slice(0, 20)}`, on(piece, rejectReservedNames), 500_000] as const,
+    (piece) => [`a reserved name in ${piece.slice(0, 20)}`, on(piece, unsafeIn), 500_000] as const,
   ),
   ["a provider's memories among introductions", on("\n\n\n\nMemory: ", provided(ownMessage)), 200_000],
   ["a provider's memories among line breaks", on("\n", provided(ownMessage)), 200_000],
   ["a provider's memories in one memory", on("Memory: ", provided(retrieved)), 200_000],
   ["quotes in what is almost quoted", almostQuoted, 80_000],
+  ["memories that are not safe to parse", unsafeMemories, 100_000],
   ["a long event in small pieces", longEvent, 250_000],
 ];
 

@@ -11,7 +11,7 @@ import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { MODEL_SIZES } from "../engines/random-model/random-model.js";
-import { parseSafeJson } from "../http/guards/body.js";
+import { type MemoriesPath, parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/fields.js";
@@ -109,13 +109,14 @@ function commandLine(call: Invocation): Command {
     .addHelpText("after", settingsHelp)
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = readSettings(call.env);
-      const { composeBodyWithNulls, readCompose, writeCompose } = await import("../http/contracts/compose-contract.js");
-      const request = readCompose(readOptions(composeBodyWithNulls, readJson(await text(call.stdin))));
+      const wire = await import("../http/contracts/compose-contract.js");
+      const given = readJson(await text(call.stdin), wire.MEMORIES_AT);
+      const request = wire.readCompose(readOptions(wire.composeBodyWithNulls, given));
       const { assemble } = await import("./assemble.js");
       const memstem = assemble(settings);
       try {
         const asked = dryRun === true ? { ...request, dryRun } : request;
-        call.print(JSON.stringify(writeCompose(await memstem.compose(asked)), null, 2));
+        call.print(JSON.stringify(wire.writeCompose(await memstem.compose(asked)), null, 2));
       } finally {
         await memstem.close();
       }
@@ -328,9 +329,9 @@ function widthOf(output: Output): number {
     : 80;
 }
 
-function readJson(input: string): unknown {
+function readJson(input: string, memoriesAt: MemoriesPath): unknown {
   try {
-    return parseSafeJson(input);
+    return parseSafeJson(input, memoriesAt);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);

@@ -48,6 +48,12 @@ const MAX_ID_CHARACTERS = 1_000;
 /** An integer above 2^53 has lost digits while it was parsed: two memories could come out with one id. */
 const ID_WANTED = `must be a string of 1 to ${MAX_ID_CHARACTERS} characters, or an integer of at most 2^53 - 1`;
 
+/** Stands in a list of memories for one that was not read, with what is wrong with it. */
+export class UnreadMemory {
+  /** @param problem the end of a sentence whose subject is the memory: "must …" */
+  constructor(readonly problem: string) {}
+}
+
 /** An item that can be a memory. */
 interface ReadItem extends Mem0Item {
   readonly id: string;
@@ -70,6 +76,7 @@ function readItem(given: unknown): ReadItem | readonly AnswerIssue[] {
     if (mem0End(read)?.until === ENDED)
       return { ...read, memory: typeof memory === "string" ? memory : "" } as ReadItem;
   }
+  if (given instanceof UnreadMemory) return [{ path: "", message: given.problem }];
   return [
     ...(ofId === null ? [] : [{ path: ".id", message: ofId }]),
     ...(ofText === null ? [] : [{ path: ".memory", message: ofText }]),

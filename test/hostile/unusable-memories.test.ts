@@ -168,3 +168,117 @@ describe("a bad memory among good ones", () => {
     }
   });
 });
+
+const nested = (levels: number) => `${"[".repeat(levels)}1${"]".repeat(levels)}`;
+const DEEP = "must not be nested more than 128 levels deep";
+const NAMED = "must not have a field named __proto__";
+
+/** Items as JSON that is not safe to parse, and what the warning has to say. */
+const UNSAFE: readonly (readonly [string, string, string])[] = [
+  ["nested too deep", `{"id":"b","memory":"${SECRET}","metadata":${nested(200)}}`, DEEP],
+  ["nested too deep in the body, not by itself", `{"id":"b","memory":"${SECRET}","metadata":${nested(126)}}`, DEEP],
+  ["nested far too deep", `{"id":"b","memory":"${SECRET}","metadata":${nested(200_000)}}`, DEEP],
+  ["a list nested too deep", nested(200), DEEP],
+  ["a field named __proto__", `{"id":"b","memory":"${SECRET}","__proto__":{"id":"a"}}`, NAMED],
+  ["that in its metadata", `{"id":"b","memory":"${SECRET}","metadata":{ "__proto__" : "x"}}`, NAMED],
+  ["that, escaped", `{"id":"b","memory":"${SECRET}","metadata":[{"\\u005f_proto__":1}]}`, NAMED],
+  ["that among brackets in texts", `{"id":"]}","memory":"\\"]}${SECRET}","__proto__":null}`, NAMED],
+];
+
+describe("a memory that is not safe to parse", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine });
+  const [first, last] = GOOD.map((memory) => JSON.stringify(memory));
+  const among = (item: string) => `[${first}, ${item} ,${last}]`;
+  const expectGoodAlone = (prompt: string, what: string) => {
+    for (const good of TEXTS) expect(prompt, what).toContain(good);
+    expect(prompt, what).not.toContain(SECRET);
+  };
+  const post = (path: string, body: string, type = "application/json") =>
+    app.send("POST", path, new TextEncoder().encode(body), type);
+
+  it("is left out of a prompt, and named, wherever the list stands in the body", async () => {
+    for (const [what, item, problem] of UNSAFE)
+      for (const [path, list] of [
+        ["memories[1]", among(item)],
+        ["memories.results[1]", `{"count":3,"results":${among(item)},"next":null}`],
+      ]) {
+        for (const body of [
+          `{"user_id":"ada","query":"${QUESTION}","memories":${list}}`,
+          ` { "memories" : ${list}, "query":"${QUESTION}", "top_k":3 , "user_id":"ada"}`,
+        ]) {
+          const answer = await post("/compose", body);
+          expect(answer.status, what).toBe(200);
+          const { messages, warnings } = composedOf(answer);
+          expectGoodAlone(JSON.stringify(messages), what);
+          const message = `1 of the given memories left out: ${path} ${problem}`;
+          expect(warnings, what).toEqual([{ code: "memory_unusable", message }]);
+        }
+      }
+  });
+
+  it("costs no request of a batch, in either form", async () => {
+    const requests = UNSAFE.map(([, item]) => `{"user_id":"ada","query":"${QUESTION}","memories":${among(item)}}`);
+    const json = await post("/compose/batch", `{"requests":[${requests.join()}]}`);
+    const lines = await post("/compose/batch", requests.join("\n"), "application/x-ndjson");
+    for (const { status, text } of [json, lines]) {
+      expect(status).toBe(200);
+      expect(text).not.toContain(SECRET);
+      for (const [what, , problem] of UNSAFE) expect(text, what).toContain(`memories[1] ${problem}`);
+      expect(text.split(TEXTS[0] as string)).toHaveLength(UNSAFE.length + 1);
+      expect(text).not.toContain('"problem"');
+    }
+  });
+
+  it.each([
+    ["chat completions", "/v1/chat/completions", `"messages":[{"role":"user","content":"${QUESTION}"}]`],
+    ["Messages", "/v1/messages", `"max_tokens":9,"messages":[{"role":"user","content":"${QUESTION}"}]`],
+    ["Responses", "/v1/responses", `"input":"${QUESTION}"`],
+  ])("fails no chat: %s", async (_door, path, body) => {
+    for (const [what, item] of UNSAFE) {
+      const before = engine.requests.length;
+      const response = await fetch(app.base + path, {
+        method: "POST",
+        headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
+        body: `{"model":"m",${body},"memstem":{"memories":${among(item)}}}`,
+      });
+      await response.text();
+      expect(response.status, what).toBe(200);
+      expect(response.headers.get("x-memstem-warnings"), what).toBe("memory_unusable");
+      expectGoodAlone(JSON.stringify(engine.requests.slice(before).map(({ body: sent }) => sent)), what);
+    }
+  });
+
+  it("is an error still where something else is not safe either, or the body is no JSON", async () => {
+    for (const [, item] of UNSAFE) {
+      const memories = `"memories":${among(item)}`;
+      const deep = await post("/compose", `{"user_id":"ada","messages":${nested(200)},${memories}}`);
+      expect([deep.status, JSON.parse(deep.text).errors]).toEqual([422, [{ field: "messages", message: DEEP }]]);
+      const named = await post("/compose", `{"user_id":"ada","query":"?","__proto__":{},${memories}}`);
+      expect([named.status, JSON.parse(named.text).errors[0].field]).toEqual([422, "__proto__"]);
+      // What is no memory of memstem's goes on to the engine, or not at all.
+      const chat = await post(
+        "/v1/chat/completions",
+        `{"user":"ada","messages":[{"role":"user","content":"?"}],${memories}}`,
+      );
+      expect(chat.status).toBe(422);
+      for (const cut of [
+        `{"user_id":"ada","query":"?",${memories}`,
+        `{${memories}]`,
+        `{"memories":[${item}`,
+        `{"memories":{${item}]}`,
+      ])
+        expect([400, 422]).toContain((await post("/compose", cut)).status);
+    }
+    expect(app.faults).toEqual([]);
+  });
+
+  it("is not mistaken for another where its field is there twice", async () => {
+    for (const [what, item] of UNSAFE) {
+      const body = `{"user_id":"ada","query":"${QUESTION}","memories":[${item}],"memories":[${first},${last}]}`;
+      const answer = await post("/compose", body);
+      expectGoodAlone(JSON.stringify(composedOf(answer).messages), what);
+      expect(composedOf(answer).warnings, what).toEqual([]);
+    }
+  });
+});

@@ -7,7 +7,7 @@ import { planner, workers } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
-import { composeBody, composeResult, readCompose } from "./compose-contract.js";
+import { composeBody, composeResult, MEMORIES_AT, readCompose } from "./compose-contract.js";
 import { writerOf } from "./wire-form.js";
 
 /*
@@ -77,6 +77,9 @@ export const batchQuery = z.strictObject({
     .describe("NDJSON: worker names, separated by commas."),
   planner: planner.optional(),
 });
+
+/** Where the JSON document has memories. */
+export const MEMORIES_AT_REQUESTS = ["requests", "*", ...MEMORIES_AT] as const;
 
 const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
 

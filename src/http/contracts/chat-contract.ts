@@ -92,6 +92,9 @@ export const engineAnswer = (id: string) =>
   z.looseObject({}).meta({ id, description: "The engine's answer, unmodified." });
 export const engineEvents = z.string().describe("The engine's server-sent events, unmodified.");
 
+/** Where the body of a client's API has memories. */
+export const MEMORIES_AT_CHATS = ["memstem", "memories"] as const;
+
 /** Everything but `memstem` goes upstream unread. */
 const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
 const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");

@@ -49,6 +49,9 @@ const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
  * `POST /compose`.
  */
 
+/** Where the body has memories. */
+export const MEMORIES_AT = ["memories"] as const;
+
 const MEMORIES = { type: "array", items: refTo("Memory") };
 const { messages, memories } = composeOptions.shape;
 
@@ -188,7 +191,11 @@ export function readCompose(body: object): ComposeRequest {
   return composeRequest(optionsIn(body));
 }
 
-export const composeWireBody: WireBody<ComposeRequest> = { schema: composeBodyWithNulls, read: readCompose };
+export const composeWireBody: WireBody<ComposeRequest> = {
+  schema: composeBodyWithNulls,
+  memoriesAt: MEMORIES_AT,
+  read: readCompose,
+};
 
 /** The JSON of {@link composeResult}. Messages are read by the service's rules, which know the same roles. */
 export const writeCompose = writerOf(composeResult) as (answer: ComposeAnswer) => z.input<typeof composeResult>;

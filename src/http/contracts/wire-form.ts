@@ -97,6 +97,8 @@ export function readerOf<S extends z.ZodObject>(options: S): (body: object) => z
 /** A request's body: its schema, and the service's form of what the schema accepted. */
 export interface WireBody<T> {
   readonly schema: z.ZodType;
+  /** Where it has memories; absent: it has none. */
+  readonly memoriesAt?: readonly string[];
   read(body: object): T;
 }
 

@@ -5,6 +5,7 @@ import { AbandonedRequestError, InvalidRequestError } from "../../service/base/e
 import { answerProblem, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 import { awaitBody } from "./limits.js";
+import { type MemoriesPath, safeJson, unsafeIn } from "./safe-json.js";
 
 /** Limits on a body. */
 export interface BodyLimits {
@@ -78,7 +79,8 @@ export async function readBody(
 export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
   const body = receivedBody(c);
   // What is not UTF-8 becomes replacement characters, which are no part of JSON's structure.
-  if (body !== null) rejectUnsafe(body.toString("utf8"));
+  const issue = body === null ? null : unsafeIn(body.toString("utf8"));
+  if (issue !== null) throw new InvalidRequestError([issue]);
   return next();
 };
 
@@ -88,9 +90,16 @@ function receivedBody(c: Context<HttpEnvironment>): Buffer | null {
   return Buffer.isBuffer(body) ? body : null;
 }
 
-/** What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does. */
-export async function bodyAsJson(c: Context<HttpEnvironment>): Promise<{ readonly value: unknown } | null> {
-  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()));
+/**
+ * What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does.
+ *
+ * @param memoriesAt where it has memories; absent: it has none
+ */
+export async function bodyAsJson(
+  c: Context<HttpEnvironment>,
+  memoriesAt?: MemoriesPath,
+): Promise<{ readonly value: unknown } | null> {
+  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()), memoriesAt);
 }
 
 /** Whether a `content-type` is JSON's, or one of those that are written in JSON. */
@@ -100,13 +109,18 @@ export function isJsonType(type: string): boolean {
 
 /**
  * A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse.
+ *
+ * @param memoriesAt where it has memories; absent: it has none
  */
-export async function readJson(c: Context<HttpEnvironment>): Promise<{ readonly value: unknown } | Response> {
+export async function readJson(
+  c: Context<HttpEnvironment>,
+  memoriesAt?: MemoriesPath,
+): Promise<{ readonly value: unknown } | Response> {
   if (!isJsonType(c.req.header("content-type") ?? "")) {
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  return (await bodyAsJson(c)) ?? problemResponse(notJson());
+  return (await bodyAsJson(c, memoriesAt)) ?? problemResponse(notJson());
 }
 
 /** The minimum data rate of a request's body. */
@@ -192,110 +206,4 @@ function changed(incoming: IncomingMessage, mostMs: number): Promise<void> {
 function leftMs({ idleMs, bytesPerSecond }: BodyRate, received: number, waitedMs: number): number {
   if (bytesPerSecond === null) return Number.POSITIVE_INFINITY;
   return idleMs + (received / bytesPerSecond) * 1_000 - waitedMs;
-}
-
-/*
- * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8.
- */
-
-/**
- * Parses a client's JSON. Throws {@link InvalidRequestError}, before parsing, where it is nested too deep or has a field named `__proto__`;
- * a `SyntaxError` where it is not JSON.
- */
-export function parseSafeJson(json: string): unknown {
-  rejectUnsafe(json);
-  return JSON.parse(json);
-}
-
-/** What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does. */
-export function safeJson(body: ArrayBuffer | Uint8Array): { readonly value: unknown } | null {
-  try {
-    return { value: parseSafeJson(utf8Text(body)) };
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError) return null;
-    throw error;
-  }
-}
-
-/** The checks of {@link parseSafeJson}, for text that is parsed elsewhere. */
-function rejectUnsafe(json: string): void {
-  rejectDeepNesting(json);
-  rejectReservedNames(json);
-}
-
-/**
- * Deepest nesting of a body. Recursive code, V8's `JSON.stringify` included, overflows the stack on deep values; and V8 takes half a second
- * to build a value of a million levels.
- */
-export const MAX_BODY_NESTING = 128;
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-/** Square brackets and braces differ in this bit. */
-const BRACE_BIT = 0x20;
-const OPENS = 0x5b;
-const CLOSES = 0x5d;
-
-/**
- * Throws {@link InvalidRequestError}, naming the body's field, for JSON that is nested more than {@link MAX_BODY_NESTING} levels deep.
- * One pass over the text; whether it is JSON is not checked.
- */
-export function rejectDeepNesting(json: string): void {
-  let depth = 0;
-  /** Start and end of the outermost object's last string. When a level opens, that is the field's name. */
-  let name: readonly [number, number] = [0, 0];
-  for (let at = 0; at < json.length; at++) {
-    const code = json.charCodeAt(at);
-    if (code === QUOTE) {
-      const end = textEnd(json, at);
-      if (depth === 1) name = [at, end];
-      at = end - 1;
-    } else if ((code | BRACE_BIT) === (OPENS | BRACE_BIT)) {
-      if (++depth > MAX_BODY_NESTING) throw tooDeep(json.slice(...name));
-    } else if ((code | BRACE_BIT) === (CLOSES | BRACE_BIT)) depth--;
-  }
-}
-
-/** The index after the closing quote of the string that starts at `from`; the end of the text where it is not closed. */
-function textEnd(json: string, from: number): number {
-  for (let at = json.indexOf('"', from + 1); at >= 0; at = json.indexOf('"', at + 1)) {
-    let backslashes = 0;
-    while (json.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
-    if (backslashes % 2 === 0) return at + 1;
-  }
-  return json.length;
-}
-
-function tooDeep(name: string): InvalidRequestError {
-  const message = `must not be nested more than ${MAX_BODY_NESTING} levels deep`;
-  return new InvalidRequestError([{ field: fieldOf(name), message }]);
-}
-
-function fieldOf(name: string): string {
-  try {
-    const read: unknown = JSON.parse(name);
-    return typeof read === "string" && /^[\w.-]{1,64}$/.test(read) ? read : "body";
-  } catch {
-    return "body";
-  }
-}
-
-/** The field name `__proto__` in JSON, in any escaping. Inside a string its quotes would be escaped. */
-const RESERVED =
-  /"(?:_|\\u005f){2}(?:p|\\u0070)(?:r|\\u0072)(?:o|\\u006f)(?:t|\\u0074)(?:o|\\u006f)(?:_|\\u005f){2}"[\t\n\r ]*:/i;
-
-/**
- * Rejects JSON with a field named `__proto__`: assigning it sets a prototype, so the field would be lost silently. Throws
- * {@link InvalidRequestError}.
- */
-export function rejectReservedNames(json: string): void {
-  if (RESERVED.test(json))
-    throw new InvalidRequestError([{ field: "__proto__", message: "must not be a field's name" }]);
-}
-
-const UTF_8 = new TextDecoder("utf-8", { fatal: true });
-
-/** Decodes UTF-8. Throws a TypeError for other bytes: replacement characters would make two different texts equal. */
-export function utf8Text(bytes: ArrayBuffer | Uint8Array): string {
-  return UTF_8.decode(bytes);
 }

@@ -6,9 +6,11 @@ import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../..
 import { readOptions } from "../../service/fields/fields.js";
 import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
+import { MEMORIES_AT } from "../contracts/compose-contract.js";
 import { operation } from "../contracts/operations.js";
-import { type BodyRate, bodyChunks, isJsonType, parseSafeJson, readBody, safeJson, utf8Text } from "../guards/body.js";
+import { type BodyRate, bodyChunks, isJsonType, readBody } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
+import { parseSafeJson, safeJson, utf8Text } from "../guards/safe-json.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 
@@ -48,7 +50,7 @@ function readLine(index: number, text: string): BatchInput {
 
 function parse(text: string): unknown {
   try {
-    return parseSafeJson(text);
+    return parseSafeJson(text, MEMORIES_AT);
   } catch (error) {
     throw error instanceof SyntaxError ? notJsonError() : error;
   }
@@ -175,7 +177,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     const limits = { maxBytes: MAX_DOCUMENT_BYTES, rate: parts.bodyRate, clock, onTooLarge: () => {} };
     const body = incoming === undefined ? await c.req.arrayBuffer() : await readBody(c, incoming, limits);
     if (body instanceof Response) return body;
-    const given = safeJson(body);
+    const given = safeJson(body, wire.MEMORIES_AT_REQUESTS);
     if (given === null) return problemResponse(notJson());
     const document = wire.readBatch(given.value);
     inputs = document.inputs;

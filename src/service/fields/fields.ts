@@ -241,8 +241,8 @@ export const requestIds = z.preprocess(
 export const tokenCount = z.int().min(0);
 export const milliseconds = z.number().min(0);
 
-/** When a memory ceases to hold, by what Mem0 says beside its text. */
-export { mem0End as memoryEnd } from "../../memory/mem0-answer.js";
+/** When a memory ceases to hold, by what Mem0 says beside its text; and what stands for a memory that was not read. */
+export { mem0End as memoryEnd, UnreadMemory } from "../../memory/mem0-answer.js";
 /** Mem0's metadata of a memory. */
 export const memoryMetadata = z.record(z.string(), z.unknown()).superRefine(storable(unkeepable));
 /** Text of a memory that exists already: truncated on use where it is too long. */

@@ -1,0 +1,231 @@
+import type { FieldIssue } from "../../service/base/call-types.js";
+import { InvalidRequestError } from "../../service/base/errors.js";
+import { UnreadMemory } from "../../service/fields/fields.js";
+
+/*
+ * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. Where that is so of a
+ * memory that a request gives, it costs the memory, as any other fault of it does; elsewhere it costs the request.
+ */
+
+/** Where a body has memories: the fields on the way, `*` for every item of a list. */
+export type MemoriesPath = readonly string[];
+
+/**
+ * Parses a client's JSON. Where it is nested too deep, or has a field named `__proto__`, it is not parsed: memories that are so are left out,
+ * with {@link UnreadMemory} in their places, and anything else throws {@link InvalidRequestError}. Throws a `SyntaxError` where it is not JSON.
+ *
+ * @param memoriesAt where it has memories; absent: it has none
+ */
+export function parseSafeJson(json: string, memoriesAt?: MemoriesPath): unknown {
+  const issue = unsafeIn(json);
+  if (issue === null) return JSON.parse(json);
+  if (memoriesAt === undefined) throw new InvalidRequestError([issue]);
+  const unread = unsafeMemories(json, memoriesAt);
+  const rest = withNulls(json, unread);
+  const left = unsafeIn(rest);
+  if (left !== null) throw new InvalidRequestError([left]);
+  const body: unknown = JSON.parse(rest);
+  for (const { place, problem } of unread) putUnread(body, place, problem);
+  return body;
+}
+
+/** What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does. */
+export function safeJson(
+  body: ArrayBuffer | Uint8Array,
+  memoriesAt?: MemoriesPath,
+): { readonly value: unknown } | null {
+  try {
+    return { value: parseSafeJson(utf8Text(body), memoriesAt) };
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return null;
+    throw error;
+  }
+}
+
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Decodes UTF-8. Throws a TypeError for other bytes: replacement characters would make two different texts equal. */
+export function utf8Text(bytes: ArrayBuffer | Uint8Array): string {
+  return UTF_8.decode(bytes);
+}
+
+/**
+ * Deepest nesting of a body. Recursive code, V8's `JSON.stringify` included, overflows the stack on deep values; and V8 takes half a second
+ * to build a value of a million levels.
+ */
+export const MAX_BODY_NESTING = 128;
+
+/** Why a text of JSON is not safe to parse, with the field of it; null where it is. Whether it is JSON is not checked. O(length). */
+export function unsafeIn(json: string, levels = MAX_BODY_NESTING): FieldIssue | null {
+  return deepNesting(json, levels) ?? reservedName(json);
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** Square brackets and braces differ in this bit. */
+const BRACE_BIT = 0x20;
+const OPENS = 0x5b;
+const CLOSES = 0x5d;
+
+function deepNesting(json: string, levels: number): FieldIssue | null {
+  let depth = 0;
+  /** Start and end of the outermost object's last string. When a level opens, that is the field's name. */
+  let name: readonly [number, number] = [0, 0];
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) {
+      const end = textEnd(json, at);
+      if (depth === 1) name = [at, end];
+      at = end - 1;
+    } else if ((code | BRACE_BIT) === (OPENS | BRACE_BIT)) {
+      if (++depth > levels) return tooDeep(nameIn(json.slice(...name)));
+    } else if ((code | BRACE_BIT) === (CLOSES | BRACE_BIT)) depth--;
+  }
+  return null;
+}
+
+/** The index after the closing quote of the string that starts at `from`; the end of the text where it is not closed. */
+function textEnd(json: string, from: number): number {
+  for (let at = json.indexOf('"', from + 1); at >= 0; at = json.indexOf('"', at + 1)) {
+    let backslashes = 0;
+    while (json.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
+    if (backslashes % 2 === 0) return at + 1;
+  }
+  return json.length;
+}
+
+function tooDeep(name: string): FieldIssue {
+  const field = /^[\w.-]{1,64}$/.test(name) ? name : "body";
+  return { field, message: `must not be nested more than ${MAX_BODY_NESTING} levels deep` };
+}
+
+/** What a text in quotes says; empty where it is none. */
+function nameIn(quoted: string): string {
+  try {
+    const read: unknown = JSON.parse(quoted);
+    return typeof read === "string" ? read : "";
+  } catch {
+    return "";
+  }
+}
+
+/** The field name `__proto__` in JSON, in any escaping. Inside a string its quotes would be escaped. */
+const RESERVED =
+  /"(?:_|\\u005f){2}(?:p|\\u0070)(?:r|\\u0072)(?:o|\\u006f)(?:t|\\u0074)(?:o|\\u006f)(?:_|\\u005f){2}"[\t\n\r ]*:/i;
+
+/** Assigning such a field sets a prototype, so it would be lost silently. */
+function reservedName(json: string): FieldIssue | null {
+  return RESERVED.test(json) ? { field: "__proto__", message: "must not be a field's name" } : null;
+}
+
+/** A part of a text of JSON. */
+interface Part {
+  /** The field's name, or the item's position. */
+  readonly key: string | number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A memory that is not safe to parse. */
+interface UnsafeMemory extends Omit<Part, "key"> {
+  /** The keys on the way to it. */
+  readonly place: readonly (string | number)[];
+  readonly problem: string;
+}
+
+/** Those in a body, in their order. A list of memories may stand in `results`. */
+function unsafeMemories(json: string, path: MemoriesPath): readonly UnsafeMemory[] {
+  const start = pastBlanks(json, 0);
+  return [
+    [...path, "*"],
+    [...path, "results", "*"],
+  ]
+    .flatMap((items) => [...partsAt(json, items, start, [])])
+    .sort((a, b) => a.from - b.from)
+    .flatMap(({ from, to, place }) => {
+      const issue = unsafeIn(json.slice(from, to), MAX_BODY_NESTING - place.length);
+      if (issue === null) return [];
+      const problem = issue.field === "__proto__" ? "must not have a field named __proto__" : issue.message;
+      return [{ from, to, place, problem }];
+    });
+}
+
+/** The text with null in place of these parts of it. */
+function withNulls(json: string, parts: readonly Omit<Part, "key">[]): string {
+  const ends = [...parts.map(({ from }) => from), json.length];
+  return ends.map((end, at) => json.slice(parts[at - 1]?.to ?? 0, end)).join("null");
+}
+
+function putUnread(body: unknown, place: readonly (string | number)[], problem: string): void {
+  const list = place
+    .slice(0, -1)
+    .reduce<unknown>((value, key) => (value as Record<string | number, unknown>)?.[key], body);
+  const at = Number(place.at(-1));
+  // A field that is there twice has its last value.
+  if (Array.isArray(list) && list[at] === null) list[at] = new UnreadMemory(problem);
+}
+
+/** The parts at a path in a value that begins at `start`. */
+function* partsAt(
+  json: string,
+  [step, ...below]: MemoriesPath,
+  start: number,
+  before: readonly (string | number)[],
+): Generator<Omit<Part, "key"> & Pick<UnsafeMemory, "place">> {
+  for (const { key, from, to } of partsOf(json, start)) {
+    if (step !== (typeof key === "number" ? "*" : key)) continue;
+    const place = [...before, key];
+    if (below.length === 0) yield { from, to, place };
+    else yield* partsAt(json, below, from, place);
+  }
+}
+
+/** The items of the list, or the fields of the object, that begins at `start`, as far as it is JSON; none where another value does. */
+function* partsOf(json: string, start: number): Generator<Part> {
+  const isObject = json[start] === "{";
+  if (!isObject && json[start] !== "[") return;
+  let at = pastBlanks(json, start + 1);
+  for (let count = 0; at < json.length && json[at] !== "]" && json[at] !== "}"; count++) {
+    let key: string | number = count;
+    if (isObject) {
+      const end = json[at] === '"' ? textEnd(json, at) : at;
+      key = nameIn(json.slice(at, end));
+      at = pastBlanks(json, end);
+      if (json[at] !== ":") return;
+      at = pastBlanks(json, at + 1);
+    }
+    const to = valueEnd(json, at);
+    if (to === at) return;
+    yield { key, from: at, to };
+    at = pastBlanks(json, to);
+    if (json[at] === ",") at = pastBlanks(json, at + 1);
+  }
+}
+
+const BLANKS = /[\t\n\r ]*/y;
+/** A number, or a word. */
+const SCALAR = /[^\t\n\r ,:[\]{}"]*/y;
+
+function pastBlanks(json: string, at: number): number {
+  BLANKS.lastIndex = at;
+  BLANKS.test(json);
+  return BLANKS.lastIndex;
+}
+
+/** The index after the value that begins at `from`; `from` itself where none does. */
+function valueEnd(json: string, from: number): number {
+  if (json[from] === '"') return textEnd(json, from);
+  if (json[from] !== "[" && json[from] !== "{") {
+    SCALAR.lastIndex = from;
+    SCALAR.test(json);
+    return SCALAR.lastIndex;
+  }
+  let depth = 0;
+  for (let at = from; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = textEnd(json, at) - 1;
+    else if ((code | BRACE_BIT) === (OPENS | BRACE_BIT)) depth++;
+    else if ((code | BRACE_BIT) === (CLOSES | BRACE_BIT) && --depth === 0) return at + 1;
+  }
+  return json.length;
+}
