@@ -43,19 +43,23 @@ export function alertBody({ rule, isFiring, at, value, reference }: Alert) {
  * Posts alerts as JSON, tried again three times; a redirect is a failure. Rejects with why the last try failed, without the address, which
  * may hold a secret.
  *
+ * @param onFailed called with why a try failed, as soon as it did
  * @param waitsMs milliseconds before the tries after the first
  */
 export async function postAlert(
   url: string,
   alert: Alert,
   signal: AbortSignal,
+  onFailed: (error: AlertNotSentError) => void = () => {},
   waitsMs: readonly number[] = RETRIES_MS,
 ): Promise<void> {
   for (let failed = 0; ; failed++) {
     const problem = await tryPost(url, JSON.stringify(alertBody(alert)), signal);
-    const wait = waitsMs[failed];
     if (problem === null) return;
-    if (wait === undefined || signal.aborted) throw new AlertNotSentError(problem);
+    const error = new AlertNotSentError(problem);
+    if (!signal.aborted) onFailed(error);
+    const wait = waitsMs[failed];
+    if (wait === undefined || signal.aborted) throw error;
     await setTimeoutAsync(wait, undefined, { signal, ref: false }).catch(() => {});
   }
 }
@@ -73,8 +77,14 @@ async function tryPost(url: string, body: string, signal: AbortSignal): Promise<
     await answer.body?.cancel();
     return answer.ok ? null : `it was answered ${answer.status}`;
   } catch (error) {
-    return error instanceof Error ? error.name : "it failed";
+    return failureOf(error);
   }
+}
+
+/** The network's code where it has one: the error itself is named alike for every cause. */
+function failureOf(error: unknown): string {
+  const { name = "it failed", cause } = error instanceof Error ? error : {};
+  return cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : name;
 }
 
 /** An alert could not be posted. */

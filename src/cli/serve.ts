@@ -62,13 +62,12 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const announced = async (alert: Alert) => {
     log.warn(alertBody(alert), "alert");
     if (alerts.webhook === undefined) return true;
+    const failed = ({ message }: AlertNotSentError) => memstem.degraded.failed("alert_webhook", message);
     try {
-      await postAlert(alerts.webhook, alert, ending.signal);
+      await postAlert(alerts.webhook, alert, ending.signal, failed);
       memstem.degraded.worked("alert_webhook");
       return true;
     } catch (error) {
-      const reason = error instanceof AlertNotSentError ? error.message : "the alert could not be posted";
-      if (!ending.signal.aborted) memstem.degraded.failed("alert_webhook", "an alert could not be posted", reason);
       log.error({ name: alert.rule.name, reason: error instanceof AlertNotSentError ? error.message : "" }, "alert");
       // What is cut off by the end of this process is another's to post.
       return !ending.signal.aborted;

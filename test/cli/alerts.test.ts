@@ -27,6 +27,7 @@ describe("the webhook of alerts", () => {
   let url = "";
   beforeEach(async () => {
     received.length = 0;
+    told.length = 0;
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?secret=s3cret`;
   });
@@ -37,7 +38,9 @@ describe("the webhook of alerts", () => {
     if (rule === undefined) throw new Error("no rule");
     return { rule, isFiring: true, since: 1_000, value: 0.4, reference: 0.8, at: 1_000 };
   };
-  const post = (waits: readonly number[] = [1, 1]) => postAlert(url, alert(), new AbortController().signal, waits);
+  const told: string[] = [];
+  const post = (waits: readonly number[] = [1, 1]) =>
+    postAlert(url, alert(), new AbortController().signal, ({ message }) => told.push(message), waits);
 
   it("gets the alert as JSON", async () => {
     statuses = [];
@@ -61,12 +64,19 @@ describe("the webhook of alerts", () => {
     statuses = [500, 503];
     await post();
     expect(received).toHaveLength(3);
+    expect(told).toEqual([500, 503].map((status) => `an alert could not be posted: it was answered ${status}`));
     statuses = [500, 500, 404];
     const failed = await post().catch((error: unknown) => error);
     expect(failed).toBeInstanceOf(AlertNotSentError);
     expect(String(failed)).toContain("404");
     expect(String(failed)).not.toContain("s3cret");
     expect(received).toHaveLength(6);
+  });
+
+  it("that is not there is told by the network's code", async () => {
+    await new Promise((closed) => server.close(closed));
+    await expect(post([])).rejects.toThrow("an alert could not be posted: ECONNREFUSED");
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   });
 
   it("is not followed elsewhere", async () => {
