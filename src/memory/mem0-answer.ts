@@ -163,10 +163,11 @@ function refusal(path: string, message: string): AnswerRead {
  *   expiration_date               its last day in UTC: the platform, the REST server, Python and TypeScript
  *   lifecycle_state, replaced_by  the platform: another memory took its place
  *   superseded_by, is_deleted     the same of older versions, and of histories
- *   valid_until, invalid_at       an instant; or its last day, and the first day after it
- *   state, archived_at,           OpenMemory
+ *   valid_until, valid_to,        an instant; or its last day, and the first day after it
+ *   expires_at, invalid_at
+ *   state, status, archived_at,   OpenMemory
  *   deleted_at
- *   is_latest                     whether `latest_only` would give it
+ *   is_latest, latest, is_current whether `latest_only` would give it
  *   event: DELETE                 an answer to `add`
  *
  * A state may also be a flag or a time of its own (`archived`, `is_archived`, `archived_at`). The platform's SDK writes all of them in
@@ -212,10 +213,13 @@ const OF_ITEM: ReadonlyMap<string, EndReader> = inBothSpellings({
   ),
   ...Object.fromEntries(ANYWHERE),
   state: inState,
+  status: inState,
   event: (value) => (typeof value === "string" && value.trim().toUpperCase() === "DELETE" ? ENDED : null),
-  is_latest: isDenied,
-  is_active: isDenied,
+  latest: isDenied,
+  ...Object.fromEntries(["latest", "current", "active", "valid"].map((is) => [`is_${is}`, isDenied])),
   valid_until: untilDay,
+  valid_to: untilDay,
+  expires_at: untilDay,
   invalid_at: fromDay,
 });
 

@@ -36,6 +36,13 @@ const ENDED: readonly (readonly [string, object])[] = [
   ["archived in OpenMemory", { archived_at: "2026-02-01T08:00:00", deleted_at: null }],
   ["deleted in OpenMemory", { deletedAt: "2026-02-01T08:00:00Z" }],
   ["not the latest version", { is_latest: false }],
+  ["not the latest, in one word", { latest: false }],
+  ["not the current one, by the SDK", { isCurrent: false }],
+  ["not valid, in SQLite's words", { is_valid: 0 }],
+  ["archived, by a status", { status: "archived" }],
+  ["expired an hour ago", { expires_at: "2026-03-01T11:00:00Z" }],
+  ["expired an hour ago, by the SDK", { expiresAt: NOON - 3_600_000 }],
+  ["valid to yesterday", { valid_to: "2026-02-28" }],
   ["superseded, by a flag", { superseded: true }],
   ["expired yesterday, in short", { expiration_date: "20260228" }],
   ["expired yesterday, in seconds", { expiration_date: NOON / 1_000 - 86_400 }],
@@ -45,6 +52,7 @@ const ENDED: readonly (readonly [string, object])[] = [
 /** What says nothing of the kind. */
 const HOLDING: readonly (readonly [string, object])[] = [
   ["active", { lifecycle_state: "active", state: "active", event: "ADD", is_deleted: false, replaced_by: null }],
+  ["active in other words", { status: "SUCCEEDED", latest: true, is_valid: null, expires_at: null, valid_to: "" }],
   ["expiring today", { expiration_date: "2026-03-01" }],
   ["valid until tonight", { valid_until: "2026-03-01T23:00:00Z", invalid_at: "2026-03-02" }],
   ["of the day, in seconds", { expiration_date: NOON / 1_000 - 3_600, is_latest: true, archived_at: null }],
