@@ -137,6 +137,27 @@ const STREAMS: Readonly<Record<string, readonly [deltas: readonly object[], call
     ),
     [TWO[0], UNNAMED[1]],
   ],
+  "one id and one name for two calls, in turns": [
+    apart(
+      call({ ...A, index: 0 }, "one", '{"t":'),
+      call({ ...A, index: 1 }, "one", '{"t":'),
+      call({ ...A, index: 0 }, undefined, '"one"}'),
+      call({ index: 1 }, undefined, '"two"}'),
+    ),
+    [TWO[0], [MADE, "one", '{"t":"two"}']],
+  ],
+  "one id and one name for three calls, names first": [
+    apart(
+      call({ ...A, index: 0 }, "one", ""),
+      call({ ...A, index: 1 }, "one", ""),
+      call({ ...A, index: 2 }, "one", ""),
+      call({ index: 0 }, undefined, '{"t":"one"}'),
+      call({ index: 1 }, undefined, '{"t":'),
+      call({ index: 2 }, undefined, '{"t":"three"}'),
+      call({ index: 1 }, undefined, '"two"}'),
+    ),
+    [TWO[0], [MADE, "one", '{"t":"two"}'], [MADE, "one", '{"t":"three"}']],
+  ],
   "one id and the same arguments for two calls": [
     apart(call({ ...A, index: 0 }, "one", "{}"), call({ ...A, index: 0 }, "two", "{}")),
     [

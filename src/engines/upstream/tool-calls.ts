@@ -108,7 +108,8 @@ export class StreamedCalls {
       const known = this.#knownFor(fragment, beside);
       const call = known ?? new StreamedCall(this.tools);
       const isBare = known === null && fragment.name === "";
-      const more = call.take(isBare ? { ...fragment, name: this.#last?.nextName ?? "" } : fragment);
+      const before = isBare ? (this.#placeOf(fragment) ?? this.#last) : null;
+      const more = call.take(isBare ? { ...fragment, name: before?.nextName ?? "" } : fragment);
       if (fragment.id !== "") this.#byId.set(fragment.id, call);
       if (fragment.index !== null) this.#byIndex.set(fragment.index, call);
       this.#last = call;
@@ -156,12 +157,14 @@ export class StreamedCall {
   id = "";
   /** As far as it is known. */
   name = "";
-  /** The name, where it came again after whole arguments: the next call's, if that brings none. */
+  /** The name, where it came again after whole arguments, or under another index: the next call's, if that brings none. */
   nextName = "";
   index: number | null = null;
   /** Fields beside the function that sign it; empty where there are none. */
   signature: JsonObject = {};
   #given = "";
+  /** The index under which its arguments began; null: they did not, or without one. */
+  #givenAt: number | null = null;
   readonly #json = new ObjectEnd();
   /** Whether arguments came after the name. */
   #isNamePast = false;
@@ -182,11 +185,13 @@ export class StreamedCall {
   isOverBefore({ index, id, name, given }: CallFields): boolean {
     const isNamed = id !== "" && id === this.id;
     const isSameName = name === "" || this.name === "" || name === this.name;
-    if (this.isWhole && given.trimStart().startsWith("{")) return !(isNamed && isSameName && given === this.#given);
+    const areBegun = given.trimStart().startsWith("{");
+    if (this.isWhole && areBegun) return !(isNamed && isSameName && given === this.#given);
+    // One id and one name for several calls: arguments that begin under two indexes are two calls'.
+    if (areBegun && index !== null && this.#givenAt !== null && index !== this.#givenAt) return true;
     if (isSameName) return false;
     // One id for several calls, of which each has an index and a name.
-    const isElsewhere = index !== null && this.index !== null && index !== this.index;
-    if (isNamed) return isElsewhere && !this.#isOrBeginsTool(this.name + name);
+    if (isNamed) return this.#isElsewhere(index) && !this.#isOrBeginsTool(this.name + name);
     const isPast = this.#isNamePast || this.isWhole;
     const isTool = this.tools.has(this.name);
     if (this.#isOrBeginsTool(this.name + name)) return isPast && isTool;
@@ -198,13 +203,15 @@ export class StreamedCall {
     this.index ??= index;
     this.signature = { ...this.signature, ...signature };
     if (this.id === "") this.id = id;
-    if (this.isWhole && name === this.name) this.nextName = name;
+    if (name === this.name && (this.isWhole || this.#isElsewhere(index))) this.nextName = name;
     const before = this.name;
     if (name !== "") this.name = this.#withPart(name);
     // Nothing follows a whole object: some engines repeat it, or close it twice.
     const more = this.isWhole ? "" : given;
     this.#given += more;
+    const hadBegun = this.#json.isBegun;
     this.#json.take(more);
+    if (!hadBegun && this.#json.isBegun) this.#givenAt = index;
     if (more.trim() !== "" && before !== "" && this.name === before) this.#isNamePast = true;
     return more;
   }
@@ -212,6 +219,10 @@ export class StreamedCall {
   /** What may be sent as arguments once no more comes. */
   get whole(): string {
     return wholeArguments(this.#given);
+  }
+
+  #isElsewhere(index: number | null): boolean {
+    return index !== null && this.index !== null && index !== this.index;
   }
 
   get #isNameWhole(): boolean {
