@@ -91,6 +91,37 @@ const ABSENT: Readonly<Record<string, Answer>> = {
     400,
     openAi("This model is not supported in the v1/responses endpoint.", null, "model"),
   ],
+  "OpenAI, a model that is none for it": [
+    400,
+    openAi("The requested model 'm' cannot be used with the Responses API.", null, "model"),
+  ],
+  "OpenAI, the same of another": [400, openAi("The model `m` is not supported with the Responses API.", null)],
+  "Azure, an older version of its API": [
+    400,
+    {
+      error: {
+        code: "BadRequest",
+        message: "Azure OpenAI Responses API is enabled only for api-version 2025-03-01-preview and later",
+      },
+    },
+  ],
+  "a model server": [501, { detail: "Responses API is not implemented for this model" }],
+  Cloudflare: [
+    400,
+    { result: null, success: false, errors: [{ code: 7000, message: "No route for that URI" }], messages: [] },
+  ],
+  Databricks: [
+    404,
+    { error_code: "ENDPOINT_NOT_FOUND", message: "No API found for 'POST /serving-endpoints/responses'" },
+  ],
+  xAI: [404, "The requested resource was not found. Please check the URL and try again."],
+  Bedrock: [404, { Output: { __type: "com.amazon.coral.service#UnknownOperationException" }, Version: "1.0" }],
+  "Ray Serve": [404, "Path '/v1/responses' not found. Ping http://.../-/routes for available routes."],
+  aiohttp: [404, "404: Not Found"],
+  Flask: [404, { error: "The requested URL was not found on the server." }],
+  "a router's word": [400, { error: "Unrecognized path: /v1/responses" }],
+  "Hugging Face": [404, { error: "Not Found" }],
+  "KoboldCpp, errors as an object": [404, { detail: { error: "Not Found", msg: "No such endpoint" } }],
   SGLang: [404, { object: "error", message: "Not Found", type: "404", param: null, code: 404 }],
   Fireworks: [
     404,
@@ -165,6 +196,51 @@ const OF_THE_API: Readonly<Record<string, Answer>> = {
   "Azure, a deployment": [
     404,
     { error: { code: "DeploymentNotFound", message: "The API deployment for this resource does not exist." } },
+  ],
+  "NVIDIA, a function": [
+    404,
+    { status: 404, title: "Not Found", detail: "Function 'f-1': Not found for account 'a-1'" },
+  ],
+  "OpenAI, a tool that the route does not take": [
+    400,
+    openAi("Tools of type 'x' are not supported in the Responses API.", null, "tools[0].type"),
+  ],
+  "a feature that the route does not have": [
+    400,
+    openAi("Background mode is not supported in the Responses API.", null),
+  ],
+  "OpenAI, a field that moved": [
+    400,
+    openAi(
+      "Unsupported parameter: 'messages'. In the Responses API, this parameter has moved to 'input'.",
+      null,
+      "messages",
+    ),
+  ],
+  "Databricks, a model": [
+    404,
+    {
+      error_code: "ENDPOINT_NOT_FOUND",
+      message:
+        "The given endpoint does not exist, please retry after checking the specified model and version deployment exists.",
+    },
+  ],
+  "Ray Serve, a model": [404, { error: { message: "Could not find model with id m", type: "NotFound" } }],
+  "llama.cpp, a model": [404, { error: { code: 404, message: "model 'm' not found", type: "not_found_error" } }],
+  "Vertex, a model": [
+    404,
+    { error: { code: 404, message: "Publisher Model `projects/p/models/m` was not found.", status: "NOT_FOUND" } },
+  ],
+  "LiteLLM, a model": [
+    400,
+    {
+      error: {
+        message: "/chat/completions: Invalid model name passed in model=m. Call `/v1/models` to view available models.",
+        type: "invalid_request_error",
+        param: "model",
+        code: "400",
+      },
+    },
   ],
   Gemini: [
     404,

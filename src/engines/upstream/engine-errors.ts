@@ -54,6 +54,8 @@ function* nestedErrors(body: unknown, depth: number): Generator<EngineError> {
     yield { message: detail, names: [], fields };
     yield* nestedErrors(parsedJson(detail), depth + 1);
   } else yield* nestedErrors(detail, depth + 1);
+  // Cloudflare.
+  yield* nestedErrors(fields["errors"], depth + 1);
   // OpenRouter; and Gemini, whose message is its own error as JSON.
   const { metadata } = fields;
   if (typeof metadata === "object" && metadata !== null && "raw" in metadata && typeof metadata.raw === "string")

@@ -8,9 +8,20 @@ const ROUTE_CODES = new Set<unknown>([
   ...["unknown_url", "method_not_supported", "unsupported_endpoint", "unsupported_api_for_model", "route_not_found"],
   ...["NotImplementedError", "not_implemented"],
 ]);
-/** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go; vLLM and OpenAI where the model's kind has no such route. */
-const ROUTE_WORDINGS =
-  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported) endpoint|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)|\bdoes not support (?:the )?(?:(?:responses|messages) api|tokenization)|\b(?:responses|messages) api is not (?:available|enabled|supported)|\bnot (?:supported )?in (?:the )?\/?v\d+\/(?:responses|messages)\b/i;
+/** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go, Cloudflare … */
+const NO_ROUTE =
+  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported|recogni[sz]ed) (?:endpoint|route|path|url)|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)/i;
+const NAMED_ROUTE = String.raw`(?:(?:responses|messages) (?:api|endpoint)|/?v\d+/(?:responses|messages))\b`;
+const THERE = "(?:available|enabled|supported|implemented|compatible)";
+/** … and those that name it: vLLM, OpenAI and Azure, where the model's kind, or this version of the API, has no such route. */
+const NOT_THIS_ROUTE = new RegExp(
+  [
+    String.raw`\bdoes not support (?:the )?(?:${NAMED_ROUTE}|tokenization)`,
+    String.raw`\b${NAMED_ROUTE} is (?:not (?:yet )?${THERE}|only ${THERE}|${THERE} only)`,
+    String.raw`\bmodel\b.*(?:\b|can)not (?:(?:yet )?${THERE} |be used )?(?:in|with|by|for) (?:the )?${NAMED_ROUTE}`,
+  ].join("|"),
+  "i",
+);
 
 /** Codes and types that name what a route that is there was asked for. */
 const THING_CODES =
@@ -64,14 +75,21 @@ function* errorsOf(text: string): Generator<EngineError> {
   if (!isPage) yield { message: text, names: [], fields: {} };
 }
 
-function isOfRoute({ message, names }: EngineError): boolean {
-  return names.some((name) => ROUTE_CODES.has(name)) || ROUTE_WORDINGS.test(withoutPrefixes(message).text);
+function isOfRoute(error: EngineError): boolean {
+  if (error.names.some((name) => ROUTE_CODES.has(name))) return true;
+  const { text } = withoutPrefixes(error.message);
+  // What such a route does not support is a field of it.
+  return NO_ROUTE.test(text) || (NOT_THIS_ROUTE.test(text) && [null, "model"].includes(fieldOf(error)));
 }
 
-function isOfThing({ message, names, fields }: EngineError): boolean {
-  const { param } = fields;
-  const isOfField = typeof param === "string" && !/^(?:none|null)?$/i.test(param);
-  if (isOfField || names.some((name) => THING_CODES.test(String(name)))) return true;
+/** The field of the request that an error is of; null for none. */
+function fieldOf({ fields: { param } }: EngineError): string | null {
+  return typeof param === "string" && !/^(?:none|null)?$/i.test(param) ? param : null;
+}
+
+function isOfThing(error: EngineError): boolean {
+  const { message, names } = error;
+  if (fieldOf(error) !== null || names.some((name) => THING_CODES.test(String(name)))) return true;
   const words = withoutPrefixes(message).text.replace(LITELLM_SUFFIX, "").split(/\s+/);
   return THING_WORDINGS.test(words.filter((word) => !PATH.test(word)).join(" "));
 }
