@@ -21,7 +21,7 @@ import {
   STEPS,
   type Step,
 } from "./reasoning-engines.js";
-import { answerMessage } from "./signed-thinking-engine.js";
+import { answerMessage, answerUnsigned } from "./signed-thinking-engine.js";
 
 const FINAL = STEPS.map((steps) => steps.at(-1)?.text);
 
@@ -75,6 +75,28 @@ describe("Anthropic's signed thinking", () => {
     const more = { thinking: { type: "enabled", budget_tokens: 1_024 } };
     await askedByAll({ ...AGENTS, "chat completions, the text alone": TEXT_ALONE }, null, async (agent, asking) => {
       expect(await agent(app, { ...asking, more })).toEqual(["Go to Faro.", "Yes."]);
+    });
+    for (const { body } of anthropic.calls) expect(body).toMatchObject(more);
+    expect(app.faults).toEqual([]);
+  });
+});
+
+describe("thinking of a server that speaks Anthropic's API and signs nothing", () => {
+  const anthropic = anthropicServer();
+  const app = servedApp({
+    source: () => answeringSource(["Ada likes it warm."]),
+    upstream: anthropic,
+    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+  });
+
+  it("goes back to it from every door, unmodified and first", async () => {
+    anthropic.behave(answerUnsigned);
+    const more = { thinking: { type: "enabled", budget_tokens: 1_024 } };
+    await askedByAll({ ...AGENTS, "chat completions, the text alone": TEXT_ALONE }, null, async (agent, asking) => {
+      expect(await agent(app, { ...asking, more: { ...more, model: asking.conversation } })).toEqual([
+        "Go to Faro.",
+        "Yes.",
+      ]);
     });
     for (const { body } of anthropic.calls) expect(body).toMatchObject(more);
     expect(app.faults).toEqual([]);

@@ -27,25 +27,37 @@ const CONTENTS: readonly (readonly (readonly Json[])[])[] = [
   ],
   [[thinking("Easy.", "EqE="), { type: "text", text: "Yes." }]],
 ];
-const SIGNED = CONTENTS.flat(2).filter(({ type }) => type === "thinking" || type === "redacted_thinking");
+/** The same by a model of another maker, which signs nothing. */
+const UNSIGNED = CONTENTS.map((answers) =>
+  answers.map((content) =>
+    content
+      .filter(({ type }) => type !== "redacted_thinking")
+      .map((block) => (block["type"] === "thinking" ? { ...block, signature: "" } : block)),
+  ),
+);
+type Contents = typeof CONTENTS;
 
 /**
  * Answers a message as Anthropic's API does: with 400 for thinking that it did not sign, and in the thinking mode where an answer of the
  * running loop of tools is not as it was given, its thinking first.
  * Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Preserving thinking blocks"
  */
-export function answerMessage(response: ServerResponse, { body }: AnthropicCall): void {
+export const answerMessage = (response: ServerResponse, call: AnthropicCall) => answerWith(CONTENTS, response, call);
+/** The same as llama.cpp and others that speak the API answer. */
+export const answerUnsigned = (response: ServerResponse, call: AnthropicCall) => answerWith(UNSIGNED, response, call);
+
+function answerWith(contents: Contents, response: ServerResponse, { body }: AnthropicCall): void {
   const messages = body.messages as unknown as readonly Json[];
   const asked = messages.findLastIndex((message) => message["role"] === "user" && !isOfResults(message));
   const running = messages.slice(asked + 1).filter(({ role }) => role === "assistant");
   const question = messages.filter((message) => message["role"] === "user" && !isOfResults(message)).length - 1;
-  const refused = refusal(messages, running, question, body);
+  const refused = refusal(contents, messages, running, question, body);
   if (refused !== null) {
     const error = { type: "invalid_request_error", message: refused };
     sendAnthropic(response, 400, { type: "error", error });
     return;
   }
-  const content = CONTENTS[question]?.[running.length] ?? [];
+  const content = contents[question]?.[running.length] ?? [];
   const stop_reason = content.some(({ type }) => type === "tool_use") ? "tool_use" : "end_turn";
   const usage = { input_tokens: 50, output_tokens: 5, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
   const message = { id: `msg_${question}_${running.length}`, type: "message", role: "assistant", model: "claude-x" };
@@ -62,19 +74,21 @@ export function answerMessage(response: ServerResponse, { body }: AnthropicCall)
 }
 
 function refusal(
+  contents: Contents,
   messages: readonly Json[],
   running: readonly Json[],
   question: number,
   { thinking: mode }: Json,
 ): string | null {
+  const own = contents.flat(2);
   for (const block of messages.flatMap(blocksOf)) {
     const isThinking = block["type"] === "thinking" || block["type"] === "redacted_thinking";
-    if (isThinking && !SIGNED.some((signed) => isDeepStrictEqual(signed, block)))
+    if (isThinking && !own.some((given) => isDeepStrictEqual(given, block)))
       return `Invalid \`signature\` in \`thinking\` block: ${JSON.stringify(block)}`;
   }
   if ((mode as Json | undefined)?.["type"] === "disabled") return null;
   const changed = running.findIndex((message, at) => {
-    const given = CONTENTS[question]?.[at] ?? [];
+    const given = contents[question]?.[at] ?? [];
     return !isDeepStrictEqual(blocksOf(message), given);
   });
   return changed === -1

@@ -130,6 +130,26 @@ describe("a turn's end, of Anthropic's API", () => {
     environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
   });
 
+  it.each(["chat/completions", "responses"] satisfies Door[])(
+    "is that of a stream that ends behind it: %s",
+    async (door) => {
+      const message = { type: "message", id: "msg_1", role: "assistant", model: "claude", usage: {} };
+      anthropic.behave((response) =>
+        streamAnthropic(response, [
+          { type: "message_start", message: { ...message, content: [], stop_reason: null } },
+          { type: "content_block_start", index: 0, content_block: USE },
+          { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: {} },
+        ]),
+      );
+      const { end, calls } = await turnAt(app.base, door, true);
+      expect([end, calls]).toEqual([
+        door === "responses" ? "completed" : "tool_calls",
+        [{ id: "toolu_1", name: "one", json: '{"t":1}' }],
+      ]);
+      expect(app.faults).toEqual([]);
+    },
+  );
+
   it.each(["chat/completions", "responses"] satisfies Door[])("is told by what the turn holds: %s", async (door) => {
     for (const [content, stop, finish, status] of OF_MESSAGES) {
       anthropic.behave((response, { body }) => {

@@ -202,6 +202,11 @@ export class AnthropicStream {
     }
   }
 
+  /** Whether the server said why the answer ended. */
+  get isFinished(): boolean {
+    return this.#isEnded;
+  }
+
   /** Ends the blocks that the server did not, and says why the answer ended. */
   #endAll(stopReason: unknown): readonly JsonObject[] {
     this.#isEnded = true;

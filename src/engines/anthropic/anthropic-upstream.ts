@@ -46,21 +46,24 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
     name: upstream.name,
     send: async (call, signal) => {
       const headers = [...call.headers];
-      if (isMessagesCall(call))
-        return upstream.send({ ...call, headers: withKey(headers, apiKey), body: acceptedBody(call.body) }, signal);
+      if (isMessagesCall(call)) {
+        const body = acceptedBody(call.body, thinking);
+        const answer = await upstream.send({ ...call, headers: withKey(headers, apiKey), body }, signal);
+        return call.path === "messages" ? thinking.learnedFrom(answer, body) : answer;
+      }
       if (!CONVERTED.has(call.path)) return noRoute(call.path);
-      const { sent, asksUsage } = toAnthropicCall(call, thinking);
+      const { sent, model, asksUsage } = toAnthropicCall(call, thinking);
       const given = await upstream.send({ ...sent, headers: withKey(headers, apiKey ?? keyIn(headers)) }, signal);
       const answer = { ...given, headers: chatHeaders(given.headers) };
       const created = Math.floor(now() / 1_000);
       const convert = (json: unknown): unknown => {
         if (call.path === "models") return fromAnthropicModels(json, created);
         const chat = fromAnthropicAnswer(json, created, randomUUID());
-        thinking.answered(record(record(listIn(chat["choices"])[0])["message"]));
+        thinking.answered(model, record(record(listIn(chat["choices"])[0])["message"]));
         return chat;
       };
-      const stream = () =>
-        chatStream(answer, upstream.name, new AnthropicStream(created, randomUUID()), { asksUsage, thinking });
+      const converter = () => new AnthropicStream(created, randomUUID());
+      const stream = () => chatStream(answer, upstream.name, converter(), { asksUsage, model, thinking });
       return inOtherForm(answer, upstream.name, convert, stream);
     },
   };
@@ -109,35 +112,37 @@ const chatBody = z.looseObject({
 });
 
 /** A body of Anthropic's own form without thinking that the API refuses. */
-function acceptedBody(body: UpstreamCall["body"]): UpstreamCall["body"] {
+function acceptedBody(body: UpstreamCall["body"], thinking: SignedThinking): UpstreamCall["body"] {
   if (body === null) return null;
   const json = typeof body === "string" ? body : Buffer.from(body).toString();
   if (!(mayHoldSealed(json) || json.includes('"thinking"'))) return body;
   const given = record(parsedJson(json));
-  const accepted = withAcceptedThinking(given, false);
+  const accepted = withAcceptedThinking(given, { mayLackThinking: false, takesUnsigned: thinking.isUnsignedOf(given) });
   return accepted === given ? body : JSON.stringify(accepted);
 }
 
 function toAnthropicCall(
   call: UpstreamCall,
   thinking: SignedThinking,
-): { readonly sent: UpstreamCall; readonly asksUsage: boolean } {
+): { readonly sent: UpstreamCall; readonly model: string; readonly asksUsage: boolean } {
   if (call.path === "models") {
     const query = new URLSearchParams(call.query);
     if (!query.has("limit")) query.set("limit", MOST_MODELS);
-    return { sent: { ...call, query: `?${query}` }, asksUsage: false };
+    return { sent: { ...call, query: `?${query}` }, model: "", asksUsage: false };
   }
   const given: unknown = call.body === null ? null : JSON.parse(String(call.body));
   const read = chatBody.safeParse(given);
   // A body that is no chat completion is sent on, for the API to reject.
   const body = read.success ? messagesOfChat(given as ChatBody, thinking) : given;
   const asksUsage = read.success && read.data.stream_options?.include_usage === true;
-  return { sent: { ...call, path: "messages", body: JSON.stringify(body) }, asksUsage };
+  const model = text(record(given)["model"]);
+  return { sent: { ...call, path: "messages", body: JSON.stringify(body) }, model, asksUsage };
 }
 
 function messagesOfChat(chat: ChatBody, thinking: SignedThinking): JsonObject {
   const messages = chat.messages.map((message) => thinking.returned(message));
-  return withAcceptedThinking(toAnthropicMessages({ ...chat, messages }), true);
+  const takesUnsigned = thinking.isUnsignedOf(chat);
+  return withAcceptedThinking(toAnthropicMessages({ ...chat, messages }), { mayLackThinking: true, takesUnsigned });
 }
 
 /** Adds the request's id under OpenAI's name for it. */
@@ -151,21 +156,32 @@ async function* chatStream(
   { body }: UpstreamAnswer,
   name: string,
   stream: AnthropicStream,
-  { asksUsage, thinking }: { readonly asksUsage: boolean; readonly thinking: SignedThinking },
+  {
+    asksUsage,
+    model,
+    thinking,
+  }: { readonly asksUsage: boolean; readonly model: string; readonly thinking: SignedThinking },
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let isOver = false;
-  for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
+  const eventsFor = (data: unknown): Uint8Array => {
     const { type } = record(data);
     const taken = stream.take(data);
     isOver ||= type === "message_stop" || type === "error";
     // Before the client has the end, and sends its next request.
-    if (type === "message_delta") thinking.answered(stream.thoughts);
+    if (type === "message_delta") thinking.answered(model, stream.thoughts);
     const chunks = type === "message_stop" && !asksUsage ? [] : taken;
     const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
     if (type === "message_stop") events.push("data: [DONE]\n\n");
-    if (events.length > 0) yield Buffer.from(events.join(""));
+    return Buffer.from(events.join(""));
+  };
+  for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
+    const bytes = eventsFor(data);
+    if (bytes.length > 0) yield bytes;
   }
-  if (!isOver) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the message did" });
+  if (isOver) return;
+  if (!stream.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the message did" });
+  // Some servers end after the reason.
+  yield eventsFor({ type: "message_stop" });
 }
 
 /** `GET /v1/models` in OpenAI's form, with Anthropic's other fields beside it. */
@@ -185,23 +201,48 @@ function fromAnthropicModels(answer: unknown, created: number): unknown {
   return { ...rest, object: "list", data: models };
 }
 
-/** Answers that are remembered. */
+/** Answers that are remembered, and models of which it is known whether they sign. */
 const MOST_ANSWERS = 1_000;
+const MOST_KNOWN = 1_000;
 /** Characters of one answer's blocks, as JSON; longer ones are not. */
 const MOST_CHARACTERS = 64 * 1_024;
 
 /**
  * The signed thinking of answers that call tools, for clients of chat completions that return the reasoning's text but drop fields that they
- * do not know. In memory only: after a restart such a loop goes on without its thinking. A client gets back what it returns: the blocks are
- * found by the call's id and the text together.
+ * do not know; and which models do not sign theirs, as those of other makers that speak the API. In memory only: after a restart such a loop
+ * goes on without its thinking. A client gets back what it returns: the blocks are found by the call's id and the text together.
  */
 class SignedThinking {
   readonly #blocks = new LruMap<string, readonly unknown[]>(MOST_ANSWERS);
+  readonly #signing = new LruMap<string, boolean>(MOST_KNOWN);
+
+  /** Whether the model of a request gives its thinking without signatures, and so takes it. */
+  isUnsignedOf({ model }: JsonObject): boolean {
+    return this.#signing.get(text(model)) === false;
+  }
+
+  /**
+   * Passes an answer of the API on unmodified, and learns whether its thinking is signed.
+   *
+   * @param sent the request's body, in JSON
+   */
+  learnedFrom(answer: UpstreamAnswer, sent: UpstreamCall["body"]): UpstreamAnswer {
+    if (answer.status >= 300 || sent === null) return answer;
+    const learn = (isSigned: boolean) => {
+      const json = typeof sent === "string" ? sent : Buffer.from(sent).toString();
+      this.#signing.set(text(record(parsedJson(json))["model"]), isSigned);
+    };
+    return { ...answer, body: withThinkingRead(answer.body, learn) };
+  }
 
   /** Remembers a chat message that was answered. */
-  answered(message: JsonObject): void {
+  answered(model: string, message: JsonObject): void {
     const key = keyOf(message);
     const blocks = message[ANTHROPIC_BLOCKS];
+    const thoughts = listIn(blocks)
+      .map(record)
+      .filter(({ type }) => type === "thinking");
+    if (thoughts.length > 0) this.#signing.set(model, thoughts.some(isSigned));
     if (key === null || !Array.isArray(blocks) || JSON.stringify(blocks).length > MOST_CHARACTERS) return;
     this.#blocks.set(key, blocks);
   }
@@ -223,16 +264,20 @@ function keyOf(message: JsonObject): string | null {
 }
 
 /**
- * A body of `/v1/messages` without thinking that the API refuses: blocks without a signature, and those in which memstem sealed another
- * engine's. Where a running tool loop has none left in front of its calls, a budget of thinking goes too, as the API requires a thinking
+ * A body of `/v1/messages` without thinking that the API refuses: blocks without a signature, where the model gives signatures or is not
+ * known, and those in which memstem sealed another engine's. Where a running tool loop has none left in front of its calls, a budget of thinking goes too, as the API requires a thinking
  * block there. The same object where there is nothing of that.
  * Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Preserving thinking blocks", "Toggling thinking modes"
  *
- * @param mayLackThinking whether the client's API may have lost the thinking of the running loop: a chat's
+ * @param terms.mayLackThinking whether the client's API may have lost the thinking of the running loop: a chat's
+ * @param terms.takesUnsigned whether the model gives its thinking without signatures
  */
-function withAcceptedThinking<T extends JsonObject>(body: T, mayLackThinking: boolean): T {
+function withAcceptedThinking<T extends JsonObject>(
+  body: T,
+  { mayLackThinking, takesUnsigned }: { readonly mayLackThinking: boolean; readonly takesUnsigned: boolean },
+): T {
   const given = listIn(body["messages"]);
-  const accepted = given.map(withoutRefused);
+  const accepted = given.map((message) => withoutRefused(message, takesUnsigned));
   const hasDropped = accepted.some((message, at) => message !== given[at]);
   if (!hasDropped && !mayLackThinking) return body;
   const left = accepted.filter((message) => !isEmptied(message));
@@ -242,16 +287,55 @@ function withAcceptedThinking<T extends JsonObject>(body: T, mayLackThinking: bo
   return hasDropped ? { ...own, messages: left } : own;
 }
 
-function withoutRefused(message: unknown): unknown {
+function withoutRefused(message: unknown, takesUnsigned: boolean): unknown {
   const { role, content } = record(message);
   if (role !== "assistant" || !Array.isArray(content)) return message;
-  const blocks = (content as readonly unknown[]).filter((block) => !isRefused(record(block)));
+  const blocks = (content as readonly unknown[]).filter((block) => !isRefused(record(block), takesUnsigned));
   return blocks.length === content.length ? message : { ...record(message), content: blocks };
 }
 
-function isRefused({ type, signature, data }: JsonObject): boolean {
-  if (type === "thinking") return typeof signature !== "string" || signature === "" || isSealed(signature);
-  return type === "redacted_thinking" && (typeof data !== "string" || data === "" || isSealed(data));
+function isRefused(block: JsonObject, takesUnsigned: boolean): boolean {
+  const { type, signature, data } = block;
+  if (type === "thinking") return isSealed(signature) || !(takesUnsigned || isSigned(block));
+  return type === "redacted_thinking" && (text(data) === "" || isSealed(data));
+}
+
+function isSigned({ signature }: JsonObject): boolean {
+  return text(signature) !== "";
+}
+
+/** The type of a message's first block, a signature that is not empty, and the end of a streamed block, outside of texts. */
+const FIRST_BLOCK = /"type"\s*:\s*"(thinking|redacted_thinking|text|tool_use)"/;
+const SIGNATURE = /"signature"\s*:\s*"[^"]/;
+const BLOCK_END = /"type"\s*:\s*"content_block_stop"/;
+/** More characters than any of them has. */
+const LONGEST = 100;
+
+/**
+ * The same bytes of a message's answer, streamed or not.
+ *
+ * @param onRead called once it is known whether its thinking is signed; not where it has none in front
+ */
+async function* withThinkingRead(
+  body: UpstreamAnswer["body"],
+  onRead: (isSigned: boolean) => void,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let first: string | undefined;
+  let read: string | null = "";
+  for await (const bytes of body) {
+    if (read !== null) {
+      read += Buffer.from(bytes).toString("latin1");
+      first ??= FIRST_BLOCK.exec(read)?.[1];
+      const isThought: boolean = first === "thinking";
+      const isSigned: boolean = isThought && SIGNATURE.test(read);
+      if (isSigned || (isThought && BLOCK_END.test(read))) onRead(isSigned);
+      const isKnown: boolean = isSigned || !(first === undefined || isThought) || BLOCK_END.test(read);
+      read = isKnown ? null : read.slice(-LONGEST);
+    }
+    yield bytes;
+  }
+  // Whole, it says nothing of a block's end.
+  if (read !== null && first === "thinking") onRead(false);
 }
 
 function isEmptied(message: unknown): boolean {
