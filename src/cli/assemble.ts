@@ -33,10 +33,9 @@ import { KvExpectations, startCacheReadings } from "../service/learning/engine-c
 import { Memstem } from "../service/library/memstem.js";
 import type { Store } from "../store/api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
+import { keysInFile, type StoredApiKeys } from "../store/database/api-keys.js";
 import { openDatabase } from "../store/database/open-database.js";
 import { JournalStore } from "../store/journal/journal-store.js";
-import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
-import { StoredApiKeys } from "../store/sqlite/api-keys.js";
 import { journalIn } from "../store/sqlite/sqlite-journal.js";
 import { threadedUsageLog } from "../store/usage/threaded-usage-log.js";
 import { openDataDir, USAGE_DATABASE } from "./data-directory.js";
@@ -65,7 +64,7 @@ type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
  * them, where there is one. Throws `DatabaseOpenError` where the data directory cannot be used.
  */
 export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
-  return assembleWithKeys(settings, source, inside).memstem;
+  return assembledInFile(settings, source, inside).memstem;
 }
 
 /** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
@@ -80,15 +79,14 @@ export interface AssembledService {
   readonly memstem: Memstem;
   readonly source: MemorySource | null;
   readonly keys: ApiKeys;
-  readonly storedKeys: StoredApiKeys | PostgresApiKeys;
+  readonly storedKeys: StoredApiKeys;
 }
 
-/** The same with who may ask it. */
-export function assembleWithKeys(
+function assembledInFile(
   settings: Settings,
-  source?: MemorySource | null,
-  inside: Inside | null = null,
-): AssembledService {
+  source: MemorySource | null | undefined,
+  inside: Inside | null,
+): Omit<AssembledService, "keys"> {
   const database = openDataDir(settings);
   let opened: MemorySource | null;
   try {
@@ -101,13 +99,29 @@ export function assembleWithKeys(
   // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
   const usage = threadedUsageLog({ file: join(settings.dataDir, USAGE_DATABASE) }, usageBoundsOf(settings));
   const memstem = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, inside);
-  const storedKeys = new StoredApiKeys(database);
-  return { memstem, source: opened, keys: withConfigured(storedKeys, settings), storedKeys };
+  return { memstem, source: opened, storedKeys: keysInFile(database) };
+}
+
+async function assembledOnServer(
+  databaseUrl: string,
+  settings: Settings,
+  source: MemorySource | null | undefined,
+  inside: Inside | null,
+): Promise<Omit<AssembledService, "keys">> {
+  const opened = source === undefined ? openSource(settings) : source;
+  const { openPostgres } = await import("../store/postgres/open-postgres.js");
+  const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
+  const usage = threadedUsageLog({ url: databaseUrl }, usageBoundsOf(settings));
+  return {
+    memstem: assembleWith(new JournalStore(journal), usage, settings, opened, inside),
+    source: opened,
+    storedKeys,
+  };
 }
 
 /**
- * The same, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then. Rejects with
- * `DatabaseOpenError`.
+ * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then.
+ * With `MEMSTEM_API_KEY`, whose tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
  */
 export async function assembleWhereStored(
   settings: Settings,
@@ -115,28 +129,20 @@ export async function assembleWhereStored(
   inside: Inside | null = null,
 ): Promise<AssembledService> {
   const { databaseUrl, apiKey } = settings;
-  if (databaseUrl === undefined) return assembleWithKeys(settings, source, inside);
-  const opened = source === undefined ? openSource(settings) : source;
-  const { openPostgres } = await import("../store/postgres/open-postgres.js");
-  const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
-  const usage = threadedUsageLog({ url: databaseUrl }, usageBoundsOf(settings));
-  const memstem = assembleWith(new JournalStore(journal), usage, settings, opened, inside);
-  if (apiKey === undefined) return { memstem, source: opened, keys: storedKeys, storedKeys };
+  const assembled =
+    databaseUrl === undefined
+      ? assembledInFile(settings, source, inside)
+      : await assembledOnServer(databaseUrl, settings, source, inside);
+  const { memstem, storedKeys } = assembled;
+  if (apiKey === undefined) return { ...assembled, keys: storedKeys };
   const { name } = DEFAULT_TENANT;
   try {
     const cacheSecret = await storedKeys.cacheSecretOf(name, newSecret(), Date.now());
-    return { memstem, source: opened, keys: withConfiguredKey(storedKeys, apiKey, { name, cacheSecret }), storedKeys };
+    return { ...assembled, keys: withConfiguredKey(storedKeys, apiKey, { name, cacheSecret }) };
   } catch (error) {
     await memstem.close();
     throw error;
   }
-}
-
-/** With `MEMSTEM_API_KEY`, whose tenant has the cache salts that its other keys have. */
-function withConfigured(stored: StoredApiKeys, { apiKey }: Settings): ApiKeys {
-  if (apiKey === undefined) return stored;
-  const { name } = DEFAULT_TENANT;
-  return withConfiguredKey(stored, apiKey, { name, cacheSecret: stored.cacheSecretOf(name, newSecret(), Date.now()) });
 }
 
 function assembleWith(

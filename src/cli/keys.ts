@@ -4,8 +4,7 @@ import { sharedUserName } from "../memory/mem0-identity.js";
 import { NotFoundError } from "../service/base/errors.js";
 import { DEFAULT_TENANT, newApiKey, newSecret } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/fields.js";
-import type { PostgresApiKeys } from "../store/postgres/postgres-api-keys.js";
-import { StoredApiKeys } from "../store/sqlite/api-keys.js";
+import { keysInFile, type StoredApiKeys } from "../store/database/api-keys.js";
 import { openDataDir, withDatabase } from "./data-directory.js";
 import type { Environment, Invocation } from "./invocation.js";
 import type { Settings } from "./setting-list.js";
@@ -65,10 +64,7 @@ export async function revokeKey(id: string, env: Environment): Promise<void> {
   });
 }
 
-async function withKeys(
-  settings: Settings,
-  work: (keys: StoredApiKeys | PostgresApiKeys) => Promise<void>,
-): Promise<void> {
+async function withKeys(settings: Settings, work: (keys: StoredApiKeys) => Promise<void>): Promise<void> {
   if (settings.databaseUrl !== undefined) {
     const { openPostgres } = await import("../store/postgres/open-postgres.js");
     const { journal, keys } = await openPostgres(settings.databaseUrl);
@@ -76,7 +72,7 @@ async function withKeys(
   }
   const database = openDataDir(settings);
   try {
-    await work(new StoredApiKeys(database));
+    await work(keysInFile(database));
   } finally {
     database.sqlite.close();
   }

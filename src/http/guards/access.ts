@@ -8,13 +8,7 @@ import { hash, timingSafeEqual } from "node:crypto";
 import { BlockList, isIP } from "node:net";
 import type { Context } from "hono";
 import { StoreUnavailableError } from "../../service/base/errors.js";
-import {
-  type ApiKeys,
-  type AuthenticatedKey,
-  authenticate,
-  CONFIGURED_KEY_ID,
-  DEFAULT_TENANT,
-} from "../../service/base/tenant.js";
+import { type ApiKeys, authenticate, CONFIGURED_KEY_ID, DEFAULT_TENANT } from "../../service/base/tenant.js";
 import type { MemstemOfAll } from "../../service/library/memstem.js";
 import { answerProblem, notFound, type OnRejected, problem } from "../problems/problem.js";
 import { type HttpEnvironment, keyInBase, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
@@ -38,48 +32,32 @@ export interface AccessParts {
  */
 export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }: AccessParts): Guard {
   const origins = new Set(corsOrigins);
-  let areKeysUsed = false;
-  let wasAsked = false;
-  /** What was answered in this turn of the event loop: requests that come together ask once. */
-  let askedNow: boolean | null = null;
-  /** Keys are revoked, never deleted: once true, this stays true. */
-  const areUsed = (any: boolean) => {
-    wasAsked = true;
-    areKeysUsed ||= any;
-    return areKeysUsed;
-  };
-  const unknown = (error: unknown) => {
-    // A store that fails now had no keys when it last answered. One that never answered may have some.
-    if (wasAsked && error instanceof StoreUnavailableError) return false;
-    throw error;
-  };
-  const anyKeys = () => {
-    if (areKeysUsed) return true;
-    if (askedNow !== null) return askedNow;
+  /** Keys are revoked, never deleted: once true, this stays true. Null: not known yet. */
+  let areKeysUsed: boolean | null = null;
+  /** Requests that come in one turn of the event loop ask once. */
+  let askedNow: Promise<boolean> | null = null;
+  const ask = async (): Promise<boolean> => {
     try {
-      const any = keys.any();
-      if (any instanceof Promise) return any.then(areUsed).catch(unknown);
-      setImmediate(() => {
-        askedNow = null;
-      });
-      askedNow = areUsed(any);
-      return askedNow;
+      // An older answer may come later.
+      areKeysUsed = (await keys.any()) || areKeysUsed === true;
+      return areKeysUsed;
     } catch (error) {
-      return unknown(error);
+      // A store that fails now had no keys when it last answered. One that never answered may have some.
+      if (areKeysUsed === false && error instanceof StoreUnavailableError) return false;
+      throw error;
     }
   };
-  const withKey = (c: Context<HttpEnvironment>) => {
-    const given = givenKey(c);
-    const admitted = given === null ? null : authenticate(given, keys);
-    return admitted instanceof Promise
-      ? admitted.then((key) => verdictOn(c, given, key))
-      : verdictOn(c, given, admitted);
+  const anyKeys = (): Promise<boolean> => {
+    if (askedNow !== null) return askedNow;
+    setImmediate(() => {
+      askedNow = null;
+    });
+    askedNow = ask();
+    return askedNow;
   };
-  const verdictOn = (
-    c: Context<HttpEnvironment>,
-    given: string | null,
-    admitted: AuthenticatedKey | null,
-  ): GuardVerdict => {
+  const withKey = async (c: Context<HttpEnvironment>): Promise<GuardVerdict> => {
+    const given = givenKey(c);
+    const admitted = given === null ? null : await authenticate(given, keys);
     if (given === null || admitted === null) {
       onRejected("no_key");
       const challenge = `Bearer realm="memstem"${given === null ? "" : ', error="invalid_token"'}`;
@@ -116,7 +94,7 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
     c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
     return PASSED;
   };
-  return function access(c) {
+  return async function access(c) {
     if (OPEN_PATHS.has(c.req.path)) return PASSED;
     if (c.req.path === WEBHOOK_PATH) {
       if (webhookToken === undefined) return { rejection: answerProblem(c, notFound(c)) };
@@ -130,9 +108,7 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
       c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
       return PASSED;
     }
-    const any = anyKeys();
-    if (any instanceof Promise) return any.then((isUsed) => (isUsed ? withKey(c) : withoutKey(c)));
-    return any ? withKey(c) : withoutKey(c);
+    return areKeysUsed === true || (await anyKeys()) ? withKey(c) : withoutKey(c);
   };
 }
 

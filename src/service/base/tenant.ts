@@ -29,14 +29,14 @@ export interface KeptApiKey {
   readonly cacheSecret: string;
 }
 
-/** Stored keys. In one process a change is seen at once. What is at hand is given at once: both run with every request. */
+/** Stored keys. In one process a change is seen at once. */
 export interface ApiKeys {
   /** The key that the service was started with; absent for none. */
   readonly configured?: ConfiguredApiKey | undefined;
   /** Null for an unknown id. */
-  find(id: string): KeptApiKey | null | Promise<KeptApiKey | null>;
+  find(id: string): Promise<KeptApiKey | null>;
   /** Whether any key was ever made. */
-  any(): boolean | Promise<boolean>;
+  any(): Promise<boolean>;
 }
 
 /** A key of any form that is configured rather than kept: it holds for as long as the process that was given it. */
@@ -51,7 +51,7 @@ export const CONFIGURED_KEY_ID = "configured";
 
 /** These keys, and one that is configured. Its tenant gets in even while the others cannot be read. */
 export function withConfiguredKey(keys: ApiKeys, key: string, tenant: Tenant): ApiKeys {
-  return { configured: { digest: digest(key), tenant }, find: (id) => keys.find(id), any: () => true };
+  return { configured: { digest: digest(key), tenant }, find: (id) => keys.find(id), any: async () => true };
 }
 
 /** A new key. It is shown once: only its digest is stored. */
@@ -91,21 +91,13 @@ export interface AuthenticatedKey {
 const NO_DIGEST = Buffer.alloc(32);
 
 /** The key's tenant; null for an unknown, wrong or revoked key. Compares in constant time. */
-export function authenticate(key: string, keys: ApiKeys): AuthenticatedKey | null | Promise<AuthenticatedKey | null> {
+export async function authenticate(key: string, keys: ApiKeys): Promise<AuthenticatedKey | null> {
   const { configured } = keys;
   if (configured !== undefined && timingSafeEqual(digest(key), configured.digest))
     return { keyId: CONFIGURED_KEY_ID, tenant: configured.tenant };
   const [, id, secret] = FORM.exec(key) ?? [];
   if (id === undefined || secret === undefined) return null;
-  const found = keys.find(id);
-  if (found instanceof Promise) return found.then((kept) => admitted({ id, secret }, kept));
-  return admitted({ id, secret }, found);
-}
-
-function admitted(
-  { id, secret }: { readonly id: string; readonly secret: string },
-  kept: KeptApiKey | null,
-): AuthenticatedKey | null {
+  const kept = await keys.find(id);
   const expected = kept === null ? NO_DIGEST : Buffer.from(kept.secretDigest, "base64url");
   const given = digest(secret);
   const isRight = expected.length === given.length && timingSafeEqual(given, expected);

@@ -4,16 +4,16 @@ import { readMigrationFiles } from "drizzle-orm/migrator";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
+import { StoredApiKeys } from "../database/api-keys.js";
 import { DatabaseOpenError, type SchemaProgress, schemaProgress } from "../database/database-open-error.js";
-import { Connections, clientConfig, SCHEMA } from "./connections.js";
-import { PostgresApiKeys } from "./postgres-api-keys.js";
+import { ask, Connections, clientConfig, SCHEMA } from "./connections.js";
 import { faultOfPostgres } from "./postgres-faults.js";
 import { PostgresJournal } from "./postgres-journal.js";
 
 /** An open database on a PostgreSQL server. Closing the journal closes it. */
 export interface OpenPostgres {
   readonly journal: PostgresJournal;
-  readonly keys: PostgresApiKeys;
+  readonly keys: StoredApiKeys;
 }
 
 // Equally deep in `src` and `dist`.
@@ -31,10 +31,29 @@ export async function openPostgres(url: string): Promise<OpenPostgres> {
   try {
     const sealKey = await prepareDatabase(url);
     const connections = new Connections(url);
-    return { journal: new PostgresJournal(connections, url, sealKey), keys: new PostgresApiKeys(connections) };
+    return { journal: new PostgresJournal(connections, url, sealKey), keys: keysOnServer(connections) };
   } catch (error) {
     throw openingError(url, error);
   }
+}
+
+/** Milliseconds for which an instance's requests share what it read of API keys. */
+const SHARED_MS = 50;
+
+function keysOnServer(connections: Connections): StoredApiKeys {
+  return new StoredApiKeys({
+    sharedMs: SHARED_MS,
+    read: (statement, values) => connections.read(statement, values),
+    change: (...statements) =>
+      connections.change(async (client) => {
+        const answers = await Promise.all([
+          client.query("begin"),
+          ...statements.map(([statement, values]) => ask<object>(client, statement, values)),
+          client.query("commit"),
+        ]);
+        return answers.at(-2) as object[];
+      }),
+  });
 }
 
 /** Why the database of a URL could not be opened, without its user and password. */

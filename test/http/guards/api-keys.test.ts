@@ -187,18 +187,18 @@ describe("the proxy of a service with a configured API key", () => {
   it("lets it in while the stored keys cannot be read", async () => {
     const keys = withConfiguredKey(
       {
-        find: () => {
+        find: async () => {
           throw new Error("the disk is gone");
         },
-        any: () => false,
+        any: async () => false,
       },
       KEY,
       DEFAULT_TENANT,
     );
-    expect(keys.any()).toBe(true);
-    expect(authenticate(KEY, keys)).toEqual({ keyId: "configured", tenant: DEFAULT_TENANT });
-    expect(authenticate(`${KEY}x`, keys)).toBeNull();
-    expect(() => authenticate(newApiKey().key, keys)).toThrow("the disk is gone");
+    expect(await keys.any()).toBe(true);
+    expect(await authenticate(KEY, keys)).toEqual({ keyId: "configured", tenant: DEFAULT_TENANT });
+    expect(await authenticate(`${KEY}x`, keys)).toBeNull();
+    await expect(authenticate(newApiKey().key, keys)).rejects.toThrow("the disk is gone");
   });
 });
 

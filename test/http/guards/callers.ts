@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { newApiKey, newSecret } from "../../../src/service/base/tenant.js";
+import { keysInFile, type StoredApiKeys } from "../../../src/store/database/api-keys.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
-import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import type { Exchange, ServedApp } from "../server/served-app.js";
 
 /** An exchange with the headers that came back. */
@@ -33,9 +33,10 @@ export function revoke(app: Pick<ServedApp, "database">, id: string): void {
   inKeysOf(app, (keys) => keys.revoke(id, Date.now()));
 }
 
+/** A file is written before the call returns. */
 function inKeysOf(app: Pick<ServedApp, "database">, work: (keys: StoredApiKeys) => void): void {
   const database = openDatabase(app.database);
-  work(new StoredApiKeys(database));
+  work(keysInFile(database));
   database.sqlite.close();
 }
 

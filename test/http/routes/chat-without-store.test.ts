@@ -19,10 +19,10 @@ import type { MemorySource } from "../../../src/memory/memory-source.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { newApiKey } from "../../../src/service/base/tenant.js";
 import { Memstem } from "../../../src/service/library/memstem.js";
+import { keysInFile } from "../../../src/store/database/api-keys.js";
 import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
-import { StoredApiKeys } from "../../../src/store/sqlite/api-keys.js";
 import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { type ShortTimes, type StartedApp, startApp } from "../server/started-app.js";
 import { openAiEngine } from "./openai-engine.js";
@@ -64,7 +64,7 @@ function appOnDatabase(
       maxWorkingBytes: 1,
     });
     const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_UPSTREAM_URL: engine.url, ...more });
-    const keys = new StoredApiKeys(database);
+    const keys = keysInFile(database);
     app = await startApp(settings, null, { log, faults }, { memstem, keys }, times);
   });
   afterEach(async () => {
@@ -357,7 +357,7 @@ describe("API keys that cannot be read", () => {
   it("keep everybody out where they are in use", async () => {
     const { id, key, secretDigest } = newApiKey();
     const added = { id, tenant: "acme", secretDigest, label: null, createdAt: 1 };
-    new StoredApiKeys(app.database).add(added, "secret");
+    await keysInFile(app.database).add(added, "secret");
     const chat = () =>
       fetch(`${app.base}/v1/chat/completions`, {
         method: "POST",

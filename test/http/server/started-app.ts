@@ -1,5 +1,5 @@
 import type { AddressInfo } from "node:net";
-import { type AssembledService, assembleWithKeys, openChatEngine } from "../../../src/cli/assemble.js";
+import { type AssembledService, assembleWhereStored, openChatEngine } from "../../../src/cli/assemble.js";
 import { loadMcp } from "../../../src/cli/mcp.js";
 import type { Settings } from "../../../src/cli/setting-list.js";
 import { keyLimitsOf } from "../../../src/cli/settings.js";
@@ -30,9 +30,10 @@ export async function startApp(
   settings: Settings,
   source: MemorySource | null,
   { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
-  { memstem, keys }: Pick<AssembledService, "memstem" | "keys"> = assembleWithKeys(settings, source),
+  assembled: Pick<AssembledService, "memstem" | "keys"> | null = null,
   { after, idleMs, composeTimeoutMs, ...times }: ShortTimes = {},
 ): Promise<StartedApp> {
+  const { memstem, keys } = assembled ?? (await assembleWhereStored(settings, source));
   const chat = openChatEngine(settings, null, { after, idleMs });
   const surface = createApp({
     ...times,
