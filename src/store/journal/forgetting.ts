@@ -27,15 +27,7 @@ import {
 import type { SealedDigest } from "../database/digest-seal.js";
 import { appending, encodeAnew, plainRecord, writeUnit } from "./commits.js";
 import type { JournalChange, JournalRecord, JournalUnit } from "./journal-database.js";
-import {
-  composedIn,
-  decodedOf,
-  decodedRow,
-  type JournalParts,
-  readInPieces,
-  sharedKeys,
-  sharedRows,
-} from "./journal-parts.js";
+import { composedIn, decodedOf, type JournalParts, readInPieces, sharedKeys, sharedRows } from "./journal-parts.js";
 import {
   type ComposedRecord,
   messagesInRow,
@@ -232,7 +224,7 @@ async function eraseScanned(
   for await (const { key, json } of sharedRows(parts, scopeId, quoting)) {
     append(
       erasure.texts,
-      decodedRow(scopeId, () => messagesInRow(json)).map((message) => JSON.stringify(message)),
+      decodedOf({ scopeId }, () => messagesInRow(json)).map((message) => JSON.stringify(message)),
     );
     removed.push(parts.digests.seal(key));
   }
@@ -334,7 +326,7 @@ class QuoteScan {
     if (this.search.isEmpty) return;
     const unknown = keys.filter((key) => !this.shared.has(key));
     for await (const { key, json } of sharedRows(parts, scopeId, unknown)) {
-      const said = decodedRow(scopeId, () => messagesInRow(json));
+      const said = decodedOf({ scopeId }, () => messagesInRow(json));
       this.shared.set(
         key,
         said.some((message) => this.isQuote(message)),

@@ -5,8 +5,8 @@
  * and PostgreSQL's pass.
  */
 
-import type { FirstTokenTime, MemoryId, Scope, UserId } from "../../core/index.js";
-import type { DeletionCounts, PendingSourceDeletions, StoredVersion } from "../api/store.js";
+import type { MemoryId, Scope, UserId } from "../../core/index.js";
+import type { DeletionCounts, Store, StoredVersion } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 
 /** Kinds of records by their number in rows; append only. */
@@ -190,11 +190,19 @@ export interface ScopeRowsFound {
   readonly next: number | null;
 }
 
+/** What a store answers as its database does; of a server of its own, nothing is done for the log and for erased texts. */
+export type DirectCalls = Pick<
+  Store,
+  | ("idle" | "emptyLog" | "erased" | "ping" | "close" | "versionOf" | "deletionsOf")
+  | ("countFirstTokenTimes" | "firstTokenTimes" | "keepFirstTokenTime")
+  | ("deleteUser" | "pendingInSource" | "deletedFromSource" | "usersPendingInSource")
+>;
+
 /**
  * Where a journal is stored. Writes of all scopes that are handed over together share a transaction; each resolves when it is durable, and
  * those of one scope are applied in order. Reads see every write that resolved before. Rejects with `StoreUnavailableError` for faults.
  */
-export interface JournalDatabase {
+export interface JournalDatabase extends DirectCalls {
   /** The key that seals digests, 32 bytes. */
   readonly sealKey: Buffer;
 
@@ -204,8 +212,6 @@ export interface JournalDatabase {
 
   /** @param conversation the number of a conversation whose records are wanted too */
   load(scope: Scope, conversation?: number): Promise<JournalScope>;
-  versionOf(scope: Scope): Promise<StoredVersion | null>;
-  deletionsOf(tenant: string, userId: UserId): Promise<DeletionCounts>;
   scopesOf(tenant: string, userId: UserId): Promise<readonly ScopeRow[]>;
   forgottenOf(tenant: string, userId: UserId): Promise<readonly MemoryId[]>;
 
@@ -236,12 +242,6 @@ export interface JournalDatabase {
   /** Scopes with records that have turns, written before a time, page by page, oldest first. `after` 0 begins. */
   writtenBefore(before: number, after: number): Promise<ScopeRowsFound>;
 
-  /** Deletes every scope of a user, with their forgotten memories; gives how many scopes there were. */
-  deleteUser(tenant: string, userId: UserId, isInSource: boolean): Promise<number>;
-  pendingInSource(tenant: string, userId: UserId): Promise<PendingSourceDeletions | null>;
-  deletedFromSource(tenant: string, userId: UserId, memoryId: MemoryId | null): Promise<void>;
-  usersPendingInSource(): Promise<readonly Pick<Scope, "tenant" | "userId">[]>;
-
   findResponse(scopeId: number, id: SealedDigest): Promise<ResponseRow | null>;
   responsesOf(scopeId: number): Promise<readonly ResponseRow[]>;
   /** See `Store.keepResponse`. */
@@ -252,16 +252,4 @@ export interface JournalDatabase {
     continued: SealedDigest | null,
     most: number,
   ): Promise<void>;
-
-  countFirstTokenTimes(engine: string): Promise<number>;
-  firstTokenTimes(engine: string, count: number, most: number): Promise<FirstTokenTime[]>;
-  keepFirstTokenTime(engine: string, time: FirstTokenTime, most: number): Promise<void>;
-
-  /** Resolves when everything handed over so far is stored, or has failed. */
-  idle(): Promise<void>;
-  /** See `Store.emptyLog` and `Store.erased`; nothing where the database is a server of its own. */
-  emptyLog(): Promise<void>;
-  erased(): Promise<void>;
-  ping(): Promise<void>;
-  close(): Promise<void>;
 }

@@ -41,13 +41,17 @@ export function reportIn({ said }: JournalParts, record: JournalRecord) {
   return decodedOf(record, () => said.decodeReported(bodyOf(record)));
 }
 
-/** Decodes something of a record, or its scope's snapshot; a damaged one is a fault of the store that names the record. */
-export function decodedOf<T>({ scopeId, n }: Pick<JournalRecord, "scopeId" | "n">, decode: () => T): T {
+/**
+ * Decodes something of a record, or its scope's snapshot, or, without `n`, a shared row; a damaged one is a fault of the store that names
+ * the record or the scope.
+ */
+export function decodedOf<T>(of: { readonly scopeId: number; readonly n?: number }, decode: () => T): T {
   try {
     return decode();
   } catch (error) {
     if (!(error instanceof DamagedRecordError)) throw error;
-    const cause = new Error(`record ${n} of scope ${scopeId}: ${error.message}`, { cause: error });
+    const record = of.n === undefined ? "" : `record ${of.n} of `;
+    const cause = new Error(`${record}scope ${of.scopeId}: ${error.message}`, { cause: error });
     throw new StoreUnavailableError("damaged", { cause });
   }
 }
@@ -88,7 +92,7 @@ export class SharedTexts {
     for await (const { key, json } of sharedRows(this.parts, scopeId, keys))
       read.set(
         key,
-        decodedRow(scopeId, () => readShared(key, json)),
+        decodedOf({ scopeId }, () => readShared(key, json)),
       );
     for (const key of keys) this.#known.set(key, read.get(key) ?? null);
   }
@@ -120,17 +124,6 @@ export async function* sharedRows(
 /** Keys of all of a scope's shared rows. */
 export async function sharedKeys({ database, digests }: JournalParts, scopeId: number): Promise<readonly Digest[]> {
   return (await database.sharedDigests(scopeId)).map((digest) => digests.open(digest));
-}
-
-/** Decodes a shared row; a damaged one is a fault of the store that names the scope. */
-export function decodedRow<T>(scopeId: number, decode: () => T): T {
-  try {
-    return decode();
-  } catch (error) {
-    if (!(error instanceof DamagedRecordError)) throw error;
-    const cause = new Error(`scope ${scopeId}: ${error.message}`, { cause: error });
-    throw new StoreUnavailableError("damaged", { cause });
-  }
 }
 
 /** Records whose bodies are read at once: some milliseconds. */

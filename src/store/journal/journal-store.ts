@@ -178,7 +178,7 @@ export class JournalStore implements Store {
 
   deleteUser: Store["deleteUser"] = (...of) => this.database.deleteUser(...of);
 
-  usersPendingInSource: Store["usersPendingInSource"] = async () => [...(await this.database.usersPendingInSource())];
+  usersPendingInSource: Store["usersPendingInSource"] = (...of) => this.database.usersPendingInSource(...of);
   exportUser: Store["exportUser"] = (...of) => exportUser(this.#parts, ...of);
 
   #requests(scopeId: number): RequestReading {

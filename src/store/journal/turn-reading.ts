@@ -23,7 +23,6 @@ import {
 import {
   composedIn,
   decodedOf,
-  decodedRow,
   type JournalParts,
   type ReadMessages,
   readInPieces,
@@ -158,7 +157,7 @@ export class TurnReading {
   /** The instructions with a digest; null where they were erased. */
   async head(digest: Digest): Promise<readonly ChatMessage[] | null> {
     const [row] = await this.parts.database.shared(this.scopeId, [this.parts.digests.seal(digest)]);
-    return row === undefined ? null : wholeOf(decodedRow(this.scopeId, () => messagesInRow(row.messages)));
+    return row === undefined ? null : wholeOf(decodedOf({ scopeId: this.scopeId }, () => messagesInRow(row.messages)));
   }
 
   #take(record: JournalRecord): void {

@@ -2,7 +2,7 @@ import type { UserId } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import type { ExportedRow, ExportedScope, ExportedUser, LoadedScope } from "../api/store.js";
 import { type ScopeRow, WITH_TURNS } from "./journal-database.js";
-import { decodedRow, type JournalParts, listInPages, reportIn, sharedKeys, sharedRows } from "./journal-parts.js";
+import { decodedOf, type JournalParts, listInPages, reportIn, sharedKeys, sharedRows } from "./journal-parts.js";
 import { requestsNamed } from "./request-reading.js";
 import { isInstructions, messagesInRow } from "./said-codec.js";
 import { loadScope, TurnReading, type TurnRecord } from "./turn-reading.js";
@@ -94,7 +94,7 @@ function stateTables({ register, nodes, recent, workers, published }: LoadedScop
 async function exportHeads(parts: JournalParts, scopeId: number): Promise<readonly ExportedRow[]> {
   const rows: ExportedRow[] = [];
   for await (const { json } of sharedRows(parts, scopeId, await sharedKeys(parts, scopeId)))
-    if (isInstructions(json)) rows.push({ messages: decodedRow(scopeId, () => messagesInRow(json)) });
+    if (isInstructions(json)) rows.push({ messages: decodedOf({ scopeId }, () => messagesInRow(json)) });
   return rows;
 }
 
