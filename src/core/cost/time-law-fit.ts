@@ -32,9 +32,7 @@ const CUT = 4.685;
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms > 0);
-  if (recent.length < LEAST_SAMPLES) return null;
-  const computed = recent.map(({ uncachedTokens }) => uncachedTokens);
-  if (largest(computed) < MIN_SPREAD * Math.max(1, smallest(computed))) return null;
+  if (!isSpread(recent.map(({ uncachedTokens }) => uncachedTokens))) return null;
   const rows = recent.map(
     ({ uncachedTokens: u, cachedTokens: c, ms }): MeasuredTime => [1 / ms, u / ms, (u * (c + u / 2)) / ms],
   );
@@ -87,13 +85,16 @@ export function fitAnswerPace(samples: readonly AnswerTime[]): number | null {
   const recent = samples
     .slice(-KEPT_SAMPLES)
     .filter(({ tokens, ms }) => tokens >= LEAST_ANSWER_TOKENS && ms > 0 && ms < Number.POSITIVE_INFINITY);
-  if (recent.length < LEAST_SAMPLES) return null;
-  const prompts = recent.map(({ promptTokens }) => promptTokens);
-  if (largest(prompts) < MIN_SPREAD * Math.max(1, smallest(prompts))) return null;
+  if (!isSpread(recent.map(({ promptTokens }) => promptTokens))) return null;
   const rows = recent.map(
     ({ promptTokens, tokens, ms }): MeasuredTime => [tokens / ms, (promptTokens * tokens) / ms, 0],
   );
   return robustFit(rows)[1];
+}
+
+/** Whether samples of so many tokens are enough, and differ enough. */
+function isSpread(tokens: readonly number[]): boolean {
+  return tokens.length >= LEAST_SAMPLES && largest(tokens) >= MIN_SPREAD * Math.max(1, smallest(tokens));
 }
 
 /** Weighted least squares of relative errors, with x ≥ 0 and no weight for outliers. */

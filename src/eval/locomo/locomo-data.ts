@@ -94,21 +94,17 @@ export function readLocomo(json: unknown): LocomoConversation[] {
   return checked(z.array(sample), json, NOT_LOCOMO, "the whole").map(
     ({ sample_id, conversation, observation, qa }) => ({
       id: sample_id,
-      observations: Object.entries(observation)
-        .map(([key, speakers]) => ({ session: Number(/^session_(\d+)_observation$/.exec(key)?.[1]), speakers }))
-        .filter(({ session }) => Number.isInteger(session))
-        .sort((a, b) => a.session - b.session)
-        .flatMap(({ session, speakers }) =>
-          Object.entries(speakers).flatMap(([speaker, facts]) =>
-            facts.map(([text, ids]) => ({
-              text,
-              speaker,
-              session,
-              sessionTime: String(conversation[`session_${session}_date_time`] ?? ""),
-              evidence: ids,
-            })),
-          ),
+      observations: sessionsIn(observation, /^session_(\d+)_observation$/).flatMap(({ session, value: speakers }) =>
+        Object.entries(speakers).flatMap(([speaker, facts]) =>
+          facts.map(([text, ids]) => ({
+            text,
+            speaker,
+            session,
+            sessionTime: timeOf(session, conversation),
+            evidence: ids,
+          })),
         ),
+      ),
       turns: turnsOf(sample_id, conversation),
       questions: qa.map(({ question, answer, category, evidence: ids }) => ({
         question,
@@ -120,21 +116,29 @@ export function readLocomo(json: unknown): LocomoConversation[] {
   );
 }
 
-function turnsOf(id: string, conversation: Readonly<Record<string, unknown>>): DialogueTurn[] {
-  return Object.entries(conversation)
-    .map(([key, said]) => ({ session: Number(/^session_(\d+)$/.exec(key)?.[1]), said }))
+/** The fields that are sessions', by their numbers. */
+function sessionsIn<V>(fields: Readonly<Record<string, V>>, name: RegExp): { session: number; value: V }[] {
+  return Object.entries(fields)
+    .map(([key, value]) => ({ session: Number(name.exec(key)?.[1]), value }))
     .filter(({ session }) => Number.isInteger(session))
-    .sort((a, b) => a.session - b.session)
-    .flatMap(({ session, said }) => {
-      const at = `${id}.conversation.session_${session}`;
-      return checked(sessionTurns, said, `${NOT_LOCOMO}: ${at}`, "").map(({ dia_id, speaker, text, blip_caption }) => ({
-        id: dia_id,
-        speaker,
-        text: blip_caption === undefined ? text : `${text} (shares ${blip_caption})`.trim(),
-        session,
-        sessionTime: String(conversation[`session_${session}_date_time`] ?? ""),
-      }));
-    });
+    .sort((a, b) => a.session - b.session);
+}
+
+function timeOf(session: number, conversation: Readonly<Record<string, unknown>>): string {
+  return String(conversation[`session_${session}_date_time`] ?? "");
+}
+
+function turnsOf(id: string, conversation: Readonly<Record<string, unknown>>): DialogueTurn[] {
+  return sessionsIn(conversation, /^session_(\d+)$/).flatMap(({ session, value: said }) => {
+    const at = `${id}.conversation.session_${session}`;
+    return checked(sessionTurns, said, `${NOT_LOCOMO}: ${at}`, "").map(({ dia_id, speaker, text, blip_caption }) => ({
+      id: dia_id,
+      speaker,
+      text: blip_caption === undefined ? text : `${text} (shares ${blip_caption})`.trim(),
+      session,
+      sessionTime: timeOf(session, conversation),
+    }));
+  });
 }
 
 /** One conversation of a file by its id; the first where none is named. Throws {@link EvaluationError}. */
