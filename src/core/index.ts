@@ -24,12 +24,10 @@ export * from "./compose/plan.js";
 export * from "./compose/policies.js";
 export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from "./compose/prompt-head.js";
 export * from "./compose/scope-state.js";
-export { ScopeFolding } from "./compose/scope-state.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";
 export type {
   HeldEnd,
-  IndexChanges,
   IndexEntry,
   IndexNode,
   PassedAnchor,
@@ -41,7 +39,6 @@ export type {
 export * from "./context-index/residency.js";
 export { type BlockChain, type KvEvent, ResidentBlocks } from "./context-index/resident-blocks.js";
 export * from "./context-index/shared-cache.js";
-export * from "./conversation/conversation.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,
@@ -79,7 +76,6 @@ export {
   plannedOrder,
   prefixExact,
   RECENT_REQUESTS,
-  type RecentChanges,
   type RecentRetrieval,
   RecentRetrievals,
   type RequestMask,
@@ -92,7 +88,6 @@ export * from "./prompt/prompt.js";
 export * from "./prompt/section.js";
 export { type Access, AccessWindow } from "./published/access-frequency.js";
 export {
-  type ClusterChanges,
   type ClusterMatch,
   type ClusterNode,
   ClusterTree,
@@ -107,7 +102,6 @@ export {
   type RoutingOptions,
   routePrompt,
   routeToWorkers,
-  type WorkerChanges,
   type WorkerHistory,
   WorkerLoads,
   type WorkerRow,
@@ -126,4 +120,5 @@ export {
   unstorableWithin,
 } from "./text/memory-text.js";
 export * from "./text/message.js";
+export { NO_ROWS_CHANGED, type RowChanges } from "./text/row-changes.js";
 export * from "./usage/usage-record.js";

@@ -8,10 +8,9 @@ import { type InjectedBlock, renderBlock } from "../prompt/section.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
 import { type ComparedText, canonicalText, comparedText } from "../text/memory-text.js";
 import type { TokenCounter } from "../text/message.js";
+import { ChangedRows } from "../text/row-changes.js";
 import {
   type EndedMemory,
-  type MemoryVersion,
-  ownWords,
   type RegisterChanges,
   type RenderedMemory,
   type RenderedWords,
@@ -21,6 +20,7 @@ import {
   type StoredRegister,
   WITHDRAWN,
 } from "./context-block.js";
+import { MemoryVersions } from "./memory-versions.js";
 
 /**
  * The context blocks of one scope: the label of each text, the current text of each memory, and which texts are superseded. Labels count up
@@ -31,8 +31,7 @@ export class BlockRegister {
   readonly #byText = new Map<Digest, Label>();
   readonly #memories: MemoryVersions;
   readonly #forgotten: Set<MemoryId>;
-  readonly #dirtyBlocks = new Set<Label>();
-  readonly #removedBlocks = new Set<Label>();
+  readonly #changes = new ChangedRows<Label>();
   readonly #newlyForgotten = new Set<MemoryId>();
   /** Texts in the form in which they are compared with others, each made when it is first wanted; not stored. */
   readonly #compared = new Map<Label, ComparedText>();
@@ -295,14 +294,10 @@ export class BlockRegister {
 
   /** Returns and resets what changed since the last call. */
   drain(): RegisterChanges {
-    const changes: RegisterChanges = {
-      blocks: [...this.#dirtyBlocks].map((label) => ({ ...(this.#blocks.get(label) as StoredBlock) })),
-      versions: this.#memories.drain(),
-      removedBlocks: [...this.#removedBlocks],
-      forgotten: [...this.#newlyForgotten],
-    };
-    for (const set of [this.#dirtyBlocks, this.#removedBlocks, this.#newlyForgotten]) set.clear();
-    return changes;
+    const { upserted, removed } = this.#changes.drain((label) => ({ ...(this.#blocks.get(label) as StoredBlock) }));
+    const forgotten = [...this.#newlyForgotten];
+    this.#newlyForgotten.clear();
+    return { blocks: upserted, versions: this.#memories.drain(), removedBlocks: removed, forgotten };
   }
 
   /** Everything it holds, as stored; later changes do not reach it. */
@@ -324,7 +319,7 @@ export class BlockRegister {
     const label = this.#nextLabel++ as Label;
     const block: StoredBlock = { label, text, textDigest, tokens: this.#tokensOf(label, text), supersededBy: null };
     this.#keep(block);
-    this.#dirtyBlocks.add(label);
+    this.#changes.written(label);
     return block;
   }
 
@@ -345,8 +340,7 @@ export class BlockRegister {
     this.#blocks.delete(label);
     this.#byText.delete(block.textDigest);
     this.#memories.drop(label);
-    this.#dirtyBlocks.delete(label);
-    this.#removedBlocks.add(label);
+    this.#changes.removed(label);
     const compared = this.#compared.get(label);
     this.#textLength -= block.text.length + (compared === undefined ? 0 : lengthOf(compared));
     this.#compared.delete(label);
@@ -372,285 +366,13 @@ export class BlockRegister {
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
     if (supersededBy === null) this.#currentTokens += block.tokens;
     block.supersededBy = supersededBy;
-    this.#dirtyBlocks.add(block.label);
+    this.#changes.written(block.label);
   }
 }
 
 /** Each once. Mostly there is none. */
 function distinct(ids: readonly MemoryId[]): readonly MemoryId[] {
   return ids.length < 2 ? ids : [...new Set(ids)];
-}
-
-const NO_VERSIONS: ReadonlyMap<Label, unknown> = new Map();
-
-/** Whether of a memory's versions no text is left: what says that it no longer holds is none. */
-export function hasNoText(versions: ReadonlyMap<Label, unknown>): boolean {
-  return versions.size === 0 || (versions.size === 1 && versions.has(WITHDRAWN));
-}
-
-/** The versions of one memory. Most memories have one, for which a table would take ten times its room. */
-interface Versions {
-  /** Label of the current text. */
-  current: Label;
-  /** Where the words stand in the only version; meaningless where there is a table. */
-  rendered: RenderedWords | undefined;
-  /** Whether a search found the memory. */
-  isFound: boolean;
-  /** All versions, in the order in which they came; null while there is one. */
-  table: Map<Label, RenderedWords | undefined> | null;
-}
-
-/** The versions of a scope's memories: which blocks' texts each memory has or had, and which is its current one. */
-export class MemoryVersions {
-  readonly #versions = new Map<MemoryId, Versions>();
-  /** Memories that have or had each block's text; of most blocks it is one. */
-  readonly #holders = new Map<Label, MemoryId | Set<MemoryId>>();
-  readonly #dirty = new Set<MemoryId>();
-  /** When memories cease to hold, in milliseconds since the epoch: of most it is not known that they do. */
-  readonly #untils = new Map<MemoryId, number>();
-  /** Memories that belong to a run. */
-  readonly #ofRuns = new Set<MemoryId>();
-
-  constructor(stored: readonly MemoryVersion[]) {
-    for (const { memoryId, label, current, rendered, found, ofRun, until } of stored) {
-      this.#hold(memoryId, label, current, rendered);
-      if (found === true) this.#found(memoryId);
-      if (ofRun === true) this.#ofRuns.add(memoryId);
-      if (until !== undefined) this.#untils.set(memoryId, until);
-    }
-  }
-
-  /** Sets whether a known memory belongs to a run. */
-  setOfRun(id: MemoryId, ofRun: boolean): void {
-    if (this.#ofRuns.has(id) === ofRun) return;
-    if (ofRun) this.#ofRuns.add(id);
-    else this.#ofRuns.delete(id);
-    this.#dirty.add(id);
-  }
-
-  /** Whether any known memory belongs to a run. */
-  get hasRuns(): boolean {
-    return this.#ofRuns.size > 0;
-  }
-
-  /** As {@link BlockRegister.commonWith}. */
-  commonWith(label: Label): MemoryId | undefined {
-    return this.holdersOf(label).find((id) => this.currentOf(id) === label && !this.#ofRuns.has(id));
-  }
-
-  /** Remembers that a search found a known memory. */
-  setFound(id: MemoryId): void {
-    if (this.#found(id)) this.#dirty.add(id);
-  }
-
-  /** The memories that a search found and whose current text is this block's. */
-  foundWith(label: Label): MemoryId[] {
-    return this.holdersOf(label).filter((id) => {
-      const versions = this.#versions.get(id);
-      return versions?.isFound === true && versions.current === label;
-    });
-  }
-
-  /** When a memory ceases to hold, in milliseconds since the epoch; undefined: it is not known to. */
-  untilOf(id: MemoryId): number | undefined {
-    return this.#untils.get(id);
-  }
-
-  /** The memories that have ceased to hold at `now`. */
-  endedAt(now: number): MemoryId[] {
-    const ended: MemoryId[] = [];
-    for (const [id, until] of this.#untils) if (until <= now) ended.push(id);
-    return ended;
-  }
-
-  /** Sets when a known memory ceases to hold; undefined: it does not. */
-  setUntil(id: MemoryId, until: number | undefined): void {
-    if (this.#untils.get(id) === until) return;
-    if (until === undefined) this.#untils.delete(id);
-    else this.#untils.set(id, until);
-    this.#dirty.add(id);
-  }
-
-  /** The label of a memory's current text, {@link WITHDRAWN} where it no longer holds; undefined for an unknown memory. */
-  currentOf(id: MemoryId): Label | undefined {
-    return this.#versions.get(id)?.current;
-  }
-
-  /** Whether a block is the current text of some memory. */
-  isCurrent(label: Label): boolean {
-    const holders = this.#holders.get(label);
-    if (typeof holders === "string") return this.currentOf(holders) === label;
-    return [...(holders ?? [])].some((id) => this.currentOf(id) === label);
-  }
-
-  /** The labels of all versions of a memory; empty for an unknown memory. */
-  labelsOf(id: MemoryId): readonly Label[] {
-    const versions = this.#versions.get(id);
-    return versions === undefined ? [] : labelsIn(versions).filter((label) => label !== WITHDRAWN);
-  }
-
-  /** Whether a memory has or had more than one text. */
-  hasSeveral(id: MemoryId): boolean {
-    return (this.#versions.get(id)?.table?.size ?? 1) > 1;
-  }
-
-  /** Where a memory's own words stand in a block's text; undefined: they are all of it. */
-  renderedOf(id: MemoryId, label: Label): RenderedWords | undefined {
-    const versions = this.#versions.get(id);
-    if (versions?.table != null) return versions.table.get(label);
-    return versions?.current === label ? versions.rendered : undefined;
-  }
-
-  /** Whether a block is a memory's current text, in which its own words stand there. */
-  isCurrentAs(id: MemoryId, label: Label, rendered: RenderedWords | undefined): boolean {
-    const versions = this.#versions.get(id);
-    if (versions?.current !== label) return false;
-    const known = versions.table === null ? versions.rendered : versions.table.get(label);
-    return (
-      known?.template === rendered?.template && known?.start === rendered?.start && known?.length === rendered?.length
-    );
-  }
-
-  /** Whether two texts of a memory have the same words, and only their block templates differ. */
-  areSameWords(id: MemoryId, a: Label, b: Label, textOf: (label: Label) => string): boolean {
-    const versions = this.#versions.get(id);
-    if (versions === undefined || !isIn(versions, a) || !isIn(versions, b)) return false;
-    const [inA, inB] = [this.renderedOf(id, a), this.renderedOf(id, b)];
-    return inA?.template !== inB?.template && ownWords(textOf(a), inA) === ownWords(textOf(b), inB);
-  }
-
-  /** Memories that have or had a block's text, in an order that survives a reload. */
-  holdersOf(label: Label): MemoryId[] {
-    return this.#allHoldersOf(label).sort();
-  }
-
-  /**
-   * The current text of a memory that had this block's text, {@link WITHDRAWN} where all of them no longer hold; null if there is no such
-   * memory. Of several the first by id.
-   */
-  successorOf(label: Label): Label | null {
-    let successor: Label | null = null;
-    for (const id of this.holdersOf(label)) {
-      const current = this.currentOf(id);
-      if (current === undefined || current === label) continue;
-      if (current !== WITHDRAWN) return current;
-      successor = WITHDRAWN;
-    }
-    return successor;
-  }
-
-  /** The named labels and the current label of every memory that has or had one of them, transitively. */
-  withCurrent(named: ReadonlySet<Label>): ReadonlySet<Label> {
-    const labels = new Set(named);
-    const memories = [...this.#versions.values()];
-    for (let size = -1; size !== labels.size; ) {
-      size = labels.size;
-      for (const versions of memories)
-        if (labelsIn(versions).some((label) => labels.has(label))) labels.add(versions.current);
-    }
-    return labels;
-  }
-
-  /** Adds a version of a memory; the first one of a memory is its current one in any case. */
-  add(id: MemoryId, label: Label, current: boolean, rendered?: RenderedWords): void {
-    this.#hold(id, label, current, rendered);
-    this.#dirty.add(id);
-  }
-
-  /** Removes a memory. Returns the labels that no other memory has or had. */
-  forget(id: MemoryId): ReadonlySet<Label> {
-    const gone = new Set<Label>();
-    for (const label of this.labelsOf(id)) {
-      const holders = this.#holders.get(label);
-      if (holders instanceof Set) holders.delete(id);
-      else if (holders === id) this.#holders.delete(label);
-      if (this.#allHoldersOf(label).length === 0) gone.add(label);
-    }
-    this.#remove(id);
-    return gone;
-  }
-
-  /** Removes a block from every memory, and memories that are left without a version. */
-  drop(label: Label): void {
-    for (const id of this.#allHoldersOf(label)) {
-      const versions = this.#versions.get(id);
-      versions?.table?.delete(label);
-      if (hasNoText(versions?.table ?? NO_VERSIONS)) this.#remove(id);
-    }
-    this.#holders.delete(label);
-  }
-
-  /** Returns all versions of the memories that changed since the last call, and resets them. */
-  drain(): MemoryVersion[] {
-    const changed = [...this.#dirty].flatMap((memoryId) => this.#rowsOf(memoryId));
-    this.#dirty.clear();
-    return changed;
-  }
-
-  stored(): MemoryVersion[] {
-    return [...this.#versions.keys()].flatMap((memoryId) => this.#rowsOf(memoryId));
-  }
-
-  #rowsOf(memoryId: MemoryId): MemoryVersion[] {
-    const versions = this.#versions.get(memoryId);
-    if (versions === undefined) return [];
-    return labelsIn(versions).map((label) => {
-      const current = label === versions.current;
-      const until = current ? this.#untils.get(memoryId) : undefined;
-      const found = current && versions.isFound ? { found: true as const } : {};
-      const ofRun = current && this.#ofRuns.has(memoryId) ? { ofRun: true as const } : {};
-      const row = { memoryId, label, current, ...found, ...ofRun, ...(until === undefined ? {} : { until }) };
-      const rendered = this.renderedOf(memoryId, label);
-      return rendered === undefined ? row : { ...row, rendered };
-    });
-  }
-
-  #allHoldersOf(label: Label): MemoryId[] {
-    const holders = this.#holders.get(label);
-    return typeof holders === "string" ? [holders] : [...(holders ?? [])];
-  }
-
-  #hold(id: MemoryId, label: Label, current: boolean, rendered: RenderedWords | undefined): void {
-    const versions = this.#versions.get(id);
-    if (versions === undefined) this.#versions.set(id, { current: label, rendered, isFound: false, table: null });
-    else if (versions.table === null && versions.current === label) versions.rendered = rendered;
-    else {
-      versions.table ??= new Map([[versions.current, versions.rendered]]);
-      versions.table.set(label, rendered);
-      if (current) versions.current = label;
-    }
-    const holders = this.#holders.get(label);
-    if (holders instanceof Set) holders.add(id);
-    else if (holders !== id) this.#holders.set(label, holders === undefined ? id : new Set([holders, id]));
-  }
-
-  /** Whether that was not known. */
-  #found(id: MemoryId): boolean {
-    const versions = this.#versions.get(id);
-    if (versions === undefined || versions.isFound) return false;
-    versions.isFound = true;
-    return true;
-  }
-
-  #remove(id: MemoryId): void {
-    this.#versions.delete(id);
-    this.#untils.delete(id);
-    this.#ofRuns.delete(id);
-    // A withdrawn memory has this one beside its texts.
-    const withdrawn = this.#holders.get(WITHDRAWN);
-    if (withdrawn instanceof Set) withdrawn.delete(id);
-    else if (withdrawn === id) this.#holders.delete(WITHDRAWN);
-    this.#dirty.delete(id);
-  }
-}
-
-/** The labels of all versions, in the order in which they came. */
-function labelsIn({ current, table }: Versions): readonly Label[] {
-  return table === null ? [current] : [...table.keys()];
-}
-
-function isIn({ current, table }: Versions, label: Label): boolean {
-  return table === null ? label === current : table.has(label);
 }
 
 function lengthOf({ runs }: ComparedText): number {

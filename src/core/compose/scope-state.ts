@@ -1,10 +1,11 @@
-import { BlockRegister, hasNoText } from "../blocks/block-register.js";
+import { BlockRegister } from "../blocks/block-register.js";
 import type { MemoryVersion, RegisterChanges, StoredBlock, StoredRegister } from "../blocks/context-block.js";
+import { hasNoText } from "../blocks/memory-versions.js";
 import { ContextIndex } from "../context-index/context-index.js";
-import type { IndexChanges, IndexNode } from "../context-index/prefix-forest.js";
+import type { IndexNode } from "../context-index/prefix-forest.js";
 import type { Conversation } from "../conversation/conversation.js";
 import { CountedHeads } from "../conversation/replay.js";
-import { type RecentChanges, type RecentRetrieval, RecentRetrievals } from "../ordering/ordering.js";
+import { type RecentRetrieval, RecentRetrievals } from "../ordering/ordering.js";
 import type { Access } from "../published/access-frequency.js";
 import type { ClusterNode } from "../published/cluster-tree.js";
 import {
@@ -14,10 +15,11 @@ import {
   type PublishedRows,
   type WithPublished,
 } from "../published/published-knowledge.js";
-import { WorkerBlocks, type WorkerChanges, type WorkerRow } from "../routing/worker-routing.js";
+import { WorkerBlocks, type WorkerRow } from "../routing/worker-routing.js";
 import type { ConversationId, Digest, Label, MemoryId, NodeId, TurnId } from "../text/ids.js";
 import { LruMap } from "../text/lru-map.js";
 import type { TokenCounter } from "../text/message.js";
+import { NO_ROWS_CHANGED, type RowChanges } from "../text/row-changes.js";
 
 /** Counters of one scope; they only ascend, so no id is used twice. */
 export interface ScopeCounters {
@@ -58,9 +60,9 @@ export interface ScopeChanges {
   readonly counters: ScopeCounters;
   readonly bankedTokens: number;
   readonly register: RegisterChanges;
-  readonly index: IndexChanges;
-  readonly recent: RecentChanges;
-  readonly workers: WorkerChanges;
+  readonly index: RowChanges<NodeId, IndexNode>;
+  readonly recent: RowChanges<TurnId, RecentRetrieval>;
+  readonly workers: RowChanges<number, WorkerRow>;
   /** Null: no changes, as in every scope that uses no published policy. */
   readonly published: PublishedChanges | null;
 }
@@ -202,7 +204,7 @@ export class ScopeState implements WithPublished {
       register: this.register.drain(),
       index: this.index.drain(),
       recent: this.recent.drain(),
-      workers: this.#workers?.drain() ?? NO_WORKERS_CHANGED,
+      workers: this.#workers?.drain() ?? NO_ROWS_CHANGED,
       published: this.#published?.drain() ?? null,
     };
   }
@@ -215,14 +217,6 @@ export class ScopeState implements WithPublished {
       requests: this.#requests,
     };
   }
-}
-
-const NO_WORKERS_CHANGED: WorkerChanges = { upserted: [], removed: [] };
-
-/** Rows of one kind that changed. */
-interface RowChanges<Key, Row> {
-  readonly upserted: readonly Row[];
-  readonly removed: readonly Key[];
 }
 
 /** Rows of one kind by their key. */

@@ -7,13 +7,13 @@
 
 import type { Digest, Label, NodeId, TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
+import type { RowChanges } from "../text/row-changes.js";
 import {
   type BlockTokens,
   checkForest,
   depthOf,
   followSequence,
   type HeldEnd,
-  type IndexChanges,
   type IndexEntry,
   type IndexNode,
   isLeaf,
@@ -285,7 +285,7 @@ export class ContextIndex {
   }
 
   /** Returns and resets what changed since the last call. */
-  drain(): IndexChanges {
+  drain(): RowChanges<NodeId, IndexNode> {
     return this.#forest.drain();
   }
 

@@ -1,5 +1,6 @@
 import type { Digest, Label, NodeId } from "../text/ids.js";
 import { append } from "../text/lists.js";
+import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /**
  * A node of the context index, as stored. The index is a radix tree over *served sequences*: a node stands for the blocks from its anchor's
@@ -88,12 +89,6 @@ export interface HeldEnd {
 export interface PassedAnchor {
   readonly anchor: Digest;
   readonly labels: readonly Label[];
-}
-
-/** What changed since the last drain, to be stored in one transaction. */
-export interface IndexChanges {
-  readonly upserted: readonly IndexNode[];
-  readonly removed: readonly NodeId[];
 }
 
 /** A node with its search path, for display. */
@@ -284,8 +279,7 @@ export class PrefixForest {
   /** LRU order; within one request, descendants before ancestors. */
   readonly places = new Map<NodeId, Place>();
   readonly anchors = new Map<Digest, Place>();
-  readonly #dirty = new Set<NodeId>();
-  readonly #removed = new Set<NodeId>();
+  readonly #changes = new ChangedRows<NodeId>();
   #nextId: number;
   #labelBound = 0;
   #tokens = 0;
@@ -351,7 +345,7 @@ export class PrefixForest {
     this.places.set(id, place);
     this.#reweigh(above, () => this.#link(place));
     this.#tokens += ownTokens(place);
-    this.#dirty.add(id);
+    this.#changes.written(id);
     return place;
   }
 
@@ -381,7 +375,7 @@ export class PrefixForest {
   setTokensBefore(root: Place, tokens: number): void {
     if (root.row.tokens === tokens) return;
     root.row.tokens = tokens;
-    this.#dirty.add(root.row.id);
+    this.#changes.written(root.row.id);
     // Affects the weight of every prompt that extends this one.
     this.#countTokens();
   }
@@ -392,13 +386,13 @@ export class PrefixForest {
     this.#reweigh(place, () => {
       place.row.tokens = tokens;
     });
-    this.#dirty.add(place.row.id);
+    this.#changes.written(place.row.id);
   }
 
   /** Adds or removes a request that ends at the node. */
   countLive(place: Place, by: 1 | -1): void {
     place.row.live += by;
-    this.#dirty.add(place.row.id);
+    this.#changes.written(place.row.id);
   }
 
   /** Records that a request that ended at `end` used it and its ancestors, at logical time `clock` and `at` in milliseconds. */
@@ -422,7 +416,7 @@ export class PrefixForest {
       this.places.set(row.id, place);
       if (isOwn) {
         row.uses++;
-        this.#dirty.add(row.id);
+        this.#changes.written(row.id);
       }
       isOwn &&= row.anchor === null;
     }
@@ -435,7 +429,7 @@ export class PrefixForest {
       const { row } = place;
       if (row.usedAt < at) {
         row.usedAt = at;
-        if (isOwn) this.#dirty.add(row.id);
+        if (isOwn) this.#changes.written(row.id);
       }
       isOwn &&= row.anchor === null;
     }
@@ -487,20 +481,16 @@ export class PrefixForest {
     root.above = null;
     root.row.parent = null;
     this.#tokens += ownTokens(root);
-    this.#dirty.add(root.row.id).add(above.row.id);
+    this.#changes.written(root.row.id);
+    this.#changes.written(above.row.id);
   }
 
-  drain(): IndexChanges {
-    const changes = {
-      upserted: [...this.#dirty].flatMap((id) => {
-        const place = this.places.get(id);
-        return place === undefined ? [] : [{ ...place.row }];
-      }),
-      removed: [...this.#removed],
-    };
-    this.#dirty.clear();
-    this.#removed.clear();
-    return changes;
+  /** Returns and resets what changed since the last call. */
+  drain(): RowChanges<NodeId, IndexNode> {
+    return this.#changes.drain((id) => {
+      const place = this.places.get(id);
+      return place && { ...place.row };
+    });
   }
 
   /** All nodes' rows by id: copies, as rows change. Their times of use are those that loading older rows derives. */
@@ -530,7 +520,7 @@ export class PrefixForest {
   #setRun(place: Place, run: readonly Label[]): void {
     place.row.run = run;
     place.runTokens = this.#tokensOf(run);
-    this.#dirty.add(place.row.id);
+    this.#changes.written(place.row.id);
   }
 
   #link(place: Place): void {
@@ -578,9 +568,8 @@ export class PrefixForest {
 
   /** The removed row carried its parent's last use: now the parent's own row has to be written. */
   #forgetRow(id: NodeId, above: Place | null): void {
-    this.#dirty.delete(id);
-    this.#removed.add(id);
-    if (above !== null) this.#dirty.add(above.row.id);
+    this.#changes.removed(id);
+    if (above !== null) this.#changes.written(above.row.id);
   }
 
   #countTokens(): void {

@@ -9,6 +9,7 @@ import type { ContextIndex } from "../context-index/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
+import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /** A block that a request retrieved, with the tokens of its line. */
 export interface RetrievedBlock {
@@ -74,12 +75,6 @@ export interface RecentRetrieval {
   readonly labels: readonly Label[];
 }
 
-/** What changed since the last drain, to be stored in one transaction. */
-export interface RecentChanges {
-  readonly upserted: readonly RecentRetrieval[];
-  readonly removed: readonly TurnId[];
-}
-
 /** A set of remembered requests, one bit each. Bits are reassigned, so their positions have no order. */
 export interface RequestMask {
   readonly low: number;
@@ -99,8 +94,7 @@ export class RecentRetrievals {
   readonly #rows = new Map<TurnId, Remembered>();
   readonly #askedBy = new Map<Label, { -readonly [K in keyof RequestMask]: number }>();
   readonly #freeBits = Array.from({ length: RECENT_REQUESTS }, (_, bit) => bit);
-  readonly #dirty = new Set<TurnId>();
-  readonly #removed = new Set<TurnId>();
+  readonly #changes = new ChangedRows<TurnId>();
 
   constructor(rows: readonly RecentRetrieval[]) {
     for (const { turn, labels } of [...rows].sort((a, b) => a.turn - b.turn)) this.#put(turn, labels);
@@ -124,8 +118,7 @@ export class RecentRetrievals {
   take(labels: readonly Label[], turn: TurnId): void {
     if (labels.length === 0) return;
     this.#put(turn, labels);
-    this.#removed.delete(turn);
-    this.#dirty.add(turn);
+    this.#changes.written(turn);
   }
 
   /** Removes blocks whose text was forgotten from every remembered request. */
@@ -138,19 +131,13 @@ export class RecentRetrievals {
         continue;
       }
       this.#put(turn, left);
-      this.#dirty.add(turn);
+      this.#changes.written(turn);
     }
   }
 
   /** Returns and resets what changed since the last call. */
-  drain(): RecentChanges {
-    const changes = {
-      upserted: [...this.#dirty].map((turn) => ({ turn, labels: this.#rows.get(turn)?.labels ?? [] })),
-      removed: [...this.#removed],
-    };
-    this.#dirty.clear();
-    this.#removed.clear();
-    return changes;
+  drain(): RowChanges<TurnId, RecentRetrieval> {
+    return this.#changes.drain((turn) => ({ turn, labels: this.#rows.get(turn)?.labels ?? [] }));
   }
 
   /** Everything it remembers, as stored, oldest first. */
@@ -185,8 +172,7 @@ export class RecentRetrievals {
     this.#unmark(row);
     this.#freeBits.push(row.bit);
     this.#rows.delete(turn);
-    this.#dirty.delete(turn);
-    this.#removed.add(turn);
+    this.#changes.removed(turn);
   }
 
   #unmark({ labels, bit }: Remembered): void {

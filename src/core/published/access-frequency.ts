@@ -1,4 +1,5 @@
 import type { Label, TurnId } from "../text/ids.js";
+import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /** Requests in CRAFT's sliding window. */
 export const WINDOW_REQUESTS = 1_000;
@@ -14,12 +15,6 @@ export interface Access {
   readonly promoted: number;
 }
 
-/** What changed since the last drain, to be stored in one transaction. */
-export interface AccessChanges {
-  readonly upserted: readonly Access[];
-  readonly removed: readonly TurnId[];
-}
-
 /**
  * CRAFT's state: the access count of each block over the last {@link WINDOW_REQUESTS} requests (the CA-Table), and the prefixes of frequently
  * accessed blocks (the CP-Tree), as rows of the window. So a request that leaves the window takes its counts and its prefix with it.
@@ -28,8 +23,7 @@ export class AccessWindow {
   /** By turn, ascending. */
   readonly #rows: Access[];
   readonly #counts = new Map<Label, number>();
-  readonly #dirty = new Map<TurnId, Access>();
-  readonly #removed = new Set<TurnId>();
+  readonly #changes = new ChangedRows<TurnId>();
 
   /** Takes rows in any order. */
   constructor(rows: readonly Access[]) {
@@ -85,8 +79,8 @@ export class AccessWindow {
 
   /** The engine evicted a request's prefix: what it promoted leaves the prefix tree, unless another request did too. Counts stay. */
   evict(turn: TurnId): void {
-    const row = this.#rows[this.#rankOf(turn)];
-    if (row?.turn !== turn || row.promoted === 0) return;
+    const row = this.#rowOf(turn);
+    if (row === undefined || row.promoted === 0) return;
     this.#remove(turn);
     this.#put({ ...row, promoted: 0 });
   }
@@ -103,11 +97,8 @@ export class AccessWindow {
   }
 
   /** Returns and resets what changed since the last call. */
-  drain(): AccessChanges {
-    const changes = { upserted: [...this.#dirty.values()], removed: [...this.#removed] };
-    this.#dirty.clear();
-    this.#removed.clear();
-    return changes;
+  drain(): RowChanges<TurnId, Access> {
+    return this.#changes.drain((turn) => this.#rowOf(turn));
   }
 
   /** The window, as stored, oldest first. */
@@ -118,18 +109,20 @@ export class AccessWindow {
   #put(row: Access): void {
     this.#rows.splice(this.#rankOf(row.turn), 0, row);
     this.#account(row, 1);
-    this.#removed.delete(row.turn);
-    this.#dirty.set(row.turn, row);
+    this.#changes.written(row.turn);
   }
 
   #remove(turn: TurnId): void {
-    const at = this.#rankOf(turn);
-    const row = this.#rows[at];
-    if (row?.turn !== turn) return;
-    this.#rows.splice(at, 1);
+    const row = this.#rowOf(turn);
+    if (row === undefined) return;
+    this.#rows.splice(this.#rankOf(turn), 1);
     this.#account(row, -1);
-    this.#dirty.delete(turn);
-    this.#removed.add(turn);
+    this.#changes.removed(turn);
+  }
+
+  #rowOf(turn: TurnId): Access | undefined {
+    const row = this.#rows[this.#rankOf(turn)];
+    return row?.turn === turn ? row : undefined;
   }
 
   /** Adds a row to the counts, or subtracts it (`by` -1). */

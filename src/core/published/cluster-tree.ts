@@ -1,5 +1,6 @@
 import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
+import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /**
  * A node of the cluster tree, as stored. The root has no blocks. A leaf is one served context; an inner node has the blocks that its
@@ -35,12 +36,6 @@ export interface ClusterMatch {
   readonly distance: number;
   /** Number of computed distances: the cost of the search. */
   readonly examined: number;
-}
-
-/** What changed since the last drain, to be stored in one transaction. */
-export interface ClusterChanges {
-  readonly upserted: readonly ClusterNode[];
-  readonly removed: readonly NodeId[];
 }
 
 /** Weight of the position term of eq. 1; the paper's range is 0.001 to 0.01. */
@@ -98,8 +93,7 @@ interface Found {
  */
 export class ClusterTree {
   readonly #places = new Map<NodeId, ClusterPlace>();
-  readonly #dirty = new Set<NodeId>();
-  readonly #removed = new Set<NodeId>();
+  readonly #changes = new ChangedRows<NodeId>();
   #nextId: number;
   readonly #leafOfTicket = new Map<TurnId, ClusterPlace>();
   /** By {@link blocksKey}: identical contexts share one leaf, whichever node a search would match. */
@@ -150,7 +144,7 @@ export class ClusterTree {
     for (const oldest of tickets.splice(0, tickets.length - MAX_TICKETS)) this.#leafOfTicket.delete(oldest);
     this.#leafOfTicket.set(ticket, leaf);
     Object.assign(leaf.row, { tickets, uses: leaf.row.uses + 1, lastUsed: now });
-    this.#dirty.add(leaf.row.id);
+    this.#changes.written(leaf.row.id);
     this.#trim(leaf);
     return leaf.row.id;
   }
@@ -169,7 +163,7 @@ export class ClusterTree {
     else {
       this.#leafOfTicket.delete(ticket);
       leaf.row.tickets = leaf.row.tickets.filter((other) => other !== ticket);
-      this.#dirty.add(leaf.row.id);
+      this.#changes.written(leaf.row.id);
     }
     return true;
   }
@@ -185,20 +179,16 @@ export class ClusterTree {
       siblings.remove(place);
       place.row.blocks = place.row.blocks.filter((label) => !labels.has(label));
       siblings.add(place);
-      this.#dirty.add(place.row.id);
+      this.#changes.written(place.row.id);
     }
   }
 
   /** Returns and resets what changed since the last call. */
-  drain(): ClusterChanges {
-    const upserted = [...this.#dirty].flatMap((id) => {
+  drain(): RowChanges<NodeId, ClusterNode> {
+    return this.#changes.drain((id) => {
       const place = this.#places.get(id);
-      return place === undefined ? [] : [{ ...place.row }];
+      return place && { ...place.row };
     });
-    const removed = [...this.#removed];
-    this.#dirty.clear();
-    this.#removed.clear();
-    return { upserted, removed };
   }
 
   /** All nodes, as stored, by id; later changes do not reach them. */
@@ -271,7 +261,7 @@ export class ClusterTree {
     const parent = isLeaf ? this.#split(place, blocks, match.distance) : place;
     const leaf = this.#add(parent, { blocks, position: parent.row.nextPosition++, distance: 0 });
     this.#leafOfBlocks.set(blocksKey(blocks), leaf);
-    this.#dirty.add(parent.row.id);
+    this.#changes.written(parent.row.id);
     return leaf;
   }
 
@@ -357,7 +347,7 @@ export class ClusterTree {
     const place: ClusterPlace = { row, children: new ClusterChildren() };
     this.#places.set(id, place);
     parent?.children.add(place);
-    this.#dirty.add(id);
+    this.#changes.written(id);
     return place;
   }
 
@@ -365,15 +355,14 @@ export class ClusterTree {
   #hang(place: ClusterPlace, parent: ClusterPlace, position: number): void {
     Object.assign(place.row, { parent: parent.row.id, position });
     parent.children.add(place);
-    this.#dirty.add(place.row.id);
+    this.#changes.written(place.row.id);
   }
 
   /** Removes a node, from its parent too. */
   #drop(place: ClusterPlace): void {
     this.#parentOf(place)?.children.remove(place);
     this.#places.delete(place.row.id);
-    this.#dirty.delete(place.row.id);
-    this.#removed.add(place.row.id);
+    this.#changes.removed(place.row.id);
   }
 }
 

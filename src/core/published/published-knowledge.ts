@@ -14,10 +14,11 @@ import {
   type RetrievedBlock,
   type ScopeKnowledge,
 } from "../ordering/ordering.js";
-import type { Label, TurnId } from "../text/ids.js";
+import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { largest } from "../text/lists.js";
-import { type Access, type AccessChanges, AccessWindow } from "./access-frequency.js";
-import { type ClusterChanges, type ClusterNode, ClusterTree } from "./cluster-tree.js";
+import { NO_ROWS_CHANGED, type RowChanges } from "../text/row-changes.js";
+import { type Access, AccessWindow } from "./access-frequency.js";
+import { type ClusterNode, ClusterTree } from "./cluster-tree.js";
 
 /** A scope's stored rows of the published policies. */
 export interface PublishedRows {
@@ -29,8 +30,8 @@ export const NO_PUBLISHED_ROWS: PublishedRows = { clusters: [], accesses: [] };
 
 /** What changed since the last drain, to be stored in one transaction. */
 export interface PublishedChanges {
-  readonly clusters: ClusterChanges;
-  readonly accesses: AccessChanges;
+  readonly clusters: RowChanges<NodeId, ClusterNode>;
+  readonly accesses: RowChanges<TurnId, Access>;
 }
 
 /** The knowledge of the published policies: that of all policies, and their own. */
@@ -111,8 +112,8 @@ export class PublishedKnowledge {
   drain(): PublishedChanges | null {
     if (this.#clusters === null && this.#accesses === null) return null;
     return {
-      clusters: this.#clusters?.drain() ?? NOTHING_CHANGED,
-      accesses: this.#accesses?.drain() ?? NOTHING_CHANGED,
+      clusters: this.#clusters?.drain() ?? NO_ROWS_CHANGED,
+      accesses: this.#accesses?.drain() ?? NO_ROWS_CHANGED,
     };
   }
 
@@ -133,8 +134,6 @@ export class PublishedKnowledge {
     };
   }
 }
-
-const NOTHING_CHANGED = { upserted: [], removed: [] };
 
 /**
  * ContextPilot (Alg. 1 and 2): first the retrieved ones among the blocks of the best matching cluster node, then the rest in relevance order;

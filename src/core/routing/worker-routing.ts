@@ -7,6 +7,7 @@ import type { BatchRequest } from "../batch/batch-plan.js";
 import type { Label } from "../text/ids.js";
 import { largest, smallest } from "../text/lists.js";
 import { LruMap } from "../text/lru-map.js";
+import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /** A worker, an engine or agent with its own prefix cache, as stored between batches. Plain JSON. */
 export interface WorkerHistory {
@@ -226,18 +227,11 @@ export interface WorkerRow {
   readonly labels: readonly Label[];
 }
 
-/** What changed since the last drain, to be stored in one transaction. */
-export interface WorkerChanges {
-  readonly upserted: readonly WorkerRow[];
-  readonly removed: readonly number[];
-}
-
 /** Which workers processed which blocks of a scope, so that later prompts and batches are routed consistently. */
 export class WorkerBlocks {
   /** In LRU order. */
   readonly #workers = new Map<string, { readonly id: number; readonly labels: Set<Label> }>();
-  readonly #dirty = new Set<string>();
-  readonly #removed = new Set<number>();
+  readonly #changes = new ChangedRows<number>();
   #nextId: number;
 
   constructor(rows: readonly WorkerRow[]) {
@@ -280,8 +274,8 @@ export class WorkerBlocks {
     }
     // A new id per use preserves LRU order across a reload.
     if (known !== undefined) this.#remove(name, known.id);
+    this.#changes.written(this.#nextId);
     this.#workers.set(name, { id: this.#nextId++, labels: processed });
-    this.#dirty.add(name);
     for (const [oldest, { id }] of this.#workers) {
       if (this.#workers.size <= MAX_WORKERS) break;
       this.#remove(oldest, id);
@@ -295,22 +289,14 @@ export class WorkerBlocks {
       for (const label of gone) labels.delete(label);
       if (labels.size === before) continue;
       if (labels.size === 0) this.#remove(name, id);
-      else this.#dirty.add(name);
+      else this.#changes.written(id);
     }
   }
 
   /** Returns and resets what changed since the last call. */
-  drain(): WorkerChanges {
-    const changes = {
-      upserted: [...this.#dirty].flatMap((name) => {
-        const worker = this.#workers.get(name);
-        return worker === undefined ? [] : [{ id: worker.id, name, labels: [...worker.labels] }];
-      }),
-      removed: [...this.#removed],
-    };
-    this.#dirty.clear();
-    this.#removed.clear();
-    return changes;
+  drain(): RowChanges<number, WorkerRow> {
+    const rows = new Map(this.stored().map((row) => [row.id, row]));
+    return this.#changes.drain((id) => rows.get(id));
   }
 
   /** Everything it remembers, as stored, in LRU order; later changes do not reach it. */
@@ -320,7 +306,6 @@ export class WorkerBlocks {
 
   #remove(name: string, id: number): void {
     this.#workers.delete(name);
-    this.#dirty.delete(name);
-    this.#removed.add(id);
+    this.#changes.removed(id);
   }
 }

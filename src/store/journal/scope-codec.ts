@@ -7,15 +7,15 @@ import {
   type Label,
   type MemoryId,
   type MemoryVersion,
+  NO_ROWS_CHANGED,
   type NodeId,
-  type PublishedChanges,
   type RecentRetrieval,
+  type RowChanges,
   type ScopeChanges,
   type ScopeCounters,
   type StoredBlock,
   type StoredScope,
   type TurnId,
-  type WorkerChanges,
   type WorkerRow,
 } from "../../core/index.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
@@ -45,36 +45,52 @@ type PackedNode = readonly [
 /** The latest use among some nodes in milliseconds since the epoch, and the nodes: times from the latest have fewer digits. */
 type PackedNodes = readonly [number, readonly PackedNode[]];
 
-/** Turn, then its labels. */
-type PackedRecent = readonly [number, ...number[]];
+type Packed = readonly unknown[];
 
-/** The fields of a row in the order in which they are stored. */
-function fieldsOf<Row extends object>(...names: readonly (keyof Row)[]) {
+/** The fields of a row in the order in which they are stored; the values of the last one may follow each other there. */
+function fieldsOf<Row extends object>(names: readonly (keyof Row)[], spread?: keyof Row) {
   return {
-    pack: (row: Row): readonly unknown[] => names.map((name) => row[name]),
-    unpack: (packed: readonly unknown[]) =>
-      Object.fromEntries(names.map((name, at) => [name, packed[at]])) as unknown as Row,
+    pack(row: Row): Packed {
+      const fields = names.map((name) => row[name]);
+      return spread === undefined ? fields : [...fields, ...(row[spread] as Packed)];
+    },
+    unpack(packed: Packed): Row {
+      const fields = names.map((name, at) => [name, packed[at]]);
+      if (spread !== undefined) fields.push([spread, packed.slice(names.length)]);
+      return Object.fromEntries(fields) as unknown as Row;
+    },
   };
 }
 
-const COUNTERS = fieldsOf<ScopeCounters>("nextLabel", "nextNode", "nextTurn", "requests");
-const WORKER = fieldsOf<WorkerRow>("id", "name", "labels");
-const CLUSTER = fieldsOf<ClusterNode>(
+const COUNTERS = fieldsOf<ScopeCounters>(["nextLabel", "nextNode", "nextTurn", "requests"]);
+const RECENT = fieldsOf<RecentRetrieval>(["turn"], "labels");
+const WORKER = fieldsOf<WorkerRow>(["id", "name", "labels"]);
+const CLUSTER = fieldsOf<ClusterNode>([
   ...(["id", "parent", "blocks", "position", "nextPosition"] as const),
   ...(["distance", "uses", "lastUsed", "tickets"] as const),
-);
-type Packed = readonly unknown[];
+]);
+const ACCESS = fieldsOf<Access>(["turn", "promoted"], "labels");
 
-/** Turn, how many blocks it promoted, then its labels. */
-type PackedAccess = readonly [number, number, ...number[]];
+/** Of one kind, what was removed, then what was written. */
+type PackedRows = readonly [readonly number[], readonly Packed[]];
+
+function packRows<Key extends number, Row>(of: { pack(row: Row): Packed }, changes: RowChanges<Key, Row>): PackedRows {
+  return [changes.removed, changes.upserted.map(of.pack)];
+}
+
+function unpackRows<Key extends number, Row>(
+  of: { unpack(packed: Packed): Row },
+  [removed, written]: PackedRows,
+): RowChanges<Key, Row> {
+  return { upserted: written.map(of.unpack), removed: removed as readonly Key[] };
+}
 
 type PackedState = readonly [
   ...[typeof FORMAT, Packed, number],
   readonly [readonly PackedBlock[], readonly PackedVersion[], readonly string[]],
   PackedNodes,
-  readonly PackedRecent[],
-  readonly Packed[],
-  readonly [readonly Packed[], readonly PackedAccess[]],
+  ...[readonly Packed[], readonly Packed[]],
+  readonly [readonly Packed[], readonly Packed[]],
 ];
 
 /** Of each kind what was removed, then what was written. 0: nothing, or (published) not used. */
@@ -82,9 +98,8 @@ type PackedChanges = readonly [
   ...[typeof FORMAT, Packed, number],
   readonly [readonly number[], readonly string[], readonly PackedBlock[], readonly PackedVersion[]],
   readonly [readonly number[], PackedNodes],
-  readonly [readonly number[], readonly PackedRecent[]],
-  0 | readonly [readonly number[], readonly Packed[]],
-  0 | readonly [readonly number[], readonly Packed[], readonly number[], readonly PackedAccess[]],
+  ...[PackedRows, 0 | PackedRows],
+  0 | readonly [...PackedRows, ...PackedRows],
 ];
 
 /**
@@ -101,9 +116,9 @@ export class ScopeCodec {
       bankedTokens,
       [register.blocks.map(packBlock), register.versions.map(packVersion), [...register.forgotten]],
       packNodes(nodes, this.digests),
-      recent.map(packRecent),
+      recent.map(RECENT.pack),
       workers.map(WORKER.pack),
-      [published.clusters.map(CLUSTER.pack), published.accesses.map(packAccess)],
+      [published.clusters.map(CLUSTER.pack), published.accesses.map(ACCESS.pack)],
     ];
     return JSON.stringify(packed);
   }
@@ -123,9 +138,9 @@ export class ScopeCodec {
         forgotten: forgotten as MemoryId[],
       },
       nodes: unpackNodes(nodes, this.digests),
-      recent: recent.map(unpackRecent),
+      recent: recent.map(RECENT.unpack),
       workers: workers.map(WORKER.unpack),
-      published: { clusters: published[0].map(CLUSTER.unpack), accesses: published[1].map(unpackAccess) },
+      published: { clusters: published[0].map(CLUSTER.unpack), accesses: published[1].map(ACCESS.unpack) },
     };
   }
 
@@ -141,9 +156,9 @@ export class ScopeCodec {
         register.versions.map(packVersion),
       ],
       [index.removed, packNodes(index.upserted, this.digests)],
-      [recent.removed, recent.upserted.map(packRecent)],
-      packWorkers(workers),
-      packPublished(published),
+      packRows(RECENT, recent),
+      workers.removed.length === 0 && workers.upserted.length === 0 ? 0 : packRows(WORKER, workers),
+      published === null ? 0 : [...packRows(CLUSTER, published.clusters), ...packRows(ACCESS, published.accesses)],
     ];
     return JSON.stringify(packed);
   }
@@ -164,31 +179,17 @@ export class ScopeCodec {
         forgotten: forgotten as MemoryId[],
       },
       index: { upserted: unpackNodes(index[1], this.digests), removed: index[0] as NodeId[] },
-      recent: { upserted: recent[1].map(unpackRecent), removed: recent[0] as TurnId[] },
-      workers: workers === 0 ? NO_ROWS : { upserted: workers[1].map(WORKER.unpack), removed: workers[0] },
-      published: unpackPublished(published),
+      recent: unpackRows(RECENT, recent),
+      workers: workers === 0 ? NO_ROWS_CHANGED : unpackRows(WORKER, workers),
+      published: published === 0 ? null : unpackPublished(published),
     };
   }
 }
 
-const NO_ROWS: WorkerChanges = { upserted: [], removed: [] };
-
-function packWorkers({ removed, upserted }: WorkerChanges): PackedChanges[6] {
-  return removed.length === 0 && upserted.length === 0 ? 0 : [removed, upserted.map(WORKER.pack)];
-}
-
-function packPublished(published: PublishedChanges | null): PackedChanges[7] {
-  if (published === null) return 0;
-  const { clusters, accesses } = published;
-  return [clusters.removed, clusters.upserted.map(CLUSTER.pack), accesses.removed, accesses.upserted.map(packAccess)];
-}
-
-function unpackPublished(packed: PackedChanges[7]): PublishedChanges | null {
-  if (packed === 0) return null;
-  const [clustersRemoved, clusters, accessesRemoved, accesses] = packed;
+function unpackPublished([clustersRemoved, clusters, accessesRemoved, accesses]: Exclude<PackedChanges[7], 0>) {
   return {
-    clusters: { upserted: clusters.map(CLUSTER.unpack), removed: clustersRemoved as NodeId[] },
-    accesses: { upserted: accesses.map(unpackAccess), removed: accessesRemoved as TurnId[] },
+    clusters: unpackRows<NodeId, ClusterNode>(CLUSTER, [clustersRemoved, clusters]),
+    accesses: unpackRows<TurnId, Access>(ACCESS, [accessesRemoved, accesses]),
   };
 }
 
@@ -276,20 +277,4 @@ function unpackAnchors(anchors: readonly PackedNode[2][], digests: DigestSeal): 
   const opened = digests.openAll(anchors.filter((anchor) => anchor !== 0));
   let next = 0;
   return anchors.map((anchor) => (anchor === 0 ? null : (opened[next++] as Digest)));
-}
-
-function packRecent({ turn, labels }: RecentRetrieval): PackedRecent {
-  return [turn, ...labels];
-}
-
-function unpackRecent([turn, ...labels]: PackedRecent): RecentRetrieval {
-  return { turn: turn as TurnId, labels: labels as Label[] };
-}
-
-function packAccess({ turn, promoted, labels }: Access): PackedAccess {
-  return [turn, promoted, ...labels];
-}
-
-function unpackAccess([turn, promoted, ...labels]: PackedAccess): Access {
-  return { turn: turn as TurnId, labels: labels as Label[], promoted };
 }

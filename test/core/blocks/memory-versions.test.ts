@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MemoryVersions } from "../../../src/core/blocks/block-register.js";
 import type { RenderedWords } from "../../../src/core/blocks/context-block.js";
+import { MemoryVersions } from "../../../src/core/blocks/memory-versions.js";
 import type { Digest, Label, MemoryId } from "../../../src/core/text/ids.js";
 
 const IDS = ["a", "b", "c"] as MemoryId[];

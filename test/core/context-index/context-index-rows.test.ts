@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ContextIndex } from "../../../src/core/context-index/context-index.js";
-import type { IndexChanges, IndexNode } from "../../../src/core/context-index/prefix-forest.js";
+import type { IndexNode } from "../../../src/core/context-index/prefix-forest.js";
 import type { Digest, Label, NodeId } from "../../../src/core/text/ids.js";
 import { anyAnchor, anySequence, anyWanted, ELSEWHERE, HERE, label, labels } from "./served-sequences.js";
 
@@ -112,7 +112,10 @@ describe("context index, stored as rows", () => {
   it("hands over every change once", () => {
     const index = new ContextIndex([], 1, BOUND);
     const node = index.insert(HERE, labels(1, 2), 1);
-    const ids = ({ upserted, removed }: IndexChanges) => [upserted.map(({ id }) => id).sort(), removed];
+    const ids = ({ upserted, removed }: ReturnType<ContextIndex["drain"]>) => [
+      upserted.map(({ id }) => id).sort(),
+      removed,
+    ];
     expect(ids(index.drain())).toEqual([[1, 2], []]);
     expect(ids(index.drain())).toEqual([[], []]);
     index.evict(node);
