@@ -232,6 +232,7 @@ export function openChatEngine(
       settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, { dialect, now: Date.now }),
       { now: Date.now, isOpenAi: dialect.isOpenAi },
     ),
+    hasOwnKey: inside === null && settings.upstreamApiKey !== undefined,
     readUsage,
     family,
     dialect,

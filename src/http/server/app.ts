@@ -213,7 +213,7 @@ export function createApp(given: HttpParts): HttpSurface {
   };
   const chat = parts.chat && {
     ...parts.chat,
-    upstream: observedUpstream(parts.chat.upstream, engineCalled, parts.clock),
+    upstream: observedUpstream(parts.chat, engineCalled, parts.clock),
   };
   addChatRoutes(app, {
     ...parts,

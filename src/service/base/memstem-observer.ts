@@ -171,16 +171,23 @@ export class Observers implements Required<MemstemObserver> {
   }
 }
 
+/** Statuses with which an engine refuses a key, or whoever pays for it. */
+const KEY_REFUSED: ReadonlySet<number> = new Set([401, 402]);
+
 /**
  * An engine whose calls are observed, warm-ups included: time to the answer's first byte, and outcome. Background calls are not.
  *
  * @param clock milliseconds from any point in time
  */
 export function observedUpstream(
-  upstream: Upstream,
+  { upstream, hasOwnKey = false }: { readonly upstream: Upstream; readonly hasOwnKey?: boolean },
   called: (call: EngineCall) => void,
   clock: () => number,
 ): Upstream {
+  const reasonOf = (status: number): string | null => {
+    if (hasOwnKey && KEY_REFUSED.has(status)) return `the upstream engine refused memstem's own key with status ${status}`;
+    return status >= 500 ? `the upstream engine answered with status ${status}` : null;
+  };
   return {
     name: upstream.name,
     async send(call, signal) {
@@ -188,8 +195,8 @@ export function observedUpstream(
       const start = clock();
       try {
         const answer = await upstream.send(call, signal);
-        const reason = `the upstream engine answered with status ${answer.status}`;
-        const failed = answer.status >= 500 ? { failure: { reason, cause: reason } } : {};
+        const reason = reasonOf(answer.status);
+        const failed = reason === null ? {} : { failure: { reason, cause: reason } };
         called({ outcome: outcomeOf(answer.status), ms: clock() - start, ...failed });
         return answer;
       } catch (error) {

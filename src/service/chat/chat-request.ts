@@ -23,6 +23,8 @@ export type RequestedDepth = boolean | Partial<DepthSettings> | null;
 /** The proxy's engine, and how it is used. */
 export interface ChatEngine {
   readonly upstream: Upstream;
+  /** Whether its key is the operator's: where it refuses that, no client can help it. Default: no. */
+  readonly hasOwnKey?: boolean;
   readonly readUsage: EngineAdapter["readUsage"];
   /** Default: `generic`. */
   readonly family?: EngineName;

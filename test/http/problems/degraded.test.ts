@@ -228,6 +228,23 @@ describe("a service whose parts fail", () => {
     expect(JSON.stringify(await health())).not.toContain("127.0.0.1");
   });
 
+  it.each([401, 402])("says that the engine refuses the key that it was given for it: %i", async (status) => {
+    engineStatus = status;
+    await chat("ada");
+    // A client's own key is the client's.
+    expect(await health()).toMatchObject({ status: "ok" });
+    await service.stop();
+    await start({ MEMSTEM_UPSTREAM_API_KEY: KEY });
+    for (let n = 0; n < 2; n++) expect((await chat("ada")).status).toBe(status);
+    const reason = `the upstream engine refused memstem's own key with status ${status}`;
+    expect(told("degraded")).toMatchObject([{ part: "engine", cause: reason }]);
+    expect(await health()).toMatchObject({ status: "degraded", degraded: [{ part: "engine", reason }] });
+    engineStatus = 400;
+    await chat("ada");
+    expect(await health()).toMatchObject({ status: "ok" });
+    expect(JSON.stringify(lines)).not.toContain(KEY);
+  });
+
   it("says why the database fails, also where health looks in between, and when it works again", async () => {
     const compose = (user_id: string) => send("POST", "/compose", { user_id, query: "Which tea?" });
     expect((await compose("ada")).status).toBe(200);
