@@ -104,6 +104,20 @@ export const ENGINES: Readonly<Record<string, ReasoningEngine>> = {
     deltas: (_step, number) => [{ reasoning_details: [detail("reasoning.encrypted", 0, { data: `enc-${number}` })] }],
     fields: ["reasoning_details"],
   },
+  "GitHub Copilot's, with an opaque rest": {
+    message: (step, number) => ({ reasoning_text: whole(step), reasoning_opaque: `opaque-${number}` }),
+    deltas: ({ thoughts }, number) => [
+      ...thoughts.map((said) => ({ reasoning_text: said })),
+      { reasoning_opaque: `opaque-${number}` },
+    ],
+    fields: ["reasoning_text", "reasoning_opaque"],
+  },
+  "an object by the name of reasoning": {
+    message: (step, number) => ({ reasoning: { id: `r-${number}`, content: whole(step), signature: "s+/=" } }),
+    deltas: (step, number) => [{ reasoning: { id: `r-${number}`, content: whole(step), signature: "s+/=" } }],
+    fields: ["reasoning"],
+  },
+  "a text by the name of thinking": named("thinking"),
   "Gemini's, with signed calls": {
     message: () => ({}),
     deltas: () => [],

@@ -144,13 +144,14 @@ const CACHE_MARKS = ["cache_control", "prompt_cache_breakpoint"];
  * Fields of answers that clients drop or format differently when they send an answer back. Reasoning and its signatures do not count: clients
  * and chat templates drop them from earlier turns. Cache marks affect bytes, not meaning.
  * Sources: OpenAI's chat completion object; vLLM's and DeepSeek's `reasoning_content`, OpenRouter's `reasoning_details`, LiteLLM's
- * `thinking_blocks` and `provider_specific_fields`; Gemini's `extra_content`; AI SDK's and LangChain's `id`; `providerOptions` of the AI
+ * `thinking_blocks` and `provider_specific_fields`; GitHub Copilot's `reasoning_text` and `reasoning_opaque`; Gemini's `extra_content`; AI SDK's and LangChain's `id`; `providerOptions` of the AI
  * SDK's prompts (ids of items, signatures, cache marks).
  */
 const NOT_MEANT = new Set([
   ...[...CACHE_MARKS, "id", "annotations", "provider_specific_fields", "extra_content"],
   "providerOptions",
-  ...["reasoning", "reasoning_content", "reasoning_details", "thinking_blocks", "anthropic_blocks"],
+  ...["reasoning", "reasoning_content", "reasoning_details", "reasoning_text", "reasoning_opaque"],
+  ...["thinking_blocks", "anthropic_blocks"],
   ITEM_FORM,
 ]);
 /** Fields of a content part that only control caching, or that only its provider reads. */

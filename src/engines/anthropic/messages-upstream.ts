@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { LruMap } from "../../core/text/lru-map.js";
-import { ANTHROPIC_BLOCKS, REASONING_NAMES, type ReasoningName } from "../turns/reasoning.js";
+import { ANTHROPIC_BLOCKS, isOfReasoning, REASONING_NAMES, type ReasoningName } from "../turns/reasoning.js";
 import { convertedEvents, inOtherForm, jsonAnswer, oneChunk, wholeBody, wholeOf } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
@@ -97,10 +97,8 @@ function notThere({ path }: UpstreamCall): UpstreamAnswer {
   return jsonAnswer(404, { type: "error", error: { type: "not_found_error", message } });
 }
 
-/** Fields of an assistant's message that another API's engine gave: no engine of chat completions takes them. */
-const FOREIGN = [ANTHROPIC_BLOCKS] as const;
 /** Fields that OpenAI's own API rejects; it gives none of them. */
-const NOT_OPENAIS = [...REASONING_NAMES, "reasoning_details", "thinking_blocks", "extra_content"] as const;
+const NOT_OPENAIS = /"(?:(?:reasoning|thinking|thought)(?!_effort)\w*|extra_content)"\s*:/;
 
 /** What the engine takes. */
 interface Dialect {
@@ -113,21 +111,22 @@ interface Dialect {
  * another engine; with OpenAI's own API all of it. The same text where there is nothing of that.
  */
 function withoutForeignReasoning(json: string, { isOpenAi }: Dialect): string {
-  const dropped: readonly string[] = isOpenAi ? [...FOREIGN, ...NOT_OPENAIS] : FOREIGN;
-  if (!dropped.some((field) => json.includes(`"${field}"`))) return json;
+  if (!json.includes(`"${ANTHROPIC_BLOCKS}"`) && !(isOpenAi && NOT_OPENAIS.test(json))) return json;
+  const isDropped = (field: string) =>
+    field === ANTHROPIC_BLOCKS || (isOpenAi && (field === "extra_content" || isOfReasoning(field)));
   const body = record(JSON.parse(json));
   const messages = listIn(body["messages"]).map((message) => {
     if (record(message)["role"] !== "assistant") return message;
-    const said = without(record(message), dropped);
+    const said = without(record(message), isDropped);
     const calls = said["tool_calls"];
     if (!Array.isArray(calls)) return said;
-    return { ...said, tool_calls: calls.map((call) => without(record(call), dropped)) };
+    return { ...said, tool_calls: calls.map((call) => without(record(call), isDropped)) };
   });
   return JSON.stringify({ ...body, messages });
 }
 
-function without(given: JsonObject, fields: readonly string[]): JsonObject {
-  return Object.fromEntries(Object.entries(given).filter(([field]) => !fields.includes(field)));
+function without(given: JsonObject, isDropped: (field: string) => boolean): JsonObject {
+  return Object.fromEntries(Object.entries(given).filter(([field]) => !isDropped(field)));
 }
 
 /** Models whose names are known at a time. */

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import { type ChatMessage, digestOf, messageDigest } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
-import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
+import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 
 /** Names of a chat completion's reasoning text: DeepSeek's, Qwen's, GLM's, SGLang's, older vLLM's; newer vLLM's, OpenRouter's, Groq's. */
 export const REASONING_NAMES = ["reasoning_content", "reasoning"] as const;
@@ -33,6 +33,8 @@ const carried = z.object({
   details: z.array(z.unknown()).readonly().optional(),
   /** LiteLLM's `thinking_blocks`. */
   thinking: z.array(z.unknown()).readonly().optional(),
+  /** Other fields of reasoning, by their names. */
+  others: z.record(z.string(), z.unknown()).readonly().optional(),
   /** Anthropic's blocks, as `anthropic_blocks` has them. */
   blocks: z.array(z.record(z.string(), z.unknown()).readonly()).readonly().optional(),
   /** By the id of a call: fields beside its function, as Gemini's signatures are. */
@@ -116,6 +118,42 @@ function signsNothing(detail: unknown): boolean {
   return type === "reasoning.text" && typeof signature === "string" && (typeof text !== "string" || text === "");
 }
 
+/** Whether a message's field is of its reasoning: those of known forms, and others, such as GitHub Copilot's `reasoning_opaque`. */
+export function isOfReasoning(field: string): boolean {
+  return /^(?:reasoning|thinking|thought)/.test(field);
+}
+
+/** The fields of reasoning in other forms than the known ones: texts, objects and lists. */
+function othersIn(given: JsonObject): JsonObject {
+  const isKnown = (name: string, value: unknown) =>
+    typeof value === "string"
+      ? REASONING_NAMES.some((known) => known === name)
+      : Array.isArray(value) && LISTS.has(name);
+  const isSaid = (value: unknown) => text(value) !== "" || Object.keys(record(value)).length > 0;
+  const others = Object.entries(given).filter(([name, value]) => isOfReasoning(name) && isSaid(value));
+  return Object.fromEntries(others.filter(([name, value]) => !isKnown(name, value)));
+}
+
+const LISTS: ReadonlySet<string> = new Set(["reasoning_details", "thinking_blocks"]);
+/** Names under which such fields, or the objects in them, have text; the others are sealed. */
+const TEXTS = ["content", "text", "summary", "thinking", "reasoning_text", "thought"];
+
+function otherText(others: JsonObject): string {
+  for (const holder of [others, ...Object.values(others).map(record)])
+    for (const name of TEXTS) if (text(holder[name]) !== "") return text(holder[name]);
+  return "";
+}
+
+/** A field with more of it: texts and lists go on, an object's fields have their last values, but for its text. */
+function withMore(known: unknown, more: unknown): unknown {
+  if (typeof known === "string" && typeof more === "string") return known + more;
+  if (Array.isArray(known) && Array.isArray(more))
+    return [...(known as readonly unknown[]), ...(more as readonly unknown[])];
+  if (Array.isArray(more) || !isRecord(known) || !isRecord(more)) return more;
+  const texts = TEXTS.filter((name) => text(known[name]) !== "" && text(more[name]) !== "");
+  return { ...known, ...more, ...Object.fromEntries(texts.map((name) => [name, `${known[name]}${more[name]}`])) };
+}
+
 /** What a message or a delta of a chat completion says of its reasoning. */
 export interface SaidReasoning {
   readonly text: string;
@@ -124,6 +162,7 @@ export interface SaidReasoning {
   readonly inContent: boolean;
   readonly details: readonly unknown[];
   readonly thinking: readonly unknown[];
+  readonly others: JsonObject;
   readonly blocks: readonly JsonObject[];
 }
 
@@ -134,12 +173,15 @@ export function reasoningIn(given: JsonObject): SaidReasoning {
   const details = listIn(given["reasoning_details"]);
   const inContent = listIn(given["content"]).map(thinkingOf).join("");
   const thinking = listIn(given["thinking_blocks"]);
-  const unnamed = inContent || details.map(detailText).join("") || thinking.map(blockText).join("");
+  const others = othersIn(given);
+  const unnamed =
+    inContent || details.map(detailText).join("") || thinking.map(blockText).join("") || otherText(others);
   const said = first === undefined ? unnamed : text(given[first]);
   // A name stands for this text, not for another.
   const same = names.filter((name) => given[name] === said);
   const blocks = listIn(given[ANTHROPIC_BLOCKS]).map(record);
-  return { text: said, names: same, inContent: inContent !== "" && inContent === said, details, thinking, blocks };
+  const isInContent = inContent !== "" && inContent === said;
+  return { text: said, names: same, inContent: isInContent, details, thinking, others, blocks };
 }
 
 /** The text of a message's content, or of a delta's: Mistral's models that reason give parts, of which some are no text. */
@@ -164,8 +206,8 @@ function detailText(detail: unknown): string {
 }
 
 /** Whether there is anything of reasoning beside a text. */
-export function isSilent({ text: said, details, thinking, blocks }: SaidReasoning): boolean {
-  return said === "" && details.length + thinking.length + blocks.length === 0;
+export function isSilent({ text: said, details, thinking, others, blocks }: SaidReasoning): boolean {
+  return said === "" && details.length + thinking.length + blocks.length + Object.keys(others).length === 0;
 }
 
 /** Most characters of a text that is signed; what is longer goes back without signatures. */
@@ -179,9 +221,10 @@ export class ReasoningRun {
   #inContent = false;
   readonly #details: unknown[] = [];
   readonly #thinking: unknown[] = [];
+  #others: JsonObject = {};
   readonly #blocks: JsonObject[] = [];
 
-  take({ text: said, names, inContent, details, thinking, blocks }: SaidReasoning): this {
+  take({ text: said, names, inContent, details, thinking, others, blocks }: SaidReasoning): this {
     this.#inContent ||= inContent;
     for (const name of names) this.#names.add(name);
     this.#characters += said.length;
@@ -189,6 +232,8 @@ export class ReasoningRun {
     this.#text += said;
     addMerged(this.#details, details);
     addMerged(this.#thinking, thinking);
+    for (const [name, more] of Object.entries(others))
+      this.#others = { ...this.#others, [name]: withMore(this.#others[name], more) };
     append(this.#blocks, blocks);
     return this;
   }
@@ -207,6 +252,7 @@ export class ReasoningRun {
       ...(isWhole && withText && this.#text !== "" ? { text: this.#text } : {}),
       ...(isWhole && this.#details.length > 0 ? { details: this.#details } : {}),
       ...(isWhole && this.#thinking.length > 0 ? { thinking: this.#thinking } : {}),
+      ...(isWhole && Object.keys(this.#others).length > 0 ? { others: this.#others } : {}),
       ...(isWhole && this.#blocks.length > 0 ? { blocks: this.#blocks } : {}),
     };
   }
@@ -230,6 +276,7 @@ export class ReturnedReasoning {
   readonly #names = new Set<ReasoningName>();
   readonly #details: unknown[] = [];
   readonly #thinking: unknown[] = [];
+  #others: JsonObject = {};
   readonly #blocks: JsonObject[] = [];
   readonly #calls = new Map<string, Signed>();
   #message: Signed | null = null;
@@ -251,6 +298,8 @@ export class ReturnedReasoning {
     if (isIntact) {
       append(this.#details, carried.details ?? []);
       append(this.#thinking, carried.thinking ?? []);
+      for (const [name, more] of Object.entries(carried.others ?? {}))
+        this.#others = { ...this.#others, [name]: withMore(this.#others[name], more) };
       append(this.#blocks, carried.blocks ?? []);
     }
     for (const [id, signed] of Object.entries(carried.calls ?? {})) this.#calls.set(id, signed);
@@ -265,8 +314,9 @@ export class ReturnedReasoning {
   fields(content: ChatMessage["content"]): JsonObject {
     const details = this.#isAsGiven ? mergedDetails(this.#details).filter((detail) => !signsNothing(detail)) : [];
     const thinking = this.#isAsGiven ? this.#thinking : [];
-    const isInDetails = details.length + thinking.length > 0 && this.#names.size === 0;
-    const isUnnamed = isInDetails || this.#inContent;
+    const others = this.#isAsGiven ? this.#others : {};
+    const isElsewhere = details.length + thinking.length + Object.keys(others).length > 0;
+    const isUnnamed = (isElsewhere && this.#names.size === 0) || this.#inContent;
     const names = this.#names.size > 0 ? [...this.#names] : isUnnamed ? [] : [DEFAULT_NAME];
     const whole = contentText(content);
     const isSigned = this.#message !== null && this.#message.of === digestOf(whole);
@@ -275,6 +325,7 @@ export class ReturnedReasoning {
       ...(this.#text === "" ? {} : Object.fromEntries(names.map((name) => [name, this.#text]))),
       ...(details.length === 0 ? {} : { reasoning_details: details }),
       ...(thinking.length === 0 ? {} : { thinking_blocks: thinking }),
+      ...others,
       ...(this.#blocks.length === 0 ? {} : { [ANTHROPIC_BLOCKS]: this.#blocks }),
       ...(isSigned ? { extra_content: this.#message?.fields["extra_content"] } : {}),
     };

@@ -185,7 +185,8 @@ export function observedUpstream(
   clock: () => number,
 ): Upstream {
   const reasonOf = (status: number): string | null => {
-    if (hasOwnKey && KEY_REFUSED.has(status)) return `the upstream engine refused memstem's own key with status ${status}`;
+    if (hasOwnKey && KEY_REFUSED.has(status))
+      return `the upstream engine refused memstem's own key with status ${status}`;
     return status >= 500 ? `the upstream engine answered with status ${status}` : null;
   };
   return {
