@@ -23,7 +23,7 @@ describe("memstem explain", () => {
     const json = await memstem.run(["explain", "r-2", "--user", "ada", "--json"], { environment });
     const explanation = explainResult.parse(JSON.parse(json.stdout));
     expect(explanation).toEqual(JSON.parse(json.stdout));
-    expect(explanation.cause).toEqual({ kind: "other_order", here: 2, there: 1 });
+    expect(explanation.cause).toEqual({ kind: "changed_order", here: 2, there: 1 });
     expect(`${explanation.explanation.join("\n")}\n`).toBe(words.stdout);
     expect(words.stdout + json.stdout).not.toContain(SECRET);
     expect(memstem.leftBehind).toEqual([]);

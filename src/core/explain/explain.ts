@@ -102,7 +102,7 @@ export function explain(input: ExplainInput, compared: ComparedPrompt = compareP
   const differs = missCause({ prompt, outline }, nearest, nearest.shared.segments, register);
   const reason = prompt.plan?.epoch?.began ?? null;
   const cause: MissCause =
-    reason === null || differs.kind === "other_instructions" ? differs : { kind: "new_epoch", reason };
+    reason === null || differs.kind === "changed_instructions" ? differs : { kind: "new_epoch", reason };
   const behind = sharedAfter(outline, nearest.outline, segments, sizes, partly);
   const tracked = trackedTokens(outline, nearest.outline, segments, sizes);
   const index = indexVerdict(input, nearest, { shared, tracked, expected });
@@ -287,14 +287,14 @@ function indexVerdict(
   if (outline.segments.some(({ kind }) => kind === "erased")) return left({ kind: "forgotten" });
   const age = prompt.at - nearest.at;
   if ((limits.kind === "ttl" || limits.kind === "ttl-and-capacity") && age >= limits.ttlMs)
-    return left({ kind: "ttl", ttlMs: limits.ttlMs });
+    return left({ kind: "expired", ttlMs: limits.ttlMs });
   const after = ownTurn(nearest).id;
   const short = earlier.find((request) => ownTurn(request).id > after && isShort(request));
   if (short !== undefined && short.requestId !== null) return left({ kind: "reported", requestId: short.requestId });
   // What is no whole block was never expected.
   if (tracked - expected < engine.blockTokens) return { kind: "expected" };
   if (limits.kind === "capacity" || limits.kind === "ttl-and-capacity")
-    return left({ kind: "capacity", tokens: limits.tokens });
+    return left({ kind: "displaced", tokens: limits.tokens });
   return left(limits.kind === "slots" ? limits : { kind: "unknown" });
 }
 
@@ -390,14 +390,14 @@ function missCause(here: OutlinedPrompt, there: OutlinedPrompt, at: number, regi
   if (a === undefined) return { kind: "repeated" };
   if (b === undefined) return { kind: "appended" };
   if (a.kind === "erased" || b.kind === "erased") return { kind: "forgotten_memory" };
-  if (a.kind === "instructions" || b.kind === "instructions") return { kind: "other_instructions" };
+  if (a.kind === "instructions" || b.kind === "instructions") return { kind: "changed_instructions" };
   const own = ownTurn(here.prompt);
   const replayed = here.prompt.turns.find(({ turn }) => turn.id === b.turn && turn !== own)?.turn;
   if (replayed !== undefined && isOfSection(b)) return notReplayed(replayed, here.prompt, b);
   const kept = there.prompt.turns.some(({ turn }) => turn.id === a.turn);
   if (kept && isOfSection(a)) return { kind: "fresh_start", where: "there" };
   const sameConversation = own.conversationId !== null && own.conversationId === ownTurn(there.prompt).conversationId;
-  const otherHistory: MissCause = { kind: sameConversation ? "edited_history" : "other_history" };
+  const otherHistory: MissCause = { kind: sameConversation ? "rewritten_history" : "other_history" };
   if (a.turn !== own.id) return otherHistory;
   const isLast = a.kind === "message" && a.offset === own.given.length - 1;
   if (isOfSection(a) ? isOfSection(b) || mayHoldSection(b) : isLast && isOfSection(b)) {
@@ -419,7 +419,7 @@ function notReplayed(turn: Turn, { turns }: OutlinedPrompt["prompt"], lost: Segm
   const at = turns.findIndex((spoken) => spoken.turn.id === turn.id);
   if (turns.slice(at + 1).some((later) => later.turn.freshStart)) return { kind: "fresh_start", where: "here" };
   const what = lost.kind === "annotation" || turn.injection.blocks.length === 0 ? "annotations" : "memories";
-  return { kind: "not_retained", retention: turn.retention, what };
+  return { kind: "retention", retention: turn.retention, what };
 }
 
 /** One prompt's block at the difference, and all blocks of its section. */
@@ -443,7 +443,7 @@ function sideAt({ outline }: OutlinedPrompt, segment: Segment): SectionSide {
 function memoryCause(here: SectionSide, there: SectionSide, register: BlockRegister): MissCause {
   if (here.block === null || there.block === null) {
     if (here.block !== null) {
-      return { kind: "new_memory", label: here.block.label, instead: null, insteadMoved: false };
+      return { kind: "new_memories", label: here.block.label, instead: null, insteadMoved: false };
     }
     if (there.block !== null) return { kind: "missing_memory", label: there.block.label, instead: null };
     return { kind: "other_annotations" };
@@ -453,9 +453,9 @@ function memoryCause(here: SectionSide, there: SectionSide, register: BlockRegis
   if (is === was) return { kind: "updated_text", was: replaced ?? was, is };
   const successor = register.successor(was);
   if (successor !== null && here.all.has(successor)) return { kind: "updated_text", was, is: successor };
-  if (!there.all.has(is)) return { kind: "new_memory", label: is, instead: was, insteadMoved: here.all.has(was) };
+  if (!there.all.has(is)) return { kind: "new_memories", label: is, instead: was, insteadMoved: here.all.has(was) };
   return here.all.has(was)
-    ? { kind: "other_order", here: is, there: was }
+    ? { kind: "changed_order", here: is, there: was }
     : { kind: "missing_memory", label: was, instead: is };
 }
 

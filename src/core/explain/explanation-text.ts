@@ -101,11 +101,11 @@ function causeWords(cause: MissCause): string {
       return "The whole prompt is a prefix of the earlier one.";
     case "new_epoch":
       return `A new epoch began because ${EPOCH_BEGAN[cause.reason]}. Earlier prompts have messages in front that this one does not have.`;
-    case "other_instructions":
+    case "changed_instructions":
       return "The instructions changed, so everything after them is computed again. Keep varying text (a date, a list of memories) out of them.";
     case "other_question":
       return "Only the last message differs, which is the best case for another question.";
-    case "edited_history":
+    case "rewritten_history":
       return "A message of this conversation was edited, regenerated or truncated. Nothing after it can be reused.";
     case "other_history":
       return "The two prompts have different messages from there on.";
@@ -113,7 +113,7 @@ function causeWords(cause: MissCause): string {
       return cause.where === "here"
         ? 'Retention "auto" started the conversation afresh, because that was expected to be cheaper. What earlier turns injected was removed from the history; a memory among it is injected again when it is retrieved.'
         : "The earlier prompt had started afresh, without what earlier turns injected. This prompt contains it.";
-    case "not_retained":
+    case "retention":
       return `Retention "${cause.retention}" removed the ${cause.what} of an earlier turn from the history, so everything after them is computed again.`;
     case "forgotten_memory":
       return "A memory at that place was forgotten on request. Its label is not stored.";
@@ -121,7 +121,7 @@ function causeWords(cause: MissCause): string {
       return cause.was === cause.is
         ? `Memory ${label(cause.is)} is the same, but only one of the two prompts names memories that it replaces.`
         : `A memory's text was updated: ${label(cause.is)} supersedes ${label(cause.was)}.`;
-    case "new_memory":
+    case "new_memories":
       if (cause.instead === null)
         return `Memory ${label(cause.label)} is new. The earlier prompt's memories end before it.`;
       return cause.insteadMoved
@@ -131,7 +131,7 @@ function causeWords(cause: MissCause): string {
       return cause.instead === null
         ? `Memory ${label(cause.label)} was not retrieved this time. This prompt's memories end before it.`
         : `Memory ${label(cause.label)} was not retrieved this time. ${label(cause.instead)}, which both have, is at its place.`;
-    case "other_order":
+    case "changed_order":
       return `Both have memories ${label(cause.here)} and ${label(cause.there)}, in different orders.`;
     case "other_annotations":
       return "The memories are the same. The annotations after them differ.";
@@ -152,11 +152,11 @@ function indexWords(verdict: IndexVerdict, { tokens: { shared, expected } }: Exp
         return "the engine had reported that prompt as evicted";
       case "forgotten":
         return "a memory of that prompt was forgotten, which removed everything after it from the index";
-      case "ttl":
+      case "expired":
         return `the configured TTL is ${duration(verdict.because.ttlMs)}`;
       case "reported":
         return `the report of request ${verdict.because.requestId} in between showed fewer cached tokens`;
-      case "capacity":
+      case "displaced":
         return `the cache holds ${count(verdict.because.tokens, "token")}, and prompts since, of any user, took its place`;
       case "slots":
         return `the engine keeps ${count(verdict.because.slots, "prompt")}, and later ones replaced it`;

@@ -100,8 +100,7 @@ export interface Explanation {
  * Why prompts miss, in one place. When a prompt is composed and reported, its missed tokens are counted under a {@link UsageCause}, by what
  * is known then without reading other prompts. An explanation, made on request from stored prompts, says more: where the prompt differs from
  * the nearest earlier one ({@link MissCause}), why the index expected less of what they share ({@link WhyLeft}), and why the engine had less
- * than expected ({@link WhyLess}). `rewritten_history`, `changed_instructions`, `changed_order`, `new_memories`, `new_epoch` and `retention`
- * are of the first kind, `expired` and `displaced` of the second, `below_minimum`, `engine_restart` and `in_flight` of the third, `evicted` of both.
+ * than expected ({@link WhyLess}). What both know has one name.
  */
 
 /**
@@ -155,18 +154,18 @@ export type MissCause =
   /** A new epoch of a window's prompts begins with it. */
   | { readonly kind: "new_epoch"; readonly reason: EpochReason }
   /** The instructions differ, in content or number of messages. */
-  | { readonly kind: "other_instructions" }
+  | { readonly kind: "changed_instructions" }
   /** Only the question differs. */
   | { readonly kind: "other_question" }
   /** A plain message of the same conversation differs: it was edited, regenerated or truncated. */
-  | { readonly kind: "edited_history" }
+  | { readonly kind: "rewritten_history" }
   /** A plain message differs; the nearest earlier prompt belongs to another conversation, or to none. */
   | { readonly kind: "other_history" }
   /** One of the prompts started afresh: it contains nothing of what earlier turns injected. */
   | { readonly kind: "fresh_start"; readonly where: "here" | "there" }
   /** The retention of an earlier turn dropped what it had injected. */
   | {
-      readonly kind: "not_retained";
+      readonly kind: "retention";
       readonly retention: FixedRetention;
       readonly what: "annotations" | "memories";
     }
@@ -176,7 +175,7 @@ export type MissCause =
   | { readonly kind: "updated_text"; readonly was: Label; readonly is: Label }
   /** A block that the earlier prompt does not have here; there `instead` is in its place, which may come later here. */
   | {
-      readonly kind: "new_memory";
+      readonly kind: "new_memories";
       readonly label: Label;
       readonly instead: Label | null;
       readonly insteadMoved: boolean;
@@ -184,7 +183,7 @@ export type MissCause =
   /** A block of the earlier prompt was not retrieved this time; `instead` is in its place. */
   | { readonly kind: "missing_memory"; readonly label: Label; readonly instead: Label | null }
   /** Both prompts have both blocks, in another order. */
-  | { readonly kind: "other_order"; readonly here: Label; readonly there: Label }
+  | { readonly kind: "changed_order"; readonly here: Label; readonly there: Label }
   /** The same blocks, but an annotation after them differs: the ranking, or the reference to earlier blocks. */
   | { readonly kind: "other_annotations" };
 
@@ -195,11 +194,11 @@ export type WhyLeft =
   /** A memory of the earlier prompt was forgotten, and everything after it left the index. */
   | { readonly kind: "forgotten" }
   /** It was unused for longer than the configured TTL. */
-  | { readonly kind: "ttl"; readonly ttlMs: number }
+  | { readonly kind: "expired"; readonly ttlMs: number }
   /** An engine's report of a request in between missed it. */
   | { readonly kind: "reported"; readonly requestId: RequestId }
   /** More tokens than the engine's cache holds were served since, to any user, or may have been. */
-  | { readonly kind: "capacity"; readonly tokens: number }
+  | { readonly kind: "displaced"; readonly tokens: number }
   /** The engine keeps one prompt per slot, and later prompts replaced it. */
   | { readonly kind: "slots"; readonly slots: number }
   /** Not known from stored rows; it may have been evicted by the bound of the index. */

@@ -30,7 +30,7 @@ describe("GET /requests/{request_id}/explain", () => {
     const explanation = await explain("/requests/r%2F2/explain?user_id=ada");
     expect(explanation).toMatchObject({
       request_id: "r/2",
-      cause: { kind: "other_order", here: 2, there: 1 },
+      cause: { kind: "changed_order", here: 2, there: 1 },
       compared: 1,
       compared_all: true,
       nearest: { request_id: "r 1", conversation: "none", evicted: false },
@@ -92,6 +92,6 @@ describe("explaining beside another process", () => {
     await other.close();
     const { text, status } = await app.send("GET", "/requests/r2/explain?user_id=ada");
     expect(status).toBe(200);
-    expect(JSON.parse(text)).toMatchObject({ cause: { kind: "new_memory", label: 2, instead: null } });
+    expect(JSON.parse(text)).toMatchObject({ cause: { kind: "new_memories", label: 2, instead: null } });
   });
 });

@@ -188,7 +188,7 @@ describe("GET /usage/…", () => {
     expect(Math.abs(tokens - plan.total_tokens)).toBeLessThan(10);
     expect(nearest).toMatchObject({ request_id: "t1" });
     expect(difference).toEqual({ here: 0, there: 0 });
-    expect(explanation.cause).toEqual({ kind: "other_instructions" });
+    expect(explanation.cause).toEqual({ kind: "changed_instructions" });
     expect(explanation.explanation.join(" ")).toContain("instructions changed");
     const missing = await app.send("GET", "/usage/request?user_id=ana&request_id=t9");
     expect(problemOf(missing)).toMatchObject({ status: 404, errors: [{ field: "request_id" }] });

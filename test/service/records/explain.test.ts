@@ -82,7 +82,7 @@ describe("what changed", () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike, ...dog });
     await asking.single("r2", { ...tea, ...dog, ...bike });
     const { cause, difference, behind, nearest } = await asking.explain("r2");
-    expect(cause).toEqual({ kind: "other_order", here: 3, there: 2 });
+    expect(cause).toEqual({ kind: "changed_order", here: 3, there: 2 });
     expect(difference).toMatchObject({ message: 0, block: 1, here: { label: 3 }, there: { label: 2 } });
     expect(nearest).toMatchObject({ requestId: "r1", conversation: "none", evicted: false });
     expect(behind.tokens).toBeGreaterThan(15);
@@ -93,7 +93,7 @@ describe("what changed", () => {
     const asking = await new Asking().single("r1", { ...tea, ...bike });
     await asking.single("r2", { ...tea, ...dog, ...bike });
     expect(await asking.explain("r2")).toMatchObject({
-      cause: { kind: "new_memory", label: 3, instead: 2, insteadMoved: true },
+      cause: { kind: "new_memories", label: 3, instead: 2, insteadMoved: true },
       difference: { message: 0, block: 1, here: { kind: "block", label: 3 }, there: { kind: "block", label: 2 } },
     });
   });
@@ -103,13 +103,13 @@ describe("what changed", () => {
     await asking.single("r2", { ...tea, ...dog });
     await asking.single("r3", { ...tea, ...bike, ...dog });
     expect((await asking.explain("r2")).cause).toEqual({
-      kind: "new_memory",
+      kind: "new_memories",
       label: 3,
       instead: 2,
       insteadMoved: false,
     });
     expect(await asking.explain("r3")).toMatchObject({
-      cause: { kind: "new_memory", label: 3, instead: null },
+      cause: { kind: "new_memories", label: 3, instead: null },
       nearest: { requestId: "r1" },
       difference: { block: 2, there: { kind: "closing" } },
     });
@@ -164,7 +164,7 @@ describe("what changed", () => {
     const asking = await new Asking().turn("t1", tea, { system: "You are kind. Today is Monday." });
     await asking.turn("t2", tea, { system: "You are kind. Today is Tuesday." });
     const { cause, difference, tokens, behind } = await asking.explain("t2");
-    expect(cause).toEqual({ kind: "other_instructions" });
+    expect(cause).toEqual({ kind: "changed_instructions" });
     expect(difference).toMatchObject({ message: 0, here: { kind: "instructions", role: "system" } });
     expect(difference?.token).toBe(Math.ceil("You are kind. Today is ".length / 4) - 1);
     expect(tokens.shared).toBe(difference?.token);
@@ -188,7 +188,7 @@ describe("what changed", () => {
     edited.history[1] = { role: "assistant", content: "Answer t1, better put" };
     await edited.turn("t3", dog);
     expect(await edited.explain("t3")).toMatchObject({
-      cause: { kind: "edited_history" },
+      cause: { kind: "rewritten_history" },
       difference: { message: 2, here: { kind: "message", role: "assistant" }, there: { kind: "message" } },
       nearest: { requestId: "t2", conversation: "same" },
     });
@@ -216,7 +216,7 @@ describe("what changed", () => {
     asking.history[2] = { role: "user", content: "Question t2, better put" };
     await asking.turn("t4", bike);
     expect(await asking.explain("t4")).toMatchObject({
-      cause: { kind: "edited_history" },
+      cause: { kind: "rewritten_history" },
       difference: { message: 3, here: { kind: "message", role: "user" }, there: { kind: "opening" } },
       nearest: { conversation: "same" },
     });
@@ -246,7 +246,7 @@ describe("what changed", () => {
     await asking.turn("t2", { ...tea, ...dog, ...bike }, { retention, policy: "sorted" });
     await asking.turn("t3", { ...dog, ...tea }, { retention });
     const { cause, difference } = await asking.explain("t3");
-    expect(cause).toEqual({ kind: "not_retained", retention, what });
+    expect(cause).toEqual({ kind: "retention", retention, what });
     expect(difference?.message).toBe(3);
   });
 
@@ -316,7 +316,7 @@ describe("what should have been there", () => {
     await asking.turn("t3", dog, { retention: "keep" });
     expect(await asking.explain("t3")).toMatchObject({
       cause: { kind: "appended" },
-      index: { kind: "left", because: { kind: "ttl", ttlMs: 60_000 } },
+      index: { kind: "left", because: { kind: "expired", ttlMs: 60_000 } },
       nearest: { ageMs: 60_000 },
     });
   });
@@ -328,7 +328,7 @@ describe("what should have been there", () => {
     await asking.single("r3", { ...tea, ...bike });
     expect((await asking.explain("r3")).index).toMatchObject({
       kind: "left",
-      because: { kind: "capacity", tokens: 20 },
+      because: { kind: "displaced", tokens: 20 },
     });
   });
 
