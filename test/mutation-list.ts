@@ -20,16 +20,16 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "isolated: tenants are apart in memory",
-    file: "src/service/scopes/working-scopes.ts",
-    from: "JSON.stringify([scope.tenant, scope.userId, scope.agentId])",
-    to: "JSON.stringify([scope.userId, scope.agentId])",
+    file: "src/core/text/ids.ts",
+    from: "JSON.stringify([tenant, userId, agentId])",
+    to: "JSON.stringify([userId, agentId])",
     by: ["test/http/guards/tenants.test.ts", "test/http/guards/isolation.test.ts"],
   },
   {
     promise: "isolated: users of a tenant are apart in memory",
-    file: "src/service/scopes/working-scopes.ts",
-    from: "JSON.stringify([scope.tenant, scope.userId, scope.agentId])",
-    to: "JSON.stringify([scope.tenant, scope.agentId])",
+    file: "src/core/text/ids.ts",
+    from: "JSON.stringify([tenant, userId, agentId])",
+    to: "JSON.stringify([tenant, agentId])",
     by: ["test/http/guards/isolation.test.ts", "test/service/scopes/working-scopes.test.ts"],
   },
   {
@@ -238,7 +238,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "reasoning: Anthropic gets no thinking that it did not sign",
     file: "src/engines/anthropic/anthropic-upstream.ts",
-    from: "|| isSealed(signature)",
+    from: "isSealed(signature) || ",
     to: "",
     by: ["test/hostile/foreign-reasoning.test.ts"],
   },

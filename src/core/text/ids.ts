@@ -33,6 +33,11 @@ export interface Scope {
   readonly agentId: AgentId | null;
 }
 
+/** A scope as the key of a map. It is JSON, which says where it ends: an id that follows needs no mark of its own. */
+export function scopeName({ tenant, userId, agentId }: Scope): string {
+  return JSON.stringify([tenant, userId, agentId]);
+}
+
 /** SHA-256 of the text's UTF-8 bytes, base64url (43 characters). */
 export function digestOf(text: string): Digest {
   return hash("sha256", text, "base64url") as Digest;

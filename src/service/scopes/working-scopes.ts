@@ -14,6 +14,7 @@ import {
   type Scope,
   type ScopeBounds,
   ScopeState,
+  scopeName,
   type TokenCounter,
   type UserId,
 } from "../../core/index.js";
@@ -249,7 +250,7 @@ export class WorkingScopes {
     work: (working: WorkingScope) => T | Promise<T>,
     conversationId: ConversationId | null = null,
   ): Promise<T> {
-    const key = keyOf(scope);
+    const key = scopeName(scope);
     for (let attempt = 1; ; attempt++) {
       const working = this.#inMemory(key) ?? (await this.#load(scope, key, conversationId));
       try {
@@ -269,7 +270,7 @@ export class WorkingScopes {
    * have what that job is about to store. Repeated like that of {@link use}.
    */
   async read<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
-    const key = keyOf(scope);
+    const key = scopeName(scope);
     for (let attempt = 1; ; attempt++) {
       const known = attempt === 1 ? this.#inMemory(key) : undefined;
       try {
@@ -289,7 +290,7 @@ export class WorkingScopes {
 
   /** What the next commit of a scope builds on: as it was when the scope was loaded, which is now where it is not in memory. */
   async baseOf(scope: Scope, conversationId: ConversationId | null = null): Promise<CommitBase> {
-    const key = keyOf(scope);
+    const key = scopeName(scope);
     const known = this.#inMemory(key);
     if (known !== undefined) return known.base;
     const working = await this.#loaded(scope, conversationId);
@@ -302,13 +303,13 @@ export class WorkingScopes {
   }
 
   drop(scope: Scope): void {
-    this.#remove(keyOf(scope));
+    this.#remove(scopeName(scope));
   }
 
   dropUser(tenant: string, userId: UserId): void {
     for (const { working } of [...this.#entries.values()]) {
       const { scope } = working;
-      if (scope.tenant === tenant && scope.userId === userId) this.#remove(keyOf(scope));
+      if (scope.tenant === tenant && scope.userId === userId) this.#remove(scopeName(scope));
     }
   }
 
@@ -354,10 +355,6 @@ export class WorkingScopes {
     this.#entries.delete(key);
     this.#weight -= entry.weight;
   }
-}
-
-function keyOf(scope: Scope): string {
-  return JSON.stringify([scope.tenant, scope.userId, scope.agentId]);
 }
 
 /*

@@ -14,6 +14,7 @@ import {
   type RequestId,
   type ResidencyModel,
   type Scope,
+  scopeName,
   type UserId,
 } from "../../core/index.js";
 import { smallest } from "../../core/text/lists.js";
@@ -267,7 +268,7 @@ class EarlierPrompts {
 
   /** Takes a prompt; gives the age of the one before, in milliseconds, and whether the engine evicted it. */
   take({ scope, conversationId, requestId, at, plan }: ObservedCompose): { ageMs: number | null; isEvicted: boolean } {
-    const owner = ownerOf(scope);
+    const owner = scopeName(scope);
     const key = conversationId === null ? owner : owner + conversationId;
     const before = this.#newest.get(key) ?? null;
     const isEvicted = before !== null && this.#evicted.get(owner + before.requestId) === true;
@@ -283,23 +284,18 @@ class EarlierPrompts {
   }
 
   evicted(scope: Scope, ids: readonly RequestId[]): void {
-    const owner = ownerOf(scope);
+    const owner = scopeName(scope);
     for (const id of ids) this.#evicted.set(owner + id, true);
   }
 
   get(scope: Scope, id: RequestId): RememberedPrompt | null {
-    return this.#prompts.get(ownerOf(scope) + id) ?? null;
+    return this.#prompts.get(scopeName(scope) + id) ?? null;
   }
 }
 
 /** Whether the prompt before was sent so shortly before that the engine may not have written it yet. */
 function isInFlight({ at, beforeAt }: RememberedPrompt): boolean {
   return beforeAt !== null && at - beforeAt < IN_FLIGHT_MS;
-}
-
-/** What keys begin with: JSON says where it ends, so that an id after it needs no mark of its own. */
-function ownerOf({ tenant, userId, agentId }: Scope): string {
-  return JSON.stringify([tenant, userId, agentId]);
 }
 
 /** Scopes of one tenant that have to lose everything, without a hit in between. */

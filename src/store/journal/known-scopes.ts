@@ -1,4 +1,4 @@
-import { type ChatMessage, type ConversationId, type Digest, LruMap, type Scope } from "../../core/index.js";
+import { type ChatMessage, type ConversationId, type Digest, LruMap, type Scope, scopeName } from "../../core/index.js";
 import { type CommitBase, type ComposeRecord, isSameVersion, type StoredVersion } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import type { JournalRecord, RecordKind } from "./journal-database.js";
@@ -121,21 +121,21 @@ export class KnownScopes {
   /** A commit that takes nothing away, and adds nothing but to the state. */
   async kept(scope: Scope, { version }: CommitBase, committed: Promise<StoredVersion>): Promise<StoredVersion> {
     const next = await committed;
-    const entry = this.#scopes.peek(nameOf(scope));
+    const entry = this.#scopes.peek(scopeName(scope));
     if (entry !== undefined && isSameVersion(entry.version, version)) entry.version = next;
-    else this.#drop(nameOf(scope));
+    else this.#drop(scopeName(scope));
     return next;
   }
 
   /** A commit that takes something away: its texts do not stay in memory either. */
   async ended<T>(scope: Scope, committed: Promise<T>): Promise<T> {
-    this.#drop(nameOf(scope));
+    this.#drop(scopeName(scope));
     return committed;
   }
 
   /** Counts as a use. */
   #at(scope: Scope, version: StoredVersion | null): KnownScope {
-    const name = nameOf(scope);
+    const name = scopeName(scope);
     const entry = this.#scopes.peek(name);
     if (entry === undefined || version === null || !isSameVersion(entry.version, version)) return NOTHING;
     this.#scopes.get(name);
@@ -143,7 +143,7 @@ export class KnownScopes {
   }
 
   #set(scope: Scope, version: StoredVersion, known: KnownScope): void {
-    const name = nameOf(scope);
+    const name = scopeName(scope);
     const size = sizeOf(known);
     this.#drop(name);
     if (size === 0) return;
@@ -255,8 +255,4 @@ function asStored(message: ChatMessage): ChatMessage {
   const { role, content, ...others } = message;
   if (typeof content === "string" && Object.keys(others).length === 0) return { role, content };
   return JSON.parse(JSON.stringify(message)) as ChatMessage;
-}
-
-function nameOf({ tenant, userId, agentId }: Scope): string {
-  return JSON.stringify([tenant, userId, agentId]);
 }
