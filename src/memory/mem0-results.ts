@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import { ENDED, type RetrievedMemory } from "../core/blocks/context-block.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { readMem0Answer } from "./mem0-answer.js";
 import { belongsTo, embeddedAgent, type Mem0Search } from "./mem0-identity.js";
@@ -7,13 +7,13 @@ import { type KeptMemory, MemorySourceError } from "./memory-source.js";
 
 /** Most memories that Mem0 is asked for. */
 const MOST_ASKED = 1_000;
-/** How many times as many are asked for where some that a search is not for stand before those that it is for. */
+/** How many times as many are asked for where some that a search is not for, or that do not hold, stand before those that it is for. */
 const MORE = 4;
 
 /**
- * Searches Mem0: at most `topK` memories that the search is for, bad items and others' left out. Where left-out items took the place of
- * some, as those of runs do in the open-source Mem0, it is asked once more for more of them. Throws {@link MemorySourceError} `unreadable` where the answer is
- * none.
+ * Searches Mem0: at most `topK` memories that the search is for, bad items and others' left out; beside them those that have ceased to hold.
+ * Where these took the place of some, as those of runs do in the open-source Mem0, it is asked once more for more of them. Throws
+ * {@link MemorySourceError} `unreadable` where the answer is none.
  *
  * @param ask gives Mem0's answer with at most so many items
  */
@@ -24,11 +24,22 @@ export async function searchMem0(
   ask: (topK: number) => Promise<unknown>,
 ): Promise<readonly RetrievedMemory[]> {
   const first = readMem0Found(source, await ask(topK), search);
-  const isDisplaced =
-    first.memories.length < topK && first.skipped > 0 && first.memories.length + first.skipped >= topK;
-  if (!isDisplaced || topK >= MOST_ASKED) return first.memories.slice(0, topK);
+  const holding = first.memories.filter(holds).length;
+  const given = first.memories.length + first.skipped;
+  const isDisplaced = holding < topK && holding < given && given >= topK;
+  if (!isDisplaced || topK >= MOST_ASKED) return upTo(first.memories, topK);
   const more = readMem0Found(source, await ask(Math.min(MOST_ASKED, MORE * topK)), search);
-  return more.memories.slice(0, topK);
+  return upTo(more.memories, topK);
+}
+
+function holds({ end }: RetrievedMemory): boolean {
+  return end?.until !== ENDED;
+}
+
+/** The first memories, of which so many hold. */
+function upTo(memories: readonly RetrievedMemory[], most: number): readonly RetrievedMemory[] {
+  let holding = 0;
+  return memories.filter((memory) => holding < most && (!holds(memory) || ++holding > 0));
 }
 
 function readMem0Found(source: string, answer: unknown, search: Mem0Search) {

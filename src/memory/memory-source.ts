@@ -132,7 +132,7 @@ export interface MemorySource {
   load?(): Promise<void>;
   /** The user's id in a source that memstem does not own, under which it is searched. There where it may differ from the caller's. */
   sourceUserId?(scope: Pick<Scope, "tenant" | "userId">): string;
-  /** The memories most relevant to the query, best first, at most `topK`. */
+  /** The memories most relevant to the query, best first, at most `topK`; those among them that have ceased to hold do not count. */
   search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
   /**
    * What became of memories that a search found before. There where another system, which owns them, may change and delete them.

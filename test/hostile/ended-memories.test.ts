@@ -111,6 +111,18 @@ describe("a memory that no longer holds", () => {
     }
   });
 
+  it("takes nobody's place in a search", async () => {
+    const ended = Array.from({ length: 3 }, (_, n) => ({ ...old, id: `old ${n}`, lifecycle_state: "superseded" }));
+    serve(...ended, tea, { ...tea, id: "dog", memory: NEW });
+    for (const top_k of [1, 2, 3]) {
+      const answer = await app.compose({ user_id: "ada", query: "Which dog?", top_k });
+      expect(answer.blocks.map(({ memory_id: id }) => id)).toEqual(["tea", "dog"].slice(0, top_k));
+      expect(textOf(answer)).not.toContain(OLD);
+    }
+    serve(...ended);
+    expect((await app.compose({ user_id: "ada", query: "Which dog?", top_k: 2 })).blocks).toEqual([]);
+  });
+
   it("is told from one that was added again", async () => {
     const memories = [{ ...old, event: "DELETE" }, tea, old];
     const answer = await app.compose({ user_id: "ada", query: "Which dog?", memories });
