@@ -282,9 +282,10 @@ function readUser(
     if (isOther) throw new InvalidRequestError([{ field: userField, message: "differs from the path" }]);
     return named;
   }
-  if (user !== undefined && user !== null && !(mayBeNobody && user === ""))
+  // It goes to the engine whatever it is.
+  if (mayBeNobody) return field.userId.safeParse(user).data ?? NOBODY;
+  if (user !== undefined && user !== null)
     return readOptions(z.object({ [userField]: field.userId }), { [userField]: user })[userField] as UserId;
-  if (mayBeNobody) return NOBODY;
   const message = `name the user: in the header ${HEADERS.user.name}, in the body's memstem.user_id, in the body's ${userField}, or in a base URL /users/{user}/v1`;
   throw new InvalidRequestError([{ field: "memstem.user_id", message }]);
 }

@@ -210,6 +210,16 @@ describe("a base URL that never composes", () => {
     const [[door, body]] = DOORS;
     expect((await app.send("POST", `/plain/v1/${door}`, { ...body, user: "ada" })).status).toBe(200);
     expect(engine.requests.at(-1)?.raw).toContain("prompt_cache_key");
+    for (const named of ["", " ", null, "n".repeat(600), `{"session":"${"s".repeat(600)}"}`]) {
+      for (const [path, of] of DOORS) {
+        const user = path === "messages" ? { metadata: { user_id: named } } : { user: named };
+        expect([path, named, (await app.send("POST", `/plain/v1/${path}`, { ...of, ...user })).status]).toEqual([
+          path,
+          named,
+          200,
+        ]);
+      }
+    }
     const wished = await app.send("POST", `/plain/v1/${door}`, { ...body, memstem: { bypass: false } });
     expect([wished.status, JSON.parse(wished.text)]).toMatchObject([422, { errors: [{ field: "memstem.bypass" }] }]);
     await isUntouched();
