@@ -1,25 +1,28 @@
 /**
- * `npm run bench:shared`: conversations that share one engine's cache, over recorded real Mem0 searches of LoCoMo questions. Each client
- * sends its whole history. Tokens computed per prompt, mean, and how far the expectation is from what was cached, as a share of the prompt
- * (after the first 50 prompts of all); simulated vLLM cache. Takes `--data FOLDER` (`recorded-data.ts`).
+ * `npm run bench:shared`: conversations that share one engine's cache, over recorded real Mem0 searches of LoCoMo questions. Tokens computed
+ * per prompt, mean / tokens in the prompt, and how far the expectation is from what was cached, as a share of the prompt (after the first 50
+ * prompts of all); simulated vLLM cache, memstem's own service. Takes `--data FOLDER` (`recorded-data.ts`).
  *
- * `README`: memories in the system prompt; `last message`: in the newest message only, without memstem. `read`: the engine's metrics are read
- * (capacity, block, computed tokens); `learned`: its reports alone. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`,
- * `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`, `FOREIGN=0`: tokens of other clients between two prompts, on average.
+ * `README`: memories in the system prompt; `last message`: in the newest message only, without memstem. Then what memstem may be set to, and its
+ * defaults: `read`, where the engine's metrics are read (capacity, block, computed tokens), and `learned` by its reports alone. `÷ by hand`: the
+ * worse of those two against the better of those without memstem; `÷ best`: the same against the best setting of the cell, that is for prompts of
+ * every length. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`, `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`,
+ * `FOREIGN=0`: tokens of other clients between two prompts, on average. `WINDOW=20`: clients send their last 20 messages; default: all.
  */
-import { countO200k, encodeO200k } from "../src/cli/o200k.js";
+import { openMeasuredMemstem } from "../src/cli/assemble.js";
+import { encodeO200k } from "../src/cli/o200k.js";
 import {
   type ChatMessage,
+  type ConversationId,
+  ENGINE_MODELS,
   EngineCache,
   type MemoryId,
-  ORDERING_POLICIES,
-  type RetentionName,
-  SharedCache,
+  type UserId,
 } from "../src/core/index.js";
-import { readmeMessages } from "../src/eval/base/hand-built.js";
+import { INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
 import { seeded } from "../src/eval/measures/bootstrap.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
-import { composeTrace } from "../src/eval/replay/replay-trace.js";
+import { composeRequest } from "../src/service/compose/compose-request.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { chatTokenizer } from "../src/simulator/chat-tokens.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
@@ -27,26 +30,18 @@ import { neededData } from "./recorded-data.js";
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
 const rooms = (process.env["ROOM"] ?? "500,1000,2000,3000,4000,6000,12000,30000").split(",").map(Number);
-const [conversations, turns, k, block, foreign] = [
+const [conversations, turns, k, block, foreign, window] = [
   number("N", 12),
   number("TURNS", 60),
   number("K", 20),
   number("BLOCK", 16),
   number("FOREIGN", 0),
+  number("WINDOW", 0),
 ];
 const arrivals = process.env["ORDER"] ?? "turn";
 /** Most prompts of one conversation in a row, where they come in bursts. */
 const MOST_IN_A_ROW = 6;
 const ANSWER = "So it is, as you said the other day. ".repeat(2);
-
-/** A prompt, and with its answer. */
-interface Asked {
-  readonly tokens: readonly number[];
-  readonly answered: readonly number[] | null;
-  readonly expectedCachedTokens: number | null;
-  report(cachedTokens: number): void;
-}
-type Client = Generator<Asked, void, undefined>;
 
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(neededData(), name));
 /** Each conversation asks its own questions: the same recording from another question on. */
@@ -56,31 +51,89 @@ const asking = Array.from({ length: conversations }, (_, at): RecordedTrace => {
   return { ...trace, questions: [...trace.questions.slice(from), ...trace.questions.slice(0, from)].slice(0, turns) };
 });
 
-function* byHand(trace: RecordedTrace, isReadme: boolean): Client {
-  const tokenize = chatTokenizer(encodeO200k);
-  const history: ChatMessage[] = [];
-  for (const { question, retrieved } of trace.questions) {
-    const memories = retrieved
-      .slice(0, k)
-      .map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
-    const asked: ChatMessage = { role: "user", content: question };
-    const list = `User Memories:\n${memories.map(({ text }) => `- ${text}`).join("\n")}`;
-    const messages = isReadme
-      ? readmeMessages(memories, [...history, asked])
-      : [...history, { role: "user" as const, content: `${list}\n\n${question}` }];
-    const answered: ChatMessage = { role: "assistant", content: ANSWER };
-    history.push(asked, answered);
-    yield {
-      tokens: tokenize(messages),
-      answered: tokenize([...messages, answered]),
-      expectedCachedTokens: null,
-      report: () => {},
-    };
-  }
+/** A prompt as it is sent. */
+interface Built {
+  readonly messages: readonly ChatMessage[];
+  readonly expectedCachedTokens: number | null;
+  report(cachedTokens: number, promptTokens: number): Promise<unknown>;
 }
 
+/** How the conversations' prompts are built, and what is read of the engine between them. */
+interface Arm {
+  /** @param client its number */
+  build(client: number, history: readonly ChatMessage[], memories: readonly Memory[]): Promise<Built>;
+  read(computedTokens: number, at: number): void;
+  close(): Promise<void>;
+}
+interface Memory {
+  readonly id: MemoryId;
+  readonly text: string;
+}
+
+const byHand = (build: typeof inLastMessage) => (): Arm => ({
+  build: async (_, history, memories) => ({
+    messages: build(memories, history),
+    expectedCachedTokens: null,
+    report: async () => {},
+  }),
+  read: () => {},
+  close: async () => {},
+});
+
+/** What memstem is set to; nothing: its defaults. */
+type Chosen = Pick<Parameters<typeof composeRequest>[0], "retention" | "history">;
+
+const memstem =
+  (chosen: Chosen, isRead = true) =>
+  (capacityTokens: number, now: () => number): Arm => {
+    const engine = new EngineCache();
+    const service = openMeasuredMemstem(ENGINE_MODELS.gpu, now, engine);
+    return {
+      async build(client, messages, memories) {
+        const userId = `user ${client}` as UserId;
+        const asked = { userId, conversationId: "c" as ConversationId, messages, memories, system: INSTRUCTION };
+        const { requestId, messages: composed, plan } = await service.compose(composeRequest({ ...asked, ...chosen }));
+        return {
+          messages: composed,
+          expectedCachedTokens: plan.expectedCachedTokens,
+          report: (cachedTokens, promptTokens) =>
+            service.feedback(userId, null, requestId, { cachedTokens, promptTokens }),
+        };
+      },
+      read(computedTokens, at) {
+        if (isRead) engine.read({ capacityTokens, blockTokens: block, computedTokens }, at);
+      },
+      close: () => service.close(),
+    };
+  };
+
+const settings: readonly (readonly [string, Chosen])[] =
+  window > 0
+    ? [
+        ["exact", { history: "exact" }],
+        ["extended", { history: "extended" }],
+      ]
+    : [
+        ["keep", { retention: "keep" }],
+        ["volatile", { retention: "volatile" }],
+        ["ephemeral", { retention: "ephemeral" }],
+      ];
+const byHands = [
+  ["README", byHand(readmeMessages)],
+  ["last message", byHand(inLastMessage)],
+] as const;
+const defaults = [
+  ["read", memstem({})],
+  ["learned", memstem({}, false)],
+] as const;
+const arms: readonly (readonly [string, (capacity: number, now: () => number) => Arm])[] = [
+  ...byHands,
+  ...settings.map(([name, chosen]) => [name, memstem(chosen)] as const),
+  ...defaults,
+];
+
 /** Who asks next, until nobody has a question left. */
-function* nextOf(count: number): Generator<number> {
+function* nextOf(count: number): Generator<number, never> {
   const draw = seeded(7);
   const weights = Array.from({ length: count }, (_, at) => 1 / (at + 1));
   const sum = weights.reduce((a, b) => a + b, 0);
@@ -98,38 +151,41 @@ function* nextOf(count: number): Generator<number> {
   }
 }
 
-/** How the conversations of one arm ask, and what is read of the engine between their prompts. */
-interface Arm {
-  clientOf(trace: RecordedTrace, stream: string, now: () => number): Client;
-  read?(computedTokens: number, at: number): void;
-}
-
-function run(capacity: number, { clientOf, read }: Arm) {
+async function run(capacity: number, open: (capacity: number, now: () => number) => Arm) {
   const draw = seeded(3);
   const cache = new BlockHashCache({ capacityTokens: capacity }, block);
+  const tokenize = chatTokenizer(encodeO200k);
   let [clock, computed, foreignComputed, prompts, off, judged, sent] = [1, 0, 0, 0, 0, 0, 0];
-  const clients = asking.map((trace, at) => clientOf(trace, `s${at}`, () => clock));
+  const arm = open(capacity, () => clock);
+  const histories = asking.map((): ChatMessage[] => []);
   const order = nextOf(conversations);
   for (let left = conversations * turns; left > 0; left--) {
-    const at = order.next().value as number;
+    const at = order.next().value;
+    const [trace, history] = [asking[at] as RecordedTrace, histories[at] as ChatMessage[]];
     clock += 1_000;
-    read?.(computed + foreignComputed, clock);
-    const next = (clients[at] as Client).next();
-    if (next.done) {
-      if (arrivals === "turn") break;
-      continue;
-    }
-    const { tokens, answered, expectedCachedTokens, report } = next.value;
+    arm.read(computed + foreignComputed, clock);
+    const asked = trace.questions[history.length / 2];
+    // Who has asked all their questions is away.
+    if (asked === undefined) continue;
+    history.push({ role: "user", content: asked.question });
+    const memories = asked.retrieved
+      .slice(0, k)
+      .map((memory) => ({ id: `m-${memory}` as MemoryId, text: trace.memories[memory]?.memory ?? "" }));
+    const built = await arm.build(at, window > 0 ? history.slice(-window) : history, memories);
+    const answered: ChatMessage = { role: "assistant", content: ANSWER };
+    history.push(answered);
+    const tokens = tokenize(built.messages);
     const { cachedTokens } = cache.serve({ tokens }, clock);
-    if (answered !== null) cache.serve({ tokens: answered }, clock);
+    cache.serve({ tokens: tokenize([...built.messages, answered]) }, clock);
     const others = Math.floor(2 * foreign * draw());
     if (others > 0) cache.serve({ tokens: Array.from({ length: others }, (_, n) => 1e6 * clock + n) }, clock);
     foreignComputed += others;
     clock += 500;
-    report(cachedTokens);
+    await built.report(cachedTokens, tokens.length);
     computed += tokens.length - cachedTokens;
     sent += tokens.length;
     prompts++;
+    const { expectedCachedTokens } = built;
     if (process.env["DEBUG"] && prompts > 50 && prompts < 80)
       console.log(at, tokens.length, "expected", expectedCachedTokens, "cached", cachedTokens);
     if (prompts > 50 && expectedCachedTokens !== null) {
@@ -137,50 +193,26 @@ function run(capacity: number, { clientOf, read }: Arm) {
       judged++;
     }
   }
+  await arm.close();
   return { computed: computed / prompts, sent: sent / prompts, off: judged === 0 ? null : off / judged };
 }
 
-const memstem = (retention: RetentionName, isRead: boolean) => (capacityTokens: number) => {
-  const engine = new EngineCache();
-  const cache = new SharedCache(engine);
-  const arm: Arm = {
-    clientOf: (trace, stream, now) =>
-      composeTrace(
-        trace,
-        { encode: encodeO200k, countTokens: countO200k },
-        {
-          k,
-          policy: ORDERING_POLICIES["prefix-exact"],
-          budgetRatio: null,
-          layout: "conversation",
-          retention,
-          answer: ANSWER,
-          shared: { cache, stream, now },
-        },
-      ),
-    ...(isRead && {
-      read: (computedTokens: number, at: number) =>
-        engine.read({ capacityTokens, blockTokens: block, computedTokens }, at),
-    }),
-  };
-  return arm;
-};
-const arms: [string, (capacity: number) => Arm][] = [
-  ["README", () => ({ clientOf: (trace) => byHand(trace, true) })],
-  ["last message", () => ({ clientOf: (trace) => byHand(trace, false) })],
-  ["keep, read", memstem("keep", true)],
-  ["ephemeral, read", memstem("ephemeral", true)],
-  ["auto, read", memstem("auto", true)],
-  ["auto, learned", memstem("auto", false)],
-];
 console.log(
-  `${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${arrivals}, foreign ${foreign}`,
+  `${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${arrivals}, foreign ${foreign}, ${window > 0 ? `last ${window} messages` : "whole histories"}`,
 );
-console.log(`| C ÷ N | ${arms.map(([name]) => name).join(" | ")} |`);
+console.log(`| C ÷ N | ${arms.map(([name]) => name).join(" | ")} | ÷ by hand | ÷ best |`);
+console.log(`| --: |${" --: |".repeat(arms.length + 2)}`);
 for (const room of rooms) {
-  const cells = arms.map(([, arm]) => {
-    const { computed, sent, off } = run(room * conversations, arm(room * conversations));
-    return `${computed.toFixed(0)} / ${sent.toFixed(0)}${off === null ? "" : ` (${(100 * off).toFixed(1)} %)`}`;
-  });
-  console.log(`| ${room} | ${cells.join(" | ")} |`);
+  const cells: Awaited<ReturnType<typeof run>>[] = [];
+  for (const [, open] of arms) cells.push(await run(room * conversations, open));
+  const all = cells.map(({ computed }) => computed);
+  const own = Math.max(...all.slice(-defaults.length));
+  const ratios = [all.slice(0, byHands.length), all.slice(byHands.length, -defaults.length)].map((others) =>
+    (own / Math.min(...others)).toFixed(2),
+  );
+  const shown = cells.map(
+    ({ computed, sent, off }) =>
+      `${computed.toFixed(0)} / ${sent.toFixed(0)}${off === null ? "" : ` (${(100 * off).toFixed(1)} %)`}`,
+  );
+  console.log(`| ${[room, ...shown, ...ratios].join(" | ")} |`);
 }

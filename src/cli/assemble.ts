@@ -326,8 +326,8 @@ function openBareSource(settings: Settings): MemorySource | null {
   }
 }
 
-/** A service that knows nobody, on a database in memory, without a memory source. */
-export function openMeasuredMemstem(cost: EngineModel, now: () => number): Memstem {
+/** A service that knows nobody, on a database in memory, without a memory source. `engineCache`: what all its users share; default: endless. */
+export function openMeasuredMemstem(cost: EngineModel, now: () => number, engineCache?: EngineCache): Memstem {
   return new Memstem({
     store: new JournalStore(journalIn(openDatabase(":memory:"))),
     source: null,
@@ -335,6 +335,7 @@ export function openMeasuredMemstem(cost: EngineModel, now: () => number): Memst
     engines: ENGINES,
     countTokens: countO200k,
     newRequestId: () => randomUUID() as RequestId,
+    engineCache,
     now,
   });
 }

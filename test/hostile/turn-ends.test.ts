@@ -47,6 +47,12 @@ const OF_CHATS: readonly [message: object, finish: unknown, stopReason: string, 
   [ANSWERED, "content-filter", "refusal", "incomplete content_filter"],
   [ANSWERED, "SAFETY", "refusal", "incomplete content_filter"],
   [ANSWERED, "guardrail_intervened", "refusal", "incomplete content_filter"],
+  [CALLED, "error", "max_tokens", LENGTH],
+  [ANSWERED, "network_error", "max_tokens", LENGTH],
+  [ANSWERED, "insufficient_system_resource", "max_tokens", LENGTH],
+  [ANSWERED, "abort", "max_tokens", LENGTH],
+  [ANSWERED, "sensitive", "refusal", "incomplete content_filter"],
+  [ANSWERED, "IMAGE_SAFETY", "refusal", "incomplete content_filter"],
   [REFUSED, "stop", "refusal", "completed"],
   [REFUSED, "content_filter", "refusal", "incomplete content_filter"],
 ];
@@ -96,6 +102,50 @@ describe("a turn's end, of an engine with chat completions", () => {
       behave(REFUSED, "stop");
       expect((await turnAt(app.base, door, stream)).said).toBe("No.");
     }
+  });
+});
+
+describe("an engine's error in an answer that began with 200", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ source: () => answeringSource([]), upstream: engine });
+  const error = { code: 502, message: "Provider returned error" };
+  const said = { index: 0, finish_reason: "error" };
+  const errors: Readonly<Record<string, (message: object) => object>> = {
+    "of its own": () => ({ error }),
+    "beside what it said": (message) => ({ error, choices: [{ ...said, ...message }] }),
+    "of its choice, as OpenRouter's": (message) => ({ choices: [{ ...said, ...message, error }] }),
+  };
+  const post = async (door: "messages" | "responses", stream: boolean) => {
+    const asked =
+      door === "messages" ? { max_tokens: 9, messages: [{ role: "user", content: "Go." }] } : { input: "Go." };
+    const { text } = await app.send("POST", `/users/ada/v1/${door}`, { model: "m", stream, ...asked });
+    if (!stream) return [JSON.parse(text)];
+    return text.split("\n").flatMap((line) => (line.startsWith("data: {") ? [JSON.parse(line.slice(6))] : []));
+  };
+
+  it.each(["messages", "responses"] as const)("is no turn's end: %s", async (door) => {
+    for (const [what, answer] of Object.entries(errors)) {
+      engine.behave(({ url, body }, response) => {
+        if (url !== "/v1/chat/completions") return sendJson(response, 404, { detail: "Not Found" });
+        if (!body.stream) return sendJson(response, 200, answer({ message: { role: "assistant", content: "So" } }));
+        const begun = { choices: [{ index: 0, delta: { content: "So" }, finish_reason: null }] };
+        return sendEvents(response, [begun, answer({ delta: { content: "" } })]);
+      });
+      const whole = (await post(door, false)).at(-1);
+      const events = await post(door, true);
+      if (door === "messages") {
+        expect(whole, what).toMatchObject({ type: "error", error: { message: error.message } });
+        expect(events.at(-1), what).toMatchObject({ type: "error", error: { message: error.message } });
+      } else {
+        expect(whole, what).toMatchObject({
+          status: "failed",
+          error: { code: "server_error", message: error.message },
+        });
+        expect(events.at(-1), what).toMatchObject({ type: "error", message: error.message });
+      }
+      expect(JSON.stringify(events), what).not.toMatch(/message_stop|response\.completed/);
+    }
+    expect(app.faults).toEqual([]);
   });
 });
 
