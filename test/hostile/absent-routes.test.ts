@@ -301,6 +301,25 @@ describe("a route that an engine may not have", () => {
     }
   });
 
+  it("is told from what comes in pieces, which go on whole where it is there", async () => {
+    const pieces = async (...texts: readonly string[]) => {
+      engine.behave(async ({ url }, response, usage) => {
+        if (url === "/v1/chat/completions") return sendJson(response, 200, wholeAnswer("By chat.", usage));
+        response.writeHead(200, { "content-type": "application/json" });
+        for (const text of texts) {
+          response.write(text);
+          await new Promise((sent) => setTimeout(sent, 20));
+        }
+        return void response.end();
+      });
+      return opened()("responses");
+    };
+    const absent = await pieces('{"er', 'ror":"Unexpected endpoint or method. (POST /v1/res', 'ponses)"}');
+    expect([absent.status, absent.urls]).toEqual([200, ["responses", "chat/completions"]]);
+    const texts = ['{"id":"resp_1",', '"object":"response","output":[', "]}"];
+    expect(await pieces(...texts)).toEqual({ status: 200, text: texts.join(""), urls: ["responses"] });
+  });
+
   it("is told from an error of a route that is there: responses", async () => {
     behave();
     const send = opened();

@@ -131,14 +131,20 @@ export class OptionalRoute {
     return null;
   }
 
-  /** Reads the first bytes of the answer, which have an error whole. */
+  /** Reads the answer's beginning, as far as it may be an error. */
   async #unlessOfAnyPath(answer: UpstreamAnswer): Promise<UpstreamAnswer | null> {
     const bytes = answer.body[Symbol.asyncIterator]();
-    const { value: first, done = false } = await bytes.next();
-    if (!done && isOfAnyPath(Buffer.from(first).toString("utf8"))) {
+    const first: Uint8Array[] = [];
+    let text = "";
+    while (text.length <= MAX_TEXT_CHARACTERS && parsedJson(text) === undefined) {
+      const { value, done = false } = await bytes.next();
+      if (done) break;
+      first.push(value);
+      text = Buffer.concat(first).toString("utf8");
+      if (!isOfAnyPath(text)) continue;
       await bytes.return?.();
       return this.#absent();
     }
-    return { ...answer, body: withFirst(done ? [] : [first], bytes) };
+    return { ...answer, body: withFirst(first, bytes) };
   }
 }
