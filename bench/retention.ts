@@ -9,6 +9,9 @@
  * `WINDOW=20` (or `8,20`; default: none): instead, what a turn costs where the client sends its last 20 messages, answers of 120 tokens, for
  * what memstem makes of them (`retention` is `keep`). `K=20,100`, `RATIOS=2,3`. `auto ÷ best`: at the default ratio, compared with the cheaper
  * of `exact` and `extended`.
+ *
+ * `CLIENTS=4` (default: none): instead, what a prompt costs in the first turns of so many conversations in turn while memstem still learns the
+ * engine's law, answers' pace included; `TURNS=14`.
  */
 import { FIXED_RETENTIONS } from "../src/core/index.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
@@ -21,6 +24,7 @@ import {
   servedWith,
   uncached,
 } from "../test/eval/replay/retention-costs.js";
+import { costsWhileLearning } from "./learned-costs.js";
 import { neededData } from "./recorded-data.js";
 import { costsOfWindows } from "./window-costs.js";
 
@@ -29,7 +33,10 @@ const windows = process.env["WINDOW"]?.split(",").map(Number) ?? [];
 const data = neededData();
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
 
-if (windows.length > 0) await costsOfWindows({ traces, turns, windows });
+const clients = Number(process.env["CLIENTS"] ?? 0);
+
+if (clients > 0) costsWhileLearning({ traces, turns, clients });
+else if (windows.length > 0) await costsOfWindows({ traces, turns, windows });
 else costsOfRetentions();
 
 function costsOfRetentions(): void {

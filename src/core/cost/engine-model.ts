@@ -45,6 +45,15 @@ export interface EngineModel {
 export const ENGINE_MODEL_NAMES = ["gpu", "cpu", "hosted", "hosted-writes"] as const;
 export type EngineModelName = (typeof ENGINE_MODEL_NAMES)[number];
 
+const FAST_GPU: TimeLaw = { kind: "time", fixedMs: 15, perTokenMs: 8e-3, perPairMs: 1e-8 };
+const CPU: TimeLaw = { kind: "time", fixedMs: 0, perTokenMs: 0.788, perPairMs: 8.4e-4 };
+/** Time laws that an engine may be like; the second is that of a model that is large for its GPU. */
+export const KNOWN_TIME_LAWS: readonly TimeLaw[] = [
+  FAST_GPU,
+  { kind: "time", fixedMs: 15, perTokenMs: 0.2, perPairMs: 4e-6 },
+  CPU,
+];
+
 /**
  * Defaults until an engine is measured (docs/internals/algorithms.md, "What a prompt costs"): a server on a GPU (vLLM, SGLang; 16-token
  * blocks); llama.cpp on a CPU (fitted on a 135M model with two threads); a provider with cache reads at a tenth of the price (OpenAI before
@@ -52,12 +61,12 @@ export type EngineModelName = (typeof ENGINE_MODEL_NAMES)[number];
  */
 export const ENGINE_MODELS: Readonly<Record<EngineModelName, EngineModel>> = {
   gpu: {
-    cost: { kind: "time", fixedMs: 15, perTokenMs: 8e-3, perPairMs: 1e-8 },
+    cost: FAST_GPU,
     blockTokens: 16,
     minimumPrefixTokens: 16,
   },
   cpu: {
-    cost: { kind: "time", fixedMs: 0, perTokenMs: 0.788, perPairMs: 8.4e-4 },
+    cost: CPU,
     blockTokens: 1,
     minimumPrefixTokens: 1,
   },

@@ -12,8 +12,10 @@ export interface FirstTokenTime {
 /** Maximum samples, FIFO, so that the law follows changes of its engine. */
 export const KEPT_SAMPLES = 256;
 export const LEAST_SAMPLES = 24;
-/** Minimum samples for scaling a known law. */
-const LEAST_FOR_SCALE = 8;
+/** Typical error of a known law's times, scaled to measured ones, as a logarithm; errors beyond four of it count as four. */
+const LAW_ERROR = 0.15;
+/** Typical factor between an engine and the known law that it is like, as a logarithm: three. */
+const LAW_SCALE = Math.log(3);
 /** Minimum ratio of the most to the fewest computed tokens among the samples. */
 const MIN_SPREAD = 2;
 /** Rounds of least absolute errors, which outliers hardly affect, … */
@@ -32,7 +34,8 @@ const CUT = 4.685;
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms > 0);
-  if (!isSpread(recent.map(({ uncachedTokens }) => uncachedTokens))) return null;
+  const computed = recent.map(({ uncachedTokens }) => uncachedTokens);
+  if (recent.length < LEAST_SAMPLES || largest(computed) < MIN_SPREAD * Math.max(1, smallest(computed))) return null;
   const rows = recent.map(
     ({ uncachedTokens: u, cachedTokens: c, ms }): MeasuredTime => [1 / ms, u / ms, (u * (c + u / 2)) / ms],
   );
@@ -41,27 +44,36 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
 }
 
 /**
- * The known law that measured first-token times are nearest to, scaled to them: what to plan by until there are samples for {@link fitTimeLaw}.
- * The first of those equally near. Null if the samples are too few.
+ * What to plan by until there are samples for {@link fitTimeLaw}: the mean of known laws, each scaled to the measured times, and weighted by
+ * how likely it makes them. So one time distinguishes a fast engine from a slow one, some show what its time depends on, and where they do not, a
+ * choice that is bad by one of the laws is not made for the sake of another. A law that is known twice weighs twice. Null without samples.
  */
-export function nearestTimeLaw(samples: readonly FirstTokenTime[], known: readonly TimeLaw[]): TimeLaw | null {
+export function likelyTimeLaw(samples: readonly FirstTokenTime[], known: readonly TimeLaw[]): TimeLaw | null {
   const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms, uncachedTokens }) => ms > 0 && uncachedTokens > 0);
-  if (recent.length < LEAST_FOR_SCALE) return null;
-  let best: { readonly law: TimeLaw; readonly error: number } | null = null;
-  for (const cost of known) {
+  if (recent.length === 0) return null;
+  const scaled = known.flatMap((cost) => {
     const model = { cost, blockTokens: 1, minimumPrefixTokens: 0 };
     const ratios = recent.map(({ uncachedTokens, cachedTokens, ms }) =>
       Math.log(ms / promptCost(model, uncachedTokens + cachedTokens, cachedTokens)),
     );
     const middle = median(ratios);
-    const error = median(ratios.map((ratio) => Math.abs(ratio - middle)));
-    if (!(error < (best?.error ?? Number.POSITIVE_INFINITY))) continue;
-    const scale = Math.exp(middle);
-    const { fixedMs, perTokenMs, perPairMs } = cost;
-    const law = { fixedMs: scale * fixedMs, perTokenMs: scale * perTokenMs, perPairMs: scale * perPairMs };
-    best = { law: { kind: "time", ...law }, error };
-  }
-  return best?.law ?? null;
+    if (!Number.isFinite(middle)) return [];
+    const errors = ratios.map((ratio) => Math.min(Math.abs(ratio - middle) / LAW_ERROR, 4));
+    const likelihood = -errors.reduce((sum, error) => sum + error, 0) - (middle / LAW_SCALE) ** 2 / 2;
+    return [{ cost, scale: Math.exp(middle), likelihood }];
+  });
+  const most = largest(scaled.map(({ likelihood }) => likelihood));
+  const weighted = scaled.map(({ cost, scale, likelihood }) => ({ cost, scale, weight: Math.exp(likelihood - most) }));
+  const all = weighted.reduce((sum, { weight }) => sum + weight, 0);
+  if (!(all > 0)) return null;
+  const mean = (of: (law: TimeLaw) => number) =>
+    weighted.reduce((sum, { cost, scale, weight }) => sum + (weight / all) * scale * of(cost), 0);
+  return {
+    kind: "time",
+    fixedMs: mean(({ fixedMs }) => fixedMs),
+    perTokenMs: mean(({ perTokenMs }) => perTokenMs),
+    perPairMs: mean(({ perPairMs }) => perPairMs),
+  };
 }
 
 /** One answer after its first token. */
@@ -76,25 +88,38 @@ export interface AnswerTime {
 
 /** Shorter answers say little of the time per token. */
 const LEAST_ANSWER_TOKENS = 4;
+/** Of fewer answers, which a line fits by chance, none is fitted. */
+const LEAST_ANSWERS = 4;
+/** Relative errors of measured times per token are taken to be at least this: a few answers may agree by chance. */
+const LEAST_PACE_ERROR = 0.03;
+/** So many errors of the fit are taken off what it shows: of a fast engine's prompts a little too much per token outweighs all else. */
+const DOUBTED_ERRORS = 1;
 
 /**
  * Milliseconds that each token of a prompt adds to each token of its answer: the slope of the time per token over the prompt's length, fitted
- * as {@link fitTimeLaw} is. Null if the samples are too few or too similar.
+ * as {@link fitTimeLaw} is, less its error. Answers to prompts that are alike say nothing of it.
+ *
+ * The law of the first token bounds it. A token of an answer attends over the prompt as one more of the prompt's tokens would, which takes
+ * `perPair` a token at least. And against all else that it takes it is at most as much as of a prompt's token: attention is the same, while the
+ * model's weights are read for one token in place of many.
  */
-export function fitAnswerPace(samples: readonly AnswerTime[]): number | null {
+export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPairMs }: TimeLaw): number {
   const recent = samples
     .slice(-KEPT_SAMPLES)
     .filter(({ tokens, ms }) => tokens >= LEAST_ANSWER_TOKENS && ms > 0 && ms < Number.POSITIVE_INFINITY);
-  if (!isSpread(recent.map(({ promptTokens }) => promptTokens))) return null;
+  const count = recent.length;
+  if (count < LEAST_ANSWERS) return perPairMs;
   const rows = recent.map(
     ({ promptTokens, tokens, ms }): MeasuredTime => [tokens / ms, (promptTokens * tokens) / ms, 0],
   );
-  return robustFit(rows)[1];
-}
-
-/** Whether samples of so many tokens are enough, and differ enough. */
-function isSpread(tokens: readonly number[]): boolean {
-  return tokens.length >= LEAST_SAMPLES && largest(tokens) >= MIN_SPREAD * Math.max(1, smallest(tokens));
+  const law = robustFit(rows);
+  const mean = recent.reduce((sum, { promptTokens }) => sum + promptTokens, 0) / count;
+  const spread = Math.sqrt(recent.reduce((sum, { promptTokens }) => sum + (promptTokens - mean) ** 2, 0));
+  const pace = law[0] + law[1] * mean;
+  const typical = 1.4826 * median(rows.map((row) => Math.abs(1 - dot(row, law)))) * Math.sqrt(count / (count - 2));
+  const error = (Math.max(LEAST_PACE_ERROR, typical) * pace) / spread;
+  const most = (pace * perPairMs) / (perTokenMs + perPairMs * mean);
+  return Math.max(perPairMs, Math.min(most, law[1] - DOUBTED_ERRORS * error));
 }
 
 /** Weighted least squares of relative errors, with x ≥ 0 and no weight for outliers. */

@@ -128,8 +128,8 @@ export interface ReplayOptions {
   readonly layout: "single" | "conversation";
   /** What a conversation keeps of injected memories; default `keep`. */
   readonly retention?: RetentionName | undefined;
-  /** What `auto` goes by; default: the default one. */
-  readonly engine?: EngineModel | undefined;
+  /** What `auto` goes by, or what it goes by at each prompt; default: the default one. */
+  readonly engine?: EngineModel | (() => EngineModel) | undefined;
   /** What the engine is taken to have answered to each question; default: the recorded answer. */
   readonly answer?: string | undefined;
   /** What the composer assumes that the cache evicts. Default: nothing. */
@@ -188,7 +188,7 @@ export function* composeTrace(
   const served = new ServedPrefixes();
   const list = new MemoryList(memoriesOf(trace), countTokens);
   const standing = new PromptMemories();
-  const { budgetEach = null, shared, engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
+  const { budgetEach = null, shared, engine: given = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
   const residency = options.residency ?? (shared === undefined ? KEEPS_ALL : sharedResidency(shared.cache));
   for (const [at, recorded] of trace.questions.slice(0, options.limit).entries()) {
     const { question, retrieved, evidence } = recorded;
@@ -197,6 +197,7 @@ export function* composeTrace(
     const retrievedTokens = list.tokens(asked);
     const spoken: ChatMessage = { role: "user", content: question };
     const isConversation = options.layout === "conversation";
+    const engine = typeof given === "function" ? given() : given;
     const composition = compose(state, {
       conversation: isConversation ? { id: "replay" as ConversationId, turns } : null,
       messages: [{ role: "system", content: INSTRUCTION }, ...(isConversation ? history : []), spoken],

@@ -1,39 +1,39 @@
 import {
   type AnswerTime,
-  ENGINE_MODELS,
+  answerPace,
   type EngineModel,
-  fitAnswerPace,
   fitTimeLaw,
   KEPT_SAMPLES,
+  KNOWN_TIME_LAWS,
   LruMap,
-  nearestTimeLaw,
+  likelyTimeLaw,
   type TimeLaw,
   type UserId,
 } from "../../core/index.js";
 import type { EngineReport, Store } from "../../store/api/store.js";
 
-/** New samples between two fits of the law. */
+/** New samples between two fits of the law, once there are as many; each of the first ones changes it. */
 const TIMES_BETWEEN_FITS = 8;
 /** Milliseconds after which samples of other processes are looked for. */
 const REFRESH_MS = 2_000;
 
-/** Laws that an engine's may be like: a server's on a GPU, and one on a CPU. */
-const KNOWN_LAWS = [ENGINE_MODELS.gpu, ENGINE_MODELS.cpu].flatMap(({ cost }) => (cost.kind === "time" ? [cost] : []));
-
 /**
- * The engine's cost model: the configured one, until some times to first token show which known law it is like, and enough of them were
+ * The engine's cost model: the configured one, until times to first token show which known law it is like, and enough of them were
  * measured to fit a time law. A function of stored
  * samples only: of this process's as soon as they are stored, of another's {@link REFRESH_MS} later. So the next process plans by the same
  * law. A model of prices is never replaced. How long answers to long prompts take is this process's own measurement.
  */
 export class EngineLaw {
   #fitted: { readonly count: number; readonly law: TimeLaw | null } = { count: 0, law: null };
-  /** The fitted law, or until there is one the nearest; null: the configured one. */
+  /** The fitted law, or until there is one the likely one; null: the configured one. */
   #measured: TimeLaw | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
   #answers: readonly AnswerTime[] = [];
   #answersTaken = 0;
-  #perHeldTokenMs = 0;
+  /** Of its newest answers, on average. */
+  #answerTokens = 0;
+  /** What a token of a prompt adds to a token of its answer; null: no answer yet. */
+  #pace: number | null = null;
 
   constructor(
     private readonly store: Store,
@@ -47,7 +47,8 @@ export class EngineLaw {
   /** The model, as it was last read from the store: see {@link refresh}. */
   get model(): EngineModel {
     if (this.configured.cost.kind !== "time") return this.configured;
-    return { ...this.configured, cost: this.#measured ?? this.configured.cost, perHeldTokenMs: this.#perHeldTokenMs };
+    const perHeldTokenMs = this.#answerTokens * (this.#pace ?? 0);
+    return { ...this.configured, cost: this.#measured ?? this.configured.cost, perHeldTokenMs };
   }
 
   /** The fitted law; null while the configured one is used. */
@@ -64,11 +65,13 @@ export class EngineLaw {
 
   /** Adds an answer as a sample of how long its tokens took. */
   takeAnswer(answer: AnswerTime): void {
-    if (this.configured.cost.kind !== "time") return;
+    const { model } = this;
+    if (model.cost.kind !== "time") return;
     this.#answers = [...this.#answers.slice(1 - KEPT_SAMPLES), answer];
-    if (++this.#answersTaken % TIMES_BETWEEN_FITS !== 0) return;
-    const mean = this.#answers.reduce((sum, { tokens }) => sum + tokens, 0) / this.#answers.length;
-    this.#perHeldTokenMs = mean * (fitAnswerPace(this.#answers) ?? 0);
+    this.#answersTaken++;
+    if (fitsAt(this.#answersTaken) !== this.#answersTaken) return;
+    this.#answerTokens = this.#answers.reduce((sum, { tokens }) => sum + tokens, 0) / this.#answers.length;
+    this.#pace = answerPace(this.#answers, model.cost);
   }
 
   /** Adds a report as a sample, where it has a time to first token and both token counts. */
@@ -83,7 +86,7 @@ export class EngineLaw {
   async #read(): Promise<void> {
     this.#readAt = this.now();
     const measured = await this.store.countFirstTokenTimes(this.engine);
-    const count = measured - (measured % TIMES_BETWEEN_FITS);
+    const count = fitsAt(measured);
     if (count <= this.#fitted.count) return;
     const samples = await this.store.firstTokenTimes(this.engine, count, KEPT_SAMPLES);
     // A later call may have ended first.
@@ -91,8 +94,13 @@ export class EngineLaw {
     const law = fitTimeLaw(samples);
     const configured = this.configured.cost.kind === "time" ? [this.configured.cost] : [];
     this.#fitted = { count, law };
-    this.#measured = law ?? nearestTimeLaw(samples, [...configured, ...KNOWN_LAWS]);
+    this.#measured = law ?? likelyTimeLaw(samples, [...configured, ...KNOWN_TIME_LAWS]);
   }
+}
+
+/** Of so many samples, how many the newest fit has. */
+function fitsAt(samples: number): number {
+  return samples <= TIMES_BETWEEN_FITS ? samples : samples - (samples % TIMES_BETWEEN_FITS);
 }
 
 /** Whose prompts were counted, and for which model. */

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ENGINE_MODELS, promptCost, smooth } from "../../../src/core/cost/engine-model.js";
+import { ENGINE_MODELS, KNOWN_TIME_LAWS, promptCost, smooth } from "../../../src/core/cost/engine-model.js";
 import {
+  answerPace,
   type FirstTokenTime,
-  fitAnswerPace,
   fitTimeLaw,
   LEAST_SAMPLES,
-  nearestTimeLaw,
+  likelyTimeLaw,
 } from "../../../src/core/cost/time-law-fit.js";
 
 /** Requests as an engine with this law would serve them, some of them late. */
@@ -46,19 +46,31 @@ describe("the time law of measured first-token times", () => {
     );
   });
 
-  it("is at first the known one that it is nearest to, scaled", () => {
-    const laws = [ENGINE_MODELS.gpu.cost, ENGINE_MODELS.cpu.cost].flatMap((cost) =>
-      cost.kind === "time" ? [cost] : [],
-    );
-    const [gpu, cpu] = laws;
+  it("is at first the known one that it is like, scaled", () => {
+    const [gpu, large, cpu] = KNOWN_TIME_LAWS;
     const slower = (name: "cpu" | "gpu", count: number) =>
       served(name, still.slice(0, count), 6).map((time) => ({ ...time, ms: 3 * time.ms }));
-    expect(nearestTimeLaw(slower("cpu", 8), laws)?.perPairMs).toBeCloseTo(3 * (cpu?.perPairMs ?? 0), 9);
-    expect(nearestTimeLaw(slower("gpu", 8), laws)?.fixedMs).toBeCloseTo(3 * (gpu?.fixedMs ?? 0), 9);
-    expect(nearestTimeLaw(slower("cpu", 7), laws)).toBeNull();
-    expect(
-      nearestTimeLaw(slower("cpu", 60), [{ kind: "time", fixedMs: 0, perTokenMs: 0, perPairMs: 0 }, ...laws]),
-    ).toEqual(nearestTimeLaw(slower("cpu", 60), laws));
+    expect(likelyTimeLaw(slower("cpu", 12), KNOWN_TIME_LAWS)?.perPairMs).toBeCloseTo(3 * (cpu?.perPairMs ?? 0), 6);
+    expect(likelyTimeLaw(slower("gpu", 12), KNOWN_TIME_LAWS)?.fixedMs).toBeCloseTo(3 * (gpu?.fixedMs ?? 0), 3);
+    expect(likelyTimeLaw(slower("gpu", 12), KNOWN_TIME_LAWS)?.perPairMs).toBeLessThan(large?.perPairMs ?? 0);
+    expect(likelyTimeLaw([], KNOWN_TIME_LAWS)).toBeNull();
+    const nothing = { kind: "time", fixedMs: 0, perTokenMs: 0, perPairMs: 0 } as const;
+    expect(likelyTimeLaw(slower("cpu", 60), [nothing, ...KNOWN_TIME_LAWS])).toEqual(
+      likelyTimeLaw(slower("cpu", 60), KNOWN_TIME_LAWS),
+    );
+    expect(likelyTimeLaw(slower("cpu", 60), [nothing])).toBeNull();
+  });
+
+  it("is between those that a few times leave open: one tells a fast engine from a slow one", () => {
+    const one = (ms: number) => likelyTimeLaw([{ uncachedTokens: 400, cachedTokens: 0, ms }], KNOWN_TIME_LAWS);
+    const attention = (ms: number) => (one(ms)?.perPairMs ?? 0) / ms;
+    expect(attention(800)).toBeGreaterThan(1.5 * attention(100));
+    expect(attention(100)).toBeGreaterThan(1.5 * attention(20));
+    // Whatever the mixture, it predicts what was measured.
+    for (const ms of [5, 20, 100, 800, 60_000]) {
+      const { fixedMs = 0, perTokenMs = 0, perPairMs = 0 } = one(ms) ?? {};
+      expect(fixedMs + 400 * perTokenMs + 400 * 200 * perPairMs).toBeCloseTo(ms, 3);
+    }
   });
 
   it("is not guessed from too few samples, nor from samples that are all alike", () => {
@@ -92,23 +104,49 @@ describe("the time of answers behind long prompts", () => {
       return { promptTokens, tokens, ms };
     });
 
+  /** The first token's law of an engine whose attention takes so much of a token's time. */
+  const law = (perPairMs: number) => ({ kind: "time", fixedMs: 0, perTokenMs: 1, perPairMs }) as const;
+
   it("is found, though each is off and one in six waited for others", () => {
-    expect(fitAnswerPace(answers(2.5e-3, still))).toBeCloseTo(2.5e-3, 6);
+    expect(answerPace(answers(2.5e-3, still), law(1e-3))).toBeGreaterThan(2.3e-3);
+    expect(answerPace(answers(2.5e-3, still), law(1e-3))).toBeLessThan(2.5e-3);
     const anyNoise = fc.array(fc.double({ min: -0.05, max: 0.05, noNaN: true }), { minLength: 60, maxLength: 200 });
     fc.assert(
       fc.property(anyNoise, (noise) => {
-        const slope = fitAnswerPace(answers(2.5e-3, noise, 6)) ?? 0;
-        expect(slope).toBeGreaterThan(1.5e-3);
-        expect(slope).toBeLessThan(3.5e-3);
+        const slope = answerPace(answers(2.5e-3, noise, 6), law(1e-3));
+        expect(slope).toBeGreaterThan(1.3e-3);
+        expect(slope).toBeLessThan(3e-3);
       }),
       { numRuns: 50 },
     );
   });
 
-  it("is 0 where prompts do not matter, and unknown from too few answers, too short ones, or prompts that are alike", () => {
-    expect(fitAnswerPace(answers(0, still))).toBeCloseTo(0, 9);
-    expect(fitAnswerPace(answers(1e-3, still.slice(0, LEAST_SAMPLES - 1)))).toBeNull();
-    expect(fitAnswerPace(answers(1e-3, still).map((answer) => ({ ...answer, tokens: 3 })))).toBeNull();
-    expect(fitAnswerPace(still.map(() => ({ promptTokens: 900, tokens: 20, ms: 800 })))).toBeNull();
+  it("is what one more token of the prompt attends over, until answers show more", () => {
+    const alike = still.map(() => ({ promptTokens: 900, tokens: 20, ms: 800 }));
+    const few = answers(2.5e-3, still.slice(0, 3));
+    for (const shown of [[], few, alike, answers(2.5e-3, still).map((answer) => ({ ...answer, tokens: 3 }))])
+      expect(answerPace(shown, law(1e-3))).toBe(1e-3);
+    expect(answerPace(answers(0, still), law(1e-3))).toBe(1e-3);
+    const shown = [4, 8, 20, 60].map((count) => answerPace(answers(2.5e-3, still.slice(0, count)), law(1e-3)));
+    expect(shown).toEqual([...shown].sort((a, b) => a - b));
+  });
+
+  it("is at most as much of the time as it is of a prompt's token: where that hardly attends, nothing else slows answers", () => {
+    expect(answerPace(answers(2.5e-3, still), law(0))).toBe(0);
+    expect(answerPace(answers(2.5e-3, still), law(1e-6))).toBeLessThan(1e-4);
+  });
+
+  it("is never below 0, nor no number", () => {
+    const anyAnswer = fc.record({
+      promptTokens: fc.nat(100_000),
+      tokens: fc.nat(1_000),
+      ms: fc.double({ min: 0, max: 1e6, noNaN: true }),
+    });
+    const anyPart = fc.double({ min: 0, max: 1, noNaN: true });
+    fc.assert(
+      fc.property(fc.array(anyAnswer, { maxLength: 40 }), anyPart, anyPart, (samples, perTokenMs, perPairMs) => {
+        expect(answerPace(samples, { ...law(perPairMs), perTokenMs })).toBeGreaterThanOrEqual(0);
+      }),
+    );
   });
 });
