@@ -68,6 +68,8 @@ interface Stream {
   total: number;
   /** Mean streams, itself included, that come from one of its turns to the next. */
   among: number;
+  /** Whether the engine may never have computed its newest prompt. */
+  isDoubtful: boolean;
 }
 
 /** A prompt in the engine's own tokens. */
@@ -81,8 +83,12 @@ export interface TokenizedPrompt {
 interface Sent {
   readonly stream: string;
   readonly at: number;
+  /** The stream as it was; null: it was new. */
+  readonly since: Readonly<Stream> | null;
   /** When the stream's prompt before was used last. */
   readonly before: number;
+  /** What was taken from there. */
+  readonly taken: number;
   /** Expected to be cached. */
   readonly cached: number;
   /** Tokens used since the stream's prompt before. */
@@ -135,19 +141,21 @@ class CacheUses {
 
   /** Takes so much from where it was last used, as far as it is there; gives how many tokens that were. */
   take(at: number, tokens: number, tips: number): number {
-    let low = 0;
-    let high = this.#at.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#at[middle] as number) < at) low = middle + 1;
-      else high = middle;
-    }
-    const held = this.#tokens[low] ?? 0;
+    const period = this.#periodOf(at);
+    const held = this.#tokens[period] ?? 0;
     if (held === 0) return 0;
     const taken = Math.max(0, Math.min(tokens, held));
-    this.#tokens[low] = held - taken;
-    this.#tips[low] = Math.max(0, (this.#tips[low] as number) - tips);
+    this.#tokens[period] = held - taken;
+    this.#tips[period] = Math.max(0, (this.#tips[period] as number) - tips);
     return taken;
+  }
+
+  /** Puts back what was taken, where it was last used before; not where the cache was cleared since. */
+  putBack(at: number, tokens: number, tips: number): void {
+    const period = this.#periodOf(at);
+    if (this.#at[period] === undefined || at <= this.#clearedAt) return;
+    this.#tokens[period] = (this.#tokens[period] as number) + tokens;
+    this.#tips[period] = (this.#tips[period] as number) + tips;
   }
 
   put(at: number, tokens: number, tips: number): void {
@@ -162,6 +170,18 @@ class CacheUses {
     this.#tokens.push(tokens);
     this.#tips.push(tips);
     if (this.#at.length > MOST_PERIODS) this.#merge();
+  }
+
+  /** The first period that is not older, else the newest. */
+  #periodOf(at: number): number {
+    let low = 0;
+    let high = this.#at.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#at[middle] as number) < at) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   /** Merges the older half of the periods two by two; each is as new as its newer one. */
@@ -259,6 +279,12 @@ export class EngineCache {
     const [oldest] = this.#underWay;
     if (oldest !== undefined && this.#underWay.size > MOST_STREAMS) this.#underWay.delete(oldest);
     this.#sent++;
+  }
+
+  /** Takes a prompt back that it never got. */
+  withdrawn(prompt: UnderWay): void {
+    this.#underWay.delete(prompt);
+    this.#unexplained += prompt.computed;
   }
 
   /** Takes in how many tokens it computed of a prompt. */
@@ -384,21 +410,58 @@ export class SharedCache {
     this.#newest = stream;
     const underWay = { at, computed: this.#ratio * Math.max(0, total - cached), cached: this.#ratio * cached };
     this.engine.sends(underWay);
-    const sent = { stream, at, before: at, distance: 0, known: 0, cached, head, total, underWay };
+    const sent = {
+      stream,
+      at,
+      since: null,
+      before: at,
+      taken: 0,
+      distance: 0,
+      known: 0,
+      cached,
+      head,
+      total,
+      underWay,
+    };
     if (before === undefined) {
-      this.#streams.set(stream, { requestId, at, total, among: this.#newcomers });
+      this.#streams.set(stream, { requestId, at, total, among: this.#newcomers, isDoubtful: false });
       this.#sent.set(requestId, sent);
     } else {
       const { tokens, tips } = this.engine.uses.above(before.at);
       const known = Math.min(followed, before.total);
-      this.#sent.set(requestId, { ...sent, before: before.at, distance: tokens, known });
-      this.engine.uses.take(before.at, Math.min(cached, before.total), 1);
+      const taken = this.engine.uses.take(before.at, Math.min(cached, before.total), 1);
+      this.#sent.set(requestId, { ...sent, since: { ...before }, before: before.at, taken, distance: tokens, known });
       before.among += NEWEST * (tips + 1 - before.among);
       before.requestId = requestId;
       before.at = at;
       before.total = total;
+      before.isDoubtful = false;
     }
     this.engine.uses.put(at, total, 1);
+  }
+
+  /** Takes a prompt back that the engine never got, or refused: as if it had not been served. */
+  withdrawn(requestId: string): void {
+    const sent = this.#sent.get(requestId);
+    if (sent === undefined) return;
+    this.#sent.delete(requestId);
+    this.#tokenized.delete(requestId);
+    this.engine.withdrawn(sent.underWay);
+    const stream = this.#streams.get(sent.stream);
+    // What a later prompt took of it stays where that one put it.
+    if (stream?.requestId !== requestId) return;
+    this.engine.uses.take(sent.at, sent.total, 1);
+    if (sent.since === null) this.#streams.delete(sent.stream);
+    else {
+      this.#streams.set(sent.stream, { ...sent.since });
+      this.engine.uses.putBack(sent.before, sent.taken, 1);
+    }
+  }
+
+  /** A prompt's client left before the engine said anything of it: what is missed of it later says nothing of how much is held. */
+  interrupted(requestId: string): void {
+    const stream = this.#streams.peek(this.#sent.peek(requestId)?.stream ?? "");
+    if (stream?.requestId === requestId) stream.isDoubtful = true;
   }
 
   /**
@@ -419,9 +482,11 @@ export class SharedCache {
       this.engine.computed(ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)), sent.underWay);
     } else this.engine.computed((total - Math.min(cached, total)) * this.#ratio, sent.underWay);
     this.engine.uses.take(before, Math.min(cached, known) - sent.cached, 0);
-    if (known > sent.head && sent.at - before <= LONGEST_PAUSE_MS && Number.isFinite(sent.distance))
+    const isCertain = !sent.since?.isDoubtful || cached >= known;
+    if (isCertain && known > sent.head && sent.at - before <= LONGEST_PAUSE_MS && Number.isFinite(sent.distance))
       this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
     const stream = this.#streams.get(sent.stream);
+    if (stream?.requestId === requestId) stream.isDoubtful = false;
     if (stream === undefined || stream.at > at) return;
     const moved = this.engine.uses.take(stream.at, stream.total, 1);
     stream.at = at;

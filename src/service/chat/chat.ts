@@ -359,13 +359,19 @@ class Completion {
 
   /** If the client disconnected, the engine may have computed the prompt. */
   #failed(error: unknown, composed: ComposeAnswer | null): void {
-    if (error instanceof UpstreamError && error.failure.kind !== "aborted") this.#neverServed(composed);
+    if (!(error instanceof UpstreamError)) return;
+    if (error.failure.kind !== "aborted") this.#neverServed(composed);
+    else if (composed !== null) {
+      const { userId, agentId } = this.request;
+      this.memstem.reports.interrupted(userId, agentId, composed.requestId);
+    }
   }
 
   /** The engine did not compute the prompt, so no hit is expected from it. */
   #neverServed(composed: ComposeAnswer | null): void {
     if (composed === null) return;
-    this.memstem.reports.evict([composed.requestId], this.request.userId).catch(this.engine.parts.onFault);
+    const { userId, agentId } = this.request;
+    this.memstem.reports.neverServed(userId, agentId, composed.requestId).catch(this.engine.parts.onFault);
   }
 }
 

@@ -142,14 +142,16 @@ export class Exchange {
 
   #report(usage: EngineUsage | null): void {
     const { memstem, request, composed, started } = this.of;
-    const { firstTokenAt } = this.#observed;
+    const { reported, firstTokenAt } = this.#observed;
     const observation = observationOf({
       promptTokens: usage?.promptTokens,
       cachedTokens: usage?.cachedTokens,
       ttftMs: firstTokenAt === null ? null : firstTokenAt - started,
     });
-    if (composed === null || Object.keys(observation).length === 0) return;
+    if (composed === null) return;
     const { userId, agentId, compose } = request;
+    if (firstTokenAt === null && reported === null) memstem.reports.interrupted(userId, agentId, composed.requestId);
+    if (Object.keys(observation).length === 0) return;
     const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(usage) };
     const reporting = memstem.reports.feedback(userId, agentId, composed.requestId, observation, served ?? undefined);
     reporting.catch((error: unknown) => {

@@ -170,12 +170,24 @@ export class EngineReports {
    * be taken back.
    */
   withdraw(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
-    const { store, residency = KEEPS_ALL } = this.parts;
+    const { store, residency = KEEPS_ALL, sharedCache } = this.parts;
     const scope = this.jobs.scopeOf(userId, agentId);
     return this.jobs.run(userId, async () => {
       await retryWhileLocked(() => this.scopes.use(scope, (working) => withdrawIn(working, store, id, residency)));
+      sharedCache?.withdrawn(sentAs(scope, id));
       this.observer.withdrawn(scope, id);
     });
+  }
+
+  /** The engine never got a request's prompt: no hit is expected from it, and nothing was displaced by it. */
+  async neverServed(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
+    this.parts.sharedCache?.withdrawn(sentAs(this.jobs.scopeOf(userId, agentId), id));
+    await this.evict([id], userId);
+  }
+
+  /** A request's client left before the engine said anything of its prompt, which may have been computed. */
+  interrupted(userId: UserId, agentId: AgentId | null, id: RequestId): void {
+    this.parts.sharedCache?.interrupted(sentAs(this.jobs.scopeOf(userId, agentId), id));
   }
 
   /**
