@@ -4,6 +4,18 @@ import { Publisher, Router } from "zeromq";
 const packr = new Packr({ useRecords: false, int64AsType: "bigint" });
 const END = 0xffff_ffff_ffff_ffffn;
 
+/** Where a port was let go of, the system may still have it for a moment. */
+async function bind(socket: Publisher | Router, address: string): Promise<void> {
+  for (let tries = 100; ; tries--) {
+    try {
+      return await socket.bind(address);
+    } catch (error) {
+      if (tries === 0 || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
+}
+
 /** Publishes as vLLM's ZmqEventPublisher does: topic, number, batch; and sends again what is asked for. */
 export class EventPublisher {
   readonly #socket = new Publisher({ linger: 0 });
@@ -16,8 +28,8 @@ export class EventPublisher {
 
   /** @param port to listen on; 0: any */
   async listen(port = 0, replayPort = 0): Promise<this> {
-    await this.#socket.bind(`tcp://127.0.0.1:${port || "*"}`);
-    await this.#router.bind(`tcp://127.0.0.1:${replayPort || "*"}`);
+    await bind(this.#socket, `tcp://127.0.0.1:${port || "*"}`);
+    await bind(this.#router, `tcp://127.0.0.1:${replayPort || "*"}`);
     this.endpoint = this.#socket.lastEndpoint ?? "";
     this.replay = this.#router.lastEndpoint ?? "";
     void this.#answer();
