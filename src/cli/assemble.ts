@@ -60,11 +60,11 @@ const WRITE_TIMEOUT_MS = 60_000;
 type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
 
 /**
- * Puts the service together from settings: the one place where concrete parts are chosen. Tokens are counted as the engine inside reads
- * them, where there is one. Throws `DatabaseOpenError` where the data directory cannot be used.
+ * Puts the service together from settings: the one place where concrete parts are chosen. Throws `DatabaseOpenError` where the data
+ * directory cannot be used.
  */
-export function assemble(settings: Settings, source?: MemorySource | null, inside: Inside | null = null): Memstem {
-  return assembledInFile(settings, source, inside).memstem;
+export function assemble(settings: Settings, source?: MemorySource | null): Memstem {
+  return assembledInFile(settings, source, null).memstem;
 }
 
 /** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
@@ -121,7 +121,8 @@ async function assembledOnServer(
 
 /**
  * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then.
- * With `MEMSTEM_API_KEY`, whose tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
+ * Tokens are counted as the engine inside reads them, where there is one. With `MEMSTEM_API_KEY`, whose tenant has the cache salts that its
+ * other keys have. Rejects with `DatabaseOpenError`.
  */
 export async function assembleWhereStored(
   settings: Settings,

@@ -28,7 +28,7 @@ const MEM0 = "mem0";
  *
  * @param isRebuilding makes the indexes of memstem's own database again first
  */
-async function runCheck(directory: string, print: (line: string) => void, isRebuilding = false): Promise<boolean> {
+async function runCheck(directory: string, print: (line: string) => void, isRebuilding: boolean): Promise<boolean> {
   if (isRebuilding && existsSync(join(directory, DATABASE))) rebuildIndexes(join(directory, DATABASE));
   const { scopes, requests, findings } = await checkDatabase(join(directory, DATABASE));
   let isSound = report(DATABASE, `${scopes} scopes, ${requests} requests`, findings, print);

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { EvaluationError, messageOf, writeWhole } from "../eval/base/run-files.js";
+import { messageOf } from "../core/text/thrown.js";
+import { EvaluationError, writeWhole } from "../eval/base/run-files.js";
 import type { Dataset, RunRecord } from "../eval/base/run-record.js";
 import {
   type EvaluatedConversation,

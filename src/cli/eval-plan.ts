@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { beginRun, EvaluationError, JsonLines, messageOf, readRun } from "../eval/base/run-files.js";
+import { messageOf } from "../core/text/thrown.js";
+import { beginRun, EvaluationError, JsonLines, readRun } from "../eval/base/run-files.js";
 import { type QuestionRecord, questionKey, questionRecord, type RunRecord } from "../eval/base/run-record.js";
 import { simulatedEngine } from "../eval/engine/simulated-engine.js";
 import { armSalt, markOf, SALTED_FAMILIES } from "../eval/engine/upstream-engine.js";

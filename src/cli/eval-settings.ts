@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { cpus, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { DEFAULT_ENGINE_MODEL, type EngineModel } from "../core/index.js";
+import { messageOf } from "../core/text/thrown.js";
 import { type EmbeddedEngineOptions, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import {
   isLabelledRandom,
@@ -14,7 +15,7 @@ import {
   writeRandomModel,
 } from "../engines/random-model/random-model.js";
 import { openUpstream } from "../engines/upstream/upstream.js";
-import { EvaluationError, messageOf } from "../eval/base/run-files.js";
+import { EvaluationError } from "../eval/base/run-files.js";
 import type { EvalArm, RunRecord } from "../eval/base/run-record.js";
 import { insideEngine } from "../eval/engine/inside-engine.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
-import { EvaluationError, messageOf, readRun, type WrittenRun } from "../eval/base/run-files.js";
+import { messageOf } from "../core/text/thrown.js";
+import { EvaluationError, readRun, type WrittenRun } from "../eval/base/run-files.js";
 import { DATASETS, type Dataset } from "../eval/base/run-record.js";
 import { type GivenRunOptions, type PlanRates, runOptions, withRateOptions, withRunOptions } from "./eval-options.js";
 import type { Invocation } from "./invocation.js";

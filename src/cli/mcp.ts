@@ -1,4 +1,5 @@
 import { createInterface } from "node:readline";
+import { parsedJson } from "../core/text/json.js";
 import type { McpPackages } from "../http/routes/mcp-route.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { type Invocation, onStop } from "./invocation.js";
@@ -87,10 +88,6 @@ function isRpc(json: unknown): boolean {
 
 /** A request's id; null where it cannot be read; undefined: a notification, which takes no answer. */
 function idIn(line: string): string | number | null | undefined {
-  try {
-    const { id } = JSON.parse(line) as { readonly id?: string | number };
-    return id;
-  } catch {
-    return null;
-  }
+  const call = parsedJson(line) as { readonly id?: string | number } | null | undefined;
+  return call == null ? null : call.id;
 }

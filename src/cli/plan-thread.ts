@@ -1,5 +1,6 @@
 import { parentPort } from "node:worker_threads";
 import { planBatch } from "../core/index.js";
+import { messageOf } from "../core/text/thrown.js";
 import { type PlanJob, packPlan, unpackBatch } from "./threaded-planning.js";
 
 /** The thread that plans large batches, so that nobody else's request waits for them. */
@@ -13,6 +14,6 @@ parentPort?.on("message", ({ id, batch, planner, knowledge }: PlanJob) => {
       plan.shared.buffer,
     ] as ArrayBuffer[]);
   } catch (error) {
-    parentPort?.postMessage({ id, problem: error instanceof Error ? error.message : String(error) });
+    parentPort?.postMessage({ id, problem: messageOf(error) });
   }
 });

@@ -19,6 +19,7 @@ import {
   TOOL_MEMORIES,
   timeZoneProblem,
 } from "../core/index.js";
+import { parsedJson } from "../core/text/json.js";
 import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
 import { ENGINE_NAMES } from "../engines/adapters/engine-adapter.js";
 import { SESSION_ROUTERS, type SessionRouter } from "../engines/adapters/session-routers.js";
@@ -116,10 +117,8 @@ function readObject<S extends z.ZodType>(
     refuse(expected);
     return z.NEVER;
   }
-  let given: unknown;
-  try {
-    given = JSON.parse(text);
-  } catch {
+  const given = parsedJson(text);
+  if (given === undefined) {
     refuse("is not valid JSON");
     return z.NEVER;
   }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { withoutFilePaths } from "../core/text/file-paths.js";
+import { parsedJson } from "../core/text/json.js";
 import { memoryTextProblem } from "../core/text/memory-text.js";
 import { MemorySourceError } from "./memory-source.js";
 
@@ -75,13 +76,10 @@ export async function requestJson(request: JsonRequest): Promise<unknown> {
     throw new MemorySourceError(request.source, { kind: "refused", status, body: kept, says: says || null });
   }
   if (body.trim() === "") return null;
-  try {
-    return JSON.parse(body) as unknown;
-  } catch {
-    // The parser's own message quotes the body, which holds memories.
-    const type = response.headers.get("content-type") ?? "no content type";
-    throw unreadable(request, `not JSON (${type}, status ${response.status})`);
-  }
+  const json = parsedJson(body);
+  if (json !== undefined) return json;
+  const type = response.headers.get("content-type") ?? "no content type";
+  throw unreadable(request, `not JSON (${type}, status ${response.status})`);
 }
 
 async function answerTo(request: JsonRequest): Promise<Response> {
@@ -196,14 +194,10 @@ function refusalSentence(body: string, sent: string | undefined, secret: string 
 }
 
 function saidIn(body: string): string | null {
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    // Pages say nothing, and what is longer is no sentence.
-    return body.length > MAX_SENTENCE_CHARACTERS || /^\s*[<{[]/.test(body) ? null : body;
-  }
-  return sentenceIn(json, MAX_LEVELS);
+  const json = parsedJson(body);
+  if (json !== undefined) return sentenceIn(json, MAX_LEVELS);
+  // Pages say nothing, and what is longer is no sentence.
+  return body.length > MAX_SENTENCE_CHARACTERS || /^\s*[<{[]/.test(body) ? null : body;
 }
 
 function sentenceIn(value: unknown, levels: number): string | null {
@@ -245,16 +239,8 @@ function textsIn(sent: string | undefined): readonly string[] {
       messages: z.array(z.looseObject({ content: z.string() })).catch([]),
     })
     .catch({ messages: [] })
-    .parse(jsonOf(sent));
+    .parse(parsedJson(sent));
   return [...(query === undefined ? [] : [query]), ...messages.map(({ content }) => content)]
     .filter(({ length }) => length >= LEAST_QUOTED_CHARACTERS)
     .sort((a, b) => b.length - a.length);
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -71,7 +71,7 @@ export function comparePrompt({ prompt, earlier, register, countTokens }: Explai
  * Explains why a prompt hit as far as it did. Prompts are rebuilt as outlines of digests and labels, so composing stores nothing for it.
  * Pure: the same rows give the same explanation. Throws if the register does not know a block of a prompt.
  */
-export function explain(input: ExplainInput, compared: ComparedPrompt = comparePrompt(input)): Explanation {
+export function explain(input: ExplainInput, compared: ComparedPrompt): Explanation {
   const { prompt, register, engine, countTokens } = input;
   const { outline, sizes, nearest } = compared;
   const total = ownTurn(prompt).promptTokens;

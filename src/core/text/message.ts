@@ -5,6 +5,7 @@
  */
 
 import { type Digest, digestOf } from "./ids.js";
+import { parsedJson } from "./json.js";
 
 /** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through unmodified. */
 export interface ContentPart {
@@ -320,7 +321,7 @@ function canonicalArguments(given: unknown): string {
   // Some APIs send the value itself instead of its JSON.
   const json = typeof given === "string" ? given : (JSON.stringify(given ?? {}) ?? "{}");
   if (json.trim() === "") return "{}";
-  const marked = isJson(json) ? withMarkedValues(json) : null;
+  const marked = parsedJson(json) !== undefined ? withMarkedValues(json) : null;
   return marked === null ? json : written(JSON.parse(marked));
 }
 
@@ -381,15 +382,6 @@ function canonicalNumber(digits: string): string {
   if (significant === "") return "0";
   const size = Math.abs(Number(digits));
   return significant.length > EXACT_DIGITS || size < 1e-300 || size > 1e300 ? digits : String(Number(digits));
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Counts the tokens of a text. Passed in, so that `core` depends on no tokenizer; must be a pure function of the text. */

@@ -9,6 +9,7 @@
 import { basename } from "node:path";
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { TokenCounter } from "../../core/index.js";
+import { messageOf } from "../../core/text/thrown.js";
 import { FairQueue } from "./fair-queue.js";
 import {
   AnswerText,
@@ -26,7 +27,6 @@ import {
   LlamaSlots,
   type LoadedLlama,
   loadLlama,
-  messageOf,
   modelTokenCounter,
   notGguf,
   type TakenSlot,

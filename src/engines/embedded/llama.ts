@@ -10,6 +10,7 @@ import type {
   Token,
 } from "node-llama-cpp";
 import { type ChatMessage, chooseSlot, isInstruction, messageText, type TokenCounter } from "../../core/index.js";
+import { messageOf } from "../../core/text/thrown.js";
 import { type AnswerToken, EmbeddedEngineError, type GenerationRequest, type LikelyToken } from "./generation.js";
 
 const COMPLAINTS = 3;
@@ -73,11 +74,6 @@ async function importLlama(): Promise<LlamaModule> {
   }
 }
 
-/** The message of a library's error. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 const HEAD_BYTES = 24;
 /** Tensors and metadata entries: more than any model has. */
 const MOST_ENTRIES = 10_000_000n;
@@ -96,7 +92,7 @@ export async function notGguf(path: string): Promise<string | null> {
       await file.close();
     }
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
   if (head.toString("latin1", 0, 4) !== "GGUF") return "it is not a GGUF file";
   const version = head.readUInt32LE(4);

@@ -242,7 +242,7 @@ export class ReasoningRun {
    * @param withText whether its client may return nothing else
    * @param offset characters of the message's text in front of it
    */
-  carried(withText = false, offset = 0): CarriedReasoning {
+  carried(withText: boolean, offset: number): CarriedReasoning {
     const isWhole = this.#characters <= MOST_SEALED;
     return {
       ...(offset === 0 ? {} : { behind: offset }),

@@ -1,14 +1,7 @@
+export { parsedJson } from "../../core/text/json.js";
+
 /** A JSON object; its values are unchecked. */
 export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** What a text of JSON says; undefined where it is none. */
-export function parsedJson(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
 
 /** The value where it is a text, else an empty one. */
 export function text(value: unknown): string {

@@ -12,6 +12,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { z } from "zod";
+import { parsedJson } from "../../core/text/json.js";
+import { messageOf } from "../../core/text/thrown.js";
 import { leavesOf, type QuestionRecord, questionRecord, type RunRecord, recordKey, runRecord } from "./run-record.js";
 
 /** An evaluation, or the replay of a trace, cannot be run as requested; the message says what to change. */
@@ -33,13 +35,11 @@ export function checked<S extends z.ZodType>(schema: S, json: unknown, where: st
   throw new EvaluationError(names.filter((name) => name !== "").join(": "));
 }
 
-/** The JSON of a text. The parser's own message quotes the text, which may hold answers. */
+/** The JSON of a text. Its error does not quote the text, which may hold answers. */
 function jsonIn(text: string, where: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new EvaluationError(`${where}: is not JSON`);
-  }
+  const json = parsedJson(text);
+  if (json === undefined) throw new EvaluationError(`${where}: is not JSON`);
+  return json;
 }
 
 /** The JSON of a file. Throws {@link EvaluationError}. */
@@ -49,11 +49,6 @@ export function readJson(path: string): unknown {
   } catch (error) {
     throw new EvaluationError(`cannot read ${path}: ${messageOf(error)}`);
   }
-}
-
-/** What an error says. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Writes a file atomically: a process that is killed meanwhile leaves the previous content. */
@@ -111,7 +106,7 @@ export function readRun(runJson: string, resultsJsonl: string): WrittenRun {
   const records: QuestionRecord[] = [];
   const seen = new Map<string, number>();
   for (const [at, text] of lines.entries()) {
-    if (text.trim() === "" || (at + 1 === lines.length && !isJson(text))) continue;
+    if (text.trim() === "" || (at + 1 === lines.length && parsedJson(text) === undefined)) continue;
     const where = `results.jsonl, line ${at + 1}`;
     const record = checked(questionRecord, jsonIn(text, where), where, "");
     if (!arms.has(record.arm))
@@ -124,15 +119,6 @@ export function readRun(runJson: string, resultsJsonl: string): WrittenRun {
     records.push(record);
   }
   return { run, records };
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 const NAME = "run.json";

@@ -30,6 +30,7 @@ import {
 } from "../../core/index.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
+import { TokenTree } from "../../simulator/token-tree.js";
 import { INSTRUCTION, PAUSE_MS } from "../base/hand-built.js";
 import { MemoryList, PromptMemories } from "../base/prompt-memories.js";
 import { memoriesOf, type RecordedTrace, saidTo } from "./recorded-trace.js";
@@ -185,7 +186,8 @@ export function* composeTrace(
   const tokenize = chatTokenizer(encode);
   const turns = new Conversation([]);
   const history: ChatMessage[] = [];
-  const served = new ServedPrefixes();
+  /** Block sequences that were served: an endless cache that is exact on blocks. */
+  const served = new TokenTree();
   const list = new MemoryList(memoriesOf(trace), countTokens);
   const standing = new PromptMemories();
   const { budgetEach = null, shared, engine: given = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
@@ -232,6 +234,8 @@ export function* composeTrace(
     history.push(spoken, answered);
     const { order, carried } = standing.take(composition.memories, composition.plan);
     const tokens = tokenize(composition.messages);
+    const { node: held } = served.descend(order, order.length);
+    if (held.end < order.length) served.append(held, order, order.length);
     yield {
       tokens,
       answered: isConversation ? tokenize([...composition.messages, answered]) : null,
@@ -239,7 +243,7 @@ export function* composeTrace(
       carried,
       retrievedTokens,
       memoryTokens: list.tokens(order),
-      prefilledMemoryTokens: list.tokens(order.slice(served.take(order))),
+      prefilledMemoryTokens: list.tokens(order.slice(held.end)),
       evidence: evidence.length,
       evidenceInPrompt: list.evidenceIn(order, evidence),
       expectedCachedTokens: composition.plan.expectedCachedTokens,
@@ -251,30 +255,5 @@ export function* composeTrace(
         takeReport(state.index, { leaf, turn: turn.id, at: now, plan }, report, ended);
       },
     };
-  }
-}
-
-interface Step {
-  readonly next: Map<number, Step>;
-}
-
-/** Block sequences that were served: an endless cache that is exact on blocks. Knows nothing of the context index, which it measures. */
-class ServedPrefixes {
-  readonly #root: Step = { next: new Map() };
-
-  /** How many blocks from the front some earlier sequence began with; takes the sequence in. */
-  take(sequence: readonly number[]): number {
-    let at = this.#root;
-    let held = 0;
-    let isHeld = true;
-    for (const block of sequence) {
-      const known = at.next.get(block);
-      isHeld &&= known !== undefined;
-      if (isHeld) held++;
-      const step: Step = known ?? { next: new Map() };
-      at.next.set(block, step);
-      at = step;
-    }
-    return held;
   }
 }

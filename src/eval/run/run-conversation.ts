@@ -8,10 +8,11 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
+import { messageOf } from "../../core/text/thrown.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { NO_ANSWER } from "../base/hand-built.js";
 import { MemoryList } from "../base/prompt-memories.js";
-import { EvaluationError, messageOf } from "../base/run-files.js";
+import { EvaluationError } from "../base/run-files.js";
 import {
   type AnsweredQuestion,
   type EvalArm,

@@ -289,7 +289,7 @@ export class WorkingScopes {
   }
 
   /** What the next commit of a scope builds on: as it was when the scope was loaded, which is now where it is not in memory. */
-  async baseOf(scope: Scope, conversationId: ConversationId | null = null): Promise<CommitBase> {
+  async baseOf(scope: Scope, conversationId: ConversationId | null): Promise<CommitBase> {
     const key = scopeName(scope);
     const known = this.#inMemory(key);
     if (known !== undefined) return known.base;

@@ -7,6 +7,7 @@
 
 import Database from "better-sqlite3";
 import type { Scope } from "../../core/index.js";
+import { messageOf } from "../../core/text/thrown.js";
 import { StoreUnavailableError } from "../api/store.js";
 import type { SchemaProgress } from "../database/database-open-error.js";
 import type { DigestSeal } from "../database/digest-seal.js";
@@ -74,8 +75,7 @@ export function collect(problems: string[], where: string, work: () => Iterable<
 /** What an error says is wrong. */
 function problemOf(error: unknown): string {
   // The store says that something is damaged, and its cause says what.
-  const told = error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error;
-  return told instanceof Error ? told.message : String(told);
+  return messageOf(error instanceof StoreUnavailableError && error.cause instanceof Error ? error.cause : error);
 }
 
 /** A journal that is checked. */

@@ -11,6 +11,7 @@ import Database from "better-sqlite3";
 import { drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
+import { messageOf } from "../../core/text/thrown.js";
 import { DatabaseOpenError, type SchemaProgress, schemaProgress } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { faultOf } from "./sqlite-faults.js";
@@ -257,7 +258,7 @@ function reasonOf(error: unknown): string {
     case "failing":
       return `its files could not be opened, read or written (${codeOf(error)})`;
     default:
-      return error instanceof Error ? error.message : String(error);
+      return messageOf(error);
   }
 }
 

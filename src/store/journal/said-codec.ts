@@ -21,6 +21,7 @@ import {
   type TurnId,
   type Warning,
 } from "../../core/index.js";
+import { parsedJson } from "../../core/text/json.js";
 import type { EngineReport, StoredAnswer } from "../api/store.js";
 import type { DigestSeal, SealedDigest } from "../database/digest-seal.js";
 
@@ -46,13 +47,8 @@ export function unpackedBody<Packed extends readonly [typeof FORMAT, ...unknown[
   text: string,
   unpack: (packed: Packed) => T,
 ): T {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // The parser's message quotes the text.
-    throw new DamagedRecordError(`${what}: not valid JSON`);
-  }
+  const value = parsedJson(text);
+  if (value === undefined) throw new DamagedRecordError(`${what}: not valid JSON`);
   if (!Array.isArray(value) || value[0] !== FORMAT) throw new DamagedRecordError(`${what}: not of format ${FORMAT}`);
   try {
     return unpack(value as unknown as Packed);
@@ -409,13 +405,8 @@ export function readShared(key: Digest, json: string): ChatMessage {
 
 /** The messages of a row: instructions, null for each that was erased, or one message. */
 export function messagesInRow(json: string): readonly (ChatMessage | null)[] {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    // The parser's message quotes the text.
-    throw new DamagedRecordError("a shared row: not valid JSON");
-  }
+  const value = parsedJson(json);
+  if (value === undefined) throw new DamagedRecordError("a shared row: not valid JSON");
   return (Array.isArray(value) ? value : [value]) as readonly (ChatMessage | null)[];
 }
 

@@ -1,4 +1,5 @@
 import type Database from "better-sqlite3";
+import { messageOf } from "../../core/text/thrown.js";
 import { StaleScopeError, type StoreFault, StoreUnavailableError } from "../api/store.js";
 import type { DatabaseConnection } from "../database/open-database.js";
 import { faultOf } from "../database/sqlite-faults.js";
@@ -39,7 +40,7 @@ export function outcomeOfError(error: unknown): Outcome {
 
 function causeOf(error: unknown): string {
   if (error instanceof StoreUnavailableError && error.cause instanceof Error) return error.cause.message;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 /** What the thread is asked; `close` has no answer but the thread's end. */

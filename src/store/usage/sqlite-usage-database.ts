@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
+import { messageOf } from "../../core/text/thrown.js";
 import { StoreUnavailableError } from "../api/store.js";
 import { DatabaseOpenError } from "../database/database-open-error.js";
 import { makeDirectory } from "../database/open-database.js";
@@ -36,7 +37,7 @@ export class SqliteUsageDatabase implements UsageDatabase {
       this.#sql = new PreparedTexts(sqlite);
     } catch (error) {
       sqlite?.close();
-      throw new DatabaseOpenError(file, error instanceof Error ? error.message : String(error), { cause: error });
+      throw new DatabaseOpenError(file, messageOf(error), { cause: error });
     }
   }
 

@@ -1,4 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
+import { messageOf } from "../../core/text/thrown.js";
 import { StoreUnavailableError } from "../api/store.js";
 import type { UsageBounds } from "../api/usage-log.js";
 import { stayInBackground } from "../threads/background-thread.js";
@@ -14,7 +15,7 @@ parentPort?.on("message", async ({ id, method, args }: UsageCall) => {
   try {
     outcome = { id, result: await log.call(method, args) };
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = messageOf(error);
     outcome = { id, problem, fault: error instanceof StoreUnavailableError ? error.fault : null };
   }
   parentPort?.postMessage(outcome);
