@@ -1,5 +1,5 @@
 import { type EngineCache, ResidentBlocks } from "../core/index.js";
-import { wholeOf } from "../engines/upstream/answer-body.js";
+import { parsedJson } from "../core/text/json.js";
 import {
   followKvEvents,
   type KvEventPackages,
@@ -7,7 +7,7 @@ import {
   readKvEventSources,
 } from "../engines/upstream/kv-events.js";
 import { OptionalRoute } from "../engines/upstream/optional-route.js";
-import { OWN_NAME, type Upstream } from "../engines/upstream/upstream.js";
+import type { Upstream } from "../engines/upstream/upstream.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { missingPackages } from "./package.js";
 import type { Settings } from "./setting-list.js";
@@ -80,22 +80,11 @@ async function discovered(
   signal: AbortSignal,
 ): Promise<readonly KvEventSource[]> {
   const route = new OptionalRoute(upstream, now);
-  const call = {
-    method: "GET",
-    path: "/kv_event_sources",
-    query: "",
-    headers: [OWN_NAME],
-    body: null,
-    isBackground: true,
-  } as const;
   while (!signal.aborted) {
     try {
-      const answer = await route.send(call, AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]));
-      if (answer?.status !== 200) return [];
-      const json: unknown = JSON.parse((await wholeOf(answer.body, upstream.name)).toString("utf8"));
-      return readKvEventSources(json, new URL(upstream.name).hostname);
-    } catch (error) {
-      if (error instanceof SyntaxError) return [];
+      const answer = await route.read("/kv_event_sources", AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]));
+      return answer === null ? [] : readKvEventSources(parsedJson(answer), new URL(upstream.name).hostname);
+    } catch {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, RETRY_MS);
         timer.unref();

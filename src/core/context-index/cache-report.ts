@@ -87,6 +87,11 @@ export function reachOf(
   return (cachedTokens + step) * scale + error;
 }
 
+/** Cached tokens of a report, where its prompt has so many by memstem's count. */
+export function cachedOf({ cachedTokens, promptTokens }: CacheReport, total: number): number {
+  return Math.round(promptTokens !== null && promptTokens > 0 ? (cachedTokens * total) / promptTokens : cachedTokens);
+}
+
 /** Tokens of the step in which an engine counted what was cached, as far as the count shows it. */
 export function stepOf(cachedTokens: number): number {
   return STEPS.find((tokens) => cachedTokens % tokens === 0) ?? 1;

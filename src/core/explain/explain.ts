@@ -6,7 +6,7 @@
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/plan.js";
-import { IN_FLIGHT_MS, reachOf } from "../context-index/cache-report.js";
+import { cachedOf, IN_FLIGHT_MS, reachOf } from "../context-index/cache-report.js";
 import type { ResidencyConfig } from "../context-index/context-index.js";
 import type { Turn } from "../conversation/conversation.js";
 import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js";
@@ -305,10 +305,7 @@ function isShort({ plan, report }: StoredPrompt): boolean {
 
 /** The cached tokens of the engine's report, in memstem's count of the prompt; null if not reported. */
 export function reportedHere({ report }: StoredPrompt, total: number): number | null {
-  if (report === null) return null;
-  const { cachedTokens, promptTokens } = report;
-  const scale = promptTokens !== null && promptTokens > 0 ? total / promptTokens : 1;
-  return Math.min(total, Math.round(cachedTokens * scale));
+  return report === null ? null : Math.min(total, cachedOf(report, total));
 }
 
 /** Whether the engine had what was expected, and if not, the likeliest reason. */

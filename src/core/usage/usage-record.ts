@@ -4,7 +4,7 @@
  * the causes of what missed, and sums of them. No text of memories or messages.
  */
 
-import { type CacheReport, reachOf } from "../context-index/cache-report.js";
+import { type CacheReport, cachedOf, reachOf } from "../context-index/cache-report.js";
 import { cacheable, type EngineModel } from "../cost/engine-model.js";
 import type { CausedMiss, UsageCause } from "../explain/explanation.js";
 
@@ -115,11 +115,6 @@ export function reportedUsage(usage: PromptUsage, facts: ReportFacts): PromptUsa
   return { ...usage, planned: stillMissed(usage, report), unserved, report, firstTokenMs };
 }
 
-/** Cached tokens of the engine's report, in the plan's tokens. */
-function cachedOf({ promptTokens }: PromptUsage, { cachedTokens, promptTokens: counted }: CacheReport): number {
-  return Math.round(counted !== null && counted > 0 ? (cachedTokens * promptTokens) / counted : cachedTokens);
-}
-
 /** What the plan took for missed, without what the engine had after all. */
 function stillMissed(usage: PromptUsage, report: CacheReport): CausedMiss | null {
   const { promptTokens, expectedTokens, planned } = usage;
@@ -127,7 +122,7 @@ function stillMissed(usage: PromptUsage, report: CacheReport): CausedMiss | null
   const known = expectedTokens + planned.tokens;
   const plan = { expectedCachedTokens: known, totalTokens: promptTokens };
   if (reachOf({ plan }, report) >= known) return null;
-  return { ...planned, tokens: known - Math.max(expectedTokens, cachedOf(usage, report)) };
+  return { ...planned, tokens: known - Math.max(expectedTokens, cachedOf(report, usage.promptTokens)) };
 }
 
 /** Expected tokens that the engine had not, in the plan's tokens; 0 within the tolerance of its steps and of the estimate. */
@@ -135,7 +130,7 @@ function shortfall(usage: PromptUsage, report: CacheReport): number {
   const { promptTokens, expectedTokens } = usage;
   const plan = { expectedCachedTokens: expectedTokens, totalTokens: promptTokens };
   if (reachOf({ plan }, report) >= expectedTokens) return 0;
-  return Math.max(0, expectedTokens - cachedOf(usage, report));
+  return Math.max(0, expectedTokens - cachedOf(report, usage.promptTokens));
 }
 
 function reportedCause({ expectedTokens }: PromptUsage, { cachedTokens }: CacheReport, facts: ReportFacts): UsageCause {
@@ -159,7 +154,7 @@ export function missedTokens({ planned, unserved }: Pick<PromptUsage, "planned" 
 /** Tokens that no cache could have: neither sent before, nor cached after all. */
 export function newTokens(usage: PromptUsage): number {
   const { promptTokens, expectedTokens, planned, report } = usage;
-  const cached = report === null ? 0 : cachedOf(usage, report);
+  const cached = report === null ? 0 : cachedOf(report, usage.promptTokens);
   return Math.max(0, promptTokens - Math.max(expectedTokens, cached) - (planned?.tokens ?? 0));
 }
 

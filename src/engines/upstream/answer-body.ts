@@ -129,6 +129,19 @@ export async function* oneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array, v
   yield bytes;
 }
 
+/** A body from its start: the chunks read so far, then the rest. */
+export async function* rejoined(
+  held: readonly Uint8Array[],
+  rest: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* held;
+    for (let read = await rest.next(); !read.done; read = await rest.next()) yield read.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
 /** An unstreamed answer's body, its JSON converted; anything else unmodified. */
 export async function* wholeBody(
   { body }: UpstreamAnswer,

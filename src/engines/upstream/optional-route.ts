@@ -1,7 +1,7 @@
-import { isEventStream, oneChunk, wholeOf } from "./answer-body.js";
+import { isEventStream, oneChunk, rejoined, wholeOf } from "./answer-body.js";
 import { type EngineError, errorsIn, withoutPrefixes } from "./engine-errors.js";
 import { parsedJson, record } from "./json-values.js";
-import type { Upstream, UpstreamAnswer, UpstreamCall } from "./upstream.js";
+import { OWN_NAME, type Upstream, type UpstreamAnswer, type UpstreamCall } from "./upstream.js";
 
 /** Codes and types that say it of a route. Sources: OpenAI, Groq, GitHub Copilot, vLLM. */
 const ROUTE_CODES = new Set<unknown>([
@@ -94,14 +94,6 @@ function isOfThing(error: EngineError): boolean {
   return THING_WORDINGS.test(words.filter((word) => !PATH.test(word)).join(" "));
 }
 
-async function* withFirst(
-  first: readonly Uint8Array[],
-  others: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  yield* first;
-  yield* { [Symbol.asyncIterator]: () => others };
-}
-
 /** Milliseconds for which an engine counts as one without the route: it may be replaced. */
 const ABSENT_FOR_MS = 10 * 60 * 1_000;
 
@@ -126,6 +118,19 @@ export class OptionalRoute {
     return this.#absent();
   }
 
+  /**
+   * What a path beside the API says; null where the engine has no such route, or answers otherwise than with 200. In the background: whether
+   * the engine can be reached, a chat shows. Rejects as {@link send}, and where there are more than `most` bytes.
+   *
+   * @param body posted; null: nothing is
+   */
+  async read(path: string, signal: AbortSignal, body: string | null = null, most?: number): Promise<string | null> {
+    const method = body === null ? "GET" : "POST";
+    const call = { method, path, query: "", headers: [OWN_NAME], body, isBackground: true } as const;
+    const answer = await this.send(call, signal);
+    return answer?.status === OK ? (await wholeOf(answer.body, this.upstream.name, most)).toString("utf8") : null;
+  }
+
   #absent(): null {
     this.#absentUntil = this.now() + ABSENT_FOR_MS;
     return null;
@@ -145,6 +150,6 @@ export class OptionalRoute {
       await bytes.return?.();
       return this.#absent();
     }
-    return { ...answer, body: withFirst(first, bytes) };
+    return { ...answer, body: rejoined(first, bytes) };
   }
 }

@@ -9,7 +9,7 @@ import {
 } from "../../core/index.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
-import { isEventStream } from "../../engines/upstream/answer-body.js";
+import { isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
 import { record } from "../../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
@@ -303,19 +303,6 @@ export async function bufferBody(
     if (length > maxBytes) return { whole: null, body: rejoined(held, iterator) };
   }
   return { whole: Buffer.concat(held).toString("utf8"), body: rejoined(held, iterator) };
-}
-
-/** A body from its start: the chunks read so far, then the rest. */
-async function* rejoined(
-  held: readonly Uint8Array[],
-  rest: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  try {
-    yield* held;
-    for (let read = await rest.next(); !read.done; read = await rest.next()) yield read.value;
-  } finally {
-    await rest.return?.();
-  }
 }
 
 /** Bytes of an error that are buffered. */

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import type { BlockChain, EngineCache, TokenizedPrompt } from "../../core/index.js";
-import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { readCacheMetrics } from "../../engines/upstream/cache-metrics.js";
 import { apartBy } from "../../engines/upstream/kv-events.js";
 import { OptionalRoute } from "../../engines/upstream/optional-route.js";
-import { OWN_NAME, type Upstream } from "../../engines/upstream/upstream.js";
+import type { Upstream } from "../../engines/upstream/upstream.js";
 
 /** Milliseconds between two readings, while prompts are composed. */
 const INTERVAL_MS = 2_000;
@@ -12,13 +11,6 @@ const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 5_000;
 /** A longer exposition is not read. */
 const MOST_BYTES = 8 * 1024 * 1024;
-const METRICS = {
-  method: "GET",
-  path: "/metrics",
-  query: "",
-  headers: [OWN_NAME],
-  body: null,
-} as const;
 
 export interface CacheReadingOptions {
   readonly cache: EngineCache;
@@ -51,11 +43,9 @@ export function startCacheReadings({
     const { prompts } = cache;
     try {
       const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(TIMEOUT_MS)]);
-      const call = { ...METRICS, isBackground: true };
-      const answer = await route.send(call, signal);
-      if (answer?.status !== 200) return;
-      const exposition = await wholeOf(answer.body, upstream.name, MOST_BYTES);
-      cache.read(readCacheMetrics(exposition.toString("utf8")), now());
+      const exposition = await route.read("/metrics", signal, null, MOST_BYTES);
+      if (exposition === null) return;
+      cache.read(readCacheMetrics(exposition), now());
       promptsRead = prompts;
     } catch {
       // Too long, or broken off. An engine that cannot be reached is reported where a prompt is sent to it.
@@ -108,17 +98,10 @@ export class KvExpectations {
     const sentAt = residents.map(({ newest }) => newest);
     try {
       const fields = Object.fromEntries(TEMPLATE_FIELDS.flatMap((name) => (name in body ? [[name, body[name]]] : [])));
-      const call = {
-        method: "POST",
-        path: "/tokenize",
-        query: "",
-        headers: [OWN_NAME],
-        body: JSON.stringify({ ...fields, add_generation_prompt: true }),
-        isBackground: true,
-      } as const;
-      const answer = await this.#route.send(call, AbortSignal.timeout(TOKENIZE_MS));
-      if (answer?.status !== 200) return null;
-      const { tokens } = tokenized.parse(JSON.parse((await wholeOf(answer.body, "")).toString("utf8")));
+      const prompt = JSON.stringify({ ...fields, add_generation_prompt: true });
+      const answer = await this.#route.read("/tokenize", AbortSignal.timeout(TOKENIZE_MS), prompt);
+      if (answer === null) return null;
+      const { tokens } = tokenized.parse(JSON.parse(answer));
       const salt = body["cache_salt"];
       return this.#ofTokens(tokens, typeof salt === "string" ? apartBy([salt]) : null, sentAt);
     } catch {

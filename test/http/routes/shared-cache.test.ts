@@ -75,7 +75,7 @@ describe("users whose conversations do not fit into the engine's cache together"
     expect(missed(keep)).toBeLessThan(0.1);
     const of = new URLSearchParams({ user_id: "ana keeps", request_id: keep.at(-USERS.length)?.requestId ?? "" });
     const { index } = JSON.parse((await app.send("GET", `/request/explain?${of}`)).text);
-    expect(index).toMatchObject({ kind: "left", because: { kind: "capacity", tokens: expect.any(Number) } });
+    expect(index).toMatchObject({ kind: "left", because: { kind: "displaced", tokens: expect.any(Number) } });
     expect(Number.isInteger(index.because.tokens)).toBe(true);
   });
 
