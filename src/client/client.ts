@@ -152,7 +152,7 @@ export function createMemstemClient(given: ClientOptions): RemoteMemstem {
     ) {
       if (isClosed) throw new ClosedError();
       const route = ROUTES.composeLines;
-      const write = (request: unknown) => JSON.stringify(toWire(named(request), route.unmodified) ?? null);
+      const write = (request: unknown) => jsonText(toWire(named(request), route.unmodified));
       const lines = requestLines(requests, write);
       const outgoing = {
         route,
@@ -209,7 +209,41 @@ export function createMemstemClient(given: ClientOptions): RemoteMemstem {
 }
 
 function jsonOf(given: unknown, { unmodified }: Route) {
-  return { type: "application/json", content: JSON.stringify(toWire(given, unmodified) ?? null) };
+  return { type: "application/json", content: jsonText(toWire(given, unmodified)) };
+}
+
+function jsonText(body: unknown): string {
+  try {
+    return JSON.stringify(body ?? null);
+  } catch {
+    return JSON.stringify(withoutUnwritable(body));
+  }
+}
+
+/** A body without memories that no JSON says, such as those with a bigint or a cycle: as every bad one, each costs itself and a warning. */
+function withoutUnwritable(body: unknown): unknown {
+  if (typeof body !== "object" || body === null) return body;
+  const { requests, memories } = body as { readonly requests?: unknown; readonly memories?: unknown };
+  return {
+    ...body,
+    ...(Array.isArray(requests) ? { requests: requests.map(withoutUnwritable) } : {}),
+    ...(memories === undefined ? {} : { memories: writable(memories) }),
+  };
+}
+
+function writable(memories: unknown): unknown {
+  if (Array.isArray(memories)) return memories.map((memory) => (isWritable(memory) ? memory : null));
+  const { results } = (memories ?? {}) as { readonly results?: unknown };
+  return Array.isArray(results) ? { results: writable(results) } : memories;
+}
+
+function isWritable(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Names a request before its first try. */
