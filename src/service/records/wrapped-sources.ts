@@ -10,7 +10,9 @@ const OF_REQUEST: ReadonlySet<number> = new Set([400, 404, 405, 409, 413, 414, 4
 /** A source whose failures are reported: of searches, and of whatever changes its memories. */
 export function watchedSource(source: MemorySource, parts: DegradedParts): MemorySource {
   return wrappedSource(source, async ({ name }, signal, make) => {
-    const isRead = name === "search" || name === "current" || name === "list";
+    // Beside a search, which says it: to know nothing of a memory is no failure, and no success either.
+    if (name === "current") return make(signal);
+    const isRead = name === "search" || name === "list";
     const part = isRead ? "memory_search" : "memory_writes";
     try {
       const result = await make(signal);

@@ -119,6 +119,27 @@ describe("a service whose parts fail", () => {
     expect(told("fault")).toEqual([]);
   });
 
+  it("says so once in a conversation, too, whose known memories are looked up beside the search", async () => {
+    const messages: object[] = [];
+    const ask = (content: string) => {
+      messages.push({ role: "user", content });
+      const asked = send("POST", "/compose", { user_id: "ada", conversation_id: "c", messages });
+      messages.push({ role: "assistant", content: `To ${content}` });
+      return asked;
+    };
+    await ask("Which tea?");
+    answer = { status: 500, body: { detail: "qdrant is away" } };
+    for (const question of ["And when?", "And why?", "And so?"]) {
+      expect((await ask(question)).text).toContain("memory_source_failed");
+      expect(await health()).toMatchObject({ status: "degraded", degraded: [{ part: "memory_search" }] });
+    }
+    expect(told("degraded", "recovered")).toHaveLength(1);
+    answer = FOUND;
+    await ask("And again?");
+    expect(told("degraded", "recovered")).toMatchObject([{ msg: "degraded" }, { msg: "recovered" }]);
+    expect(await health()).toMatchObject({ status: "ok" });
+  });
+
   it("tells nobody without a key what Mem0 said", async () => {
     answer = { status: 500, body: { detail: "no such user caroline" } };
     await chat("caroline");
