@@ -33,6 +33,23 @@ export interface PartObserver {
   recovered(part: PartName): void;
 }
 
+/** What differs from one failure to the next of the same cause: ids, times, measures. Statuses, of three digits, are causes. */
+const VARYING = new RegExp(
+  [
+    String.raw`\b[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}\b`,
+    String.raw`\b(?:[a-z]+[_-])?(?=[a-fA-F]*\d)[\da-fA-F]{16,}\b`,
+    String.raw`\b(?=\w*\d)(?=\w*[a-z])(?=\w*[A-Z])\w{16,}\b`,
+    String.raw`\b\d{4}-\d\d-\d\d(?:[T ]\S+)?|\b\d\d?:\d\d(?::\d\d)?(?:\.\d+)?`,
+    String.raw`\b\d+\.\d+\b|\b\d{4,}\b`,
+  ].join("|"),
+  "g",
+);
+
+/** A cause as far as it is the same in the next failure. */
+function kindOf(cause: string): string {
+  return cause.replace(VARYING, "#");
+}
+
 /** Most refusals of single requests that are remembered as reported. */
 const MOST_REFUSALS = 200;
 
@@ -41,7 +58,7 @@ const MOST_REFUSALS = 200;
  * single requests is reported once for each cause, and does not count as a failing part.
  */
 export class DegradedParts {
-  readonly #failing = new Map<PartName, DegradedPart & { readonly cause: string }>();
+  readonly #failing = new Map<PartName, DegradedPart & { readonly kind: string }>();
   readonly #refused = new Set<string>();
 
   /** @param now milliseconds since the epoch */
@@ -58,14 +75,15 @@ export class DegradedParts {
   }
 
   failed(part: PartName, reason: string, cause = reason): void {
-    if (this.#failing.get(part)?.cause === cause) return;
-    this.#failing.set(part, { part, reason, cause, since: this.now() });
+    const kind = kindOf(cause);
+    if (this.#failing.get(part)?.kind === kind) return;
+    this.#failing.set(part, { part, reason, kind, since: this.now() });
     this.observer.failed({ part, cause, isOfRequest: false });
   }
 
   /** The part works, and refused a request. */
   refused(part: PartName, cause: string): void {
-    const refusal = `${part} ${cause}`;
+    const refusal = `${part} ${kindOf(cause)}`;
     if (this.#refused.has(refusal)) return;
     const [oldest] = this.#refused;
     if (this.#refused.size >= MOST_REFUSALS && oldest !== undefined) this.#refused.delete(oldest);

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server, type ServerResponse } from "node:http";
@@ -117,6 +118,28 @@ describe("a service whose parts fail", () => {
     expect(await health()).toMatchObject({ status: "ok" });
     expect((await send("GET", "/metrics")).text).toContain('memstem_degraded{part="memory_search"} 0');
     expect(told("fault")).toEqual([]);
+  });
+
+  it.each([
+    ["an id", () => `request ${randomUUID()} failed`],
+    ["an id in one word", () => `request req_${randomUUID().replaceAll("-", "")} failed`],
+    ["an id of letters and digits", (n: number) => `request req_011CSHoEeqs5C35K2UUqR7F${n} failed`],
+    ["a time", (n: number) => `failed at 2026-11-27T12:00:0${n}Z`],
+    ["a time of the day", (n: number) => `failed at 12:00:0${n}.123`],
+    ["a measure", (n: number) => `gave up after ${n}.5 s`],
+    ["a count", (n: number) => `queue of 1${n}000 is full`],
+  ])("says it once where each failure names %s of its own", async (_what, detail) => {
+    for (let n = 1; n < 4; n++) {
+      answer = { status: 500, body: { detail: detail(n) } };
+      await chat("ada");
+      answer = { status: 400, body: { detail: detail(n) } };
+      await chat("ada");
+    }
+    expect(told("degraded")).toHaveLength(1);
+    expect(told("refused")).toHaveLength(1);
+    answer = { status: 502, body: { detail: detail(1) } };
+    await chat("ada");
+    expect(told("degraded")).toHaveLength(2);
   });
 
   it("says so once in a conversation, too, whose known memories are looked up beside the search", async () => {
