@@ -9,7 +9,7 @@ import type { Context } from "hono";
 import { cors } from "hono/cors";
 import { getPath } from "hono/utils/url";
 import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.js";
-import { type EngineCall, observedUpstream } from "../../service/base/memstem-observer.js";
+import { type EngineFailure, observedUpstream } from "../../service/base/memstem-observer.js";
 import type { ApiKeys } from "../../service/base/tenant.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { mem0Items, newMemories } from "../../service/fields/companion-options.js";
@@ -206,14 +206,17 @@ export function createApp(given: HttpParts): HttpSurface {
     return answer as never;
   });
   addBatchRoute(app, { ...parts, bodyRate: rate });
-  const engineCalled = (call: EngineCall) => {
-    metrics.engineCalled(call);
-    if (call.failure !== undefined) degraded.failed("engine", call.failure.reason, call.failure.cause);
-    else if (call.outcome !== "aborted") degraded.worked("engine");
+  const observer = {
+    called: metrics.engineCalled.bind(metrics),
+    ended: (failure: EngineFailure | null) => {
+      if (failure === null) degraded.worked("engine");
+      else degraded.failed("engine", failure.reason, failure.cause);
+    },
+    clock: parts.clock,
   };
   const chat = parts.chat && {
     ...parts.chat,
-    upstream: observedUpstream(parts.chat, engineCalled, parts.clock),
+    upstream: observedUpstream(parts.chat, observer),
   };
   addChatRoutes(app, {
     ...parts,

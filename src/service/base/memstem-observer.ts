@@ -108,8 +108,13 @@ export interface EngineCall {
   readonly outcome: "ok" | "client_error" | "server_error" | UpstreamFailure["kind"];
   /** Milliseconds to the answer's first byte, or to the failure. */
   readonly ms: number;
-  /** Why it failed, where the engine did. */
-  readonly failure?: { readonly reason: string; readonly cause: string };
+}
+
+/** Why the engine failed. */
+export interface EngineFailure {
+  /** For everybody to see. */
+  readonly reason: string;
+  readonly cause: string;
 }
 
 /** What the planner knows of the prompt that a prompt should have continued. */
@@ -192,20 +197,27 @@ export class Observers implements Required<MemstemObserver> {
 /** Statuses with which an engine refuses a key, or whoever pays for it. */
 const KEY_REFUSED: ReadonlySet<number> = new Set([401, 402]);
 
-/**
- * An engine whose calls are observed, warm-ups included: time to the answer's first byte, and outcome. Background calls are not.
- *
- * @param clock milliseconds from any point in time
- */
+/** Observes the engine's calls. */
+interface UpstreamObserver {
+  called(call: EngineCall): void;
+  /** Called once an answer was read to its end, or with why it could not be; not where its client ended it. */
+  ended(failure: EngineFailure | null): void;
+  /** Milliseconds from any point in time. */
+  readonly clock: () => number;
+}
+
+/** An engine whose calls are observed, warm-ups included: time to the answer's first byte, and how they end. Background calls are not. */
 export function observedUpstream(
   { upstream, hasOwnKey = false }: { readonly upstream: Upstream; readonly hasOwnKey?: boolean },
-  called: (call: EngineCall) => void,
-  clock: () => number,
+  { called, ended, clock }: UpstreamObserver,
 ): Upstream {
   const reasonOf = (status: number): string | null => {
     if (hasOwnKey && KEY_REFUSED.has(status))
       return `the upstream engine refused memstem's own key with status ${status}`;
     return status >= 500 ? `the upstream engine answered with status ${status}` : null;
+  };
+  const failedWith = ({ failure, message: cause }: UpstreamError) => {
+    if (failure.kind !== "aborted") ended({ reason: cause.replace(` at ${upstream.name}`, ""), cause });
   };
   return {
     name: upstream.name,
@@ -214,21 +226,52 @@ export function observedUpstream(
       const start = clock();
       try {
         const answer = await upstream.send(call, signal);
+        called({ outcome: outcomeOf(answer.status), ms: clock() - start });
         const reason = reasonOf(answer.status);
-        const failed = reason === null ? {} : { failure: { reason, cause: reason } };
-        called({ outcome: outcomeOf(answer.status), ms: clock() - start, ...failed });
+        if (reason === null) return { ...answer, body: new ObservedBody(answer.body, () => ended(null), failedWith) };
+        ended({ reason, cause: reason });
         return answer;
       } catch (error) {
         if (error instanceof UpstreamError) {
-          const { failure, message: cause } = error;
-          const reason = cause.replace(` at ${upstream.name}`, "");
-          const failed = failure.kind === "aborted" ? {} : { failure: { reason, cause } };
-          called({ outcome: failure.kind, ms: clock() - start, ...failed });
+          called({ outcome: error.failure.kind, ms: clock() - start });
+          failedWith(error);
         }
         throw error;
       }
     },
   };
+}
+
+/** An answer's bytes, unmodified. Not a generator, because ending it before the first read has to end the answer, too. */
+class ObservedBody implements AsyncIterableIterator<Uint8Array> {
+  readonly #bytes: AsyncIterator<Uint8Array>;
+
+  constructor(
+    body: AsyncIterable<Uint8Array>,
+    private readonly onEnd: () => void,
+    private readonly onFailed: (error: UpstreamError) => void,
+  ) {
+    this.#bytes = body[Symbol.asyncIterator]();
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array>> {
+    try {
+      const read = await this.#bytes.next();
+      if (read.done === true) this.onEnd();
+      return read;
+    } catch (error) {
+      if (error instanceof UpstreamError) this.onFailed(error);
+      throw error;
+    }
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    return (await this.#bytes.return?.()) ?? { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
 }
 
 function outcomeOf(status: number): EngineCall["outcome"] {

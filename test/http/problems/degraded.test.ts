@@ -23,6 +23,8 @@ describe("a service whose parts fail", () => {
   let engine: Server;
   let answer: Answer = FOUND;
   let engineStatus = 200;
+  /** Whether it breaks off its streams. */
+  let breaksOff = false;
   let dataDir = "";
   let service: RunningService;
   const lines: Record<string, unknown>[] = [];
@@ -43,6 +45,7 @@ describe("a service whose parts fail", () => {
   beforeEach(async () => {
     answer = FOUND;
     engineStatus = 200;
+    breaksOff = false;
     lines.length = 0;
     mem0 = createServer(async (incoming, response) => {
       await incoming.toArray();
@@ -50,7 +53,12 @@ describe("a service whose parts fail", () => {
       return sendJson(response, answer.status, answer.body);
     }).listen(0, "127.0.0.1");
     engine = createServer(async (incoming, response) => {
-      await incoming.toArray();
+      const asked = Buffer.concat(await incoming.toArray()).toString();
+      if (asked.includes('"stream":true')) {
+        const chunk = { choices: [{ index: 0, delta: { content: "Green." }, finish_reason: "stop" }] };
+        response.writeHead(200, { "content-type": "text/event-stream" }).write(`data: ${JSON.stringify(chunk)}\n\n`);
+        return breaksOff ? setTimeout(() => response.destroy(), 20) : response.end("data: [DONE]\n\n");
+      }
       const message = { role: "assistant", content: "Green." };
       return sendJson(response, engineStatus, { choices: [{ index: 0, message, finish_reason: "stop" }] });
     }).listen(0, "127.0.0.1");
@@ -270,6 +278,31 @@ describe("a service whose parts fail", () => {
     await chat("ada");
     expect(told("degraded").at(-1)).toMatchObject({ part: "engine", cause: expect.stringMatching(/reached|broke/) });
     expect(JSON.stringify(await health())).not.toContain("127.0.0.1");
+  });
+
+  it("says why the engine breaks off its answers, once, and when it does not any more", async () => {
+    const bodies = [
+      ["chat/completions", { messages: [{ role: "user", content: "Which tea?" }] }],
+      ["responses", { input: "Which tea?" }],
+      ["messages", { max_tokens: 9, messages: [{ role: "user", content: "Which tea?" }] }],
+    ] as const;
+    const streamAll = async () => {
+      for (const [path, body] of bodies) {
+        await send("POST", `/users/ada/v1/${path}`, { model: "m", stream: true, ...body });
+      }
+    };
+    breaksOff = true;
+    for (let n = 0; n < 2; n++) await streamAll();
+    expect(told("degraded", "recovered")).toMatchObject([
+      { part: "engine", cause: expect.stringContaining("broke off") },
+    ]);
+    const shown = await health();
+    expect(shown).toMatchObject({ status: "degraded", degraded: [{ part: "engine" }] });
+    expect(JSON.stringify(shown)).not.toContain("127.0.0.1");
+    breaksOff = false;
+    await streamAll();
+    expect(told("degraded", "recovered")).toHaveLength(2);
+    expect(await health()).toMatchObject({ status: "ok" });
   });
 
   it.each([401, 402])("says that the engine refuses the key that it was given for it: %i", async (status) => {
