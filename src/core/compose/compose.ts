@@ -97,7 +97,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor, sharedAnchor } = section;
   const { rest } = history;
-  const { retention, freshStart } = choice;
+  const { retention, freshStart, keptSections } = choice;
   const ownSection = {
     anchor,
     sharedAnchor,
@@ -145,6 +145,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     injection,
     retention,
     freshStart,
+    keptSections,
     requested: conversation === null ? [] : asked,
     head: replay.head,
     prompt: prompt.digest,

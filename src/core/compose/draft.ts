@@ -3,6 +3,8 @@ import type { ResidencyModel } from "../context-index/context-index.js";
 import { chooseRetention, type RetainableTurn } from "../conversation/auto-retention.js";
 import {
   Conversation,
+  DROPS_NOTHING,
+  type Dropping,
   type RecalledHistory,
   type RetentionChoice,
   type RetentionName,
@@ -104,7 +106,7 @@ export function recallPast(input: PastInput, continues = true): Past {
  */
 export function standingMemories({ register }: Pick<ScopeState, "register">, input: PastInput): readonly MemoryId[] {
   const turns = recallPast(input).history.turns.map(({ turn }) => turn);
-  const { given, replaced } = standingOf(standingInjections(turns, false));
+  const { given, replaced } = standingOf(standingInjections(turns, DROPS_NOTHING));
   const labels = [...given].filter((label) => !replaced.has(label)).sort((a, b) => a - b);
   return [...new Set(labels.flatMap((label) => register.foundWith(label)))];
 }
@@ -408,8 +410,8 @@ export function draftOf(
   const placement = placementFor(rest.messages.at(-1) as ChatMessage, history, input.toolMemories ?? null);
   const { answer, question } = splitAtAnchor(rest, placement);
 
-  const replayed = (freshStart: boolean) => replayTurns(state, turns, past.head, history, freshStart, countTokens);
-  const going = replayed(false);
+  const replayed = (own: Dropping) => replayTurns(state, turns, past.head, history, own, countTokens);
+  const going = replayed(DROPS_NOTHING);
   const asGivenIn = ({ turns: replayedTurns }: Replay) => {
     const standing = standingOf(replayedTurns.map(({ injection }) => injection));
     const superseded = supersededIn(register, standing);
@@ -423,8 +425,8 @@ export function draftOf(
   const continued = asGivenIn(going);
   const turn = { resolution: continued.resolution, answer, question, placement };
   const chosen = chosenRetention(state, input, past, going, turn, head !== null);
-  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0 };
-  const replay = choice.freshStart ? replayed(true) : going;
+  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0, keptSections: 0 };
+  const replay = choice.freshStart ? replayed(choice) : going;
   const { standing, superseded, resolution } = replay === going ? continued : asGivenIn(replay);
   const { prompt } = replay;
   prompt.push(answer);
@@ -508,8 +510,8 @@ function chosenRetention(
   hasHead: boolean,
 ): RetentionChoice {
   const { retention } = input;
-  if (retention !== "auto") return { retention, freshStart: false };
-  if (hasHead) return { retention: "keep", freshStart: false };
+  if (retention !== "auto") return { retention, ...DROPS_NOTHING };
+  if (hasHead) return { retention: "keep", ...DROPS_NOTHING };
   const seen = turns.seenOn(history.turns.map((recalled) => recalled.turn));
   const isRestated = history.turns.some((recalled) => recalled.isRestated);
   return chooseRetention({ ...input, ...turn, replay, seen, isRestated, requested: turn.resolution.blocks }, register);

@@ -1,4 +1,4 @@
-import { NOTHING_STANDING, type RecalledTurn, type Turn } from "../conversation/conversation.js";
+import { DROPS_NOTHING, NOTHING_STANDING, type RecalledTurn, type Turn } from "../conversation/conversation.js";
 import {
   type EpochReason,
   endOfEpoch,
@@ -217,7 +217,7 @@ function headTurn(of: Pick<Turn, "conversationId" | "given" | "meant" | "placeme
     id: 0 as TurnId,
     parent: null,
     retention: "keep",
-    freshStart: false,
+    ...DROPS_NOTHING,
     requested: [],
     head: unsent,
     prompt: unsent,

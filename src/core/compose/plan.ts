@@ -42,7 +42,7 @@ export interface PlanEpoch {
 }
 
 /** The expected cost of a composition. Tokens are estimates of the configured counter. */
-export interface Plan extends RetentionChoice {
+export interface Plan extends Pick<RetentionChoice, "retention" | "freshStart"> {
   readonly layout: "single" | "conversation";
   /** Name of the ordering policy; `batch` if a batch plan placed blocks. */
   readonly policy: string;

@@ -1,5 +1,6 @@
 import { heldTokens } from "../context-index/context-index.js";
 import type { UsablePath } from "../context-index/prefix-forest.js";
+import { DROPS_NOTHING } from "../conversation/conversation.js";
 import { promptSections, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
@@ -30,7 +31,7 @@ export function promptHead(
   const { head, turns, history } = recallPast(input);
   if (history.rest.messages.at(-1)?.role !== "user") return null;
   residency.expire(index, input.now);
-  const replay = replayTurns(state, turns, head, history, false, countTokens);
+  const replay = replayTurns(state, turns, head, history, DROPS_NOTHING, countTokens);
   if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;

@@ -3,10 +3,11 @@ import type { StoredBlock } from "../blocks/context-block.js";
 import { type EngineModel, promptCost, smooth } from "../cost/engine-model.js";
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
-import { isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
+import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
 import type { Label } from "../text/ids.js";
 import type { TokenCounter } from "../text/message.js";
 import {
+  DROPS_NOTHING,
   NOTHING_STANDING,
   type RetentionChoice,
   type SeenRetrievals,
@@ -24,6 +25,8 @@ import type { Replay } from "./replay.js";
 const OUTLOOK = 2;
 /** Maximum of those: predictions further ahead are unreliable. */
 const FARTHEST = 75;
+/** Sections that stay have to make a turn cheaper than this share of what it costs without: with them fresh starts come sooner, which is known less well. */
+const WORTHWHILE = 0.97;
 /** Prior: until something is observed, a block returns as often as if the user had this many memories. */
 const POOL = 150;
 
@@ -61,7 +64,7 @@ export interface RetainableTurn {
  */
 export function chooseRetention(turn: RetainableTurn, register: BlockRegister): RetentionChoice {
   const { replay, seen, requested, engine, countTokens } = turn;
-  if (seen.turns === 0 || requested.length === 0) return { retention: "keep", freshStart: false };
+  if (seen.turns === 0 || requested.length === 0) return { retention: "keep", ...DROPS_NOTHING };
   const standing = standingOf(replay.turns.map(({ injection }) => injection));
   const [going, afresh] = [sectionOf(turn, standing, register), sectionOf(turn, NOTHING_STANDING, register)];
   const question = messagesTokens(turn.question.messages, countTokens);
@@ -90,7 +93,10 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const longer = question + answer + going.total;
   const room = (turn.shareTokens ?? Number.POSITIVE_INFINITY) - (total + going.total + question);
   const isOutgrown = room < longer && afresh.total < total - plain.inFront - plain.after + going.total;
-  if (isOutgrown && blocks.size > 0) return { retention: "keep", freshStart: true };
+  if (isOutgrown && blocks.size > 0) {
+    const keptSections = sectionsToKeep({ turn, register, question, answered, answer, novelty, held, cost });
+    return { retention: "keep", freshStart: true, keptSections };
+  }
   const ahead = Math.max(1, Math.min(OUTLOOK * turns, FARTHEST, Math.floor(room / longer)));
 
   // A turn halfway through those ahead.
@@ -108,7 +114,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const frame = hasNew ? 0 : tags;
   const holdingThese = going.annotations === 0 ? 0 : holding(going.annotations + frame);
 
-  if (blocks.size === 0) return { retention: holdingThese <= dropping ? "keep" : "volatile", freshStart: false };
+  if (blocks.size === 0) return { retention: holdingThese <= dropping ? "keep" : "volatile", ...DROPS_NOTHING };
 
   // What a fresh start spares the turns ahead, and what they inject again, on average.
   const holdingAfresh = holding(afresh.annotations);
@@ -150,7 +156,75 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
       rhythm(plainNow + exchange) + afterNext,
     );
   const freshStart = leaving < staying;
-  return { retention: (freshStart ? holdingAfresh : holdingThese) <= dropping ? "keep" : "volatile", freshStart };
+  const isKept = (freshStart ? holdingAfresh : holdingThese) <= dropping;
+  return { retention: isKept ? "keep" : "volatile", freshStart, keptSections: 0 };
+}
+
+interface OutgrownPrompt {
+  readonly turn: RetainableTurn;
+  readonly register: BlockRegister;
+  /** Tokens of this turn's question, of the answer before it, and of a usual one. */
+  readonly question: number;
+  readonly answered: number;
+  readonly answer: number;
+  readonly novelty: number;
+  /** Leading tokens that are cached. */
+  readonly held: number;
+  readonly cost: (uncached: number, cached: number) => number;
+}
+
+/**
+ * How many of the first sections stay where a prompt outgrew its share: up to them nothing is computed again, and what they give is not given
+ * again, but the next fresh start comes sooner. The least mean cost of a turn until then.
+ */
+function sectionsToKeep(outgrown: OutgrownPrompt): number {
+  const { turn, register, question, answered, held, cost } = outgrown;
+  const { headTokens, turns } = turn.replay;
+  const plain = turns.reduce((sum, { tokens }) => sum + tokens.answer + tokens.question, answered + question);
+  const kept: Injection[] = [];
+  const best = { sections: 0, mean: Number.POSITIVE_INFINITY };
+  let [before, keptTokens] = [headTokens, 0];
+  for (const { injection, tokens } of turns) {
+    before += tokens.answer;
+    if (!isEmptyInjection(injection)) {
+      // So many stay, and from here on the prompt is another.
+      if (isPowerOfTwo(kept.length)) {
+        const { total } = sectionOf(turn, standingOf(kept), register);
+        const length = headTokens + plain + keptTokens + total;
+        const cached = Math.min(before, held);
+        const mean = meanUntilOutgrown(outgrown, cost(length - cached, cached), length, total);
+        if (mean < WORTHWHILE * best.mean) Object.assign(best, { sections: kept.length, mean });
+      }
+      kept.push(injection);
+      keptTokens += tokens.section;
+    }
+    before += tokens.section + tokens.question;
+  }
+  return best.sections;
+}
+
+/** Mean cost of a turn, of a fresh start and those after it, until the prompt outgrows its share again; infinite where it has at once. */
+function meanUntilOutgrown(
+  { turn, question, answer, novelty, cost }: OutgrownPrompt,
+  starting: number,
+  length: number,
+  sectionTokens: number,
+): number {
+  const { shareTokens = Number.POSITIVE_INFINITY } = turn;
+  let [sum, count, stands] = [starting, 1, length + answer];
+  if (stands > shareTokens) return Number.POSITIVE_INFINITY;
+  for (; count < FARTHEST; count++) {
+    const sent = question + (sectionTokens * novelty) / (count + novelty);
+    if (stands + sent > shareTokens) break;
+    sum += cost(sent, stands);
+    stands += sent + answer;
+  }
+  return sum / count;
+}
+
+/** Also 0: of many sections only some counts are tried. */
+function isPowerOfTwo(count: number): boolean {
+  return (count & (count - 1)) === 0;
 }
 
 /**

@@ -364,8 +364,10 @@ export interface Turn {
   readonly injection: Injection;
   /** What later prompts keep of the injection. */
   readonly retention: FixedRetention;
-  /** Whether everything that earlier turns injected is dropped from this prompt and those that continue it. */
+  /** Whether what earlier turns injected is dropped from this prompt and those that continue it. */
   readonly freshStart: boolean;
+  /** How many of the sections that stood there stay at the head all the same. */
+  readonly keptSections: number;
   /** Distinct retrieved blocks; empty for a single prompt, which nothing continues. */
   readonly requested: readonly Label[];
   /** Digest of the instructions (system messages) at the head of the prompt. */
@@ -427,8 +429,10 @@ export const DEFAULT_RETENTION: RetentionName = "auto";
 export interface RetentionChoice {
   /** For this turn's injection. */
   readonly retention: FixedRetention;
-  /** Whether everything that earlier turns injected is dropped from this prompt on; what is still wanted is injected again. */
+  /** Whether what earlier turns injected is dropped from this prompt on; what is still wanted is injected again. */
   readonly freshStart: boolean;
+  /** How many of their sections, the first ones that stand in the prompt, stay at a fresh start: what is cached there is not computed again. */
+  readonly keptSections: number;
 }
 
 /**
@@ -448,8 +452,28 @@ interface RetainingTurn extends RetentionChoice {
   readonly injection: Injection;
 }
 
-/** The kept injections of a prompt's earlier turns, one per turn; empty for turns before the last fresh start. */
-export function standingInjections(turns: readonly RetainingTurn[], freshStart: boolean): Injection[] {
-  const start = freshStart ? turns.length : turns.findLastIndex((turn) => turn.freshStart);
-  return turns.map(({ injection, retention }, at) => (at < start ? NOTHING_INJECTED : retained(injection, retention)));
+/** What a prompt drops of what its earlier turns injected. */
+export type Dropping = Pick<RetentionChoice, "freshStart" | "keptSections">;
+
+export const DROPS_NOTHING: Dropping = { freshStart: false, keptSections: 0 };
+
+/** The kept injections of a prompt's earlier turns, one per turn; empty for those that this or an earlier fresh start dropped. */
+export function standingInjections(turns: readonly RetainingTurn[], own: Dropping): Injection[] {
+  const isAnew = ({ freshStart, keptSections }: Dropping) => freshStart && keptSections === 0;
+  const start = isAnew(own) ? turns.length : Math.max(0, turns.findLastIndex(isAnew));
+  const kept = turns.map(() => NOTHING_INJECTED);
+  /** The turns of the sections that stand. */
+  const standing: number[] = [];
+  const drop = ({ freshStart, keptSections }: Dropping) => {
+    if (freshStart) for (const at of standing.splice(keptSections)) kept[at] = NOTHING_INJECTED;
+  };
+  for (let at = start; at < turns.length; at++) {
+    const turn = turns[at] as RetainingTurn;
+    drop(turn);
+    const injection = retained(turn.injection, turn.retention);
+    kept[at] = injection;
+    if (!isEmptyInjection(injection)) standing.push(at);
+  }
+  drop(own);
+  return kept;
 }

@@ -14,6 +14,7 @@ import { LruMap } from "../text/lru-map.js";
 import type { ChatMessage, TokenCounter } from "../text/message.js";
 import {
   type Conversation,
+  type Dropping,
   type RecalledHistory,
   type RecalledTurn,
   type ReplayedTurn,
@@ -72,7 +73,7 @@ export function replayTurns(
   conversation: Conversation,
   head: DigestedMessages,
   history: RecalledHistory,
-  freshStart: boolean,
+  own: Dropping,
   countTokens: TokenCounter,
 ): Replay {
   const prompt = new Prompt();
@@ -81,7 +82,7 @@ export function replayTurns(
   const headTokens = heads.tokensOf(headDigest, () => messagesTokens(head.messages, countTokens));
   const standing = standingInjections(
     history.turns.map(({ turn }) => turn),
-    freshStart,
+    own,
   );
   const turns: ReplayedTurn[] = [];
   let tokens = headTokens;
@@ -342,6 +343,7 @@ export function exactPath(
 
 /** Whether two turns inject the same in the same placement, and later prompts keep the same of it. */
 function injectsSame(a: Turn, b: Turn): boolean {
-  const isKeptAlike = a.retention === b.retention && a.freshStart === b.freshStart && a.placement === b.placement;
-  return isKeptAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);
+  const isKeptAlike = a.retention === b.retention && a.placement === b.placement;
+  const isAfreshAlike = a.freshStart === b.freshStart && a.keptSections === b.keptSections;
+  return isKeptAlike && isAfreshAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);
 }

@@ -121,7 +121,7 @@ export class PromptOutlines {
     const earlier = turns.slice(0, -1);
     const standing = standingInjections(
       earlier.map(({ turn }) => turn),
-      own.freshStart,
+      own,
     );
     return turns.map((spoken, at): OutlinedTurn => {
       const injection = standing[at];
@@ -157,7 +157,7 @@ export class PromptOutlines {
       const inherited = this.#erasureIn(this.#partsOf(parts.slice(0, -1)));
       if (inherited !== null) return inherited;
     }
-    const start = parts.findLastIndex(({ turn }) => turn.freshStart);
+    const start = parts.findLastIndex(({ turn }) => turn.freshStart && turn.keptSections === 0);
     const isErased = (at: number) => this.#erasureIn(this.#partsOf(parts.slice(0, at + 1))) !== null;
     const first = parts.findIndex((_, at) => at >= start && at < last && isErased(at));
     return { part: first < 0 ? last : first, key, isCertain: false };

@@ -58,35 +58,56 @@ export interface StandingMemories {
 
 /** Follows, prompt by prompt, which memories stand in one user's prompts. Memories are numbered: their ids are those numbers. */
 export class PromptMemories {
+  readonly #labels = new LabelledMemories();
   #standing: readonly number[] = [];
 
   /** The memories of the prompt that was composed last. */
-  take(memories: readonly PlacedMemory[], plan: Pick<Plan, "freshStart" | "layout" | "retention">): StandingMemories {
-    const placed = memories.filter(({ placement }) => placement !== "earlier_turn");
-    const inThisTurn = [...new Set(placed.map(({ memoryId }) => Number(memoryId)))];
-    const carried = placed
-      .filter(({ placement }) => placement === "carried_over")
-      .map(({ memoryId }) => Number(memoryId));
-    if (plan.freshStart) this.#standing = [];
-    const order = [...this.#standing, ...inThisTurn];
+  take(
+    memories: readonly PlacedMemory[],
+    plan: Pick<Plan, "freshStart" | "layout" | "retention">,
+    messages: readonly ChatMessage[],
+  ): StandingMemories {
+    this.#labels.take(memories);
+    const carried = memories.filter(isCarried).map(({ memoryId }) => Number(memoryId));
+    // What a fresh start leaves is read from the prompt.
+    const order = plan.freshStart ? this.#labels.in(messages) : [...this.#standing, ...inThisTurn(memories)];
     if (plan.layout === "conversation" && plan.retention !== "ephemeral") this.#standing = order;
     return { order, carried };
   }
 }
 
+const isCarried = ({ placement }: PlacedMemory) => placement === "carried_over";
+
+function inThisTurn(memories: readonly PlacedMemory[]): readonly number[] {
+  const placed = memories.filter(({ placement }) => placement !== "earlier_turn");
+  return [...new Set(placed.map(({ memoryId }) => Number(memoryId)))];
+}
+
 /** The same of prompts whose history is cut, where a memory leaves with its message: read from the prompts themselves. */
 export class WindowMemories {
-  /** A text may be that of several memories. */
-  readonly #byLabel = new Map<number, Set<number>>();
+  readonly #labels = new LabelledMemories();
 
   /** The memories of a prompt. Every prompt has to be taken: a block of an earlier one is known by its label. */
   take(memories: readonly PlacedMemory[], messages: readonly ChatMessage[]): StandingMemories {
+    this.#labels.take(memories);
+    const carried = memories.filter(isCarried).map(({ memoryId }) => Number(memoryId));
+    return { order: this.#labels.in(messages), carried };
+  }
+}
+
+/** Memories by the labels under which they stand in prompts. */
+class LabelledMemories {
+  /** A text may be that of several memories. */
+  readonly #byLabel = new Map<number, Set<number>>();
+
+  take(memories: readonly PlacedMemory[]): void {
     for (const { label, memoryId } of memories) {
       this.#byLabel.set(label, (this.#byLabel.get(label) ?? new Set()).add(Number(memoryId)));
     }
-    const order = new Set(messages.flatMap(labelsIn).flatMap((label) => [...(this.#byLabel.get(label) ?? [])]));
-    const carried = memories.filter(({ placement }) => placement === "carried_over").map(({ memoryId }) => memoryId);
-    return { order: [...order], carried: carried.map(Number) };
+  }
+
+  in(messages: readonly ChatMessage[]): readonly number[] {
+    return [...new Set(messages.flatMap(labelsIn).flatMap((label) => [...(this.#byLabel.get(label) ?? [])]))];
   }
 }
 

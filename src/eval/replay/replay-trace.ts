@@ -232,7 +232,7 @@ export function* composeTrace(
     });
     const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };
     history.push(spoken, answered);
-    const { order, carried } = standing.take(composition.memories, composition.plan);
+    const { order, carried } = standing.take(composition.memories, composition.plan, composition.messages);
     const tokens = tokenize(composition.messages);
     const { node: held } = served.descend(order, order.length);
     if (held.end < order.length) served.append(held, order, order.length);

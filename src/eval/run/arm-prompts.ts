@@ -188,7 +188,7 @@ function standingMemories(
 ): (answer: Pick<ComposeAnswer, "blocks" | "plan" | "messages">) => StandingMemories {
   if (window === null) {
     const memories = new PromptMemories();
-    return ({ blocks, plan }) => memories.take(blocks, plan);
+    return ({ blocks, plan, messages }) => memories.take(blocks, plan, messages);
   }
   const memories = new WindowMemories();
   return ({ blocks, messages }) => memories.take(blocks, messages);

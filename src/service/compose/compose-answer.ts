@@ -1,6 +1,7 @@
 import {
   type ChatMessage,
   type ConversationId,
+  DROPS_NOTHING,
   digestOf,
   type Injection,
   isEmptyInjection,
@@ -99,7 +100,7 @@ export function answerAgain(
 ): ComposeAnswer {
   const turns = request.turns.map(({ turn }) => turn);
   const last = turns.at(-1);
-  const standing = standingInjections(turns.slice(0, -1), last?.freshStart ?? false);
+  const standing = standingInjections(turns.slice(0, -1), last ?? DROPS_NOTHING);
   if (last !== undefined) standing.push(last.injection);
   const messages = [
     ...request.head,

@@ -137,8 +137,8 @@ async function turnRows(reading: TurnReading, { key, turns }: TurnRecord): Promi
       given: _given,
       ...named
     } = turn;
-    const { id, conversationId, parent, placement, injection, retention, freshStart, requested, ...rest } = named;
-    const { promptTokens, computedTokens, epoch } = rest;
+    const { id, conversationId, parent, placement, injection, retention, requested, ...rest } = named;
+    const { freshStart, keptSections, promptTokens, computedTokens, epoch } = rest;
     return {
       ...{
         id,
@@ -149,7 +149,8 @@ async function turnRows(reading: TurnReading, { key, turns }: TurnRecord): Promi
         injection: snakeCased(injection),
         retention,
       },
-      ...{ fresh_start: freshStart, requested, prompt_tokens: promptTokens, computed_tokens: computedTokens, epoch },
+      ...{ fresh_start: freshStart, kept_sections: keptSections, requested },
+      ...{ prompt_tokens: promptTokens, computed_tokens: computedTokens, epoch },
       created_at: key.at,
     };
   });

@@ -69,6 +69,7 @@ export interface ComposeOptions {
   readonly ended?: ComposeInput["ended"];
   readonly toolMemories?: ToolMemories;
   readonly maxPromptTokens?: number;
+  readonly shareTokens?: number | undefined;
   readonly acceptedTokens?: number;
   readonly dedupe?: "exact" | "contained";
 }
@@ -145,6 +146,7 @@ export class UserScope {
       ended: options.ended,
       toolMemories: options.toolMemories,
       maxPromptTokens: options.maxPromptTokens,
+      shareTokens: options.shareTokens,
       acceptedTokens: options.acceptedTokens,
       dedupe: options.dedupe,
       countTokens,

@@ -34,6 +34,7 @@ const anyTurn = fc.record({
   ),
   retention: anyRetention,
   isTool: fc.boolean(),
+  shareTokens: fc.option(fc.integer({ min: 60, max: 400 }), { nil: undefined }),
 });
 type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
 
@@ -54,7 +55,11 @@ describe("retention", () => {
       const chat = new Chat(new UserScope());
       const earlier: Composition[] = [];
       for (const [n, turn] of turns.entries()) {
-        const next = chat.send(added(turn, n), turn.memories, { retention: turn.retention, engine });
+        const next = chat.send(added(turn, n), turn.memories, {
+          retention: turn.retention,
+          shareTokens: turn.shareTokens,
+          engine,
+        });
         expectPromises(next, turn.memories);
         const shared = Math.max(0, ...earlier.map(({ messages }) => sharedMessages(messages, next.messages)));
         expect(next.plan.stableMessages).toBeLessThanOrEqual(shared);
@@ -74,7 +79,11 @@ describe("retention", () => {
       const chat = new Chat(new UserScope());
       const earlier: string[] = [];
       for (const [n, turn] of turns.entries()) {
-        const { messages, plan } = chat.send(added(turn, n), turn.memories, { retention: turn.retention, engine });
+        const { messages, plan } = chat.send(added(turn, n), turn.memories, {
+          retention: turn.retention,
+          shareTokens: turn.shareTokens,
+          engine,
+        });
         const text = messages.map((message) => `${JSON.stringify(message)}`).join("\n");
         const shared = Math.max(0, ...earlier.map((other) => sharedCharacters(other, text)));
         // Four characters are a token here, lines are rounded up one by one, and a message adds four.
@@ -92,7 +101,11 @@ describe("retention", () => {
       for (const [n, turn] of turns.entries()) {
         restarted.scope.restart();
         const [a, b] = [steady, restarted].map((chat) =>
-          chat.send(added(turn, n), turn.memories, { retention: turn.retention, engine }),
+          chat.send(added(turn, n), turn.memories, {
+            retention: turn.retention,
+            shareTokens: turn.shareTokens,
+            engine,
+          }),
         );
         expect(b?.messages).toEqual(a?.messages);
         expect(b?.plan).toEqual(a?.plan);
@@ -106,7 +119,7 @@ describe("retention", () => {
       const [plain, echoing] = [new Chat(new UserScope()), new Chat(new UserScope())];
       let sent: readonly ChatMessage[] = [];
       for (const [n, turn] of turns.entries()) {
-        const options = { retention: turn.retention, engine };
+        const options = { retention: turn.retention, shareTokens: turn.shareTokens, engine };
         const messages = added(turn, n);
         const expected = plain.send(messages, turn.memories, options);
         const echoed = echoing.scope.compose(n === 0 ? plain.history : [...sent, ...messages], turn.memories, {
@@ -240,6 +253,34 @@ describe("auto retention", () => {
     };
     const composed = play(dearAnswers, 30);
     for (const { messages } of composed) expect(textsIn(messages)).toHaveLength(10);
+  });
+
+  it("keeps its first memories where the prompt outgrows its share of the cache, as long as that computes less", () => {
+    const chat = new Chat(new UserScope());
+    const share = 1_000;
+    let newest: Composition | null = null;
+    let kept = 0;
+    for (let n = 0; n < 25; n++) {
+      // Of the first turn's memories half come back every time, the others are new.
+      const wanted = memories(...Array.from({ length: 12 }, (_, at) => (at < 6 ? `first ${at}` : `m${7 * n + at}`)));
+      const next = chat.ask(`Question ${n}?`, wanted, {
+        retention: "auto",
+        engine: ENGINE_MODELS.gpu,
+        shareTokens: share,
+      });
+      expectPromises(next, wanted);
+      expect(next.plan.totalTokens).toBeLessThanOrEqual(share + 50);
+      if (newest !== null && next.plan.freshStart) {
+        const shared = sharedMessages(newest.messages, next.messages);
+        expect(next.plan.stableMessages).toBe(shared);
+        if (textsIn(next.messages.slice(0, shared)).length > 0) kept++;
+        expect(textsIn(next.messages).length).toBeLessThan(textsIn(newest.messages).length);
+      }
+      chat.answer("Yes.");
+      chat.scope.restart();
+      newest = next;
+    }
+    expect(kept).toBeGreaterThan(1);
   });
 
   it("never starts afresh, nor drops anything, at the first turn", () => {

@@ -83,6 +83,8 @@ const anySaid = fc.record({
 const anySaidTurn: fc.Arbitrary<SaidTurn> = fc
   .record({
     said: fc.array(anySaid, { maxLength: 3 }),
+    /** Sections that a fresh start keeps; null: it is none. */
+    kept: fc.option(fc.nat(3)),
     turn: fc.record({
       id: anyTurnId,
       conversationId: anyConversation,
@@ -90,7 +92,6 @@ const anySaidTurn: fc.Arbitrary<SaidTurn> = fc
       placement: fc.constantFrom(...SECTION_PLACEMENTS),
       injection: anyInjection,
       retention: fc.constantFrom(...FIXED_RETENTIONS),
-      freshStart: fc.boolean(),
       requested: anyLabels,
       head: anyDigest,
       prompt: anyDigest,
@@ -101,7 +102,8 @@ const anySaidTurn: fc.Arbitrary<SaidTurn> = fc
       behind: fc.option(anyDigest),
     }),
   })
-  .map(({ said, turn }) => {
+  .map(({ said, kept, turn: any }) => {
+    const turn = { ...any, freshStart: kept !== null, keptSections: kept ?? 0 };
     const digests = said.map(({ message, other }) => {
       const given = messageDigest(message);
       return other ?? { given, meant: meaningDigest(message, given) };
