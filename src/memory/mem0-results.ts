@@ -28,8 +28,14 @@ export async function searchMem0(
   const given = first.memories.length + first.skipped;
   const isDisplaced = holding < topK && holding < given && given >= topK;
   if (!isDisplaced || topK >= MOST_ASKED) return upTo(first.memories, topK);
-  const more = readMem0Found(source, await ask(Math.min(MOST_ASKED, MORE * topK)), search);
-  return upTo(more.memories, topK);
+  try {
+    const more = readMem0Found(source, await ask(Math.min(MOST_ASKED, MORE * topK)), search);
+    return upTo(more.memories, topK);
+  } catch (error) {
+    // It may take no more than were asked for first.
+    if (error instanceof MemorySourceError) return upTo(first.memories, topK);
+    throw error;
+  }
 }
 
 function holds({ end }: RetrievedMemory): boolean {

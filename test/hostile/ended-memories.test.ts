@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Scope } from "../../src/core/index.js";
+import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
@@ -121,6 +123,19 @@ describe("a memory that no longer holds", () => {
     }
     serve(...ended);
     expect((await app.compose({ user_id: "ada", query: "Which dog?", top_k: 2 })).blocks).toEqual([]);
+  });
+
+  it("costs no search where its source gives no more than it was asked for first", async () => {
+    const ended = { ...old, is_deleted: true };
+    const source = openOwnMem0({
+      search: (_query, { topK }) => {
+        if (topK > 2) throw new RangeError("top_k is at most 2");
+        return { results: [ended, tea] };
+      },
+    });
+    const scope = { tenant: "default", userId: "ada", agentId: null } as Scope;
+    const found = await source.search({ scope, query: "Which dog?", topK: 2 }, new AbortController().signal);
+    expect(found.map(({ id }) => id)).toEqual(["old", "tea"]);
   });
 
   it("is told from one that was added again", async () => {
