@@ -11,7 +11,7 @@ import {
   turnEndOf,
   type WholeItem,
 } from "../turns/streamed-turn.js";
-import type { ChunkConverter } from "../upstream/answer-body.js";
+import { type ChunkConverter, errorIn } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 import { inputOf } from "./anthropic-request.js";
 
@@ -28,8 +28,9 @@ export type AnthropicAnswer = JsonObject;
  * @param ownId the message's id where the engine gives none; no other message has it
  */
 export function toAnthropicAnswer(answer: unknown, status: number, ownId: string): AnthropicAnswer {
-  const { id, model, choices, usage, timings, error } = record(answer);
-  if (status >= 400 || error != null) return anthropicError(answer, status);
+  const { id, model, choices, usage, timings } = record(answer);
+  const error = errorIn(answer);
+  if (status >= 400 || error !== null) return anthropicError(error === null ? answer : { error }, status);
   const turn = new StreamedTurn(NO_TOOLS, ownId).takeWhole(listIn(choices)[0]);
   return {
     id: text(id) || ownId,
@@ -129,8 +130,9 @@ export class MessageStream implements ChunkConverter {
   }
 
   take(chunk: unknown): readonly AnthropicAnswer[] {
-    const { id, model, choices, usage, timings, error } = record(chunk);
-    if (error != null) return [anthropicError(chunk, 500)];
+    const { id, model, choices, usage, timings } = record(chunk);
+    const error = errorIn(chunk);
+    if (error !== null) return [anthropicError({ error }, 500)];
     if (usage != null) this.#usage = usage;
     if (timings != null) this.#timings = timings;
     const events: AnthropicAnswer[] = this.#isStarted ? [] : this.#start(id, model);

@@ -10,7 +10,7 @@ import {
   turnEndOf,
   type WholeItem,
 } from "../turns/streamed-turn.js";
-import type { ChunkConverter } from "../upstream/answer-body.js";
+import { type ChunkConverter, errorIn } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 
 /** What a converted answer has of its own. */
@@ -48,20 +48,24 @@ export function fromChatCompletion(answer: unknown, head: ResponseHead): JsonObj
   const { choices, model, usage } = record(answer);
   const turn = new StreamedTurn(NO_TOOLS, head.id, returnsSealedOnly(head.asked)).takeWhole(listIn(choices)[0]);
   const items = turn.items();
-  const { finish } = turn;
+  const end = endOf(turn);
   const last = items.findLastIndex(({ item }) => item !== null);
   const output = items.map((item, at) =>
-    itemOf(head, { at, status: at === last ? statusOfLast(finish) : "completed" }, item),
+    itemOf(head, { at, status: at === last ? statusOfLast(end) : "completed" }, item),
   );
-  return responseOf(head, { model, output, finish, usage });
+  const response = responseOf(head, { model, output, end, usage });
+  const error = errorIn(answer);
+  if (error === null) return response;
+  const { message } = errorFields(error);
+  return { ...response, status: "failed", incomplete_details: null, error: { code: "server_error", message } };
 }
 
 /** The response object, finished. */
 function responseOf(
   head: ResponseHead,
-  { model, output, finish, usage }: { model: unknown; output: readonly JsonObject[]; finish: unknown; usage: unknown },
+  { model, output, end, usage }: { model: unknown; output: readonly JsonObject[]; end: TurnEnd; usage: unknown },
 ): JsonObject {
-  const reason = INCOMPLETE[endOf(finish)];
+  const reason = INCOMPLETE[end];
   return {
     ...openResponse(head, model),
     status: reason === null ? "completed" : "incomplete",
@@ -79,16 +83,16 @@ const INCOMPLETE: Readonly<Record<TurnEnd, string | null>> = {
   refusal: "content_filter",
 };
 
-function endOf(finish: unknown): TurnEnd {
-  return turnEndOf(finish, { hasCalls: false });
+function endOf({ finish, isCallCut }: StreamedTurn): TurnEnd {
+  return turnEndOf(finish, { hasCalls: false, isCallCut });
 }
 
 /** Whether an item is all that the model would have said. */
 export type ItemStatus = "completed" | "incomplete";
 
 /** The status of a turn's last item, which is the one that was cut where any was. */
-function statusOfLast(finish: unknown): ItemStatus {
-  return endOf(finish) === "length" ? "incomplete" : "completed";
+function statusOfLast(end: TurnEnd): ItemStatus {
+  return end === "length" ? "incomplete" : "completed";
 }
 
 /** The response object as the stream's first events have it. */
@@ -199,8 +203,9 @@ export class ResponseEvents implements ChunkConverter {
   }
 
   take(chunk: unknown): readonly JsonObject[] {
-    const { choices, usage, model, error } = record(chunk);
-    if (error != null) return [this.#event("error", { ...errorFields(error), error })];
+    const { choices, usage, model } = record(chunk);
+    const error = errorIn(chunk);
+    if (error !== null) return [this.#event("error", { ...errorFields(error), error })];
     this.#model ??= model ?? null;
     this.#usage = usage ?? this.#usage;
     const events = this.#count === 0 ? this.#begin() : [];
@@ -210,13 +215,13 @@ export class ResponseEvents implements ChunkConverter {
 
   end(): readonly JsonObject[] {
     const events = this.#count === 0 ? this.#begin() : [];
-    const { finish } = this.#turn;
+    const end = endOf(this.#turn);
     // What ends here may have been cut.
-    for (const event of this.#turn.end()) append(events, this.#eventsOf(event, statusOfLast(finish)));
+    for (const event of this.#turn.end()) append(events, this.#eventsOf(event, statusOfLast(end)));
     const response = responseOf(this.head, {
       model: this.#model,
       output: this.#output,
-      finish,
+      end,
       usage: this.#usage,
     });
     return [...events, this.#event(`response.${response["status"]}`, { response })];

@@ -20,32 +20,43 @@ export type TurnEnd = "answer" | "calls" | "length" | "refusal";
 export interface TurnContent {
   /** Calls of the client's functions; a provider's own tools are none. */
   readonly hasCalls: boolean;
+  /** Whether a call ends within its arguments. */
+  readonly isCallCut?: boolean;
   /** A refusal in place of an answer. */
   readonly hasRefusal?: boolean;
 }
 
-/** Reasons for an answer that was cut: OpenAI's, Mistral's, Anthropic's; gateways pass on those of Gemini, Cohere and TGI. */
+/**
+ * Reasons for an answer that was cut, by a limit or by a failure: OpenAI's, Mistral's, Anthropic's, OpenRouter's, vLLM's, DeepSeek's, GLM's;
+ * gateways pass on those of Gemini, Cohere and TGI.
+ */
 const CUT = new Set([
   ...["length", "model_length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"],
-  "model_context_window_exceeded",
+  ...["model_context_window_exceeded", "error", "error_limit", "network_error", "insufficient_system_resource"],
+  ...["abort", "aborted", "timeout"],
 ]);
-/** … and for one that was withheld: OpenAI's, Anthropic's, Bedrock's, Cohere's, Gemini's. */
+/** … and for one that was withheld: OpenAI's, Anthropic's, Bedrock's, Cohere's, Gemini's, GLM's. */
 const WITHHELD = new Set([
   ...["content_filter", "refusal", "content_filtered", "guardrail_intervened", "error_toxic"],
-  ...["safety", "recitation", "blocklist", "prohibited_content", "spii"],
+  ...["safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety", "sensitive"],
 ]);
+
+/** Reasons that say of calls that they are whole: what their arguments lack, the model left out. */
+const CALLED = new Set(["tool_calls", "tool_use", "function_call"]);
 
 /**
  * A turn's end, by its content: engines say `stop` or `end_turn` beside calls, say nothing, or say words of their own. Only that a turn
- * was cut or withheld is the engine's to say, also where it holds calls: more of them may have been to come.
+ * was cut or withheld is the engine's to say, also where it holds calls: more of them may have been to come. A call that ends within its
+ * arguments was cut, unless the engine says that it is whole.
  *
  * @param reason OpenAI's `finish_reason` or Anthropic's `stop_reason`
  */
-export function turnEndOf(reason: unknown, { hasCalls, hasRefusal = false }: TurnContent): TurnEnd {
+export function turnEndOf(reason: unknown, { hasCalls, isCallCut = false, hasRefusal = false }: TurnContent): TurnEnd {
   // Gemini and Cohere write them in capitals, some gateways with hyphens.
   const name = typeof reason === "string" ? reason.toLowerCase().replaceAll("-", "_") : "";
   if (CUT.has(name)) return "length";
   if (WITHHELD.has(name)) return "refusal";
+  if (isCallCut && !CALLED.has(name)) return "length";
   if (hasCalls) return "calls";
   return hasRefusal ? "refusal" : "answer";
 }
@@ -129,6 +140,11 @@ export class StreamedTurn implements TurnContent {
   ) {
     this.#calls = new StreamedCalls(tools);
     this.#ids = new CallIds(seed);
+  }
+
+  get isCallCut(): boolean {
+    const calls = [...this.#given.map(([call]) => call), ...this.#open.map(({ call }) => call)];
+    return calls.some((call) => call?.isCut === true && call.name !== "");
   }
 
   /** Takes a chunk's choices, of which the first counts. */

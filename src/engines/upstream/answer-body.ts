@@ -1,4 +1,4 @@
-import { type JsonObject, parsedJson, record } from "./json-values.js";
+import { type JsonObject, listIn, parsedJson, record } from "./json-values.js";
 import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
 
 /** One server-sent event, unmodified. */
@@ -175,6 +175,12 @@ export function jsonAnswer(status: number, json: object): UpstreamAnswer {
   return { status, headers: [["content-type", "application/json"]], body };
 }
 
+/** The error in an answer that began with 200, or in a chunk of it: its own, or its first choice's, as OpenRouter has it. Null: it has none. */
+export function errorIn(answer: unknown): unknown {
+  const { error, choices } = record(answer);
+  return error ?? record(listIn(choices)[0])["error"] ?? null;
+}
+
 /** Makes another API's events of the chunks of a streamed chat completion. */
 export interface ChunkConverter {
   /** Whether the engine gave a reason for the end. */
@@ -197,7 +203,7 @@ export async function* convertedEvents(
     if (isOver) continue;
     const events = isLast || data === undefined ? [] : converter.take(data);
     if (events.length > 0) yield Buffer.from(events.map(namedEvent).join(""));
-    if (record(data)["error"] != null) return;
+    if (errorIn(data) !== null) return;
     if (isLast) yield* endOf(converter);
     isOver = isLast;
   }

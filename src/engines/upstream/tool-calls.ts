@@ -181,6 +181,11 @@ export class StreamedCall {
     return this.#json.isOver;
   }
 
+  /** Whether its arguments have begun, and lack their end. */
+  get isCut(): boolean {
+    return this.#json.isBegun && !this.#json.isOver;
+  }
+
   /** Whether it ended before this fragment, which then begins the next call. */
   isOverBefore({ index, id, name, given }: CallFields): boolean {
     const isNamed = id !== "" && id === this.id;
