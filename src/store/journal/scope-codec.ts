@@ -47,7 +47,7 @@ type PackedNodes = readonly [number, readonly PackedNode[]];
 
 type Packed = readonly unknown[];
 
-/** The fields of a row in the order in which they are stored; the values of the last one may follow each other there. */
+/** The fields of a row in the order in which they are stored. The values of `spread`, a row's second field, follow the others there. */
 function fieldsOf<Row extends object>(names: readonly (keyof Row)[], spread?: keyof Row) {
   return {
     pack(row: Row): Packed {
@@ -56,7 +56,7 @@ function fieldsOf<Row extends object>(names: readonly (keyof Row)[], spread?: ke
     },
     unpack(packed: Packed): Row {
       const fields = names.map((name, at) => [name, packed[at]]);
-      if (spread !== undefined) fields.push([spread, packed.slice(names.length)]);
+      if (spread !== undefined) fields.splice(1, 0, [spread, packed.slice(names.length)]);
       return Object.fromEntries(fields) as unknown as Row;
     },
   };
