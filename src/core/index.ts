@@ -108,7 +108,7 @@ export {
 } from "./routing/worker-routing.js";
 export * from "./text/ids.js";
 export { groupBy } from "./text/lists.js";
-export * from "./text/lru-map.js";
+export * from "./text/maps.js";
 export {
   CUT_MARK,
   canonicalText,

@@ -1,5 +1,6 @@
 import { type ChatMessage, messageText } from "../core/index.js";
 import { append } from "../core/text/lists.js";
+import { keptIn } from "../core/text/maps.js";
 
 /** Tokens of a text. */
 export type Encode = (text: string) => readonly number[];
@@ -14,11 +15,7 @@ const MESSAGE_END = -2;
  */
 export function chatTokenizer(encode: Encode): (messages: readonly ChatMessage[]) => number[] {
   const known = new Map<string, readonly number[]>();
-  const encoded = (text: string) => {
-    const tokens = known.get(text) ?? encode(text);
-    known.set(text, tokens);
-    return tokens;
-  };
+  const encoded = (text: string) => keptIn(known, text, encode);
   return (messages) => {
     const tokens: number[] = [];
     for (const message of messages) {

@@ -7,6 +7,7 @@
 import type { RetrievedBlock } from "../ordering/ordering.js";
 import type { Label } from "../text/ids.js";
 import { groupBy } from "../text/lists.js";
+import { keptIn } from "../text/maps.js";
 
 /** One request of a batch. */
 export interface BatchRequest {
@@ -95,8 +96,7 @@ export function numbered(requests: readonly BatchRequest[], knowledge: readonly 
   const labels: Label[] = [];
   const tokens: number[] = [];
   const sets = requests.map(({ key, blocks }) => {
-    const numbers = numbersOf.get(key) ?? new Map<Label, number>();
-    numbersOf.set(key, numbers);
+    const numbers = keptIn(numbersOf, key, () => new Map());
     const set = blocks.map((block) => {
       const number = numbers.get(block.label) ?? labels.length;
       if (number === labels.length) {

@@ -6,6 +6,7 @@
 
 import { type InjectedBlock, renderBlock } from "../prompt/section.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
+import { keptIn } from "../text/maps.js";
 import { type ComparedText, canonicalText, comparedText } from "../text/memory-text.js";
 import type { TokenCounter } from "../text/message.js";
 import { ChangedRows } from "../text/row-changes.js";
@@ -103,11 +104,7 @@ export class BlockRegister {
     if (stored === undefined) return 0;
     if (block.replaces.length > 0) return this.countTokens(renderBlock(block, stored.text));
     if (!block.isUnlabelled) return stored.tokens;
-    const known = this.#unlabelledTokens.get(block.label);
-    if (known !== undefined) return known;
-    const tokens = this.countTokens(renderBlock(block, stored.text));
-    this.#unlabelledTokens.set(block.label, tokens);
-    return tokens;
+    return keptIn(this.#unlabelledTokens, block.label, () => this.countTokens(renderBlock(block, stored.text)));
   }
 
   /** Blocks that are the current text of some memory, in label order. */
@@ -122,14 +119,12 @@ export class BlockRegister {
   }
 
   /** A block's text in the form in which it is compared with others. */
-  comparedOf = (label: Label): ComparedText => {
-    const known = this.#compared.get(label);
-    if (known !== undefined) return known;
-    const compared = comparedText(this.textOf(label));
-    this.#compared.set(label, compared);
-    this.#textLength += lengthOf(compared);
-    return compared;
-  };
+  comparedOf = (label: Label): ComparedText =>
+    keptIn(this.#compared, label, () => {
+      const compared = comparedText(this.textOf(label));
+      this.#textLength += lengthOf(compared);
+      return compared;
+    });
 
   /** The memories that a search found and whose current text is this block's. */
   foundWith(label: Label): readonly MemoryId[] {

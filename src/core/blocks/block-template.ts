@@ -1,5 +1,5 @@
 import { type Digest, digestOf } from "../text/ids.js";
-import { LruMap } from "../text/lru-map.js";
+import { keptIn, LruMap } from "../text/maps.js";
 import { canonicalText, cutText, unstorable } from "../text/memory-text.js";
 import type { GivenTime, MemoryFields, RenderedMemory, RetrievedMemory } from "./context-block.js";
 
@@ -87,12 +87,7 @@ export class BlockTemplates {
 
   /** As {@link readBlockTemplate}. */
   get(source: string, zone: string): BlockTemplate {
-    const key = `${zone} ${source}`;
-    const known = this.#read.get(key);
-    if (known !== undefined) return known;
-    const template = readBlockTemplate(source, zone);
-    this.#read.set(key, template);
-    return template;
+    return keptIn(this.#read, `${zone} ${source}`, () => readBlockTemplate(source, zone));
   }
 }
 

@@ -17,7 +17,7 @@ import {
 } from "../published/published-knowledge.js";
 import { WorkerBlocks, type WorkerRow } from "../routing/worker-routing.js";
 import type { ConversationId, Digest, Label, MemoryId, NodeId, TurnId } from "../text/ids.js";
-import { LruMap } from "../text/lru-map.js";
+import { keptIn, LruMap } from "../text/maps.js";
 import type { TokenCounter } from "../text/message.js";
 import { NO_ROWS_CHANGED, type RowChanges } from "../text/row-changes.js";
 
@@ -272,12 +272,8 @@ class FoldedRegister {
 
   #hold(version: MemoryVersion): void {
     const { memoryId, label } = version;
-    const versions = this.#versions.get(memoryId);
-    if (versions === undefined) this.#versions.set(memoryId, new Map([[label, version]]));
-    else versions.set(label, version);
-    const holders = this.#holders.get(label);
-    if (holders === undefined) this.#holders.set(label, new Set([memoryId]));
-    else holders.add(memoryId);
+    keptIn(this.#versions, memoryId, () => new Map()).set(label, version);
+    keptIn(this.#holders, label, () => new Set()).add(memoryId);
   }
 
   #drop(label: Label): void {

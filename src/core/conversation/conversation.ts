@@ -19,6 +19,7 @@ import {
 } from "../prompt/section.js";
 import { type ConversationId, type Digest, digestOf, type Label, type TurnId } from "../text/ids.js";
 import { append } from "../text/lists.js";
+import { keptIn } from "../text/maps.js";
 import { type ChatMessage, meaningDigest, messageDigest } from "../text/message.js";
 
 /** How often the turns of a conversation retrieved the same blocks again: predicts how many blocks of a later retrieval will be new. */
@@ -113,9 +114,7 @@ export class Conversation {
   add(turn: Turn): void {
     this.#newest = turn;
     this.#turns.set(turn.id, turn);
-    const siblings = this.#children.get(turn.parent);
-    if (siblings === undefined) this.#children.set(turn.parent, [turn]);
-    else siblings.push(turn);
+    keptIn(this.#children, turn.parent, () => []).push(turn);
   }
 
   /**

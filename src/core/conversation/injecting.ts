@@ -13,6 +13,7 @@ import {
   SECTION_OPENING,
 } from "../prompt/section.js";
 import type { Label } from "../text/ids.js";
+import { keptIn } from "../text/maps.js";
 import { type TokenCounter, tokensPerMessage } from "../text/message.js";
 import type { Standing, Turn } from "./conversation.js";
 
@@ -79,10 +80,7 @@ export function supersededIn(register: BlockRegister, standing: Standing): Super
   const replacing = new Map<Label, Label[]>();
   for (const old of standing.given) {
     const successor = register.successor(old);
-    if (successor === null) continue;
-    const replaced = replacing.get(successor);
-    if (replaced === undefined) replacing.set(successor, [old]);
-    else replaced.push(old);
+    if (successor !== null) keptIn(replacing, successor, () => []).push(old);
   }
   return replacing;
 }

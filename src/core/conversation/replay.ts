@@ -10,7 +10,7 @@ import {
   type SectionPlacement,
 } from "../prompt/section.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
-import { LruMap } from "../text/lru-map.js";
+import { keptIn, LruMap } from "../text/maps.js";
 import type { ChatMessage, TokenCounter } from "../text/message.js";
 import {
   type Conversation,
@@ -261,11 +261,7 @@ export class CountedHeads {
 
   /** @param count called if the count is not cached */
   tokensOf(head: Digest, count: () => number): number {
-    const known = this.#tokens.get(head);
-    if (known !== undefined) return known;
-    const tokens = count();
-    this.#tokens.set(head, tokens);
-    return tokens;
+    return keptIn(this.#tokens, head, count);
   }
 }
 

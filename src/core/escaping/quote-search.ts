@@ -1,3 +1,4 @@
+import { keptIn } from "../text/maps.js";
 import { CUT_MARK } from "../text/memory-text.js";
 import { escapeText } from "./escaping.js";
 
@@ -174,9 +175,7 @@ class PieceSearch {
       let hash = 0;
       for (let i = 0; i < PIECE; i++) hash = (hash * BASE + piece.charCodeAt(i)) % MODULUS;
       this.#filter[hash % FILTER] = 1;
-      const known = this.#pieces.get(hash);
-      if (known === undefined) this.#pieces.set(hash, new Set([piece]));
-      else known.add(piece);
+      keptIn(this.#pieces, hash, () => new Set()).add(piece);
     }
   }
 

@@ -16,6 +16,7 @@ import {
   type TextOf,
 } from "../prompt/section.js";
 import type { Digest, TurnId } from "../text/ids.js";
+import { keptIn } from "../text/maps.js";
 import { type ChatMessage, messageDigest, type TokenCounter } from "../text/message.js";
 
 interface InTurn {
@@ -139,11 +140,7 @@ export class PromptOutlines {
     const last = parts.length - 1;
     const own = parts[last];
     if (own === undefined) return null;
-    const known = this.#erasures.get(own.turn.id);
-    if (known !== undefined) return known;
-    const erasure = this.#findErasure(parts, own, last);
-    this.#erasures.set(own.turn.id, erasure);
-    return erasure;
+    return keptIn(this.#erasures, own.turn.id, () => this.#findErasure(parts, own, last));
   }
 
   #findErasure(parts: readonly OutlinedTurn[], own: OutlinedTurn, last: number): ErasedTurn | null {
@@ -164,34 +161,21 @@ export class PromptOutlines {
   }
 
   #after({ turn, injection, standing }: OutlinedTurn, before: Digest): Digest {
-    return this.#digest(`${before} ${turn.id} ${standing}`, () =>
+    return keptIn(this.#digests, `${before} ${turn.id} ${standing}`, () =>
       digestAfterTurn(before, turn.given, turn.placement, renderSection(injection, this.textOf)),
     );
   }
 
   /** Digest of the prompt before the part's section. */
   #anchorOf({ turn: { id, given, placement }, injection, standing }: OutlinedTurn, before: Digest): Digest {
-    return this.#digest(`${before} ${id} ${standing} anchor`, () => {
+    return keptIn(this.#digests, `${before} ${id} ${standing} anchor`, () => {
       const digest = digestAfter(before, given.slice(0, answersIn(given, placement)));
       return isEmptyInjection(injection) ? digest : anchorAfter(digest, placement, hasLabels(injection));
     });
   }
 
-  #digest(key: string, make: () => Digest): Digest {
-    const known = this.#digests.get(key);
-    if (known !== undefined) return known;
-    const made = make();
-    this.#digests.set(key, made);
-    return made;
-  }
-
   #segmentsOf(part: OutlinedTurn): readonly Segment[] {
-    const key = `${part.turn.id} ${part.standing}`;
-    const known = this.#segments.get(key);
-    if (known !== undefined) return known;
-    const made = turnSegments(part);
-    this.#segments.set(key, made);
-    return made;
+    return keptIn(this.#segments, `${part.turn.id} ${part.standing}`, () => turnSegments(part));
   }
 }
 

@@ -6,7 +6,7 @@
 import type { BatchRequest } from "../batch/batch-plan.js";
 import type { Label } from "../text/ids.js";
 import { largest, smallest } from "../text/lists.js";
-import { LruMap } from "../text/lru-map.js";
+import { LruMap } from "../text/maps.js";
 import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /** A worker, an engine or agent with its own prefix cache, as stored between batches. Plain JSON. */

@@ -1,3 +1,5 @@
+import { keptIn } from "./maps.js";
+
 /*
  * Operations on lists of unbounded length. `Math.max(...values)` and `list.push(...values)` pass every value on the stack and overflow it
  * from about 100,000 values; these do not.
@@ -25,10 +27,7 @@ export function append<T>(list: T[], values: Iterable<T>): void {
 export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {
-    const key = keyOf(item);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [item]);
-    else group.push(item);
+    keptIn(groups, keyOf(item), () => []).push(item);
   }
   return groups;
 }

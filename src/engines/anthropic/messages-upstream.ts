@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { LruMap } from "../../core/text/lru-map.js";
+import { LruMap } from "../../core/text/maps.js";
 import { ANTHROPIC_BLOCKS, isOfReasoning, REASONING_NAMES, type ReasoningName } from "../turns/reasoning.js";
 import { convertedEvents, inOtherForm, jsonAnswer, oneChunk, wholeBody, wholeOf } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";

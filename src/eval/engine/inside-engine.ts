@@ -1,3 +1,4 @@
+import { keptIn } from "../../core/text/maps.js";
 import type { ChatModel } from "../../engines/embedded/generation.js";
 import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { EvalArm } from "../base/run-record.js";
@@ -26,9 +27,7 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
     family: "vllm",
     check: async () => null,
     open: async (arm, conversation): Promise<ArmCache> => {
-      const opening = opened.get(arm.id) ?? open(arm);
-      opened.set(arm.id, opening);
-      const engine = await opening;
+      const engine = await keptIn(opened, arm.id, () => open(arm));
       return {
         mark: null,
         promptTokens: promptTokensWithin({ contextTokens: engine.contextTokens, promptTokens: null }, maxTokens),

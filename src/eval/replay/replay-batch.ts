@@ -10,6 +10,7 @@ import {
   SECTION_OPENING,
   type TurnId,
 } from "../../core/index.js";
+import { keptIn } from "../../core/text/maps.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import { INSTRUCTION } from "../base/hand-built.js";
@@ -106,8 +107,7 @@ export class RecordedBatch {
   #online(): readonly ExecutedRequest[] {
     const trees = new Map<string, ClusterTree>();
     return this.requests.map(({ key, blocks }, request) => {
-      const tree = trees.get(key) ?? new ClusterTree([], 1, MAX_NODES);
-      trees.set(key, tree);
+      const tree = keptIn(trees, key, () => new ClusterTree([], 1, MAX_NODES));
       const context = blocks.map(({ label }) => label);
       const order = alignTo(tree.search(context).blocks, context);
       tree.insert(context, request as TurnId, request);

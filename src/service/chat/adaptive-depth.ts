@@ -10,6 +10,7 @@ import {
   probeDepths,
   type Warning,
 } from "../../core/index.js";
+import { keptIn } from "../../core/text/maps.js";
 import type { ChatDialect } from "../../engines/anthropic/messages-request.js";
 import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
@@ -192,9 +193,7 @@ export class AdaptiveDepth {
   }
 
   #supportOf(tenant: object): LogprobSupport {
-    const known = this.#supports.get(tenant) ?? new LogprobSupport(this.parts.clock);
-    this.#supports.set(tenant, known);
-    return known;
+    return keptIn(this.#supports, tenant, () => new LogprobSupport(this.parts.clock));
   }
 
   /** Sends a prompt for its answer's first token. Never rejects; `again`: with fewer log probabilities the engine may take it. */

@@ -8,6 +8,7 @@ import {
   type ToolMemories,
 } from "../../core/index.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
+import { keptIn } from "../../core/text/maps.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import { isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
@@ -110,9 +111,7 @@ export class EngineLimits {
     if (given.length === 0) return 0;
     const text = JSON.stringify(given);
     const digest = digestOf(text);
-    const tokens = this.#toolTokens.get(digest) ?? countTokens(text);
-    this.#toolTokens.set(digest, tokens);
-    return tokens;
+    return keptIn(this.#toolTokens, digest, () => countTokens(text));
   }
 
   #limitOf(chat: ClientRequest, model: string): ModelLimit | null {
@@ -230,8 +229,7 @@ export class KnownConstraints {
   learn(of: ConstraintsKey, { acceptedTokens, toolMemories }: PromptConstraints): void {
     if (toolMemories === "in_result") this.#insideResults.set(modelName(of.model), true);
     if (acceptedTokens === null) return;
-    const limits = this.#limits.get(of.tenant) ?? new LruMap<string, KnownLimit>(MOST_KNOWN);
-    this.#limits.set(of.tenant, limits);
+    const limits = keptIn(this.#limits, of.tenant, () => new LruMap(MOST_KNOWN));
     limits.set(limitKey(of), { tokens: acceptedTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
   }
 }
@@ -384,8 +382,7 @@ export class RefusedModels {
   }
 
   add(tenant: object, asked: Readonly<Record<string, unknown>>): void {
-    const models = this.#until.get(tenant) ?? new LruMap<string, number>(MAX_MODELS);
-    this.#until.set(tenant, models);
+    const models = keptIn(this.#until, tenant, () => new LruMap(MAX_MODELS));
     models.set(modelName(asked["model"]), this.clock() + ASK_AGAIN_AFTER_MS);
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout } from "node:timers/promises";
+import { keptIn } from "../../core/text/maps.js";
 import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import { type ClientRequest, formatOf } from "./chat-format.js";
@@ -52,9 +53,7 @@ export class WarmUp {
   }
 
   #refusedAt(path: string): RefusedModels {
-    const known = this.#refused.get(path) ?? new RefusedModels(this.clock);
-    this.#refused.set(path, known);
-    return known;
+    return keptIn(this.#refused, path, () => new RefusedModels(this.clock));
   }
 
   async #send(request: Parameters<Upstream["send"]>[0], signal: AbortSignal, onRefused: () => void): Promise<void> {

@@ -17,6 +17,7 @@ import {
   type TextOf,
   turnMessages,
 } from "../../core/index.js";
+import { keptIn } from "../../core/text/maps.js";
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/session-routers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";
@@ -180,11 +181,7 @@ const TENANT_KEYS = new LruMap<string, string>(1_000);
 const SCOPE_KEYS = new WeakMap<Scope, { readonly cacheSecret: string; readonly key: string }>();
 
 function tenantKeyOf(cacheSecret: string): string {
-  const known = TENANT_KEYS.get(cacheSecret);
-  if (known !== undefined) return known;
-  const key = digestOf(JSON.stringify(["memstem tenant", cacheSecret]));
-  TENANT_KEYS.set(cacheSecret, key);
-  return key;
+  return keptIn(TENANT_KEYS, cacheSecret, () => digestOf(JSON.stringify(["memstem tenant", cacheSecret])));
 }
 
 function scopeKeyOf(scope: Scope, cacheSecret: string): string {

@@ -7,6 +7,7 @@
 import { fstatSync, openSync, read, statSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
+import { keptIn } from "../../core/text/maps.js";
 import { type DatabaseConnection, eraseLog } from "../database/open-database.js";
 import { faultOf } from "../database/sqlite-faults.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";
@@ -66,12 +67,7 @@ function gapOf(bytes: Buffer, at: number, pageSize: number, before: number): rea
 
 function descriptorOf(file: string): number {
   const { dev, ino } = statSync(file);
-  const key = `${dev}:${ino}`;
-  const known = descriptors.get(key);
-  if (known !== undefined) return known;
-  const opened = openSync(file, "r");
-  descriptors.set(key, opened);
-  return opened;
+  return keptIn(descriptors, `${dev}:${ino}`, () => openSync(file, "r"));
 }
 
 /** Milliseconds between retries where the log could not be truncated or the file was locked … */

@@ -10,6 +10,7 @@ import {
   type UsageWindow,
   uncachedTokens,
 } from "../../core/index.js";
+import { keptIn } from "../../core/text/maps.js";
 import {
   type KeptUsage,
   REUSE_NAMES,
@@ -156,10 +157,8 @@ export function windowSums(
   const points = new Map<number, GrowingSums>();
   const byGroup = new Map<number, GrowingSums>();
   for (const row of rows) {
-    const point = points.get(row.at) ?? new GrowingSums();
-    const ofGroup = byGroup.get(row.groupId) ?? new GrowingSums();
-    points.set(row.at, point);
-    byGroup.set(row.groupId, ofGroup);
+    const point = keptIn(points, row.at, () => new GrowingSums());
+    const ofGroup = keptIn(byGroup, row.groupId, () => new GrowingSums());
     for (const sums of [total, point, ofGroup]) sums.add(row);
   }
   return {

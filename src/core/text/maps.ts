@@ -1,3 +1,16 @@
+/** What a map has under a key; where it has nothing, what `make` gives, from now on. (`getOrInsertComputed` needs a newer Node.) */
+export function keptIn<K, V>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: (key: K) => V,
+): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make(key);
+  map.set(key, made);
+  return made;
+}
+
 /** An entry between those that were used before and after it. */
 interface Linked<K, V> {
   readonly key: K;
