@@ -26,7 +26,7 @@ const OUTLOOK = 2;
 /** Maximum of those: predictions further ahead are unreliable. */
 const FARTHEST = 75;
 /** Sections that stay have to make a turn cheaper than this share of what it costs without: with them fresh starts come sooner, which is known less well. */
-const WORTHWHILE = 0.97;
+const WORTHWHILE = 0.9;
 /** Prior: until something is observed, a block returns as often as if the user had this many memories. */
 const POOL = 150;
 
@@ -94,7 +94,9 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const room = (turn.shareTokens ?? Number.POSITIVE_INFINITY) - (total + going.total + question);
   const isOutgrown = room < longer && afresh.total < total - plain.inFront - plain.after + going.total;
   if (isOutgrown && blocks.size > 0) {
-    const keptSections = sectionsToKeep({ turn, register, question, answered, answer, novelty, held, cost });
+    // What every prompt costs says nothing of how long they are.
+    const own = (uncached: number, cached: number) => cost(uncached, cached) - cost(0, 0);
+    const keptSections = sectionsToKeep({ turn, register, question, answered, answer, novelty, held, cost: own });
     return { retention: "keep", freshStart: true, keptSections };
   }
   const ahead = Math.max(1, Math.min(OUTLOOK * turns, FARTHEST, Math.floor(room / longer)));
