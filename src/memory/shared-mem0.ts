@@ -109,18 +109,18 @@ async function currentOf(
 }
 
 /**
- * Null where Mem0 refused because there is no such memory; rethrows any other failure. A server that has no such route says so in the words
- * of its framework.
+ * Null where Mem0 refused because there is no such memory; rethrows any other failure. What has no such route, be it the server or a gateway
+ * in front of it, does not speak of a memory.
  */
 function noneIfMissing(error: unknown): null {
   const isMissing =
     error instanceof MemorySourceError &&
     error.failure.kind === "refused" &&
     error.failure.status === 404 &&
-    !NO_ROUTE.test(error.failure.body);
+    NO_MEMORY.test(error.failure.body);
   if (isMissing) return null;
   throw error;
 }
 
-/** FastAPI's and Express's. */
-const NO_ROUTE = /^\s*(?:$|\{\s*"detail"\s*:\s*"Not Found"\s*\}|<|Cannot GET|404 )/;
+/** Mem0's words, and those of the framework of its platform. */
+const NO_MEMORY = /\bmemory\b|"Not found\."/i;

@@ -105,13 +105,23 @@ describe("a memory that changes at its source during a conversation", () => {
       ["it is there", () => serve(dog, tea)],
       ["it is another user's", () => serve({ ...dog, user_id: "bob", memory: NEW }, tea)],
       ["it is no memory", () => serve({ ...dog, memory: "" }, tea)],
-      ["there is no such route", () => Object.assign(mem0, { missing: "no route" })],
+      ...[
+        { detail: "Not Found" },
+        { message: "no Route matched with those values" },
+        { error: "Not Found", path: "/memories/dog" },
+        { message: "Route GET:/memories/dog not found", statusCode: 404 },
+        "404 page not found",
+        null,
+      ].map(
+        (noRoute) =>
+          [`no such route: ${JSON.stringify(noRoute)}`, () => Object.assign(mem0, { missing: { noRoute } })] as const,
+      ),
       ["everything fails", () => Object.assign(mem0, { isDown: true })],
     ];
     for (const [what, happen] of silent) {
       const say = await begun(what);
       happen();
-      if (what === "there is no such route") serve(tea);
+      if (what.startsWith("no such route")) serve(tea);
       const { all, last } = await say("two");
       expect(all, what).toContain(OLD);
       expect(last, what).not.toMatch(/No longer|replaces|Bo/);

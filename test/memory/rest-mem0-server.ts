@@ -28,8 +28,8 @@ export interface RestMem0Server {
   finds: readonly string[] | null;
   /** Whether it answers every request with 500. */
   isDown: boolean;
-  /** How it says that there is no such memory: newer versions with 404, older ones with null; or that it has no route for one. */
-  missing: 404 | null | "no route";
+  /** How it says that there is no such memory: newer versions with 404, older ones with null; or what it says because it has no route for one. */
+  missing: 404 | null | { readonly noRoute: unknown };
   readonly requests: Mem0Request[];
 }
 
@@ -48,7 +48,8 @@ export function restMem0Server(): RestMem0Server {
       return [200, { results: found.slice(0, most) }];
     }
     const id = /^\/memories\/([^/?]+)$/.exec(path)?.[1];
-    if (id === undefined || method !== "GET" || state.missing === "no route") return [404, { detail: "Not Found" }];
+    if (id === undefined || method !== "GET") return [404, { detail: "Not Found" }];
+    if (typeof state.missing === "object" && state.missing !== null) return [404, state.missing.noRoute];
     const memory = memories.get(decodeURIComponent(id));
     if (memory !== undefined) return [200, memory];
     return state.missing === 404 ? [404, { detail: "Memory not found" }] : [200, null];
