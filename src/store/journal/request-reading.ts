@@ -147,7 +147,7 @@ export class RequestReading {
   async reportedBefore(turn: TurnId): Promise<ServedRequest | null> {
     for (const named of await this.#lastBefore(turn)) {
       if (named.reported === null) continue;
-      const observed = await this.#reportOf(named.reported);
+      const observed = await reportOf(this.parts, named.reported);
       if (observed?.cachedTokens !== undefined) return this.#served(named);
     }
     return null;
@@ -218,18 +218,18 @@ export class RequestReading {
       plan,
       grounds,
       evicted: isEvicted,
-      observed: reported === null ? null : await this.#reportOf(reported),
+      observed: reported === null ? null : await reportOf(this.parts, reported),
     };
-  }
-
-  async #reportOf({ seq }: RecordKey): Promise<ServedRequest["observed"]> {
-    const [record] = await this.parts.database.read([seq]);
-    return record === undefined ? null : reportIn(this.parts, record);
   }
 
   #turns(): TurnReading {
     return new TurnReading(this.parts, this.scopeId);
   }
+}
+
+async function reportOf(parts: JournalParts, { seq }: RecordKey): Promise<ServedRequest["observed"]> {
+  const [record] = await parts.database.read([seq]);
+  return record === undefined ? null : reportIn(parts, record);
 }
 
 /** See `Store.findLiveRequests`. */
@@ -372,7 +372,7 @@ export class PromptReading {
     const { key, request } = found.record;
     // The request's id may have been used again.
     const named = this.#requests.get(key.seq) ?? null;
-    const observed = named?.reported == null ? null : await this.#reportOf(named.reported);
+    const observed = named?.reported == null ? null : await reportOf(this.parts, named.reported);
     const { cachedTokens, promptTokens = null } = observed ?? {};
     return {
       requestId: named === null ? null : (named.requestId as RequestId),
@@ -399,11 +399,6 @@ export class PromptReading {
     for (const [at, { turn }] of unread.entries())
       this.#spoken.set(turn.id, { turn, given: wholeOf(given[at] ?? [null]) });
     return path.flatMap(({ turn }) => this.#spoken.get(turn.id) ?? []).reverse();
-  }
-
-  async #reportOf({ seq }: RecordKey): Promise<ServedRequest["observed"]> {
-    const [record] = await this.parts.database.read([seq]);
-    return record === undefined ? null : reportIn(this.parts, record);
   }
 
   async #head(digest: Digest): Promise<readonly ChatMessage[] | null> {
