@@ -275,10 +275,10 @@ describe("a route that an engine may not have", () => {
     const clock = { now: () => now };
     const dialect = { keepsMarks: false, isOpenAi: false };
     const upstream = responsesUpstream(messagesUpstream(plain, { dialect, ...clock }), clock);
-    return async (path: string, isLater = true) => {
+    return async (path: string, isLater = true, model = "m") => {
       if (isLater) now += 10 * 60 * 1_000;
       const messages = [{ role: "user", content: "Hi." }];
-      const body = JSON.stringify({ model: "m", input: "Hi.", messages });
+      const body = JSON.stringify({ model, input: "Hi.", messages });
       const call = { method: "POST", path, query: "", headers: [], body } as const;
       const sent = engine.requests.length;
       const { status, body: bytes } = await upstream.send(call, new AbortController().signal);
@@ -299,6 +299,20 @@ describe("a route that an engine may not have", () => {
       expect(text).toContain("By chat.");
       expect((await send("responses", false)).urls).toEqual(["chat/completions"]);
     }
+  });
+
+  it("may be there for other models of the engine", async () => {
+    const said = openAi("The requested model 'old' cannot be used with the Responses API.", null, "model");
+    engine.behave(({ url, body }, response, usage) => {
+      if (url === "/v1/chat/completions") return sendJson(response, 200, wholeAnswer("By chat.", usage));
+      return body.model === "old" ? sendJson(response, 400, said) : sendJson(response, 200, { id: "resp_1" });
+    });
+    const send = opened();
+    const urls = [];
+    for (const model of ["old", "new", "old", "new"]) urls.push((await send("responses", false, model)).urls);
+    const [own, chat] = ["responses", "chat/completions"];
+    expect(urls).toEqual([[own, chat], [own], [chat], [own]]);
+    expect((await send("responses", true, "old")).urls).toEqual([own, chat]);
   });
 
   it("is told from what comes in pieces, which go on whole where it is there", async () => {

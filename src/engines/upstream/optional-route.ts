@@ -1,6 +1,7 @@
+import { LruMap } from "../../core/text/maps.js";
 import { isEventStream, oneChunk, rejoined, wholeOf } from "./answer-body.js";
 import { type EngineError, errorsIn, withoutPrefixes } from "./engine-errors.js";
-import { parsedJson, record } from "./json-values.js";
+import { parsedJson, record, text } from "./json-values.js";
 import { OWN_NAME, type Upstream, type UpstreamAnswer, type UpstreamCall } from "./upstream.js";
 
 /** Codes and types that say it of a route. Sources: OpenAI, Groq, GitHub Copilot, vLLM. */
@@ -8,6 +9,8 @@ const ROUTE_CODES = new Set<unknown>([
   ...["unknown_url", "method_not_supported", "unsupported_endpoint", "unsupported_api_for_model", "route_not_found"],
   ...["NotImplementedError", "not_implemented"],
 ]);
+/** Those of them that say it of the model. */
+const MODEL_CODES = new Set<unknown>(["unsupported_api_for_model"]);
 /** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go, Cloudflare … */
 const NO_ROUTE =
   /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported|recogni[sz]ed) (?:endpoint|route|path|url)|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)/i;
@@ -75,6 +78,14 @@ function* errorsOf(text: string): Generator<EngineError> {
   if (!isPage) yield { message: text, names: [], fields: {} };
 }
 
+/** Whether an answer that says so says it of the request's model alone: the engine may have the route for others. */
+function isOfModel(text: string): boolean {
+  return [...errorsOf(text)].some(({ message, names }) => {
+    const said = withoutPrefixes(message).text;
+    return names.some((name) => MODEL_CODES.has(name)) || (/\bmodel\b/i.test(said) && NOT_THIS_ROUTE.test(said));
+  });
+}
+
 function isOfRoute(error: EngineError): boolean {
   if (error.names.some((name) => ROUTE_CODES.has(name))) return true;
   const { text } = withoutPrefixes(error.message);
@@ -96,10 +107,19 @@ function isOfThing(error: EngineError): boolean {
 
 /** Milliseconds for which an engine counts as one without the route: it may be replaced. */
 const ABSENT_FOR_MS = 10 * 60 * 1_000;
+/** Models without it that are known at a time. */
+const MOST_MODELS = 1_000;
+
+/** The model of a request; empty where it names none. */
+function modelIn({ body }: UpstreamCall): string {
+  return typeof body === "string" ? text(record(parsedJson(body))["model"]) : "";
+}
 
 /** A route that an engine may have or not, which is found out by a request. */
 export class OptionalRoute {
   #absentUntil = Number.NEGATIVE_INFINITY;
+  /** Until when it is absent for a model, where the engine said it of that alone. */
+  readonly #absentFor = new LruMap<string, number>(MOST_MODELS);
 
   /** @param now milliseconds since the epoch */
   constructor(
@@ -107,15 +127,25 @@ export class OptionalRoute {
     private readonly now: () => number,
   ) {}
 
-  /** The engine's answer; null where it has no such route: then it is not asked again for ten minutes. Rejects as {@link Upstream.send}. */
+  /**
+   * The engine's answer; null where it has no such route, or none for the request's model: then it is not asked again for ten minutes. Rejects
+   * as {@link Upstream.send}.
+   */
   async send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer | null> {
-    if (this.now() < this.#absentUntil) return null;
+    if (this.now() < this.#absentUntil || this.#isAbsentFor(call)) return null;
     const answer = await this.upstream.send(call, signal);
     if (answer.status === OK && !isEventStream(answer)) return this.#unlessOfAnyPath(answer);
     if (!mayBeAbsent(answer.status)) return answer;
     const whole = await wholeOf(answer.body, this.upstream.name);
-    if (!saysAbsent(answer.status, whole.toString("utf8"))) return { ...answer, body: oneChunk(whole) };
-    return this.#absent();
+    const said = whole.toString("utf8");
+    if (!saysAbsent(answer.status, said)) return { ...answer, body: oneChunk(whole) };
+    if (!isOfModel(said)) return this.#absent();
+    this.#absentFor.set(modelIn(call), this.now() + ABSENT_FOR_MS);
+    return null;
+  }
+
+  #isAbsentFor(call: UpstreamCall): boolean {
+    return this.#absentFor.size > 0 && this.now() < (this.#absentFor.get(modelIn(call)) ?? Number.NEGATIVE_INFINITY);
   }
 
   /**
