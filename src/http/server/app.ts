@@ -9,7 +9,7 @@ import type { Context } from "hono";
 import { cors } from "hono/cors";
 import { getPath } from "hono/utils/url";
 import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.js";
-import { type EngineFailure, observedUpstream } from "../../service/base/memstem-observer.js";
+import { type EngineFault, observedUpstream } from "../../service/base/memstem-observer.js";
 import type { ApiKeys } from "../../service/base/tenant.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { mem0Items, newMemories } from "../../service/fields/companion-options.js";
@@ -208,7 +208,7 @@ export function createApp(given: HttpParts): HttpSurface {
   addBatchRoute(app, { ...parts, bodyRate: rate });
   const observer = {
     called: metrics.engineCalled.bind(metrics),
-    ended: (failure: EngineFailure | null) => {
+    ended: (failure: EngineFault | null) => {
       if (failure === null) degraded.worked("engine");
       else degraded.failed("engine", failure.reason, failure.cause);
     },

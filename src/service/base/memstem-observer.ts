@@ -111,7 +111,7 @@ export interface EngineCall {
 }
 
 /** Why the engine failed. */
-export interface EngineFailure {
+export interface EngineFault {
   /** For everybody to see. */
   readonly reason: string;
   readonly cause: string;
@@ -201,7 +201,7 @@ const KEY_REFUSED: ReadonlySet<number> = new Set([401, 402]);
 interface UpstreamObserver {
   called(call: EngineCall): void;
   /** Called once an answer was read to its end, or with why it could not be; not where its client ended it. */
-  ended(failure: EngineFailure | null): void;
+  ended(failure: EngineFault | null): void;
   /** Milliseconds from any point in time. */
   readonly clock: () => number;
 }
