@@ -71,6 +71,11 @@ export function draftEpoch(state: ScopeState, input: ComposeInput, most: number,
     const draft = draftExact(state, input);
     return { ...(draft.totalTokens <= most ? draft : draftWithin(state, input, most, false)), epoch };
   }
+  // What is longer than its share is gone before the next prompt, which then continues nothing.
+  if (began === "share" && window?.kind === "continued" && window.leftOut === 0) {
+    const draft = draftExact(state, input);
+    if (draft.totalTokens > (input.shareTokens ?? most) && draft.totalTokens <= most) return { ...draft, epoch };
+  }
   // What is too long in any case is not drafted whole.
   const near = newestMessages(input, most);
   const draft = draftHeaded(state, near.input, ratio, most);

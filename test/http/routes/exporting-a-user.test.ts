@@ -25,8 +25,8 @@ const EXPORTED = {
   conversations: ["id", "turns", "created_at", "last_turn_at"],
   heads: ["messages"],
   turns: [
-    ...["id", "conversation_id", "parent", "given", "placement", "injection", "retention", "fresh_start", "requested"],
-    ...["kept_sections", "prompt_tokens", "computed_tokens", "epoch", "created_at"],
+    ...["id", "conversation_id", "parent", "given", "placement", "injection", "retention", "fresh_start"],
+    ...["kept_sections", "requested", "prompt_tokens", "computed_tokens", "epoch", "created_at"],
   ],
   requests: ["request_id", "turn", "leaf", "answer", "evicted", "observed", "created_at"],
   responses: ["request_id", "held", "sent_messages", "output"],
