@@ -117,7 +117,7 @@ describe("the library", () => {
     const messages = [{ role: "user", content: "Tea?" }, call, { role: "tool", tool_call_id: "t", content: "green" }];
     const first = await memstem.compose({ ...of, messages, memories: TEA });
     const section = first.messages.at(-1);
-    expect(section).toEqual({ role: "user", content: "<memories>\n1 Ana likes green tea.\n</memories>" });
+    expect(section).toEqual({ role: "user", content: "<memories>\n- Ana likes green tea.\n</memories>" });
     const echoed = await memstem.compose({
       ...of,
       messages: first.messages.slice(-1),

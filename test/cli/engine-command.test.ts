@@ -123,7 +123,7 @@ describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${s
     const { address, kill, ended } = await memstem.serve(environment);
     const memories = Array.from({ length: 60 }, (_, at) => ({
       id: `m${at}`,
-      memory: `Ada's house ${at}: no. ${at * 7}.`,
+      memory: `Ada owns house ${at}, with garden and roof.`,
     }));
     const compose = async (more: object) => {
       const response = await fetch(`${address}/compose`, {

@@ -10,8 +10,8 @@ describe("docs/client.md", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout.split("\n")).toEqual([
       "<memories>",
-      "1 Ana is vegetarian.",
-      "2 Ana is in Lisbon this week.",
+      "- Ana is vegetarian.",
+      "- Ana is in Lisbon this week.",
       "</memories>",
       "",
       "Where should we eat tonight?",

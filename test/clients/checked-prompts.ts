@@ -44,7 +44,8 @@ export function brokenPrefixes(
     return counted.cached >= before.counted.prompt - 1 ? [] : [`of prompt ${at}, ${counted.cached} tokens were cached`];
   });
   const last = JSON.stringify(served.at(-1)?.asked.prompt ?? "");
-  const told = facts.map((fact) => last.split(fact).length - 1);
+  // As items of a list; a line may quote the best one again.
+  const told = facts.map((fact) => last.split(`- ${fact}`).length - 1);
   return [...broken, ...(told.every((times) => times === 1) ? [] : [`memories stand ${told.join(", ")} times`])];
 }
 

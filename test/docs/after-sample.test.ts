@@ -55,7 +55,7 @@ describe("the README's code", () => {
       ...said,
       { role: "user", content: "Where should we eat?" },
     ]);
-    const section = "<memories>\n1 Ana is vegetarian.\n2 Ana is in Lisbon.\n</memories>";
+    const section = "<memories>\n- Ana is vegetarian.\n- Ana is in Lisbon.\n</memories>";
     expect(await asked("// After")).toEqual([
       { role: "system", content: "Be brief." },
       ...said,

@@ -144,10 +144,10 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     expect(first.headers.get("x-memstem-warnings")).toBe("memory_left_out");
     const messages = engine.requests.at(-1)?.body.messages;
     expect(messages).toHaveLength(1);
-    expect(messages?.[0]?.content).toMatch(/^<memories>\n1 Ada rows\.\n3 Ada sings\.\n/);
+    expect(messages?.[0]?.content).toMatch(/^<memories>\n- Ada rows\.\n- Ada sings\.\n/);
     const next = await ask([question, { role: "assistant", content: ANSWER }, { role: "user", content: "And then?" }]);
     expect(next).toMatchObject({ status: 200, sends: 1 });
-    expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("1 Ada rows.");
+    expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("- Ada rows.");
     // The refused prompt is nobody's: nothing was edited, and there are as many requests as were answered.
     expect(next.headers.get("x-memstem-warnings")).toBe("memory_left_out");
     expect(storedExchanges(app.database).requests).toHaveLength(2);

@@ -264,7 +264,7 @@ describe("an engine of chat completions", () => {
       const [, second, last] = engine.requests.map(({ raw }) => messagesOf(raw));
       const asked = (messages: readonly Json[] = []) => messages.filter(({ role }) => role === "user");
       expect(asked(last).slice(0, 2)).toEqual(asked(second));
-      for (const fact of facts) expect(JSON.stringify(last).split(fact)).toHaveLength(2);
+      for (const fact of facts) expect(JSON.stringify(last).split(`- ${fact}`)).toHaveLength(2);
     } finally {
       await own.close();
     }

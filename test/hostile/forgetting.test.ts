@@ -132,7 +132,7 @@ describe("what quotes a forgotten memory", () => {
     await app.compose({ ...ada, conversation_id: "c", query: "Code?", memories: [{ id: "m-pin", memory: "4711" }] });
     const { status, text } = await app.send("GET", "/users/ada/export");
     expect(status).toBe(200);
-    const guesses = ["4711", "<memories>\n1 4711\n</memories>"].map(digestOf);
+    const guesses = ["4711", "<memories>\n- 4711\n</memories>"].map(digestOf);
     guesses.push(digestOf('{"content":"Code?","role":"user"}'));
     const hex = guesses.map((digest) => Buffer.from(digest, "base64url").toString("hex"));
     expect([...guesses, ...hex].filter((digest) => text.includes(digest))).toEqual([]);

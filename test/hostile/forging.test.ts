@@ -28,12 +28,16 @@ describe("memories with structure in them", () => {
     },
   });
 
-  it.each([null, "tea"])("reach the engine as text (conversation: %s)", async (conversation_id) => {
+  it.each([
+    [null, {}],
+    ["tea", {}],
+    ["labelled", { annotations: { top_n: "all" } }],
+  ])("reach the engine as text (conversation: %s)", async (conversation_id, more) => {
     const body = {
       user: "ada",
       model: "m",
       messages: [{ role: "user", content: "Where?" }],
-      memstem: { conversation_id, memories },
+      memstem: { conversation_id, memories, ...more },
     };
     const { status } = await app.send("POST", "/v1/chat/completions", body);
     expect(status).toBe(200);
@@ -51,6 +55,6 @@ describe("memories with structure in them", () => {
     const lines = section.split(/[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/);
     expect(lines.filter((line) => !line.startsWith("  "))).toHaveLength(memories.length + 2);
     const begun = lines.flatMap((line) => /^\s*(\p{N}+|-)\s/u.exec(asRead(line))?.[1] ?? []);
-    expect(begun).toEqual(memories.map((_, at) => (conversation_id === null ? "-" : String(at + 1))));
+    expect(begun).toEqual(memories.map((_, at) => ("annotations" in more ? String(at + 1) : "-")));
   });
 });

@@ -21,7 +21,7 @@ const attacks: Readonly<Record<string, readonly [path: string, status: number, b
   "half sections in blocks": [
     "/v1/chat/completions",
     200,
-    () => chat(repeated("<memories>\n1 tea <memories>\n", 900_000)),
+    () => chat(repeated("<memories>\n- tea <memories>\n", 900_000)),
   ],
   "half sections in parts": [
     "/v1/chat/completions",

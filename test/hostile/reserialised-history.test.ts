@@ -122,7 +122,7 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
         const text = JSON.stringify(body.messages);
         const known = FACTS.slice(0, turn * 5 + 8);
         // Every fact that was ever given is still there, once.
-        for (const fact of known) expect(text.split(fact)).toHaveLength(2);
+        for (const fact of known) expect(text.split(`- ${fact}`)).toHaveLength(2);
       }
       history.push(answer);
     }

@@ -131,4 +131,4 @@ describe("the items of a run", () => {
   });
 });
 
-const SECTION = "<memories>\n1 Ana likes tea.\n</memories>";
+const SECTION = "<memories>\n- Ana likes tea.\n</memories>";

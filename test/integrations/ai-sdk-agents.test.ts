@@ -155,7 +155,7 @@ describe("the AI SDK's middleware under the SDK's own loops", () => {
     await generateText({ model, prompt: "Tea?" });
     expect(facts.reports).toMatchObject([{ userId: "bo", agentId: "coach" }]);
     const [named, ...others] = engine.served.map(({ asked }) => asked.prompt.join("\n"));
-    expect(named).toContain("1 Bo has tea.");
+    expect(named).toContain("- Bo has tea.");
     expect(named).not.toContain("memstem");
     for (const other of others) expect(other).not.toContain("<memories>");
   });

@@ -4,7 +4,7 @@ import { contentWith, findGiven } from "../../src/integrations/langchain-message
 
 const asks = (content: ChatMessage["content"]): ChatMessage => ({ role: "user", content });
 const says = (content: string): ChatMessage => ({ role: "assistant", content });
-const SECTION = "<memories>\n1 Ana has a dog.\n</memories>";
+const SECTION = "<memories>\n- Ana has a dog.\n</memories>";
 const recalls = (text: string) => asks(`${SECTION}\n\n${text}`);
 const system: ChatMessage = { role: "system", content: "Be brief." };
 const image = { type: "image_url", image_url: { url: "https://example.com/cat.png" } };

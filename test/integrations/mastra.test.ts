@@ -47,7 +47,7 @@ describe("a processor of Mastra's", () => {
     const processor = memstemProcessor({ memstem: heard });
     const { prompt } = (await processor.processLLMRequest({ ...callOf(MEMORY), prompt: PROMPT })) ?? {};
     expect(prompt?.[1]?.content).toEqual([
-      { type: "text", text: "<memories>\n1 Ana likes green tea.\n</memories>" },
+      { type: "text", text: "<memories>\n- Ana likes green tea.\n</memories>" },
       { type: "text", text: "Tea?" },
     ]);
     const reserved = { mastra__resourceId: "bo", mastra__threadId: "sea" };

@@ -113,7 +113,7 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
     const { messages } = await chat.prompt("What does a vegetarian eat?", NAMES);
     expect(JSON.stringify(messages)).toContain("<memories>");
     const again = JSON.parse(JSON.stringify(messages)) as typeof messages;
-    const parts = [{ type: "text", text: "<memories>\n1 Ana is vegetarian and eats no fish.\n</memories>" }];
+    const parts = [{ type: "text", text: "<memories>\n- Ana is vegetarian and eats no fish.\n</memories>" }];
     await chat.add([...again, { role: "user", content: parts }, { role: "assistant", content: "Tofu." }], {
       userId: "eve",
       infer: false,

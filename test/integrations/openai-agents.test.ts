@@ -13,7 +13,7 @@ import {
 } from "../../src/integrations/openai-agents.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
-const SECTION = "<memories>\n1 Ana likes green tea.\n</memories>";
+const SECTION = "<memories>\n- Ana likes green tea.\n</memories>";
 /** In a prompt of no conversation. */
 const LISTED = "<memories>\n- Ana likes green tea.\n</memories>";
 
@@ -90,7 +90,7 @@ describe("a filter of a run's model input", () => {
         content: "Now?",
       });
       expect(next.slice(0, 2)).toEqual([question, stored[1]]);
-      expect(JSON.stringify(next).split("green tea")).toHaveLength(2);
+      expect(JSON.stringify(next).split("- Ana likes green tea")).toHaveLength(2);
     }
   });
 

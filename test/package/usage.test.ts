@@ -31,7 +31,7 @@ describe("an installed memstem", () => {
     );
     const { code, stdout, stderr } = await memstem.node(["library.js"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    const first = { role: "user", content: "<memories>\n1 in Paris\n</memories>\n\nWhere?" };
+    const first = { role: "user", content: "<memories>\n- in Paris\n</memories>\n\nWhere?" };
     expect(json(stdout)).toEqual([
       [first],
       [
@@ -39,7 +39,7 @@ describe("an installed memstem", () => {
         { role: "assistant", content: "So." },
         {
           role: "user",
-          content: "<memories>\n2 for love\nMost relevant first: [1][2].\n</memories>\n\nWhy?",
+          content: "<memories>\n- for love\nMost relevant: in Paris\n</memories>\n\nWhy?",
         },
       ],
     ]);

@@ -39,8 +39,8 @@ export class BlockRegister {
   #nextLabel: number;
   #textLength = 0;
   #currentTokens = 0;
-  /** Tokens of lines without labels, counted where single prompts have them. */
-  readonly #unlabelledTokens = new Map<Label, number>();
+  /** Tokens of lines with labels, counted where prompts have them. */
+  readonly #labelledTokens = new Map<Label, number>();
 
   constructor(
     stored: StoredRegister,
@@ -102,9 +102,9 @@ export class BlockRegister {
   lineTokens(block: InjectedBlock): number {
     const stored = this.#blocks.get(block.label);
     if (stored === undefined) return 0;
+    if (!block.isLabelled) return stored.tokens;
     if (block.replaces.length > 0) return this.countTokens(renderBlock(block, stored.text));
-    if (!block.isUnlabelled) return stored.tokens;
-    return keptIn(this.#unlabelledTokens, block.label, () => this.countTokens(renderBlock(block, stored.text)));
+    return keptIn(this.#labelledTokens, block.label, () => this.countTokens(renderBlock(block, stored.text)));
   }
 
   /** Blocks that are the current text of some memory, in label order. */
@@ -339,7 +339,7 @@ export class BlockRegister {
     const compared = this.#compared.get(label);
     this.#textLength -= block.text.length + (compared === undefined ? 0 : lengthOf(compared));
     this.#compared.delete(label);
-    this.#unlabelledTokens.delete(label);
+    this.#labelledTokens.delete(label);
     if (block.supersededBy === null) this.#currentTokens -= block.tokens;
   }
 

@@ -31,6 +31,7 @@ import { bankAllowance } from "../ordering/carry-over.js";
 import { type CarryAllowance, type Ordering, type OrderingRequest, orderAfter } from "../ordering/ordering.js";
 import { type DigestedMessages, messagesTokens, type Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import {
+  hasLabels,
   type Injection,
   ownMessageBehind,
   renderSection,
@@ -303,7 +304,7 @@ export interface DraftedSection {
   /** As this prompt contains it, and as later prompts replay it. */
   readonly text: string;
   readonly kept: string;
-  /** Digest of the prompt before the blocks; another one where these are without labels. */
+  /** Digest of the prompt before the blocks; another one where these have labels. */
   readonly anchor: Digest;
   /** See `OwnSection`. */
   readonly sharedAnchor: Digest | null;
@@ -437,12 +438,12 @@ export function draftOf(
       ? replay.tokens + tokensBeforeSection(answer.messages, placement, true, countTokens)
       : beforeText;
   const before = (hasSection: boolean) => (hasSection ? beforeSection : beforeText);
-  const hasLabels = sectionHasLabels(input);
+  const isLabelled = sectionsHaveLabels(replay, input);
   const questionTokens = messagesTokens(question.messages, countTokens);
   const selection =
     head?.selection ??
     selectBlocks(state, resolution, input, {
-      anchor: prompt.anchorFor(placement, true, hasLabels),
+      anchor: prompt.anchorFor(placement, true, isLabelled),
       isInConversation: input.conversation !== null || replay.turns.length > 0 || answer.messages.length > 0,
       standing,
       superseded,
@@ -453,19 +454,21 @@ export function draftOf(
   const { ordering, heldBack } = selection;
   const injection = planInjection({
     requested: resolution.blocks.filter(({ label }) => !heldBack.has(label)),
-    standing,
+    // An epoch's memories are this turn's own, in front: the best is given again where another stands first of them.
+    standing: head === null ? standing : { ...standing, newest: new Set(ordering.labels.slice(0, 1)) },
     superseded,
     placed: head === null ? ordering.labels : [],
     carried: ordering.carried,
     placement,
     settings: input.annotations,
-    hasLabels,
+    hasLabels: isLabelled,
   });
   const text = renderSection(injection, register.textOf);
   const kept =
     choice.retention === "keep" ? text : renderSection(retained(injection, choice.retention), register.textOf);
-  const anchor = prompt.anchorFor(placement, text !== "", hasLabels);
-  const sharedAnchor = text === "" || hasLabels ? null : prompt.anchorFor(placement);
+  const ownHasLabels = hasLabels(injection);
+  const anchor = prompt.anchorFor(placement, text !== "", ownHasLabels);
+  const sharedAnchor = ownHasLabels ? prompt.anchorFor(placement) : null;
   const tokensBefore = before(text !== "");
   prompt.pushTurn(question, placement, text);
   return {
@@ -492,12 +495,10 @@ export function computedTokens({ totalTokens, replay, section }: PromptDraft): n
   return totalTokens - (isWhole ? section.tokensBefore : Math.max(replay.cachedTokens, replay.headTokens));
 }
 
-/** Whether blocks are written with their labels: later turns may refer to them, or the caller's own lines do. */
-export function sectionHasLabels({
-  conversation,
-  annotations,
-}: Pick<ComposeInput, "conversation" | "annotations">): boolean {
-  return conversation !== null || wantsLabels(annotations);
+/** Whether a prompt's blocks are written with their labels: as those that it has already are, else where the caller's lines name them. */
+function sectionsHaveLabels({ sections }: Pick<Replay, "sections">, { annotations }: ComposeInput): boolean {
+  const last = sections.findLast(({ blocks }) => blocks.length > 0);
+  return last === undefined ? wantsLabels(annotations) : hasLabels(last);
 }
 
 /** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */

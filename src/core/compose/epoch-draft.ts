@@ -6,7 +6,7 @@ import {
   type PromptTokens,
   type WindowTerms,
 } from "../conversation/epoch.js";
-import { injectionTokens } from "../conversation/injecting.js";
+import { injectionTokens, wantsLabels } from "../conversation/injecting.js";
 import { withoutRepeats } from "../conversation/repeats.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
 import { carryOver } from "../ordering/carry-over.js";
@@ -164,7 +164,8 @@ function beginEpoch(state: ScopeState, input: ComposeInput, carried: number | nu
   const placement = isWithFirst ? "in-question" : ownMessageBehind(rest.messages);
   const prompt = new Prompt();
   prompt.push(head);
-  const anchor = prompt.anchorFor(placement);
+  const isLabelled = wantsLabels(input.annotations);
+  const anchor = prompt.anchorFor(placement, true, isLabelled);
   const retrieved = resolution.blocks.reduce((sum, { tokens }) => sum + tokens, 0);
   const policy = input.policy.name === "prefix-exact" ? carryOver : input.policy;
   const own = carried === null ? {} : { policy, memoryBudgetTokens: Math.floor((1 + carried) * retrieved) };
@@ -183,7 +184,8 @@ function beginEpoch(state: ScopeState, input: ComposeInput, carried: number | nu
     },
   );
   const { labels } = selection.ordering;
-  const injection = { blocks: labels.map((label) => ({ label, replaces: [] })), annotations: [] };
+  const form = isLabelled ? { isLabelled } : {};
+  const injection = { blocks: labels.map((label) => ({ label, replaces: [], ...form })), annotations: [] };
   const first = { messages: rest.messages.slice(0, count), digests: rest.digests.slice(0, count) };
   const turn: RecalledTurn = {
     ...first,

@@ -1,11 +1,12 @@
 import { heldTokens } from "../context-index/context-index.js";
 import type { UsablePath } from "../context-index/prefix-forest.js";
 import { DROPS_NOTHING } from "../conversation/conversation.js";
+import { wantsLabels } from "../conversation/injecting.js";
 import { promptSections, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import type { Digest, Label } from "../text/ids.js";
 import type { ChatMessage } from "../text/message.js";
-import { type ComposeInput, type PastInput, placementFor, recallPast, sectionHasLabels } from "./draft.js";
+import { type ComposeInput, type PastInput, placementFor, recallPast } from "./draft.js";
 import type { ScopeState } from "./scope-state.js";
 
 /** The part of a prompt that is known before its memories are. */
@@ -85,5 +86,5 @@ function firstAnchor(input: PastInput & Pick<ComposeInput, "annotations">): Dige
   const prompt = new Prompt();
   prompt.push(head);
   prompt.push(splitAtAnchor(history.rest, placement).answer);
-  return prompt.anchorFor(placement, true, sectionHasLabels(input));
+  return prompt.anchorFor(placement, true, wantsLabels(input.annotations));
 }

@@ -15,7 +15,7 @@ import {
   standingOf,
   type Turn,
 } from "./conversation.js";
-import { type AnnotationSettings, injectionTokens, planInjection, supersededIn } from "./injecting.js";
+import { type AnnotationSettings, injectionTokens, planInjection, supersededIn, wantsLabels } from "./injecting.js";
 import type { Replay } from "./replay.js";
 
 /**
@@ -258,7 +258,7 @@ function sectionOf(turn: RetainableTurn, standing: Standing, register: BlockRegi
     carried: new Set(),
     placement,
     settings: turn.annotations,
-    hasLabels: true,
+    hasLabels: wantsLabels(turn.annotations),
   });
   const total = injectionTokens(injection, placement, register, countTokens);
   const bare = { blocks: injection.blocks, annotations: [] };

@@ -8,9 +8,11 @@
 import { WITHDRAWN } from "../blocks/context-block.js";
 import type { DigestedMessages } from "../prompt/prompt.js";
 import {
+  type Annotation,
   type Injection,
   isEmptyInjection,
   isOwnMessage,
+  labelsIn,
   NOTHING_INJECTED,
   ownMessageBehind,
   type SectionPlacement,
@@ -318,20 +320,25 @@ export interface Standing {
   readonly given: ReadonlySet<Label>;
   /** Labels that the prompt declares superseded, with their successors; {@link WITHDRAWN} where it says that they no longer hold. */
   readonly replaced: ReadonlyMap<Label, Label>;
+  /** Labels that its last section gives or names. */
+  readonly newest: ReadonlySet<Label>;
 }
 
 /** What a prompt without turns says. */
-export const NOTHING_STANDING: Standing = { given: new Set(), replaced: new Map() };
+export const NOTHING_STANDING: Standing = { given: new Set(), replaced: new Map(), newest: new Set() };
 
 /** Reads the injections of a prompt's turns in order. */
 export function standingOf(injections: Iterable<Injection>): Standing {
+  let newest: Injection = NOTHING_INJECTED;
   const given = new Set<Label>();
   const replaced = new Map<Label, Label>();
   const takePlace = (label: Label, of: readonly Label[]) => {
     replaced.delete(label);
     for (const old of of) replaced.set(old, label);
   };
-  for (const { blocks, annotations } of injections) {
+  for (const injection of injections) {
+    const { blocks, annotations } = injection;
+    if (!isEmptyInjection(injection)) newest = injection;
     for (const block of blocks) {
       given.add(block.label);
       takePlace(block.label, block.replaces);
@@ -339,9 +346,12 @@ export function standingOf(injections: Iterable<Injection>): Standing {
     for (const annotation of annotations) {
       if (annotation.kind === "restored") takePlace(annotation.label, annotation.replaces);
       if (annotation.kind === "withdrawn") for (const old of annotation.labels) replaced.set(old, WITHDRAWN);
+      // What took its place was forgotten, and the line that quotes it stays.
+      if (annotation.kind === "outdated")
+        for (const old of annotation.labels) if (!replaced.has(old)) replaced.set(old, WITHDRAWN);
     }
   }
-  return { given, replaced };
+  return { given, replaced, newest: labelsIn(newest) };
 }
 
 /**
@@ -442,9 +452,11 @@ export function retained({ blocks, annotations }: Injection, retention: FixedRet
   if (retention === "keep") return { blocks, annotations };
   return {
     blocks: retention === "volatile" ? blocks : blocks.filter(({ replaces }) => replaces.length > 0),
-    annotations: annotations.filter(({ kind }) => kind === "restored" || kind === "withdrawn"),
+    annotations: annotations.filter(({ kind }) => CORRECTING.has(kind)),
   };
 }
+
+const CORRECTING: ReadonlySet<Annotation["kind"]> = new Set(["restored", "withdrawn", "outdated"]);
 
 /** The part of a turn that retention depends on. */
 interface RetainingTurn extends RetentionChoice {

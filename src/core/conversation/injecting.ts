@@ -44,19 +44,30 @@ export function planInjection(request: InjectionRequest): Injection {
     (label): InjectedBlock => ({
       label,
       replaces: replacing.get(label) ?? [],
-      ...(hasLabels ? {} : { isUnlabelled: true }),
+      ...(hasLabels ? { isLabelled: true } : {}),
     }),
   );
   const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
   const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
-  const restored = earlier
-    .filter(
-      (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
-    )
-    .map((label): Annotation => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }));
+  const restored = earlier.filter(
+    (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
+  );
   const withdrawn = (replacing.get(WITHDRAWN) ?? []).filter((label) => !isSaidOf(label, WITHDRAWN));
-  const corrections: Annotation[] =
-    withdrawn.length === 0 ? restored : [...restored, { kind: "withdrawn", labels: withdrawn }];
+  // Without labels a line does not say what replaces a text, so it is not said again of one that no longer holds.
+  const isHeld = (label: Label) => !standing.replaced.has(label);
+  const corrections: Annotation[] = hasLabels
+    ? [
+        ...restored.map((label) => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }) as const),
+        ...(withdrawn.length === 0 ? [] : [{ kind: "withdrawn", labels: withdrawn } as const]),
+      ]
+    : [
+        ...blocks.flatMap(({ replaces }) => outdated(replaces.filter(isHeld))),
+        ...restored.flatMap((label): Annotation[] => {
+          const replaces = replacing.get(label) ?? [];
+          return [{ kind: "restored", label, replaces, isQuoted: true }, ...outdated(replaces.filter(isHeld))];
+        }),
+        ...withdrawn.filter(isHeld).map((label) => ({ kind: "withdrawn", labels: [label], isQuoted: true }) as const),
+      ];
   // After a tool's result new text justifies a section, a mere reference does not.
   if (request.placement !== "in-question" && blocks.length === 0 && corrections.length === 0) {
     return NOTHING_INJECTED;
@@ -67,9 +78,14 @@ export function planInjection(request: InjectionRequest): Injection {
         { ranked, earlier: new Set(earlier), placed: placed.filter((label) => !request.carried.has(label)) },
         settings,
       )
-    : bestAgain(ranked, placed, settings);
+    : bestAgain(ranked, [...restored, ...placed], standing, settings);
   const annotations = [...corrections, ...ranking];
   return { blocks, annotations };
+}
+
+/** Names texts that no longer hold, one a line; which ones take their places the blocks say. */
+function outdated(labels: readonly Label[]): Annotation[] {
+  return labels.map((label) => ({ kind: "outdated", labels: [label] }));
 }
 
 /** Labels in a prompt whose text is superseded, by the label of the current block that supersedes it, or {@link WITHDRAWN}. */
@@ -222,18 +238,21 @@ export function rankingAnnotations(blocks: RankedBlocks, settings: AnnotationSet
 }
 
 /**
- * The ranking of blocks without labels: the most relevant one again, where another stands first.
+ * The ranking of blocks without labels: the most relevant one again, where another stands first, or where it stands earlier and not in the last
+ * section.
  *
  * @param ranked best first
- * @param placed in prompt order, carried ones included
+ * @param placed what this turn names or gives, in prompt order, carried ones included
  */
 export function bestAgain(
   ranked: readonly Label[],
   placed: readonly Label[],
+  { newest }: Pick<Standing, "newest">,
   { order }: AnnotationSettings,
 ): Annotation[] {
   const [best] = ranked;
-  return order && best !== undefined && placed[0] !== best ? [{ kind: "best", labels: [best] }] : [];
+  if (!order || best === undefined || placed[0] === best) return [];
+  return placed.length === 0 && newest.has(best) ? [] : [{ kind: "best", labels: [best] }];
 }
 
 /** The paper's two: a ranking of this turn's blocks, and a reference to the earlier ones (Alg. 3). */

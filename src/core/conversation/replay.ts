@@ -2,6 +2,7 @@ import type { BlockRegister } from "../blocks/block-register.js";
 import type { ContextIndex, KnownTurns, ResidencyModel, SectionTokens } from "../context-index/context-index.js";
 import { type DigestedMessages, messagesTokens, Prompt, tokensBeforeSection } from "../prompt/prompt.js";
 import {
+  hasLabels,
   type InjectedBlock,
   type Injection,
   isOwnMessage,
@@ -150,7 +151,7 @@ function sectionPrefixTokens(
 }
 
 export interface OwnSection extends PromptSection {
-  /** Of blocks without labels: the anchor of sections with labels, which have the same before their blocks. Null: the section's own. */
+  /** Of blocks with labels: the anchor of sections without, which have the same before their blocks. Null: the section's own. */
   readonly sharedAnchor: Digest | null;
 }
 
@@ -218,7 +219,7 @@ function replayTurn(
   const { answer, question } = splitAtAnchor(recalled, placement);
   const section = renderSection(injection, register.textOf);
   prompt.push(answer);
-  const anchor = prompt.anchorFor(placement, section !== "");
+  const anchor = prompt.anchorFor(placement, section !== "", hasLabels(injection));
   prompt.pushTurn(question, placement, section);
   const tokens = {
     answer: tokensBeforeSection(answer.messages, placement, section !== "", countTokens),

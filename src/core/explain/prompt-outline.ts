@@ -245,8 +245,8 @@ function sectionSegments(
 }
 
 /** Equal for lines that are the same bytes. */
-function blockKey({ label, replaces, isUnlabelled }: InjectedBlock): string {
-  return `b${isUnlabelled ? "-" : ""}${label} ${replaces.join()}`;
+function blockKey({ label, replaces, isLabelled }: InjectedBlock): string {
+  return isLabelled ? `n${label} ${replaces.join()}` : `b${label}`;
 }
 
 function annotationKey(annotation: Annotation): string {

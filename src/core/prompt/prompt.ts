@@ -37,7 +37,7 @@ export class Prompt {
   }
 
   /** Digest of the prompt before a section that follows; without a section, of the prompt so far. */
-  anchorFor(placement: SectionPlacement, hasSection = true, hasLabels = true): Digest {
+  anchorFor(placement: SectionPlacement, hasSection = true, hasLabels = false): Digest {
     return hasSection ? anchorAfter(this.#digest, placement, hasLabels) : this.#digest;
   }
 
@@ -82,11 +82,11 @@ export function digestAfterTurn(
 }
 
 /**
- * Digest of the prompt before a section after these messages. Inside the last message differs from after it, and a section of blocks without
- * labels from one with: they share no block.
+ * Digest of the prompt before a section after these messages. Inside the last message differs from after it, and a section of blocks with labels
+ * from one without: they share no block.
  */
-export function anchorAfter(prompt: Digest, placement: SectionPlacement, hasLabels = true): Digest {
-  const form = `${placement === "in-tool-result" ? placement : ""}${hasLabels ? "" : "unlabelled"}`;
+export function anchorAfter(prompt: Digest, placement: SectionPlacement, hasLabels = false): Digest {
+  const form = `${placement === "in-tool-result" ? placement : ""}${hasLabels ? "labelled" : ""}`;
   return form === "" ? prompt : roll(prompt, EMPTY_PROMPT, form);
 }
 

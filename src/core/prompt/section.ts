@@ -7,8 +7,8 @@ export interface InjectedBlock {
   readonly label: Label;
   /** Labels in the same prompt that this block supersedes (an updated memory). */
   readonly replaces: readonly Label[];
-  /** Written without its label: a single prompt, whose blocks nothing refers to. Of a section all blocks are, or none. */
-  readonly isUnlabelled?: true;
+  /** Written with its label, because the caller's annotations refer to it. Of a section all blocks are, or none. */
+  readonly isLabelled?: true;
 }
 
 /** One line after the blocks of a section. */
@@ -19,10 +19,17 @@ export type Annotation =
   | { readonly kind: "best"; readonly labels: readonly Label[] }
   /** Retrieved blocks that are earlier in this prompt, best first (Alg. 3). */
   | { readonly kind: "location"; readonly template: string; readonly labels: readonly Label[] }
-  /** A memory's current text became, perhaps again, one that this prompt already contains. */
-  | { readonly kind: "restored"; readonly label: Label; readonly replaces: readonly Label[] }
-  /** Blocks of this prompt whose memories no longer hold, and which no other text replaces. */
-  | { readonly kind: "withdrawn"; readonly labels: readonly Label[] };
+  /** A memory's current text became, perhaps again, one that this prompt already contains. Quoted: names it by its text. */
+  | {
+      readonly kind: "restored";
+      readonly label: Label;
+      readonly replaces: readonly Label[];
+      readonly isQuoted?: true;
+    }
+  /** Blocks of this prompt whose memories no longer hold, and which no other text replaces. Quoted: one label, named by its text. */
+  | { readonly kind: "withdrawn"; readonly labels: readonly Label[]; readonly isQuoted?: true }
+  /** The text of a block that another one without a label replaces; one label. */
+  | { readonly kind: "outdated"; readonly labels: readonly Label[] };
 
 /**
  * What one turn put into the prompt, as labels: texts are stored once, in the blocks. Rendering is a pure function, so replay is
@@ -39,9 +46,9 @@ export function isEmptyInjection(injection: Injection): boolean {
   return injection.blocks.length === 0 && injection.annotations.length === 0;
 }
 
-/** Whether its blocks are written with their labels; true without blocks. */
+/** Whether its blocks are written with their labels; false without blocks. */
 export function hasLabels({ blocks }: Pick<Injection, "blocks">): boolean {
-  return blocks[0]?.isUnlabelled !== true;
+  return blocks[0]?.isLabelled === true;
 }
 
 /** Every label that occurs in the injection, in any role. */
@@ -116,10 +123,10 @@ export function ownMessageBehind(messages: readonly ChatMessage[], count = messa
  *   labels       = 1*( "[" 1*DIGIT "]" )
  *   annotation   = a line that begins with neither digits and a space, "- ", "[", "<" nor white space LF *( SP SP text LF )
  *
- * In a conversation a block begins with its label as a bare number, which takes two tokens less than one in brackets. Nothing refers to the
- * blocks of a single prompt: they are items of a list, which small models read better (docs/quality.md). Memory text is untrusted. Every line
- * except the first is indented, and anything that looks like structure is escaped with a backslash (see escaping.ts), so no memory can forge
- * structure.
+ * Blocks are items of a list, which small models read better than numbered lines (docs/quality.md), and annotations quote them. Where a caller's
+ * annotations name labels, a block begins with its label as a bare number, which takes two tokens less than one in brackets. Memory text is
+ * untrusted. Every line except the first is indented, and anything that looks like structure is escaped with a backslash (see escaping.ts), so
+ * no memory can forge structure.
  */
 
 /** Separates a section from the message's own text. */
@@ -142,7 +149,7 @@ function renderLabels(labels: readonly Label[]): string {
 
 /** One block's line or lines, line break included. */
 export function renderBlock(block: InjectedBlock, text: string): string {
-  if (block.isUnlabelled) return `- ${escapeText(text)}\n`;
+  if (!block.isLabelled) return `- ${escapeText(text)}\n`;
   const mark = block.replaces.length === 0 ? "" : `(replaces ${renderLabels(block.replaces)}) `;
   return `${block.label} ${mark}${escapeText(text)}\n`;
 }
@@ -152,12 +159,16 @@ const LONGEST_AGAIN = 400;
 
 /** One annotation's line, without the line break; of several lines where it gives a text of several again. */
 export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
-  if (annotation.kind === "best") return `Most relevant: ${annotation.labels.map(textOf).map(givenAgain).join(" ")}`;
+  const quoted = (labels: readonly Label[]) => labels.map(textOf).map(givenAgain).join(" ");
+  if (annotation.kind === "best") return `Most relevant: ${quoted(annotation.labels)}`;
+  if (annotation.kind === "outdated") return `No longer true: ${quoted(annotation.labels)}`;
   if (annotation.kind === "restored") {
+    if (annotation.isQuoted) return `Current again: ${quoted([annotation.label])}`;
     const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
     return `Current again: ${renderLabels([annotation.label])}${mark}.`;
   }
-  if (annotation.kind === "withdrawn") return `No longer true: ${renderLabels(annotation.labels)}.`;
+  if (annotation.kind === "withdrawn")
+    return `No longer true: ${annotation.isQuoted ? quoted(annotation.labels) : `${renderLabels(annotation.labels)}.`}`;
   return annotation.template.replace("{labels}", renderLabels(annotation.labels));
 }
 

@@ -1,5 +1,6 @@
 import {
   type ChatMessage,
+  canonicalText,
   isInstruction,
   type Label,
   type MemoryId,
@@ -12,7 +13,7 @@ import {
   sectionAtStart,
   type TokenCounter,
 } from "../../core/index.js";
-import { SECTION_OPENING } from "../../core/prompt/section.js";
+import { type ParsedSection, SECTION_OPENING } from "../../core/prompt/section.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
 export interface EvaluatedMemory {
@@ -58,8 +59,12 @@ export interface StandingMemories {
 
 /** Follows, prompt by prompt, which memories stand in one user's prompts. Memories are numbered: their ids are those numbers. */
 export class PromptMemories {
-  readonly #labels = new LabelledMemories();
+  readonly #given: GivenMemories;
   #standing: readonly number[] = [];
+
+  constructor(list: Pick<MemoryList, "memories">) {
+    this.#given = new GivenMemories(list);
+  }
 
   /** The memories of the prompt that was composed last. */
   take(
@@ -67,10 +72,10 @@ export class PromptMemories {
     plan: Pick<Plan, "freshStart" | "layout" | "retention">,
     messages: readonly ChatMessage[],
   ): StandingMemories {
-    this.#labels.take(memories);
+    this.#given.take(memories);
     const carried = memories.filter(isCarried).map(({ memoryId }) => Number(memoryId));
     // What a fresh start leaves is read from the prompt.
-    const order = plan.freshStart ? this.#labels.in(messages) : [...this.#standing, ...inThisTurn(memories)];
+    const order = plan.freshStart ? this.#given.in(messages) : [...this.#standing, ...inThisTurn(memories)];
     if (plan.layout === "conversation" && plan.retention !== "ephemeral") this.#standing = order;
     return { order, carried };
   }
@@ -85,29 +90,38 @@ function inThisTurn(memories: readonly PlacedMemory[]): readonly number[] {
 
 /** The same of prompts whose history is cut, where a memory leaves with its message: read from the prompts themselves. */
 export class WindowMemories {
-  readonly #labels = new LabelledMemories();
+  readonly #given: GivenMemories;
 
-  /** The memories of a prompt. Every prompt has to be taken: a block of an earlier one is known by its label. */
+  constructor(list: Pick<MemoryList, "memories">) {
+    this.#given = new GivenMemories(list);
+  }
+
+  /** The memories of a prompt. Every prompt has to be taken: which memories an earlier block is of, its own prompt's answer said. */
   take(memories: readonly PlacedMemory[], messages: readonly ChatMessage[]): StandingMemories {
-    this.#labels.take(memories);
+    this.#given.take(memories);
     const carried = memories.filter(isCarried).map(({ memoryId }) => Number(memoryId));
-    return { order: this.#labels.in(messages), carried };
+    return { order: this.#given.in(messages), carried };
   }
 }
 
-/** Memories by the labels under which they stand in prompts. */
-class LabelledMemories {
-  /** A text may be that of several memories. */
+/** Memories by the texts under which they stand in prompts. */
+class GivenMemories {
+  /** A block may be that of several memories, with a text that one of them has. */
   readonly #byLabel = new Map<number, Set<number>>();
+  readonly #byText = new Map<string, ReadonlySet<number>>();
+
+  constructor(private readonly list: Pick<MemoryList, "memories">) {}
 
   take(memories: readonly PlacedMemory[]): void {
     for (const { label, memoryId } of memories) {
-      this.#byLabel.set(label, (this.#byLabel.get(label) ?? new Set()).add(Number(memoryId)));
+      const of = (this.#byLabel.get(label) ?? new Set()).add(Number(memoryId));
+      this.#byLabel.set(label, of);
+      this.#byText.set(canonicalText(this.list.memories[Number(memoryId)]?.text ?? ""), of);
     }
   }
 
   in(messages: readonly ChatMessage[]): readonly number[] {
-    return [...new Set(messages.flatMap(labelsIn).flatMap((label) => [...(this.#byLabel.get(label) ?? [])]))];
+    return [...new Set(messages.flatMap(blocksIn).flatMap(({ text }) => [...(this.#byText.get(text) ?? [])]))];
   }
 }
 
@@ -125,21 +139,20 @@ export function countReferences(annotations: readonly string[], messages: readon
 }
 
 function labelsIn(message: ChatMessage): readonly number[] {
-  return blocksIn(message).flatMap((label) => label ?? []);
+  return blocksIn(message).flatMap(({ label }) => label ?? []);
 }
 
-/** Labels of the memories that stand in a message, null for each without one, in their order: in instructions anywhere, else at the start, where memstem puts them. */
-export function blocksIn(message: ChatMessage): readonly (number | null)[] {
+/** The memories that stand in a message, in their order: in instructions anywhere, else at the start, where memstem puts them. */
+export function blocksIn(message: ChatMessage): ParsedSection["blocks"] {
   const text = sectionText(message);
-  const labels: (number | null)[] = [];
+  const found: ParsedSection["blocks"][number][] = [];
   let at = isInstruction(message) ? text.indexOf(SECTION_OPENING) : 0;
   while (at >= 0) {
     const section = sectionAtStart(text.slice(at));
-    const blocks = section === null ? [] : (parseSection(section)?.blocks ?? []);
-    for (const { label } of blocks) labels.push(label);
+    for (const block of section === null ? [] : (parseSection(section)?.blocks ?? [])) found.push(block);
     at = isInstruction(message) ? text.indexOf(SECTION_OPENING, at + SECTION_OPENING.length) : -1;
   }
-  return labels;
+  return found;
 }
 
 /** Some engines' marks stand between the parts of a message, within a section too; its text is that of the parts in a row. */

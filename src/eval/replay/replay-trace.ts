@@ -189,7 +189,7 @@ export function* composeTrace(
   /** Block sequences that were served: an endless cache that is exact on blocks. */
   const served = new TokenTree();
   const list = new MemoryList(memoriesOf(trace), countTokens);
-  const standing = new PromptMemories();
+  const standing = new PromptMemories(list);
   const { budgetEach = null, shared, engine: given = ENGINE_MODELS[DEFAULT_ENGINE_MODEL] } = options;
   const residency = options.residency ?? (shared === undefined ? KEEPS_ALL : sharedResidency(shared.cache));
   for (const [at, recorded] of trace.questions.slice(0, options.limit).entries()) {

@@ -128,7 +128,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
   const paper = arm.annotations?.wording === "paper" ? new PaperSections() : null;
   let now = 0;
   const memstem = openMemstem(() => now);
-  const standing = standingMemories(isInSystem ? null : window);
+  const standing = standingMemories(list, isInSystem ? null : window);
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
     build: async ({ turn, question, history, retrieved, evidence }) => {
@@ -184,13 +184,14 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
 }
 
 function standingMemories(
+  list: MemoryList,
   window: EvalArm["window"],
 ): (answer: Pick<ComposeAnswer, "blocks" | "plan" | "messages">) => StandingMemories {
   if (window === null) {
-    const memories = new PromptMemories();
+    const memories = new PromptMemories(list);
     return ({ blocks, plan, messages }) => memories.take(blocks, plan, messages);
   }
-  const memories = new WindowMemories();
+  const memories = new WindowMemories(list);
   return ({ blocks, messages }) => memories.take(blocks, messages);
 }
 

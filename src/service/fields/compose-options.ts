@@ -23,17 +23,17 @@ const annotations = z
         order: field.annotationSwitch
           .optional()
           .describe(
-            "Say which blocks are the most relevant, where they are not first in the prompt: by their labels, in single prompts by giving the best one again. Default: true.",
+            "Say which blocks are the most relevant, where they are not first in the prompt: by quoting the best one, or by labels where blocks have them. Default: true.",
           ),
         location: field.annotationSwitch
           .optional()
           .describe(
-            "Name blocks that an earlier turn gave in a line of their own, and rank only this turn's. Default: false.",
+            "Name blocks that an earlier turn gave, by labels in a line of their own, and rank only this turn's. Default: false.",
           ),
         topN: field.annotationTopN
           .optional()
           .describe(
-            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 8. Single prompts have labels only where this or a wording is given.",
+            "Most labels that one annotation names: a number, a share of the retrieved blocks (0.5), `all`, or `auto` (the default): a quarter of them, from 3 to 8. Blocks have labels only where this, a wording or `location` is given, or where the conversation's have.",
           ),
         wording: field.wording.optional().describe("Templates, each with `{labels}` once."),
       }),

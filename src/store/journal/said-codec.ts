@@ -196,21 +196,21 @@ type PackedBlock = number | readonly [number, readonly Label[]];
 interface PackedInjection {
   readonly b: readonly PackedBlock[];
   readonly a: readonly Annotation[];
-  /** Whether blocks are without labels. */
-  readonly u?: 1;
+  /** Whether blocks have labels. */
+  readonly l?: 1;
 }
 
 const NO_LABELS: readonly Label[] = [];
 
 function packInjection({ blocks, annotations }: Injection): PackedInjection {
   const packed = blocks.map(({ label, replaces }): PackedBlock => (replaces.length === 0 ? label : [label, replaces]));
-  return { b: packed, a: annotations, ...(hasLabels({ blocks }) ? {} : { u: 1 }) };
+  return { b: packed, a: annotations, ...(hasLabels({ blocks }) ? { l: 1 } : {}) };
 }
 
-function unpackInjection({ b, a, u }: PackedInjection): Injection {
+function unpackInjection({ b, a, l }: PackedInjection): Injection {
   const blocks = b.map((block): InjectedBlock => {
     const [label, replaces] = typeof block === "number" ? [block, NO_LABELS] : block;
-    return { label: label as Label, replaces, ...(u === 1 ? { isUnlabelled: true } : {}) };
+    return { label: label as Label, replaces, ...(l === 1 ? { isLabelled: true } : {}) };
   });
   return { blocks, annotations: a };
 }

@@ -246,10 +246,14 @@ describe("any template and any memory", () => {
         if (isCut) expect(own.endsWith(CUT_MARK)).toBe(true);
         else expect(own).toBe(canonicalText(text));
         if (memory.rendered !== undefined) expect(canonicalText(memory.text)).toBe(memory.text);
-        const injection = { blocks: [{ label: 3 as Label, replaces: [] }], annotations: [] };
-        const section = renderSection(injection, () => canonicalText(memory.text));
-        expect(parseSection(section)?.blocks).toEqual([{ label: 3, replaces: [], text: canonicalText(memory.text) }]);
-        expect(labelsNamed(section)).toEqual([3]);
+        for (const form of [{}, { isLabelled: true } as const]) {
+          const injection = { blocks: [{ label: 3 as Label, replaces: [], ...form }], annotations: [] };
+          const section = renderSection(injection, () => canonicalText(memory.text));
+          const written = "isLabelled" in form ? 3 : null;
+          const block = { label: written, replaces: [], text: canonicalText(memory.text) };
+          expect(parseSection(section)?.blocks).toEqual([block]);
+          expect(labelsNamed(section)).toEqual(written === null ? [] : [written]);
+        }
       }),
     );
   });

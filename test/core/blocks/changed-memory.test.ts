@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Chat, memory, UserScope, user } from "../compose/scope-fixture.js";
+import { Chat, type ComposeOptions, LABELLED, memory, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
 
 const rome = memory("home", "Lives in Rome.");
@@ -8,8 +8,12 @@ const lima = memory("home", "Lives in Lima.");
 const tea = memory("drink", "Likes tea.");
 
 /** Asks once for each list of memories; gives the compositions. */
-function asked(...requests: (typeof rome)[][]) {
-  const chat = new Chat(new UserScope());
+const asked = (...requests: (typeof rome)[][]) => askedIn({}, requests);
+/** The same of a conversation whose memories have labels. */
+const askedWithLabels = (...requests: (typeof rome)[][]) => askedIn(LABELLED, requests);
+
+function askedIn(options: ComposeOptions, requests: readonly (typeof rome)[][]) {
+  const chat = new Chat(new UserScope(), "chat", undefined, options);
   return requests.map((requested, n) => {
     const composition = chat.ask(`Question ${n}`, requested);
     expectPromises(composition, requested);
@@ -26,8 +30,16 @@ describe("a memory whose text changed", () => {
     expect(textsIn(messages).toSorted()).toEqual([tea.text, oslo.text].toSorted());
   });
 
-  it("gets a label of its own, and says which one in this conversation it replaces", () => {
-    const [, second] = asked([rome, tea], [oslo, tea]);
+  it("is given anew, and the text before it is quoted as no longer true", () => {
+    const [, second] = asked([rome, tea], [tea, oslo]);
+    expect(second?.messages.at(-1)?.content).toBe(
+      "<memories>\n- Lives in Oslo.\nNo longer true: Lives in Rome.\nMost relevant: Likes tea.\n</memories>\n\nQuestion 1",
+    );
+    expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 1, replaces: [1] });
+  });
+
+  it("with labels gets one of its own, and says which one in this conversation it replaces", () => {
+    const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
     expect(second?.messages.at(-1)?.content).toBe(
       "<memories>\n3 (replaces [1]) Lives in Oslo.\nMost relevant first: [3][2].\n</memories>\n\nQuestion 1",
     );
@@ -38,8 +50,10 @@ describe("a memory whose text changed", () => {
     const scope = new UserScope();
     new Chat(scope, "one").ask("?", [rome]);
     const { messages, memories } = new Chat(scope, "two").ask("?", [oslo]);
-    expect(messages.at(-1)?.content).toBe("<memories>\n2 Lives in Oslo.\n</memories>\n\n?");
+    expect(messages.at(-1)?.content).toBe("<memories>\n- Lives in Oslo.\n</memories>\n\n?");
     expect(memories[0]?.replaces).toEqual([]);
+    const labelled = new Chat(scope, "three").ask("?", [oslo], LABELLED);
+    expect(labelled.messages.at(-1)?.content).toBe("<memories>\n2 Lives in Oslo.\n</memories>\n\n?");
   });
 
   it("replaces all its earlier texts that stand in the prompt", () => {
@@ -49,15 +63,30 @@ describe("a memory whose text changed", () => {
 
   it("is current again, without being sent again, when it goes back to a text given earlier", () => {
     const [, , third, fourth] = asked([rome], [oslo], [rome], [rome]);
-    expect(third?.annotations).toEqual(["Current again: [1] (replaces [2]).", "Most relevant first: [1]."]);
+    expect(third?.annotations).toEqual(["Current again: Lives in Rome.", "No longer true: Lives in Oslo."]);
     expect(third?.memories).toEqual([
       { label: 1, memoryId: "home", placement: "earlier_turn", rank: 0, replaces: [2] },
     ]);
-    expect(fourth?.annotations).toEqual(["Most relevant first: [1]."]);
+    // The line before it has just said it.
+    expect(fourth?.annotations).toEqual([]);
+    const [, , labelled, after] = askedWithLabels([rome], [oslo], [rome], [rome]);
+    expect(labelled?.annotations).toEqual(["Current again: [1] (replaces [2]).", "Most relevant first: [1]."]);
+    expect(labelled?.memories).toEqual(third?.memories);
+    expect(after?.annotations).toEqual(["Most relevant first: [1]."]);
   });
 
   it("can go back and forth", () => {
-    const compositions = asked([rome], [oslo], [rome], [oslo], [lima], [rome]);
+    const listed = asked([rome], [oslo], [rome], [oslo], [lima], [rome]);
+    expect(listed.map(({ annotations }) => annotations)).toEqual([
+      [],
+      ["No longer true: Lives in Rome."],
+      ["Current again: Lives in Rome.", "No longer true: Lives in Oslo."],
+      ["Current again: Lives in Oslo.", "No longer true: Lives in Rome."],
+      ["No longer true: Lives in Oslo."],
+      ["Current again: Lives in Rome.", "No longer true: Lives in Lima."],
+    ]);
+    const compositions = askedWithLabels([rome], [oslo], [rome], [oslo], [lima], [rome]);
+    expect(compositions.map(({ memories }) => memories)).toEqual(listed.map(({ memories }) => memories));
     expect(compositions.map(({ annotations }) => annotations[0])).toEqual([
       undefined,
       undefined,
@@ -68,28 +97,38 @@ describe("a memory whose text changed", () => {
     ]);
   });
 
-  it("says that it is current again even when references are switched off", () => {
-    const chat = new Chat(new UserScope());
+  it.each([
+    ["as a list", {}, ["Current again: Lives in Rome.", "No longer true: Lives in Oslo."]],
+    ["with labels", LABELLED, ["Current again: [1] (replaces [2])."]],
+  ] as const)("says that it is current again even when references are switched off, %s", (_form, options, lines) => {
+    const chat = new Chat(new UserScope(), "chat", undefined, options);
     for (const requested of [[rome], [oslo]]) {
       chat.ask("?", requested);
       chat.answer("!");
     }
     const { annotations } = chat.ask("?", [rome], { annotations: { order: false, location: false } });
-    expect(annotations).toEqual(["Current again: [1] (replaces [2])."]);
+    expect(annotations).toEqual(lines);
   });
 
   it("says so too where its new text stands in the prompt already, as another memory's", () => {
     const town = memory("town", oslo.text);
     const [, second, third] = asked([rome, town], [oslo, town], [oslo, town]);
-    expect(second?.annotations).toEqual(["Current again: [2] (replaces [1]).", "Most relevant first: [2]."]);
-    expect(third?.annotations).toEqual(["Most relevant first: [2]."]);
+    expect(second?.annotations).toEqual(["Current again: Lives in Oslo.", "No longer true: Lives in Rome."]);
+    expect(third?.annotations).toEqual([]);
+    const [, labelled, after] = askedWithLabels([rome, town], [oslo, town], [oslo, town]);
+    expect(labelled?.annotations).toEqual(["Current again: [2] (replaces [1]).", "Most relevant first: [2]."]);
+    expect(after?.annotations).toEqual(["Most relevant first: [2]."]);
   });
 
   it("is current again where the text that had taken its place stays, as another memory's", () => {
     const town = memory("town", oslo.text);
     const [, , third, fourth] = asked([rome], [oslo, town], [rome, town], [rome]);
-    expect(third?.annotations[0]).toBe("Current again: [1].");
-    expect(fourth?.annotations).toEqual(["Most relevant first: [1]."]);
+    expect(third?.annotations).toEqual(["Current again: Lives in Rome."]);
+    // The line before it has just said it.
+    expect(fourth?.annotations).toEqual([]);
+    const [, , labelled, after] = askedWithLabels([rome], [oslo, town], [rome, town], [rome]);
+    expect(labelled?.annotations[0]).toBe("Current again: [1].");
+    expect(after?.annotations).toEqual(["Most relevant first: [1]."]);
   });
 
   it("replaces nothing while another memory still has the old text", () => {

@@ -36,10 +36,8 @@ function asked(...requests: (readonly RenderedMemory[])[]) {
 describe("a memory that another block template renders", () => {
   it("is given as before in a conversation that has its words: nothing is sent again, and nothing is said to be replaced", () => {
     const [first, second, third] = asked([tea(BARE), rome(BARE)], [tea(DATED), rome(DATED)], [tea(DATED_BEHIND)]);
-    expect(first?.messages.at(-1)?.content).toContain("1 Likes tea.\n2 Lives in Rome.");
-    expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\nMost relevant first: [1][2].\n</memories>\n\nQuestion 1",
-    );
+    expect(first?.messages.at(-1)?.content).toContain("- Likes tea.\n- Lives in Rome.");
+    expect(second?.messages.at(-1)?.content).toBe("Question 1");
     expect(second?.memories).toEqual([
       { label: 1, memoryId: "drink", placement: "earlier_turn", rank: 0, replaces: [] },
       { label: 2, memoryId: "home", placement: "earlier_turn", rank: 1, replaces: [] },
@@ -57,23 +55,27 @@ describe("a memory that another block template renders", () => {
 
   it("replaces the text that stands there where its words changed too", () => {
     const [, second] = asked([rome(BARE)], [oslo(DATED)]);
-    expect(second?.messages.at(-1)?.content).toContain("2 (replaces [1]) 2023-05-08: Lives in Oslo.\n");
+    expect(second?.messages.at(-1)?.content).toContain(
+      "- 2023-05-08: Lives in Oslo.\nNo longer true: Lives in Rome.\n",
+    );
   });
 
   it("replaces it where the template is the same and the date is another", () => {
     const [, second] = asked([tea(DATED)], [tea(DATED, JUNE)]);
-    expect(second?.messages.at(-1)?.content).toContain("2 (replaces [1]) 2023-06-01: Likes tea.\n");
+    expect(second?.messages.at(-1)?.content).toContain(
+      "- 2023-06-01: Likes tea.\nNo longer true: 2023-05-08: Likes tea.\n",
+    );
   });
 
   it("is sent again where the prompt says that its words were replaced", () => {
     const [, , third] = asked([rome(BARE)], [oslo(BARE)], [rome(DATED)]);
-    expect(third?.messages.at(-1)?.content).toContain("3 (replaces [2]) 2023-05-08: Lives in Rome.\n");
+    expect(third?.messages.at(-1)?.content).toContain("- 2023-05-08: Lives in Rome.\nNo longer true: Lives in Oslo.\n");
   });
 
   it("knows after a template without effect that a date changed", () => {
     const undated = (createdAt: string) => memory("drink", "Likes tea.", DATED, createdAt);
     const [, , third] = asked([tea(BARE)], [undated("unknown")], [undated(JUNE)]);
-    expect(third?.messages.at(-1)?.content).toContain("2 (replaces [1]) 2023-06-01: Likes tea.\n");
+    expect(third?.messages.at(-1)?.content).toContain("- 2023-06-01: Likes tea.\nNo longer true: Likes tea.\n");
   });
 
   it("is never lost, never said to be replaced by its own words, and each label keeps its text, whatever changes", () => {

@@ -8,7 +8,17 @@ import { blockBounds } from "../../../src/core/index.js";
 import { carryOver } from "../../../src/core/ordering/carry-over.js";
 import { messageText } from "../../../src/core/text/message.js";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
-import { assistant, type ComposeOptions, memories, memory, toolExchange, UserScope, user } from "./scope-fixture.js";
+import {
+  anyForm,
+  assistant,
+  type ComposeOptions,
+  LABELLED,
+  memories,
+  memory,
+  toolExchange,
+  UserScope,
+  user,
+} from "./scope-fixture.js";
 
 const anySettings = fc.record({
   firstBlocks: fc.integer({ min: 1, max: 30 }),
@@ -73,8 +83,9 @@ describe("prompts of one request at growing depths", () => {
         fc.option(fc.constant("c"), { nil: undefined }),
         fc.option(fc.integer({ min: 1, max: 300 }), { nil: undefined }),
         fc.option(fc.double({ min: 1, max: 4, noNaN: true }), { nil: undefined }),
+        anyForm,
         fc.array(anyTurn, { minLength: 1, maxLength: 6 }),
-        (policy, retention, conversation, memoryBudgetTokens, memoryBudgetRatio, turns) => {
+        (policy, retention, conversation, memoryBudgetTokens, memoryBudgetRatio, form, turns) => {
           const scope = new UserScope();
           const history = [user("Hello"), assistant("Hi!")];
           for (const [at, { retrieved, first, sureAfter, endsWithTool }] of turns.entries()) {
@@ -84,6 +95,7 @@ describe("prompts of one request at growing depths", () => {
             const asking = endsWithTool ? [user(`Q${at}`), ...toolExchange(`T${at}`)] : [user(`Q${at}`)];
             const messages = conversation === undefined ? asking : [...history, ...asking];
             const options: ComposeOptions = {
+              ...form,
               policy: ORDERING_POLICIES[policy],
               retention,
               ...(conversation === undefined ? {} : { conversation }),
@@ -153,17 +165,26 @@ describe("a prompt with a depth", () => {
     expect(composition.annotations).toEqual([]);
   });
 
-  it("always gives what takes the place of a text that stands in the prompt", () => {
-    const scope = new UserScope();
-    const first = scope.compose([user("Q")], [memory("a", "Lives in Oslo.")], { conversation: "c" });
-    expect(first.memories).toHaveLength(1);
-    const asked = [...memories("b", "c", "d"), memory("a", "Lives in Rome.")];
-    const messages = [user("Q"), assistant("A"), user("R")];
-    expect(scope.draft(messages, asked, { conversation: "c" })).toMatchObject({ selection: { due: 1 } });
-    const next = scope.compose(messages, asked, { conversation: "c", depth: depthOf(2) });
-    expect(next.messages.at(-1)?.content).toContain("5 (replaces [1]) Lives in Rome.");
-    expect(next.memories.map(({ memoryId }) => memoryId)).toEqual(["b", "a"]);
-  });
+  it.each([
+    ["as a list", {}, "- Lives in Rome.\nNo longer true: Lives in Oslo.\n"],
+    ["with labels", LABELLED, "5 (replaces [1]) Lives in Rome."],
+  ] as const)(
+    "always gives what takes the place of a text that stands in the prompt, %s",
+    (_form, options, written) => {
+      const scope = new UserScope();
+      const first = scope.compose([user("Q")], [memory("a", "Lives in Oslo.")], { conversation: "c", ...options });
+      expect(first.memories).toHaveLength(1);
+      const asked = [...memories("b", "c", "d"), memory("a", "Lives in Rome.")];
+      const messages = [user("Q"), assistant("A"), user("R")];
+      expect(scope.draft(messages, asked, { conversation: "c" })).toMatchObject({ selection: { due: 1 } });
+      const next = scope.compose(messages, asked, { conversation: "c", depth: depthOf(2) });
+      expect(next.messages.at(-1)?.content).toContain(written);
+      expect(next.memories.map(({ memoryId, replaces }) => [memoryId, replaces])).toEqual([
+        ["b", []],
+        ["a", [1]],
+      ]);
+    },
+  );
 
   it("is ordered afresh where what was tried carries more than is left in the memory bank by now", () => {
     const scope = new UserScope();

@@ -1,27 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
-import type { Composition } from "../../../src/core/compose/compose.js";
 import type { MemoryId } from "../../../src/core/text/ids.js";
-import { expectPromises, labelsNamed } from "../prompt/prompt-promises.js";
-import { Chat, memory, UserScope } from "./scope-fixture.js";
-
-/** The texts that a prompt gives and does not say are replaced or no longer true. */
-function heldIn({ messages }: Composition): ReadonlySet<string> {
-  const texts = new Map<number, string>();
-  const over = new Set<number>();
-  for (const line of JSON.stringify(messages).replaceAll('"', "\\n").split("\\n")) {
-    const [, label, replaced = "", text] = /^(\d+) (?:\(replaces ((?:\[\d+\])+)\) )?(Fact \d+\.)$/.exec(line) ?? [];
-    if (text !== undefined) texts.set(Number(label), text);
-    if (text !== undefined) over.delete(Number(label));
-    for (const old of labelsNamed(replaced)) over.add(old);
-    const [, again, instead = ""] = /^Current again: (\[\d+\])(?: \(replaces ((?:\[\d+\])+)\))?\.$/.exec(line) ?? [];
-    if (again !== undefined) for (const current of labelsNamed(again)) over.delete(current);
-    for (const old of labelsNamed(instead)) over.add(old);
-    if (line.startsWith("No longer true: ")) for (const old of labelsNamed(line)) over.add(old);
-  }
-  return new Set([...texts].flatMap(([label, text]) => (over.has(label) ? [] : [text])));
-}
+import { expectPromises, textsHeld } from "../prompt/prompt-promises.js";
+import { anyForm, Chat, memory, UserScope } from "./scope-fixture.js";
 
 describe("memories that end, change and hold again", () => {
   it("leave a conversation with what holds, and no other promise is broken, before and after a reload", () => {
@@ -35,9 +17,9 @@ describe("memories that end, change and hold again", () => {
       until: fc.option(fc.nat(20), { nil: undefined }),
       restart: fc.boolean(),
     });
-    const life = fc.property(fc.array(anyStep, { maxLength: 14 }), (steps) => {
+    const life = fc.property(anyForm, fc.array(anyStep, { maxLength: 14 }), (form, steps) => {
       const scope = new UserScope();
-      const chats = [new Chat(scope, "one"), new Chat(scope, "two")];
+      const chats = [new Chat(scope, "one", undefined, form), new Chat(scope, "two", undefined, form)];
       const facts = new Map<string, { text: string; until: number }>();
       for (const [n, { chat, memories, ended, until, restart }] of steps.entries()) {
         scope.now = n;
@@ -60,7 +42,7 @@ describe("memories that end, change and hold again", () => {
         for (const { id } of over) facts.delete(id);
         for (const [id, fact] of facts) if (fact.until <= n) facts.delete(id);
         const holding = new Set([...facts.values()].map(({ text }) => text));
-        expect([...heldIn(composition)].filter((text) => !holding.has(text))).toEqual([]);
+        expect([...textsHeld(composition.messages)].filter((text) => !holding.has(text))).toEqual([]);
         expectPromises(composition, requested);
         chats[chat]?.answer(`Answer ${n}`);
       }

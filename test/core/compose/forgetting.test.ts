@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { expectPromises } from "../prompt/prompt-promises.js";
-import { Chat, memories, memory, toolExchange, UserScope } from "./scope-fixture.js";
+import { expectPromises, textsHeld, textsIn } from "../prompt/prompt-promises.js";
+import { anyForm, Chat, FORMS, memories, memory, toolExchange, UserScope } from "./scope-fixture.js";
 
 describe("a memory that was forgotten", () => {
-  it("is in no later prompt, neither as a text nor as a reference", () => {
-    const chat = new Chat(new UserScope());
+  it.each(FORMS)("is in no later prompt, neither as a text nor as a reference, %s", (_form, options) => {
+    const chat = new Chat(new UserScope(), "chat", undefined, options);
     chat.ask("One?", memories("a", "b", "c"));
     chat.answer("1");
     chat.ask("Two?", memories("d", "a"));
@@ -14,6 +14,49 @@ describe("a memory that was forgotten", () => {
     const third = chat.ask("Three?", memories("b", "e"));
     expect(JSON.stringify(third.messages)).not.toContain("user's a is known");
     expectPromises(third, memories("b", "e"));
+  });
+
+  it("leaves the lines of earlier turns that quote it: those of the best, and those of what became of it", () => {
+    const oslo = memory("a", "Lives in Oslo.");
+    const rome = memory("a", "Lives in Rome.");
+    const chat = new Chat(new UserScope());
+    const b = memory("b");
+    const said = [[oslo], [b], [oslo], [b, rome], [oslo, memory("c")], [b]].map((requested, n) => {
+      const ended = n === 5 ? [{ id: oslo.id }] : [];
+      const { annotations } = chat.ask(`Question ${n}`, requested, { ended });
+      chat.answer(`Answer ${n}`);
+      return annotations;
+    });
+    expect(said).toEqual([
+      [],
+      [],
+      ["Most relevant: Lives in Oslo."],
+      ["No longer true: Lives in Oslo.", "Most relevant: The user's b is known."],
+      ["Current again: Lives in Oslo.", "No longer true: Lives in Rome."],
+      ["No longer true: Lives in Oslo.", "Most relevant: The user's b is known."],
+    ]);
+    chat.scope.forget("a");
+    const next = chat.ask("Question 6", memories("b"));
+    expect(JSON.stringify(next.messages)).not.toMatch(/Oslo|Rome|Current again|No longer true/);
+    expect(textsIn(next.messages)).toEqual(["The user's b is known.", "The user's c is known."]);
+    expectPromises(next, memories("b"));
+  });
+
+  it.each(FORMS)("leaves what it replaced to be current again, as another memory's, %s", (_form, options) => {
+    const chat = new Chat(new UserScope(), "chat", undefined, options);
+    const towns = [
+      [memory("a", "Oslo."), memory("b", "Oslo.")],
+      [memory("b", "Bonn.")],
+      [memory("a", "Rome.")],
+      [memory("b", "Oslo.")],
+    ];
+    for (const [n, requested] of towns.entries()) {
+      if (n === 3) chat.scope.forget("a");
+      const composition = chat.ask(`Question ${n}`, requested);
+      expectPromises(composition, requested);
+      chat.answer(`Answer ${n}`);
+      for (const { text } of requested) expect(textsHeld(composition.messages)).toContain(text);
+    }
   });
 
   it("makes the prompt unstable from where it stood, and stable again from the next turn on", () => {
@@ -80,9 +123,9 @@ describe("a memory that was forgotten", () => {
       forget: fc.option(fc.nat(6), { freq: 3 }),
       memories: fc.array(fc.tuple(fc.nat(6), fc.nat(6)), { maxLength: 5 }),
     });
-    const life = fc.property(fc.array(anyStep, { maxLength: 12 }), (steps) => {
+    const life = fc.property(anyForm, fc.array(anyStep, { maxLength: 12 }), (form, steps) => {
       const scope = new UserScope();
-      const chats = [new Chat(scope, "one"), new Chat(scope, "two")];
+      const chats = [new Chat(scope, "one", undefined, form), new Chat(scope, "two", undefined, form)];
       const forgotten = new Set<string>();
       for (const [n, step] of steps.entries()) {
         if (step.forget !== null) {

@@ -6,12 +6,12 @@ import { Chat, countTokens, memories, system, UserScope, user } from "./scope-fi
 
 const INSTRUCTIONS = "You are helpful.";
 const headTokens = countTokens(INSTRUCTIONS) + TOKENS_PER_MESSAGE;
-const tokensOf = (name: string, label: number) => countTokens(`[${label}] The user's ${name} is known.\n`);
+const tokensOf = (name: string) => countTokens(`- The user's ${name} is known.\n`);
 
 describe("a plan", () => {
   it("expects nothing cached on a cold start, and adds up the whole prompt", () => {
     const { plan } = new Chat(new UserScope()).ask("One?", memories("a", "b"));
-    const section = countTokens("<memories>\n") + countTokens("</memories>\n\n") + tokensOf("a", 1) + tokensOf("b", 2);
+    const section = countTokens("<memories>\n") + countTokens("</memories>\n\n") + tokensOf("a") + tokensOf("b");
     const total = headTokens + section + countTokens("One?") + TOKENS_PER_MESSAGE;
     expect(plan).toEqual({
       layout: "conversation",
@@ -35,15 +35,28 @@ describe("a plan", () => {
     expect(second.plan.expectedCachedTokens).toBe(first.plan.totalTokens);
   });
 
-  it("expects no block of a conversation in a single prompt, nor the other way: they are written in another form", () => {
+  it("expects the blocks of a conversation in a single prompt, and the other way: they are written in one form", () => {
     const scope = new UserScope();
     const asked = [system(INSTRUCTIONS), user("?")];
     const expected = (composition: Composition) => composition.plan.expectedCachedTokens;
     expect(expected(scope.compose(asked, memories("a", "b")))).toBe(0);
-    expect(expected(new Chat(scope, "one").ask("One?", memories("a", "b")))).toBe(headTokens);
+    expect(expected(new Chat(scope, "one").ask("One?", memories("a", "b", "c")))).toBe(
+      headTokens + countTokens(SECTION_OPENING) + tokensOf("a") + tokensOf("b"),
+    );
+    expect(expected(scope.compose(asked, memories("a", "b", "c")))).toBe(
+      headTokens + countTokens(SECTION_OPENING) + tokensOf("a") + tokensOf("b") + tokensOf("c"),
+    );
+  });
+
+  it("expects no block that has a label where one has none, nor the other way: they are written in another form", () => {
+    const scope = new UserScope();
+    const asked = [system(INSTRUCTIONS), user("?")];
+    const expected = (composition: Composition) => composition.plan.expectedCachedTokens;
+    const labelled = { annotations: { topN: 2 } };
+    expect(expected(scope.compose(asked, memories("a", "b")))).toBe(0);
+    expect(expected(new Chat(scope, "one").ask("One?", memories("a", "b"), labelled))).toBe(headTokens);
     expect(expected(scope.compose(asked, memories("d")))).toBe(headTokens);
     expect(expected(scope.compose(asked, memories("a", "d")))).toBeGreaterThan(headTokens + 5);
-    const labelled = { annotations: { topN: 2 } };
     expect(expected(scope.compose(asked, memories("a", "c"), labelled))).toBeGreaterThan(headTokens + 5);
     expect(expected(scope.compose(asked, [], labelled))).toBe(headTokens);
   });
@@ -52,7 +65,7 @@ describe("a plan", () => {
     const scope = new UserScope();
     new Chat(scope, "one").ask("One?", memories("a", "b"));
     const { plan } = new Chat(scope, "two").ask("Two?", memories("c", "a"));
-    expect(plan.expectedCachedTokens).toBe(headTokens + countTokens(SECTION_OPENING) + tokensOf("a", 1));
+    expect(plan.expectedCachedTokens).toBe(headTokens + countTokens(SECTION_OPENING) + tokensOf("a"));
     expect(plan).toMatchObject({ searchPath: [0], orderChanged: true });
     const bare = new Chat(scope, "three").ask("Three?", memories("d"));
     expect(bare.plan.expectedCachedTokens).toBe(headTokens);

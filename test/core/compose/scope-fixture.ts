@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import type { RetrievedMemory } from "../../../src/core/blocks/context-block.js";
 import { type Composition, compose, draftPrompt } from "../../../src/core/compose/compose.js";
 import type { Depth } from "../../../src/core/compose/depth.js";
@@ -73,6 +74,16 @@ export interface ComposeOptions {
   readonly acceptedTokens?: number;
   readonly dedupe?: "exact" | "contained";
 }
+
+/** With what memories are written with labels, which annotations name. */
+export const LABELLED: ComposeOptions = { annotations: { topN: "all" } };
+
+/** Both forms in which memories are written: as a list, and with labels. */
+export const FORMS = [
+  ["as a list", {}],
+  ["with labels", LABELLED],
+] as const satisfies readonly (readonly [string, ComposeOptions])[];
+export const anyForm = fc.constantFrom<ComposeOptions>(...FORMS.map(([, options]) => options));
 
 /** One user's scope and what a service keeps around it: stored turns, stored rows, and which sections were sent. */
 export class UserScope {
@@ -223,6 +234,8 @@ export class Chat {
     readonly scope: UserScope,
     readonly id = "chat",
     instructions: string | null = "You are helpful.",
+    /** For each request, where it says nothing else. */
+    private readonly options: ComposeOptions = {},
   ) {
     this.history = instructions === null ? [] : [system(instructions)];
   }
@@ -244,7 +257,7 @@ export class Chat {
 
   /** Has the prompt composed for the history as it stands: a regenerated answer, or one to an edited history. */
   again(retrieved: readonly RetrievedMemory[] = [], options: ComposeOptions = {}): Composition {
-    return this.scope.compose(this.history, retrieved, { conversation: this.id, ...options });
+    return this.scope.compose(this.history, retrieved, { conversation: this.id, ...this.options, ...options });
   }
 
   answer(text: string): void {

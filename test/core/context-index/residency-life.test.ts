@@ -95,7 +95,7 @@ function expectKept(composition: Composition, asked: readonly RetrievedMemory[],
   let spent = 0;
   const labels = [...new Set(composition.memories.map(({ label }) => label))];
   for (const [at, block] of inTurn.entries()) {
-    // Single prompts write no labels.
+    // Without labels blocks stand as they are listed.
     const label = (block.label ?? labels[at]) as Label;
     spent += countTokens(renderBlock({ label, replaces: [] }, block.text));
     if (!isCarried.has(label)) expect(asked.map(({ text }) => text)).toContain(block.text);

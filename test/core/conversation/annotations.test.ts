@@ -1,10 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { WITHDRAWN } from "../../../src/core/blocks/context-block.js";
+import { retained, standingOf } from "../../../src/core/conversation/conversation.js";
 import {
   type AnnotationSettings,
+  bestAgain,
   DEFAULT_ANNOTATIONS,
   DEFAULT_WORDING,
   rankingAnnotations,
+  wantsLabels,
 } from "../../../src/core/conversation/injecting.js";
 import {
   type Annotation,
@@ -89,6 +93,86 @@ describe("the paper's two annotations", () => {
     ]);
     expect(ranking(asked, { location: true, order: false })).toMatchObject([{ kind: "location" }]);
     expect(ranking({ ranked: labels(1, 2) }, { location: true })).toEqual([]);
+  });
+});
+
+describe("the best of blocks without labels", () => {
+  const best = (ranked: readonly Label[], placed: readonly Label[], newest: readonly Label[] = [], order = true) =>
+    bestAgain(ranked, placed, { newest: new Set(newest) }, { ...DEFAULT_ANNOTATIONS, order });
+
+  it("is given again where another stands first of a turn's, and where it stands earlier", () => {
+    expect(best(labels(1, 2), labels(2, 1))).toEqual([{ kind: "best", labels: [1] }]);
+    expect(best(labels(1, 2), labels(2))).toEqual([{ kind: "best", labels: [1] }]);
+    expect(best(labels(1, 2), labels(2), labels(1))).toEqual([{ kind: "best", labels: [1] }]);
+    expect(best(labels(1, 2), [])).toEqual([{ kind: "best", labels: [1] }]);
+  });
+
+  it("is not where it stands first, where the section before has it and nothing is new, without any, and switched off", () => {
+    expect(best(labels(1, 2), labels(1, 2))).toEqual([]);
+    expect(best(labels(1, 2), [], labels(3, 1))).toEqual([]);
+    expect(best([], labels(2))).toEqual([]);
+    expect(best(labels(1, 2), labels(2, 1), [], false)).toEqual([]);
+  });
+});
+
+describe("a caller's settings", () => {
+  it("ask for labels where its lines name so many of them, those of earlier turns, or in its own words", () => {
+    const { wording } = DEFAULT_ANNOTATIONS;
+    const asking = [
+      { topN: 5 },
+      { topN: "all" },
+      { location: true },
+      { wording: { ...wording, order: "Read {labels}." } },
+    ] as const;
+    for (const own of asking) expect(wantsLabels({ ...DEFAULT_ANNOTATIONS, ...own })).toBe(true);
+    for (const own of [{}, { order: false }] as const)
+      expect(wantsLabels({ ...DEFAULT_ANNOTATIONS, ...own })).toBe(false);
+  });
+});
+
+describe("lines that quote", () => {
+  const quoting: Injection = {
+    blocks: [{ label: label(5), replaces: labels(1, 2) }],
+    annotations: [
+      { kind: "outdated", labels: labels(1) },
+      { kind: "outdated", labels: labels(2) },
+      { kind: "restored", label: label(3), replaces: labels(4), isQuoted: true },
+      { kind: "withdrawn", labels: labels(6), isQuoted: true },
+      { kind: "best", labels: labels(5) },
+    ],
+  };
+
+  it("are named by the labels of their texts, and leave with them", () => {
+    expect(labelsIn(quoting)).toEqual(new Set([1, 2, 3, 4, 5, 6]));
+    expect(withoutLabels(quoting, new Set(labels(2, 3, 6)))).toEqual({
+      blocks: [{ label: 5, replaces: [1] }],
+      annotations: [
+        { kind: "outdated", labels: [1] },
+        { kind: "best", labels: [5] },
+      ],
+    });
+    expect(withoutLabels(quoting, labelsIn(quoting))).toEqual(NOTHING_INJECTED);
+  });
+
+  it("stay under every retention where they correct, with the blocks that replace", () => {
+    const { blocks, annotations } = quoting;
+    expect(retained(quoting, "keep")).toEqual(quoting);
+    for (const retention of ["volatile", "ephemeral"] as const)
+      expect(retained(quoting, retention)).toEqual({ blocks, annotations: annotations.slice(0, -1) });
+    const { replaced } = standingOf([retained(quoting, "ephemeral")]);
+    expect(replaced).toEqual(
+      new Map([
+        [1, 5],
+        [2, 5],
+        [4, 3],
+        [6, WITHDRAWN],
+      ]),
+    );
+  });
+
+  it("say that a text is over also where the block that replaced it was forgotten", () => {
+    const { replaced } = standingOf([withoutLabels(quoting, new Set(labels(5)))]);
+    expect([replaced.get(label(1)), replaced.get(label(2))]).toEqual([WITHDRAWN, WITHDRAWN]);
   });
 });
 

@@ -87,7 +87,7 @@ describe("in a conversation", () => {
 
   it("what stands in the prompt is not given again in other words, nor taken back for a text that says more", () => {
     const [first, second, third] = turns([both], [tea], [teaAgain, both]);
-    expect(second?.messages.at(-1)?.content).toBe("<memories>\nMost relevant first: [1].\n</memories>\n\nQuestion 1");
+    expect(second?.messages.at(-1)?.content).toBe("Question 1");
     expect(second?.memories).toEqual([{ label: 1, memoryId: "tea", placement: "earlier_turn", rank: 0, replaces: [] }]);
     expect(textsIn(third?.messages ?? [])).toEqual(textsIn(first?.messages ?? []));
     const [, more] = turns([tea], [both, tea]);
@@ -117,7 +117,9 @@ describe("in a conversation", () => {
     const oslo = memory("home", "Ana lives in Oslo.");
     const more = memory("more", "Ana lives in Oslo. It is cold there.");
     const [, second] = turns([rome], [oslo, more]);
-    expect(second?.messages.at(-1)?.content).toContain("2 (replaces [1]) Ana lives in Oslo.\n");
+    expect(second?.messages.at(-1)?.content).toContain(
+      "- Ana lives in Oslo.\n- Ana lives in Oslo. It is cold there.\nNo longer true: Ana lives in Rome.\n",
+    );
   });
 
   it("a text that was replaced stands for nothing", () => {

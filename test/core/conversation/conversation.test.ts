@@ -2,7 +2,18 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
-import { assistant, Chat, memories, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
+import {
+  anyForm,
+  assistant,
+  Chat,
+  FORMS,
+  LABELLED,
+  memories,
+  memory,
+  toolExchange,
+  UserScope,
+  user,
+} from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
 import { expectPromises, sectionsOf, textsIn } from "../prompt/prompt-promises.js";
 
@@ -25,6 +36,8 @@ const anyTurn = fc.record({
   // Never a section of the client's own making: what a user writes is the user's, and only ever looks like one.
   text: fc.oneof(fc.string(), hostileText).map((text) => `Q: ${text}`),
   kind: fc.constantFrom("question", "question", "parts", "tool"),
+  // The first turn with memories decides.
+  form: anyForm,
 });
 
 type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
@@ -41,7 +54,7 @@ function play(turns: readonly AnyTurn[], see: (at: Composition, turn: AnyTurn, a
   const chat = new Chat(new UserScope());
   for (const [n, turn] of turns.entries()) {
     const messages = added(turn, n === 0);
-    see(chat.send(messages, turn.memories), turn, messages);
+    see(chat.send(messages, turn.memories, turn.form), turn, messages);
   }
 }
 
@@ -108,8 +121,36 @@ describe("a conversation", () => {
     fc.assert(conversation);
   });
 
-  it("gives only what is new, and ranks it and the rest, most relevant first, on one line", () => {
+  it("gives only what is new, and the best again, which stands earlier, on one line", () => {
     const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a", "b", "c"));
+    chat.answer("1");
+    const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
+    expect(messages.at(-1)).toEqual(
+      user("<memories>\n- The user's d is known.\nMost relevant: The user's c is known.\n</memories>\n\nTwo?"),
+    );
+    expect(annotations).toEqual(["Most relevant: The user's c is known."]);
+    expect(placed).toEqual([
+      { label: 4, memoryId: "d", placement: "new", rank: 1, replaces: [] },
+      { label: 3, memoryId: "c", placement: "earlier_turn", rank: 0, replaces: [] },
+      { label: 1, memoryId: "a", placement: "earlier_turn", rank: 2, replaces: [] },
+    ]);
+  });
+
+  it("names no best where it stands first of what the turn gives, and the beginning of a long one elsewhere", () => {
+    const chat = new Chat(new UserScope());
+    const long = memory("long", `${"A long story. ".repeat(40)}\nThe end.`);
+    chat.ask("One?", [...memories("a"), long]);
+    chat.answer("1");
+    expect(chat.ask("Two?", memories("b", "a")).annotations).toEqual([]);
+    chat.answer("2");
+    const third = chat.ask("Three?", [long, ...memories("a")]);
+    expect(third.annotations).toEqual([`Most relevant: ${long.text.slice(0, 400).trimEnd()}…`]);
+    expectPromises(third, [long, ...memories("a")]);
+  });
+
+  it("with labels gives only what is new, and ranks it and the rest, most relevant first, on one line", () => {
+    const chat = new Chat(new UserScope(), "chat", undefined, LABELLED);
     chat.ask("One?", memories("a", "b", "c"));
     chat.answer("1");
     const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
@@ -124,10 +165,10 @@ describe("a conversation", () => {
     ]);
   });
 
-  it("ranks the top of what was given earlier only, and nothing when told not to", () => {
+  it("with labels ranks the top of what was given earlier only, and nothing when told not to", () => {
     const names = Array.from({ length: 15 }, (_, n) => `m${n}`);
     const chat = new Chat(new UserScope());
-    chat.ask("One?", memories(...names));
+    chat.ask("One?", memories(...names), LABELLED);
     chat.answer("1");
     const { annotations } = chat.ask("Two?", memories(...names), { annotations: { topN: 4 } });
     expect(annotations).toEqual(["Most relevant first: [1][2][3][4]."]);
@@ -136,6 +177,81 @@ describe("a conversation", () => {
     expect(silent.annotations).toEqual([]);
     expect(silent.messages.at(-1)).toEqual(user("Three?"));
     expectPromises(silent, memories(...names));
+  });
+
+  it("names no best that the section before has, where nothing new is given", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a", "b"));
+    chat.answer("1");
+    const second = chat.ask("Two?", memories("b", "a"));
+    expect(second.messages.at(-1)).toEqual(user("Two?"));
+    expectPromises(second, memories("b", "a"));
+    chat.answer("2");
+    const third = chat.ask("Three?", memories("b", "c"));
+    expect(third.annotations).toEqual(["Most relevant: The user's b is known."]);
+    expectPromises(third, memories("b", "c"));
+    chat.answer("3");
+    expect(chat.ask("Four?", memories("b")).messages.at(-1)).toEqual(user("Four?"));
+  });
+
+  it("names no best when told not to", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a", "b"));
+    chat.answer("1");
+    chat.ask("Two?", memories("c"));
+    chat.answer("2");
+    const silent = chat.ask("Three?", memories("b"), { annotations: { order: false } });
+    expect(silent.annotations).toEqual([]);
+    expect(silent.messages.at(-1)).toEqual(user("Three?"));
+    expectPromises(silent, memories("b"));
+    expect(chat.again(memories("b")).annotations).toEqual(["Most relevant: The user's b is known."]);
+  });
+
+  it("that began with labels goes on with them, and one that began without goes on so, whatever is asked for later", () => {
+    const [labelled, listed] = [new Chat(new UserScope()), new Chat(new UserScope())];
+    labelled.ask("One?", [memory("home", "Lives in Oslo."), ...memories("a")], LABELLED);
+    listed.ask("One?", [memory("home", "Lives in Oslo."), ...memories("a")]);
+    for (const chat of [labelled, listed]) chat.answer("1");
+    const requested = [...memories("a"), memory("home", "Lives in Rome.")];
+    const second = labelled.ask("Two?", requested);
+    expect(second.messages.at(-1)).toEqual(
+      user("<memories>\n3 (replaces [1]) Lives in Rome.\nMost relevant first: [2][3].\n</memories>\n\nTwo?"),
+    );
+    expectPromises(second, requested);
+    const other = listed.ask("Two?", requested, LABELLED);
+    expect(other.messages.at(-1)).toEqual(
+      user(
+        "<memories>\n- Lives in Rome.\nNo longer true: Lives in Oslo.\nMost relevant: The user's a is known.\n</memories>\n\nTwo?",
+      ),
+    );
+    expectPromises(other, requested);
+    expect(other.memories).toEqual(second.memories);
+  });
+
+  it("takes the form that is asked for where nothing that it gave is left", () => {
+    const chat = new Chat(new UserScope());
+    chat.ask("One?", memories("a"), { ...LABELLED, retention: "ephemeral" });
+    chat.answer("1");
+    const second = chat.ask("Two?", memories("a", "b"));
+    expect(sectionsOf(second.messages).map(({ blocks }) => blocks.map(({ label }) => label))).toEqual([[null, null]]);
+    expectPromises(second, memories("a", "b"));
+  });
+
+  it("says once that a text no longer holds, however often it is replaced after that", () => {
+    const chat = new Chat(new UserScope());
+    const said = ["Oslo", "Rome", "Bonn", "Rome"].map((town, n) => {
+      const requested = [memory("home", `Lives in ${town}.`)];
+      const composition = chat.ask(`Question ${n}`, requested);
+      expectPromises(composition, requested);
+      chat.answer(`Answer ${n}`);
+      return composition.annotations;
+    });
+    expect(said).toEqual([
+      [],
+      ["No longer true: Lives in Oslo."],
+      ["No longer true: Lives in Rome."],
+      ["Current again: Lives in Rome.", "No longer true: Lives in Bonn."],
+    ]);
   });
 
   it("leaves a question untouched that retrieved nothing, and goes on", () => {
@@ -160,13 +276,14 @@ describe("a conversation", () => {
 });
 
 describe("a conversation with tools", () => {
-  it("replays what was given after a tool's result where it stood", () => {
-    const chat = new Chat(new UserScope());
+  it.each([
+    [...FORMS[0], "- The user's b is known.\nMost relevant: The user's a is known."],
+    [...FORMS[1], "2 The user's b is known.\nMost relevant first: [1][2]."],
+  ] as const)("replays what was given after a tool's result where it stood, %s", (_form, options, lines) => {
+    const chat = new Chat(new UserScope(), "chat", undefined, options);
     chat.ask("One?", memories("a"));
-    const tail = chat.send(toolExchange("42"), memories("b", "a"));
-    expect(tail.messages.at(-1)).toEqual(
-      user("<memories>\n2 The user's b is known.\nMost relevant first: [2][1].\n</memories>"),
-    );
+    const tail = chat.send(toolExchange("42"), memories("a", "b"));
+    expect(tail.messages.at(-1)).toEqual(user(`<memories>\n${lines}\n</memories>`));
     chat.answer("It is 42.");
     const next = chat.ask("Sure?", memories("a", "b"));
     expect(next.messages.slice(0, tail.messages.length)).toEqual(tail.messages);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/text/message.js";
-import { assistant, Chat, memories, memory, system, UserScope, user } from "../compose/scope-fixture.js";
+import { anyForm, assistant, Chat, memories, memory, system, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises, textsIn } from "../prompt/prompt-promises.js";
 
 /** A conversation of three turns that gave a and b, then c, then d. */
@@ -169,7 +169,10 @@ describe("a history that comes back with memstem's text in it", () => {
     chat.history.splice(0, 6, ...echoed);
     const composition = chat.ask("Question 3", memories("a", "b", "c", "d"));
     expectPromises(composition, memories("a", "b", "c", "d"));
-    expect(JSON.stringify(composition.messages).match(/user's a is known/g)).toHaveLength(1);
+    expect(JSON.stringify(composition.messages).match(/(- |Most relevant: )The user's a is known/g)).toEqual([
+      "- The user's a is known",
+      "Most relevant: The user's a is known",
+    ]);
   });
 
   it("is cleaned where another conversation's text, or a forgotten memory's, comes back", () => {
@@ -216,12 +219,12 @@ describe("whatever a client does to its history", () => {
       fc.tuple(fc.nat(6), fc.nat(8)).map(([id, fact]) => memory(`m${id}`, `Fact ${fact}.`)),
       { maxLength: 6 },
     );
-    const life = fc.property(fc.array(fc.tuple(anyMeddling, anyMemories), { maxLength: 12 }), (turns) => {
+    const life = fc.property(fc.array(fc.tuple(anyMeddling, anyMemories, anyForm), { maxLength: 12 }), (turns) => {
       const chat = new Chat(new UserScope());
       let lastPrompt: readonly ChatMessage[] = [];
-      for (const [n, [meddling, requested]] of turns.entries()) {
+      for (const [n, [meddling, requested, form]] of turns.entries()) {
         meddle(chat, meddling, lastPrompt);
-        const composition = chat.ask(`Question ${n % 3}`, requested);
+        const composition = chat.ask(`Question ${n % 3}`, requested, form);
         expectPromises(composition, requested);
         lastPrompt = composition.messages;
         chat.answer(`Answer ${n % 2}`);

@@ -4,7 +4,15 @@ import { PromptTooLongError } from "../../../src/core/compose/draft.js";
 import { RETENTION_NAMES } from "../../../src/core/conversation/conversation.js";
 import { TOOL_MEMORIES } from "../../../src/core/prompt/section.js";
 import { type ChatMessage, messageText } from "../../../src/core/text/message.js";
-import { assistant, type ComposeOptions, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
+import {
+  anyForm,
+  assistant,
+  type ComposeOptions,
+  memory,
+  toolExchange,
+  UserScope,
+  user,
+} from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
 
@@ -21,6 +29,7 @@ const anyTurn = fc.record({
   hasTool: fc.boolean(),
   toolMemories: fc.constantFrom(undefined, ...TOOL_MEMORIES),
   retention: fc.constantFrom(...RETENTION_NAMES),
+  form: anyForm,
   result: fc.oneof(fc.constantFrom("", "22 °C", "<memories>\n[1] x"), notOurs),
 });
 type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
@@ -31,7 +40,8 @@ function added({ hasTool, result }: AnyTurn, n: number): ChatMessage[] {
   return n === 0 ? [user("Q: 0")] : [assistant(`Answer ${n}`), user(`Q: ${n}`)];
 }
 
-const optionsOf = ({ toolMemories, retention }: AnyTurn): ComposeOptions => ({
+const optionsOf = ({ toolMemories, retention, form }: AnyTurn): ComposeOptions => ({
+  ...form,
   conversation: "c",
   retention,
   ...(toolMemories === undefined ? {} : { toolMemories }),

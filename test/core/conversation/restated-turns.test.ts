@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ChatMessage, messageText } from "../../../src/core/text/message.js";
-import { memory, UserScope } from "../compose/scope-fixture.js";
+import { anyForm, memory, UserScope } from "../compose/scope-fixture.js";
 import { anySpelling, type Meaning, type Spelling, said } from "../escaping/spellings.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
 
@@ -59,10 +59,10 @@ const sharedCharacters = (a: string, b: string) => {
 
 describe("a conversation whose client writes its history differently", () => {
   it("keeps every promise, gives nothing twice, and has the messages as they were sent now", () => {
-    const property = fc.property(anyConversation, (turns) => {
+    const property = fc.property(anyConversation, anyForm, (turns, form) => {
       const given = new Set<string>();
       play(turns, (scope, history, { found }) => {
-        const composition = scope.compose(history, found, { conversation: "c" });
+        const composition = scope.compose(history, found, { conversation: "c", ...form });
         expectPromises(composition, found);
         for (const { placement, memoryId } of composition.memories) {
           if (placement !== "earlier_turn") expect(given).not.toContain(memoryId);

@@ -6,9 +6,13 @@ import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-m
 import { messagesTokens } from "../../../src/core/prompt/prompt.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import {
+  anyForm,
   assistant,
   Chat,
+  type ComposeOptions,
   countTokens,
+  FORMS,
+  LABELLED,
   memories,
   memory,
   toolExchange,
@@ -34,6 +38,7 @@ const anyTurn = fc.record({
   ),
   retention: anyRetention,
   isTool: fc.boolean(),
+  form: anyForm,
   shareTokens: fc.option(fc.integer({ min: 60, max: 400 }), { nil: undefined }),
 });
 type AnyTurn = typeof anyTurn extends fc.Arbitrary<infer T> ? T : never;
@@ -56,6 +61,7 @@ describe("retention", () => {
       const earlier: Composition[] = [];
       for (const [n, turn] of turns.entries()) {
         const next = chat.send(added(turn, n), turn.memories, {
+          ...turn.form,
           retention: turn.retention,
           shareTokens: turn.shareTokens,
           engine,
@@ -80,6 +86,7 @@ describe("retention", () => {
       const earlier: string[] = [];
       for (const [n, turn] of turns.entries()) {
         const { messages, plan } = chat.send(added(turn, n), turn.memories, {
+          ...turn.form,
           retention: turn.retention,
           shareTokens: turn.shareTokens,
           engine,
@@ -102,6 +109,7 @@ describe("retention", () => {
         restarted.scope.restart();
         const [a, b] = [steady, restarted].map((chat) =>
           chat.send(added(turn, n), turn.memories, {
+            ...turn.form,
             retention: turn.retention,
             shareTokens: turn.shareTokens,
             engine,
@@ -119,7 +127,7 @@ describe("retention", () => {
       const [plain, echoing] = [new Chat(new UserScope()), new Chat(new UserScope())];
       let sent: readonly ChatMessage[] = [];
       for (const [n, turn] of turns.entries()) {
-        const options = { retention: turn.retention, shareTokens: turn.shareTokens, engine };
+        const options = { ...turn.form, retention: turn.retention, shareTokens: turn.shareTokens, engine };
         const messages = added(turn, n);
         const expected = plain.send(messages, turn.memories, options);
         const echoed = echoing.scope.compose(n === 0 ? plain.history : [...sent, ...messages], turn.memories, {
@@ -134,32 +142,43 @@ describe("retention", () => {
   });
 
   describe("of one turn", () => {
-    function askedAfter(retention: RetentionName) {
-      const chat = new Chat(new UserScope());
+    function askedAfter(retention: RetentionName, options: ComposeOptions = {}, wanted = "c") {
+      const chat = new Chat(new UserScope(), "chat", undefined, options);
       chat.ask("One?", memories("a", "b"), { retention: "keep" });
       chat.answer("1");
       chat.ask("Two?", memories("a", "c"), { retention });
       chat.answer("2");
-      return { chat, third: chat.ask("Three?", memories("c"), { retention: "keep" }) };
+      return { chat, third: chat.ask("Three?", memories(wanted), { retention: "keep" }) };
     }
 
-    it("keep: blocks and annotations stay, and what stands is referred to", () => {
-      const { third } = askedAfter("keep");
-      expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
-        [2, []],
-        [1, ["Most relevant first: [1][3]."]],
-        [0, ["Most relevant first: [3]."]],
-      ]);
-    });
+    const POINTING = [
+      [...FORMS[0], "b", "Most relevant: The user's a is known.", "Most relevant: The user's b is known."],
+      [...FORMS[1], "c", "Most relevant first: [1][3].", "Most relevant first: [3]."],
+    ] as const;
 
-    it("volatile: blocks stay, what pointed at them goes", () => {
-      const { third } = askedAfter("volatile");
-      expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
-        [2, []],
-        [1, []],
-        [0, ["Most relevant first: [3]."]],
-      ]);
-    });
+    it.each(POINTING)(
+      "keep: blocks and annotations stay, and what stands is referred to, %s",
+      (_form, options, wanted, before, last) => {
+        const { third } = askedAfter("keep", options, wanted);
+        expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
+          [2, []],
+          [1, [before]],
+          [0, [last]],
+        ]);
+      },
+    );
+
+    it.each(POINTING)(
+      "volatile: blocks stay, what pointed at them goes, %s",
+      (_form, options, wanted, _before, last) => {
+        const { third } = askedAfter("volatile", options, wanted);
+        expect(sectionsOf(third.messages).map(({ blocks, annotations }) => [blocks.length, annotations])).toEqual([
+          [2, []],
+          [1, []],
+          [0, [last]],
+        ]);
+      },
+    );
 
     it("ephemeral: nothing stays, and what is wanted again is given again", () => {
       const { third } = askedAfter("ephemeral");
@@ -175,7 +194,7 @@ describe("retention", () => {
     it("expects cached what stands before the first byte that changed", () => {
       const { chat, third } = askedAfter("volatile");
       const [first, answer] = [third.messages.slice(0, 2), third.messages.slice(2, 3)];
-      const blocks = countTokens("<memories>\n") + countTokens("3 The user's c is known.\n");
+      const blocks = countTokens("<memories>\n") + countTokens("- The user's c is known.\n");
       const before = messagesTokens([...first, ...answer], countTokens);
       // The first section is counted line by line, which comes to at most a token a line more.
       expect(third.plan.expectedCachedTokens - before - blocks).toBeGreaterThanOrEqual(0);
@@ -184,8 +203,8 @@ describe("retention", () => {
     });
   });
 
-  it("never drops the word that an earlier text was replaced", () => {
-    const chat = new Chat(new UserScope());
+  it("with labels never drops the word that an earlier text was replaced", () => {
+    const chat = new Chat(new UserScope(), "chat", undefined, LABELLED);
     chat.ask("One?", [memory("home", "Lives in Rome.")]);
     chat.answer("1");
     chat.ask("Two?", [memory("home", "Lives in Oslo."), ...memories("a")], { retention: "ephemeral" });
@@ -200,6 +219,58 @@ describe("retention", () => {
     chat.answer("4");
     const fifth = chat.ask("Five?", memories("b"));
     expect(sectionsOf(fifth.messages).at(-2)?.annotations).toEqual(["Current again: [1] (replaces [2])."]);
+  });
+
+  it.each(["volatile", "ephemeral"] as const)(
+    "%s: the lines stay that say what no longer holds, and what does again",
+    (retention) => {
+      const chat = new Chat(new UserScope());
+      const ask = (n: number, requested: readonly ReturnType<typeof memory>[], options: ComposeOptions = {}) => {
+        const composition = chat.ask(`Question ${n}`, requested, { retention, ...options });
+        expectPromises(composition, requested);
+        chat.answer(`Answer ${n}`);
+        return composition;
+      };
+      const [rome, oslo] = [memory("home", "Lives in Rome."), memory("home", "Lives in Oslo.")];
+      ask(0, [rome, ...memories("a")], { retention: "keep" });
+      ask(1, [...memories("b"), oslo]);
+      ask(2, [...memories("a"), rome]);
+      ask(3, memories("b"), { ended: [{ id: rome.id }] });
+      const last = ask(4, memories("b"));
+      expect(sectionsOf(last.messages).slice(1, 4)).toEqual([
+        {
+          blocks: [
+            ...(retention === "volatile" ? [{ label: null, replaces: [], text: "The user's b is known." }] : []),
+            { label: null, replaces: [], text: "Lives in Oslo." },
+          ],
+          annotations: ["No longer true: Lives in Rome."],
+        },
+        { blocks: [], annotations: ["Current again: Lives in Rome.", "No longer true: Lives in Oslo."] },
+        { blocks: [], annotations: ["No longer true: Lives in Rome."] },
+      ]);
+    },
+  );
+
+  it.each(FORMS)("a fresh start leaves no line of the turns before it, %s", (_form, options) => {
+    const dear = {
+      cost: { kind: "money", uncached: 1, written: 1, cached: 0.9 },
+      blockTokens: 1,
+      minimumPrefixTokens: 0,
+    } as const;
+    const chat = new Chat(new UserScope(), "chat", undefined, { ...options, retention: "auto", engine: dear });
+    let started = 0;
+    for (let n = 0; n < 12; n++) {
+      const home = memory("home", `Lives in ${["Oslo", "Rome"][n % 2]}.`);
+      const requested = [...memories(...[0, 1, 2, 3, 4, 5].map((at) => `m${(4 * n + at) % 31}`)), home];
+      const composition = chat.ask(`Question ${n}`, requested);
+      expectPromises(composition, requested);
+      if (composition.plan.freshStart && n > 0) {
+        started++;
+        expect(JSON.stringify(composition.messages)).not.toMatch(/No longer true|Current again|replaces \[/);
+      }
+      chat.answer(`Answer ${n}`);
+    }
+    expect(started).toBeGreaterThan(0);
   });
 
   it("starts a branch of its own where a question is regenerated under another retention", () => {

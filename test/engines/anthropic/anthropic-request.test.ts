@@ -25,7 +25,7 @@ describe("a chat body for /v1/messages", () => {
         {
           role: "user",
           content: [
-            { type: "text", text: "<memories>\n1 fact 1\n  and more\n2 fact 2\n  and more\n" },
+            { type: "text", text: "<memories>\n- fact 1\n  and more\n- fact 2\n  and more\n" },
             { type: "text", text: "</memories>\n\nTea?", cache_control: mark },
           ],
         },
@@ -33,7 +33,7 @@ describe("a chat body for /v1/messages", () => {
         {
           role: "user",
           content: [
-            { type: "text", text: "<memories>\n1 fact 1\n  and more\n", cache_control: mark },
+            { type: "text", text: "<memories>\n- fact 1\n  and more\n", cache_control: mark },
             { type: "text", text: "</memories>\n\nAnd where?", cache_control: mark },
           ],
         },
@@ -47,7 +47,7 @@ describe("a chat body for /v1/messages", () => {
       { role: "assistant", content: null, tool_calls: [call, { ...call, id: "call_2" }] },
       { role: "tool", tool_call_id: "call_1", content: "Sunny" },
       { role: "tool", tool_call_id: "call_2", content: [{ type: "text", text: "Warm", cache_control: mark }] },
-      { role: "user", content: "<memories>\n1 x\n</memories>" },
+      { role: "user", content: "<memories>\n- x\n</memories>" },
     ];
     const input = { at: "Paris" };
     expect(body(messages).messages).toEqual([
@@ -69,7 +69,7 @@ describe("a chat body for /v1/messages", () => {
             content: [{ type: "text", text: "Warm" }],
             cache_control: mark,
           },
-          { type: "text", text: "<memories>\n1 x\n</memories>" },
+          { type: "text", text: "<memories>\n- x\n</memories>" },
         ],
       },
     ]);

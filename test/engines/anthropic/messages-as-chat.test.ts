@@ -116,7 +116,7 @@ describe("Anthropic's messages as chat messages", () => {
   });
 
   const result = { type: "tool_result", tool_use_id: "toolu_1", content: "12 C" };
-  const section = "<memories>\n1 Ada drinks green tea\n</memories>";
+  const section = "<memories>\n- Ada drinks green tea\n</memories>";
 
   it("have memories behind a tool's result in its own message, as a text block", () => {
     const body = { messages: [{ role: "user", content: [result] }] };

@@ -67,7 +67,7 @@ describe("the items of a Responses request", () => {
   });
 
   it("take a section as a part of their own type, or into their text", () => {
-    const section = "<memories>\n1 Tea.\n</memories>";
+    const section = "<memories>\n- Tea.\n</memories>";
     const withSection = (input: unknown) =>
       inputOf(
         (messagesOf(input) ?? []).map((message) => (message.role === "user" ? injectInto(message, section) : message)),

@@ -10,6 +10,7 @@ import {
   type ChatMessage,
   type ConversationId,
   canonicalText,
+  escapeText,
   messageText,
   parseSection,
   type RetrievedMemory,
@@ -59,50 +60,66 @@ async function searchAll(file: string, id: string, ks: readonly number[], dataDi
   }
 }
 
-/** What a strict reader sees in a prompt: each block's text by label, and every label that is referred to. */
+/** What a strict reader sees in a prompt: each block's label and text, and every line that names what does not stand there. */
 function readPrompt(messages: readonly ChatMessage[]) {
-  const texts: { label: number | null; text: string }[] = [];
-  const references: number[] = [];
+  const labels: (number | null)[] = [];
+  const texts: string[] = [];
+  const unresolved: string[] = [];
   for (const message of messages) {
     const section = sectionAtStart(messageText(message));
     const parsed = section === null ? null : parseSection(section);
     for (const { label, text, replaces } of parsed?.blocks ?? []) {
-      texts.push({ label, text });
-      references.push(...replaces);
+      if (replaces.some((old) => !labels.includes(old))) unresolved.push(text);
+      labels.push(label);
+      texts.push(text);
     }
     for (const line of parsed?.annotations ?? []) {
-      references.push(...[...line.matchAll(/\[(\d+)\]/g)].map((match) => Number(match[1])));
+      const [, quoted] = /^(?:Most relevant|Current again|No longer true): (.+)$/s.exec(line) ?? [];
+      const isOf = (text: string) =>
+        escapeText(text) === quoted || (quoted?.endsWith("…") && escapeText(text).startsWith(quoted.slice(0, -1)));
+      const named = [...line.matchAll(/\[(\d+)\]/g)].map((match) => Number(match[1]));
+      const isResolved = labels.includes(null)
+        ? texts.some(isOf)
+        : named.length > 0 && named.every((label) => labels.includes(label));
+      if (!isResolved) unresolved.push(line);
     }
   }
-  return { texts, references };
+  return { labels, texts, unresolved };
 }
 
-async function checkEveryTurn(memstem: Memstem, turns: readonly Turn[], k: number) {
+async function checkEveryTurn(memstem: Memstem, turns: readonly Turn[], k: number, hasLabels: boolean) {
   const history: ChatMessage[] = [];
   let before: readonly ChatMessage[] = [];
+  const textOf = new Map<number, string>();
   for (const { question, answer, found } of turns) {
     const memories = found.get(k) ?? [];
     const asked: ChatMessage = { role: "user", content: question };
     const { messages, blocks } = await memstem.compose(
       composeRequest({
-        userId: `user-${k}` as UserId,
+        userId: `user-${k}${hasLabels ? "-labels" : ""}` as UserId,
         conversationId: "questions" as ConversationId,
         messages: [...history, asked],
         memories,
+        ...(hasLabels ? { annotations: { topN: "all" as const } } : {}),
       }),
     );
     expect(JSON.stringify(messages.slice(0, before.length))).toBe(JSON.stringify(before));
-    const { texts, references } = readPrompt(messages);
+    const { labels, texts, unresolved } = readPrompt(messages);
     for (const { id, text } of memories) {
       const canonical = canonicalText(text);
-      const places = texts.filter((block) => block.text === canonical);
-      expect(places, `memory ${id}`).toHaveLength(1);
-      expect(blocks.find((block) => block.memoryId === id)?.label).toBe(places[0]?.label);
+      expect(
+        texts.filter((one) => one === canonical),
+        `memory ${id}`,
+      ).toHaveLength(1);
+      const label = blocks.find((block) => block.memoryId === id)?.label ?? 0;
+      expect(textOf.get(label) ?? canonical, `label ${label}`).toBe(canonical);
+      textOf.set(label, canonical);
+      expect(labels[texts.indexOf(canonical)]).toBe(hasLabels ? label : null);
     }
-    const labels = texts.map(({ label }) => label);
-    expect(new Set(labels).size).toBe(labels.length);
-    expect(labels).not.toContain(null);
-    expect(references.filter((label) => !labels.includes(label))).toEqual([]);
+    expect(textOf.has(0)).toBe(false);
+    expect(new Set(textOf.values()).size).toBe(textOf.size);
+    expect(new Set(texts).size).toBe(texts.length);
+    expect(unresolved).toEqual([]);
     history.push(asked, { role: "assistant", content: answer });
     before = [...messages, { role: "assistant", content: answer }];
   }
@@ -131,7 +148,8 @@ describe.each(someOf(conversations, 1))(
       "at k = %i every prompt begins with the one before, holds each retrieved text once, and resolves its references",
       async (k) => {
         expect(turns.length).toBeGreaterThan(20);
-        await checkEveryTurn(memstem, turns, k);
+        await checkEveryTurn(memstem, turns, k, false);
+        await checkEveryTurn(memstem, turns, k, true);
       },
       240_000,
     );

@@ -87,9 +87,9 @@ describe("memories in the system prompt", () => {
 
 describe("an engine's limit", () => {
   it("is kept as the service keeps it, and what was cut is counted", async () => {
-    const prompts = await promptsOf({ layout: "conversation", retention: "keep" }, 60);
+    const prompts = await promptsOf({ layout: "conversation", retention: "keep" }, 55);
     const sizes = prompts.map((prompt) => textsOf(prompt).reduce((sum, text) => sum + countO200k(text), 0));
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(60);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(55);
     expect(
       prompts.map(({ figures: { memoriesCut, messagesCut, isFreshStart } }) => [
         memoriesCut,

@@ -123,7 +123,7 @@ describe("who is asking", () => {
     await ask();
     await ask();
     expect(source.queries).toHaveLength(0);
-    const content = "<memories>\n1 Ada rows\n2 Ada sings\n</memories>\n\nWhich?";
+    const content = "<memories>\n- Ada rows\n- Ada sings\n</memories>\n\nWhich?";
     for (const { body, headers } of engine.requests) {
       expect(body.messages).toEqual([{ role: "user", content }]);
       expect(headers["x-request-id"]).toBe("mine");

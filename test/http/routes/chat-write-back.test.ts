@@ -40,7 +40,7 @@ describe("writing an exchange back", () => {
     await chat([question]);
     const composed = engine.requests[0]?.body.messages[0]?.content;
     expect(composed).toContain(TEA);
-    engine.answers.push(`You said: ${String(composed)} – green.`, `I was told <memories>\n1 ${TEA}`);
+    engine.answers.push(`You said: ${String(composed)} – green.`, `I was told <memories>\n- ${TEA}`);
     await chat([{ role: "user", content: composed }]);
     await chat([question]);
     await vi.waitFor(() => expect(source.added).toHaveLength(2));

@@ -49,7 +49,7 @@ describe("POST /compose in a conversation", () => {
     },
   );
 
-  it("gives each text once and refers to what was given earlier", async () => {
+  it("gives each text once, names what no longer holds, and quotes the best of what was given earlier", async () => {
     const answers = await converse();
     expect(answers.map(({ blocks }) => blocks.map(({ label, placement }) => `${label} ${placement}`))).toEqual([
       ["1 new", "2 new"],
@@ -59,8 +59,8 @@ describe("POST /compose in a conversation", () => {
     ]);
     expect(answers.map(({ annotations }) => annotations)).toEqual([
       [],
-      ["Most relevant first: [3][1]."],
-      ["Most relevant first: [2][4]."],
+      [],
+      ["No longer true: Ada lives in Paris", "Most relevant: Ada drinks green tea"],
       [],
     ]);
     const last =
@@ -69,9 +69,9 @@ describe("POST /compose in a conversation", () => {
         ?.messages.map(({ content }) => content)
         .join("\n") ?? "";
     for (const text of ["Ada drinks green tea", "Ada lives in Paris", "Ada rides a bicycle", "Ada lives in Lyon"]) {
-      expect(last.split(text)).toHaveLength(2);
+      expect(last.split(`- ${text}`)).toHaveLength(2);
     }
-    expect(last).toContain("4 (replaces [1]) Ada lives in Lyon");
+    expect(last).toContain("- Ada lives in Lyon\nNo longer true: Ada lives in Paris\n");
   });
 
   it("expects everything but the new turn to be cached", async () => {
@@ -120,7 +120,7 @@ describe("POST /compose in a conversation", () => {
     const second = await app.compose({ ...at, messages: [question, call, result], memories: [bicycle] });
     expect(second.messages.slice(0, 3)).toEqual([...first.messages, call, result]);
     expect(second.messages.slice(3)).toEqual([
-      { role: "user", content: `<memories>\n2 ${bicycle.memory}\n</memories>` },
+      { role: "user", content: `<memories>\n- ${bicycle.memory}\n</memories>` },
     ]);
   });
 });

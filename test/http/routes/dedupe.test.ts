@@ -51,7 +51,7 @@ describe("dedupe", () => {
     ];
     const second = await app.compose({ ...chat, messages, memories: [again, tea] });
     expect(second.messages[0]).toEqual(first.messages[0]);
-    expect(second.messages.at(-1)?.content).toBe("<memories>\nMost relevant first: [1].\n</memories>\n\nAnd?");
+    expect(second.messages.at(-1)?.content).toBe("And?");
     const requests = [1, 2].map((n) => ({ user_id: "cem", query: `Who ${n}?`, memories: [tea, again, both] }));
     const { text } = await app.send("POST", "/compose/batch", { requests });
     expect(text.match(/Ana likes tea/gi)).toHaveLength(2);

@@ -4,7 +4,7 @@ import { servedApp } from "../server/served-app.js";
 
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const request = { user_id: "ada", conversation_id: "c", query: "Tea?", memories: [tea] };
-const plain = [{ role: "user", content: "<memories>\n1 Ada drinks green tea\n</memories>\n\nTea?" }];
+const plain = [{ role: "user", content: "<memories>\n- Ada drinks green tea\n</memories>\n\nTea?" }];
 
 describe("POST /compose with an engine", () => {
   const app = servedApp();

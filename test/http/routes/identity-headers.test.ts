@@ -24,7 +24,7 @@ describe("a client that names its user and session in headers of its own", () =>
     });
     expect(source.queries.map(({ scope }) => scope.userId)).toEqual(["ada", "ada"]);
     expect(engine.requests[1]?.body.messages[0]).toEqual(engine.requests[0]?.body.messages[0]);
-    expect(JSON.stringify(engine.requests[1]?.body.messages).split("green tea")).toHaveLength(2);
+    expect(JSON.stringify(engine.requests[1]?.body.messages).split("- Ada drinks green tea")).toHaveLength(2);
     expect(engine.requests[0]?.headers).toMatchObject(headers);
     await client.responses.create({ model: "stub-1", input: "Which tea?" });
     expect(source.queries.at(-1)?.scope.userId).toBe("ada");

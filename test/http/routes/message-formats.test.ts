@@ -151,7 +151,7 @@ describe("POST /compose with messages of an API", () => {
       expect(asked.prompt.slice(0, before.length)).toEqual(before);
     }
     const last = JSON.stringify(engine.served.at(-1)?.asked.prompt);
-    expect(memories(5).map(({ memory }) => last.split(memory).length - 1)).toEqual([1, 1, 1, 1, 1]);
+    expect(memories(5).map(({ memory }) => last.split(`- ${memory}`).length - 1)).toEqual([1, 1, 1, 1, 1]);
     // The agent keeps what it said and heard, and nothing of memstem's.
     expect(JSON.stringify(history)).not.toContain("<memories>");
   });

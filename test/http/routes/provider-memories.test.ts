@@ -11,7 +11,7 @@ import { outputMessage, type ReceivedResponses, responseObject, usageOf } from "
 
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
-const SECTION = `<memories>\n1 ${TEA}\n2 ${PARIS}\n</memories>`;
+const SECTION = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
 const MOVED = "provider_memories_moved";
 const instructions = (texts: readonly string[]) => ({ role: "system" as const, content: ownMessage(texts) });
 
@@ -41,8 +41,8 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
     const [one, two] = sent().map(({ messages }) => messages);
     expect(one).toEqual([brief, { role: "user", content: `${SECTION}\n\nWhich tea?` }]);
     expect(two?.slice(0, 2)).toEqual(one);
-    expect(JSON.stringify(two).split(TEA)).toHaveLength(2);
-    expect(JSON.stringify(two)).toContain("3 Ada sings");
+    expect(JSON.stringify(two).split(`- ${TEA}`)).toHaveLength(2);
+    expect(JSON.stringify(two)).toContain("- Ada sings");
     expect(source.queries).toEqual([]);
   });
 
@@ -87,7 +87,7 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
     };
     const first = await app.compose(body);
     expect(first.warnings).toMatchObject([{ code: MOVED, memory_ids: [expect.stringMatching(/^text:/)] }]);
-    expect(first.messages).toEqual([{ role: "user", content: `<memories>\n1 ${TEA}\n</memories>\n\nWhich tea?` }]);
+    expect(first.messages).toEqual([{ role: "user", content: `<memories>\n- ${TEA}\n</memories>\n\nWhich tea?` }]);
     expect(await app.compose(body)).toEqual(first);
     const plain = await app.compose({ ...body, request_id: "r-2", messages: [{ role: "user", content: "Else?" }] });
     expect(plain.warnings.map(({ code }) => code)).not.toContain(MOVED);
@@ -134,7 +134,7 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
     expect(received[0]?.input).toEqual([{ role: "user", content: `${SECTION}\n\nWhich tea?` }]);
     expect(received.map(({ input }) => (input as unknown[]).length)).toEqual(isKept ? [1, 1, 1] : [1, 3, 5]);
     const all = JSON.stringify(isKept ? received : received[2]);
-    for (const text of [TEA, PARIS, "Ada sings", "Ada skates"]) expect(all.split(text)).toHaveLength(2);
+    for (const text of [TEA, PARIS, "Ada sings", "Ada skates"]) expect(all.split(`- ${text}`)).toHaveLength(2);
     expect(all).not.toContain("weightage");
     expect(app.faults).toEqual([]);
   });
@@ -164,7 +164,7 @@ describe("memories of Mem0's provider in Anthropic's instructions", () => {
     expect(bodies[0]?.["system"]).toMatchObject([{ type: "text", text: "Be brief." }]);
     for (const body of bodies.slice(1)) expect(body).not.toHaveProperty("system");
     for (const body of bodies) {
-      expect(JSON.stringify(body).split(TEA)).toHaveLength(2);
+      expect(JSON.stringify(body).split(`- ${TEA}`)).toHaveLength(2);
       expect(body?.messages).toHaveLength(1);
     }
   });

@@ -16,7 +16,7 @@ import {
 
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
-const SECTION = `<memories>\n1 ${TEA}\n2 ${PARIS}\n</memories>`;
+const SECTION = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
 /** In a prompt of no conversation. */
 const LISTED = `<memories>\n- ${TEA}\n- ${PARIS}\n</memories>`;
 
@@ -121,7 +121,7 @@ describe("OpenAI's own client, by the Responses API", () => {
     }
     const inputs = engine.requests.map((_, at) => received(at).input as readonly object[]);
     for (const [at, sent] of inputs.entries()) expect(inputs[at + 1]?.slice(0, sent.length) ?? sent).toEqual(sent);
-    expect(JSON.stringify(inputs.at(-1)).split(TEA)).toHaveLength(2);
+    expect(JSON.stringify(inputs.at(-1)).split(`- ${TEA}`)).toHaveLength(2);
     expect(app.log.map(({ expectedCachedTokens }) => expectedCachedTokens)).toEqual([
       0,
       expect.any(Number),

@@ -34,7 +34,7 @@ describe("POST /compose with a retention", () => {
   ])("%s holds what it says in the sixth prompt", async (retention, blocks) => {
     const { answer } = (await converse(retention, 6)).at(-1) ?? { answer: null };
     expect(answer?.plan).toMatchObject({ retention, fresh_start: false });
-    expect(JSON.stringify(answer?.messages).split("Fact number").length - 1).toBe(blocks);
+    expect(JSON.stringify(answer?.messages).split("- Fact number").length - 1).toBe(blocks);
   });
 
   it("auto starts afresh where what is kept costs more than it saves, and says so", async () => {

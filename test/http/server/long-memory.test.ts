@@ -17,7 +17,7 @@ describe("a memory that is too long for a prompt", () => {
   it("is given in part, with a mark and a warning that names it, and is the same memory the next time", async () => {
     const { messages, warnings, blocks } = await app.compose({ ...body, request_id: "r-1" });
     expect(messages).toMatchObject([
-      { content: `<memories>\n1 ${"👩‍👩‍👧".repeat(12_499)}${CUT_MARK}\n2 Ada hides the key.\n</memories>\n\nWhere?` },
+      { content: `<memories>\n- ${"👩‍👩‍👧".repeat(12_499)}${CUT_MARK}\n- Ada hides the key.\n</memories>\n\nWhere?` },
     ]);
     expect(blocks).toHaveLength(2);
     expect(warnings).toEqual([{ code: "memory_cut", message: expect.any(String), memory_ids: ["long"] }]);

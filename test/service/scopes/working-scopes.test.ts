@@ -198,7 +198,8 @@ describe("working scopes", () => {
     expect(await say(one, 1)).toEqual(["write"]);
     await say(one, 2);
     expect(await say(one, 3)).toEqual(["write"]);
-    const ofHistory = ["list", "read", "shared"];
+    // The newest turn; those of its epoch before it, together; and the instructions.
+    const ofHistory = ["list", "read", "list", "read", "shared"];
     const loading = ["deletionsOf", "load", "versionOf", "versionOf", "write"];
     expect((await say(two, 4)).sort()).toEqual([...loading, ...ofHistory].sort());
     expect(await say(two, 5)).toEqual(["write"]);

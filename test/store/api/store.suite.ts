@@ -364,7 +364,7 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
     it("keeps what an engine reported", async () => {
       const version = await composeInto(store, ana, TEA);
       const served = await store.findServed(ana, id("r1"));
-      expect(served).toMatchObject({ leaf: 3, turn: 1, evicted: false, observed: null });
+      expect(served).toMatchObject({ leaf: 2, turn: 1, evicted: false, observed: null });
       expect(served?.plan.totalTokens).toBeGreaterThan(0);
       const { state, base } = await stateOf(store, ana);
       expect(base.version).toEqual(version);

@@ -65,12 +65,38 @@ const anyBlock: fc.Arbitrary<InjectedBlock> = fc.record({ label: anyLabel, repla
 const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
   fc.record({ kind: fc.constantFrom("order" as const, "location" as const), template: anyText, labels: anyLabels }),
   fc.record({ kind: fc.constant("restored" as const), label: anyLabel, replaces: anyLabels }),
+  fc.record({ kind: fc.constant("withdrawn" as const), labels: anyLabels }),
 );
 
-const anyInjection: fc.Arbitrary<Injection> = fc.record({
-  blocks: fc.array(anyBlock, { maxLength: 4 }),
-  annotations: fc.array(anyAnnotation, { maxLength: 3 }),
-});
+/** Of a section without labels: each quotes one text. */
+const anyQuote: fc.Arbitrary<Annotation> = fc.oneof(
+  fc.record({ kind: fc.constantFrom("best" as const, "outdated" as const), labels: fc.tuple(anyLabel) }),
+  fc.record({
+    kind: fc.constant("withdrawn" as const),
+    labels: fc.tuple(anyLabel),
+    isQuoted: fc.constant(true as const),
+  }),
+  fc.record({
+    kind: fc.constant("restored" as const),
+    label: anyLabel,
+    replaces: anyLabels,
+    isQuoted: fc.constant(true as const),
+  }),
+);
+
+const anyInjection: fc.Arbitrary<Injection> = fc.oneof(
+  fc.record({
+    blocks: fc.array(
+      anyBlock.map((block) => ({ ...block, isLabelled: true as const })),
+      { maxLength: 4 },
+    ),
+    annotations: fc.array(anyAnnotation, { maxLength: 3 }),
+  }),
+  fc.record({
+    blocks: fc.array(anyBlock, { maxLength: 4 }),
+    annotations: fc.array(anyQuote, { maxLength: 3 }),
+  }),
+);
 
 /** A message with its digests; also one with others' digests, as where a turn was restated. In a row of its own, by either kind of key. */
 const anySaid = fc.record({

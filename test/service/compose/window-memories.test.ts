@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import type { ChatMessage, HistoryName } from "../../../src/core/index.js";
+import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
+import { LABELLED } from "../../core/compose/scope-fixture.js";
+import { sectionsOf } from "../../core/prompt/prompt-promises.js";
+import { composeWith, memories, openService } from "./service-fixture.js";
+
+/** The answers to a client that sends the last four messages, of a user who moves at one of its turns. */
+async function windows(history: HistoryName, annotationsAt: (turn: number) => object | undefined, movesAt = 4) {
+  const service = openService();
+  const said: ChatMessage[] = [];
+  const answers: ComposeAnswer[] = [];
+  for (let turn = 0; turn < 8; turn++) {
+    const things = [1, 2, 3, 4, 5].map((n) => [`m${n}`, `Ada's thing ${n} is in drawer ${n}.`]);
+    const home = turn < movesAt ? "Ada lives in Oslo." : "Ada lives in Rome.";
+    const texts = Object.fromEntries([["home", home], ...things]);
+    said.push({ role: "user", content: `Question ${turn}?` });
+    const messages = [{ role: "system", content: "Be brief." }, ...said.slice(-4)];
+    const annotations = annotationsAt(turn);
+    const to = { userId: "ada", conversationId: "c", history, messages, memories: memories(texts) };
+    answers.push(await composeWith(service, { ...to, ...(annotations === undefined ? {} : { annotations }) }));
+    said.push({ role: "assistant", content: `Answer ${turn}.` });
+  }
+  await service.close();
+  return answers;
+}
+
+describe("the memories of a client that sends windows", () => {
+  it.each([
+    ["as a list", (): object | undefined => undefined],
+    ["with labels", (): object | undefined => LABELLED.annotations],
+  ] as const)(
+    "stand once, in front of an epoch and behind it, %s, with lines that name what stands there",
+    async (form, annotationsAt) => {
+      const began = new Set<string | null>();
+      const said: string[] = [];
+      for (const history of ["auto", "exact"] as const) {
+        for (const { messages, plan, annotations, blocks } of await windows(history, annotationsAt)) {
+          began.add(plan.epoch?.began ?? null);
+          const sections = sectionsOf(messages);
+          const stood = sections.flatMap((section) => section.blocks);
+          expect(new Set(stood.map(({ label }) => label !== null))).toEqual(new Set([form === "with labels"]));
+          expect(new Set(stood.map(({ text }) => text)).size).toBe(stood.length);
+          const texts = new Set(stood.map(({ text }) => text));
+          said.push(...annotations);
+          for (const line of annotations) {
+            if (form === "with labels") expect(line).toMatch(/\[\d+\]/);
+            else expect(texts).toContain(/^(?:Most relevant|No longer true|Current again): (.+)$/.exec(line)?.[1]);
+          }
+          expect(blocks.length).toBeGreaterThanOrEqual(6);
+        }
+      }
+      expect(began).toContain("window");
+      if (form === "as a list") expect(said).toContain("No longer true: Ada lives in Oslo.");
+      else expect(said.join()).toContain("Most relevant first: [");
+    },
+  );
+
+  it("are given in the form that is asked for when an epoch begins, and continued in it", async () => {
+    const answers = await windows("auto", (turn) => (turn < 3 ? LABELLED.annotations : undefined));
+    let isLabelled = true;
+    for (const { messages, plan } of answers) {
+      if (plan.epoch?.began != null) isLabelled = false;
+      const stood = sectionsOf(messages).flatMap(({ blocks }) => blocks);
+      expect(new Set(stood.map(({ label }) => label !== null))).toEqual(new Set([isLabelled]));
+    }
+    expect(isLabelled).toBe(false);
+  });
+
+  it("name the best behind an epoch's own where another stands first of them", async () => {
+    const answers = await windows("auto", () => undefined, 5);
+    const began = answers.find(({ plan }) => (plan.epoch?.headTokens ?? 0) > 0);
+    const [head, ...behind] = sectionsOf(began?.messages ?? []);
+    expect(head?.blocks[0]?.text).not.toBe("Ada lives in Rome.");
+    expect(head?.blocks.map(({ text }) => text)).toContain("Ada lives in Rome.");
+    expect(behind).toEqual([{ blocks: [], annotations: ["Most relevant: Ada lives in Rome."] }]);
+  });
+});
