@@ -164,14 +164,14 @@ withEngine("vLLM that publishes its events", published, { MEMSTEM_ENGINE_FAMILY:
         sent.push(...(await day(of(), `exact ${retention} ${n}`, { users: 4, turns: 6, retention })));
         await foreign(n);
       }
-      expect(wrong(sent, 0).length).toBeLessThanOrEqual(sent.length / 50);
+      expect(wrong(sent, 0).length, JSON.stringify(wrong(sent, 0))).toBeLessThanOrEqual(sent.length / 100);
       expect(sent.some(({ cached }) => cached > 0)).toBe(true);
     },
     1_200_000,
   );
 
-  // Of prompts at once that begin alike, some 4 % are off by blocks that others of them have.
-  it("caches what is expected of it, mostly: four users at once, who displace each other, a foreign client, a reset and a restart", async () => {
+  // Of prompts at once that begin alike, some may be off by blocks that others of them have.
+  it("caches what is expected of it, in 99 of 100 prompts: four users at once, who displace each other, a foreign client, a reset and a restart", async () => {
     const sent: Sent[] = [];
     for (let n = 0; n < 7; n++) {
       const busy = { users: 4, turns: 6, conversations: 3, isAtOnce: true, retention: n % 2 === 0 ? "auto" : "keep" };
@@ -184,7 +184,7 @@ withEngine("vLLM that publishes its events", published, { MEMSTEM_ENGINE_FAMILY:
     expect(sent.length).toBeGreaterThan(500);
     expect(sent.filter(({ cached }) => cached > 0).length).toBeGreaterThan(sent.length / 4);
     const inexact = wrong(sent, 0);
-    expect(inexact.length, JSON.stringify(inexact)).toBeLessThanOrEqual(sent.length / 20);
+    expect(inexact.length, JSON.stringify(inexact)).toBeLessThanOrEqual(sent.length / 100);
   }, 3_600_000);
 
   isRightAgain(of, () => 0);
