@@ -12,7 +12,7 @@ async function windowAt(capacityTokens: number, history: "auto" | "exact") {
   const service = openService({ engineCache, now: () => now });
   const said: ChatMessage[] = [];
   let plan: Awaited<ReturnType<typeof composeWith>>["plan"] | null = null;
-  for (let turn = 0; turn < 8; turn++) {
+  for (let turn = 0; turn < 7; turn++) {
     said.push({ role: "user", content: `${LONG} ${turn}?` });
     for (const userId of ["ana", "bea"]) {
       now += 1_000;
