@@ -104,7 +104,7 @@ async function tryUse(program: Program, way: Way, where: Place, use: AdapterUse)
 function repeatedFacts(served: readonly ServedPrompt[]): readonly string[] {
   return served.flatMap(({ asked }, at) => {
     const text = JSON.stringify(asked.prompt);
-    const told = FACTS.map((fact) => text.split(fact).length - 1);
+    const told = FACTS.map((fact) => text.split(`- ${fact}`).length - 1);
     const isRight = told.every((times) => times <= 1) && told.some((times) => times === 1);
     return isRight ? [] : [`in prompt ${at}, memories stand ${told.join(", ")} times`];
   });
