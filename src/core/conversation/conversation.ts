@@ -346,7 +346,7 @@ export function standingOf(injections: Iterable<Injection>): Standing {
     for (const annotation of annotations) {
       if (annotation.kind === "restored") takePlace(annotation.label, annotation.replaces);
       if (annotation.kind === "withdrawn") for (const old of annotation.labels) replaced.set(old, WITHDRAWN);
-      // What took its place was forgotten, and the line that quotes it stays.
+      // Where no block of the section takes its place, or that one was forgotten.
       if (annotation.kind === "outdated")
         for (const old of annotation.labels) if (!replaced.has(old)) replaced.set(old, WITHDRAWN);
     }

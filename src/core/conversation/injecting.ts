@@ -53,20 +53,23 @@ export function planInjection(request: InjectionRequest): Injection {
     (label) => standing.replaced.has(label) || replacing.get(label)?.some((old) => !isSaidOf(old, label)) === true,
   );
   const withdrawn = (replacing.get(WITHDRAWN) ?? []).filter((label) => !isSaidOf(label, WITHDRAWN));
-  // Without labels a line does not say what replaces a text, so it is not said again of one that no longer holds.
-  const isHeld = (label: Label) => !standing.replaced.has(label);
+  // A line that quotes does not say what replaces a text, so it is not said again of one that no longer holds.
+  const outdated = (labels: readonly Label[]) =>
+    labels
+      .filter((label) => !standing.replaced.has(label))
+      .map((label) => ({ kind: "outdated", labels: [label] }) as const);
   const corrections: Annotation[] = hasLabels
     ? [
         ...restored.map((label) => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }) as const),
         ...(withdrawn.length === 0 ? [] : [{ kind: "withdrawn", labels: withdrawn } as const]),
       ]
     : [
-        ...blocks.flatMap(({ replaces }) => outdated(replaces.filter(isHeld))),
+        ...blocks.flatMap(({ replaces }) => outdated(replaces)),
         ...restored.flatMap((label): Annotation[] => {
           const replaces = replacing.get(label) ?? [];
-          return [{ kind: "restored", label, replaces, isQuoted: true }, ...outdated(replaces.filter(isHeld))];
+          return [{ kind: "restored", label, replaces, isQuoted: true }, ...outdated(replaces)];
         }),
-        ...withdrawn.filter(isHeld).map((label) => ({ kind: "withdrawn", labels: [label], isQuoted: true }) as const),
+        ...outdated(withdrawn),
       ];
   // After a tool's result new text justifies a section, a mere reference does not.
   if (request.placement !== "in-question" && blocks.length === 0 && corrections.length === 0) {
@@ -81,11 +84,6 @@ export function planInjection(request: InjectionRequest): Injection {
     : bestAgain(ranked, [...restored, ...placed], standing, settings);
   const annotations = [...corrections, ...ranking];
   return { blocks, annotations };
-}
-
-/** Names texts that no longer hold, one a line; which ones take their places the blocks say. */
-function outdated(labels: readonly Label[]): Annotation[] {
-  return labels.map((label) => ({ kind: "outdated", labels: [label] }));
 }
 
 /** Labels in a prompt whose text is superseded, by the label of the current block that supersedes it, or {@link WITHDRAWN}. */

@@ -26,9 +26,9 @@ export type Annotation =
       readonly replaces: readonly Label[];
       readonly isQuoted?: true;
     }
-  /** Blocks of this prompt whose memories no longer hold, and which no other text replaces. Quoted: one label, named by its text. */
-  | { readonly kind: "withdrawn"; readonly labels: readonly Label[]; readonly isQuoted?: true }
-  /** The text of a block that another one without a label replaces; one label. */
+  /** Blocks of this prompt whose memories no longer hold, and which no other text replaces. */
+  | { readonly kind: "withdrawn"; readonly labels: readonly Label[] }
+  /** The text of a block that no longer holds, whether a block without a label replaces it or none does; one label. */
   | { readonly kind: "outdated"; readonly labels: readonly Label[] };
 
 /**
@@ -167,8 +167,7 @@ export function renderAnnotation(annotation: Annotation, textOf: TextOf): string
     const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
     return `Current again: ${renderLabels([annotation.label])}${mark}.`;
   }
-  if (annotation.kind === "withdrawn")
-    return `No longer true: ${annotation.isQuoted ? quoted(annotation.labels) : `${renderLabels(annotation.labels)}.`}`;
+  if (annotation.kind === "withdrawn") return `No longer true: ${renderLabels(annotation.labels)}.`;
   return annotation.template.replace("{labels}", renderLabels(annotation.labels));
 }
 

@@ -137,7 +137,7 @@ describe("lines that quote", () => {
       { kind: "outdated", labels: labels(1) },
       { kind: "outdated", labels: labels(2) },
       { kind: "restored", label: label(3), replaces: labels(4), isQuoted: true },
-      { kind: "withdrawn", labels: labels(6), isQuoted: true },
+      { kind: "outdated", labels: labels(6) },
       { kind: "best", labels: labels(5) },
     ],
   };

@@ -40,7 +40,6 @@ const anyQuote = (among: readonly Label[]): fc.Arbitrary<Annotation> => {
   const one = fc.constantFrom(...among);
   return fc.oneof(
     fc.record({ kind: fc.constantFrom("best" as const, "outdated" as const), labels: fc.tuple(one) }),
-    fc.record({ kind: fc.constant("withdrawn" as const), labels: fc.tuple(one), isQuoted: fc.constant(true as const) }),
     fc.record({
       kind: fc.constant("restored" as const),
       label: one,
@@ -88,7 +87,7 @@ describe("a section", () => {
       annotations: [
         { kind: "outdated", labels: labels(1) },
         { kind: "restored", label: label(7), replaces: labels(3), isQuoted: true },
-        { kind: "withdrawn", labels: labels(2), isQuoted: true },
+        { kind: "outdated", labels: labels(2) },
         { kind: "best", labels: labels(12) },
       ],
     };

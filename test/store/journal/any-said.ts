@@ -72,11 +72,6 @@ const anyAnnotation: fc.Arbitrary<Annotation> = fc.oneof(
 const anyQuote: fc.Arbitrary<Annotation> = fc.oneof(
   fc.record({ kind: fc.constantFrom("best" as const, "outdated" as const), labels: fc.tuple(anyLabel) }),
   fc.record({
-    kind: fc.constant("withdrawn" as const),
-    labels: fc.tuple(anyLabel),
-    isQuoted: fc.constant(true as const),
-  }),
-  fc.record({
     kind: fc.constant("restored" as const),
     label: anyLabel,
     replaces: anyLabels,
