@@ -42,7 +42,13 @@ import {
 } from "../prompt/section.js";
 import type { ScopePolicy } from "../published/published-knowledge.js";
 import { type ConversationId, type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
-import { type ChatMessage, instructionsAtHead, messageDigest, type TokenCounter } from "../text/message.js";
+import {
+  type ChatMessage,
+  fixedTokens,
+  instructionsAtHead,
+  messageDigest,
+  type TokenCounter,
+} from "../text/message.js";
 import type { Depth } from "./depth.js";
 import type { ScopeState } from "./scope-state.js";
 
@@ -447,7 +453,7 @@ export function draftOf(
       isInConversation: input.conversation !== null || replay.turns.length > 0 || answer.messages.length > 0,
       standing,
       superseded,
-      before: before(true) + countTokens(SECTION_OPENING),
+      before: before(true) + fixedTokens(SECTION_OPENING, countTokens),
       after: questionTokens,
       room: room === null ? null : room - before(true) - questionTokens,
     });
@@ -515,7 +521,25 @@ function chosenRetention(
   if (hasHead) return { retention: "keep", ...DROPS_NOTHING };
   const seen = turns.seenOn(history.turns.map((recalled) => recalled.turn));
   const isRestated = history.turns.some((recalled) => recalled.isRestated);
-  return chooseRetention({ ...input, ...turn, replay, seen, isRestated, requested: turn.resolution.blocks }, register);
+  const { resolution, answer, question, placement } = turn;
+  const { annotations, engine, shareTokens, residentTokens, countTokens } = input;
+  return chooseRetention(
+    {
+      replay,
+      seen,
+      isRestated,
+      requested: resolution.blocks,
+      answer,
+      question,
+      placement,
+      annotations,
+      engine,
+      shareTokens,
+      residentTokens,
+      countTokens,
+    },
+    register,
+  );
 }
 
 /** The placement of the section of a turn that ends with this message. */

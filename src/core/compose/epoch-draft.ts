@@ -13,7 +13,7 @@ import { carryOver } from "../ordering/carry-over.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
 import { ownMessageBehind, SECTION_OPENING } from "../prompt/section.js";
 import type { Digest, TurnId } from "../text/ids.js";
-import { instructionsAtHead, meaningOf } from "../text/message.js";
+import { fixedTokens, instructionsAtHead, meaningOf } from "../text/message.js";
 import {
   type ComposeInput,
   computedTokens,
@@ -178,7 +178,7 @@ function beginEpoch(state: ScopeState, input: ComposeInput, carried: number | nu
       isInConversation: false,
       standing: NOTHING_STANDING,
       superseded: new Map(),
-      before: messagesTokens(head.messages, countTokens) + countTokens(SECTION_OPENING),
+      before: messagesTokens(head.messages, countTokens) + fixedTokens(SECTION_OPENING, countTokens),
       after: messagesTokens(rest.messages, countTokens),
       room: null,
     },

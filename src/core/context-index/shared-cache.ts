@@ -555,6 +555,8 @@ class CapacityEvidence {
   /** By level: that so much is held, and that it is not. */
   readonly #hits = new Float64Array(LEVELS);
   readonly #misses = new Float64Array(LEVELS);
+  /** Since the last report. */
+  #found: { readonly told: number | null; readonly capacity: number } | null = null;
 
   /**
    * @param distance tokens used since `known` ones were, of which `cached` were still there, counted in steps of so many
@@ -571,18 +573,25 @@ class CapacityEvidence {
   #hit(level: number): void {
     const highest = Math.min(level, LEVELS - 1);
     if (highest < 0) return;
+    this.#found = null;
     for (let below = 0; below <= highest; below++) this.#misses[below] = lessened(this.#misses[below]);
     this.#hits[highest] = (this.#hits[highest] as number) + 1;
   }
 
   #miss(level: number): void {
     if (level < 0 || level >= LEVELS) return;
+    this.#found = null;
     for (let above = level; above < LEVELS; above++) this.#hits[above] = lessened(this.#hits[above]);
     this.#misses[level] = (this.#misses[level] as number) + 1;
   }
 
   /** The capacity that contradicts least of it; of several the reported one, else the middle one. */
   capacity(told: number | null): number {
+    if (this.#found === null || this.#found.told !== told) this.#found = { told, capacity: this.#find(told) };
+    return this.#found.capacity;
+  }
+
+  #find(told: number | null): number {
     const misses = this.#misses.reduce((sum, weight) => sum + weight, 0);
     if (misses === 0) return told ?? Number.POSITIVE_INFINITY;
     // A single one may be a restart's, after which the conversation's next prompts are too short to contradict it.

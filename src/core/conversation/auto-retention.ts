@@ -5,7 +5,7 @@ import type { RetrievedBlock } from "../ordering/ordering.js";
 import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
 import type { Label } from "../text/ids.js";
-import type { TokenCounter } from "../text/message.js";
+import { fixedTokens, type TokenCounter } from "../text/message.js";
 import {
   DROPS_NOTHING,
   NOTHING_STANDING,
@@ -86,7 +86,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   };
   const turns = seen.turns + 1;
   const novelty = noveltyOf(seen, requested);
-  const tags = countTokens(SECTION_OPENING) + countTokens(SECTION_CLOSING);
+  const tags = fixedTokens(SECTION_OPENING, countTokens) + fixedTokens(SECTION_CLOSING, countTokens);
   const front = Math.min(plain.inFront, held);
 
   // A prompt that is longer than its share is computed whole at the next turn, so the turns ahead end there.
@@ -110,7 +110,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
 
   /** Cost for all turns ahead of so many additional tokens before them. */
   const holding = (tokens: number) => (tokens === 0 ? 0 : ahead * (usual - cost(uncached, cached - tokens)));
-  const rest = question + answer + countTokens(SECTION_CLOSING);
+  const rest = question + answer + fixedTokens(SECTION_CLOSING, countTokens);
   const dropping = cost(uncached + rest, cached - rest) - usual;
   const hasNew = requested.some(({ label }) => !standing.given.has(label));
   const frame = hasNew ? 0 : tags;

@@ -14,8 +14,10 @@ import {
 } from "../prompt/section.js";
 import type { Label } from "../text/ids.js";
 import { keptIn } from "../text/maps.js";
-import { type TokenCounter, tokensPerMessage } from "../text/message.js";
+import { fixedTokens, type TokenCounter, tokensPerMessage } from "../text/message.js";
 import type { Standing, Turn } from "./conversation.js";
+
+const NOTHING_REPLACED: readonly Label[] = [];
 
 export interface InjectionRequest {
   /** Distinct retrieved blocks, in relevance order. */
@@ -40,13 +42,10 @@ export interface InjectionRequest {
  */
 export function planInjection(request: InjectionRequest): Injection {
   const { requested, standing, superseded: replacing, placed, settings, hasLabels } = request;
-  const blocks = placed.map(
-    (label): InjectedBlock => ({
-      label,
-      replaces: replacing.get(label) ?? [],
-      ...(hasLabels ? { isLabelled: true } : {}),
-    }),
-  );
+  const blocks = placed.map((label): InjectedBlock => {
+    const replaces = replacing.get(label) ?? NOTHING_REPLACED;
+    return hasLabels ? { label, replaces, isLabelled: true } : { label, replaces };
+  });
   const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
   const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
   const restored = earlier.filter(
@@ -64,7 +63,7 @@ export function planInjection(request: InjectionRequest): Injection {
         ...(withdrawn.length === 0 ? [] : [{ kind: "withdrawn", labels: withdrawn } as const]),
       ]
     : [
-        ...blocks.flatMap(({ replaces }) => outdated(replaces)),
+        ...blocks.flatMap(({ replaces }) => (replaces.length === 0 ? [] : outdated(replaces))),
         ...restored.flatMap((label): Annotation[] => {
           const replaces = replacing.get(label) ?? [];
           return [{ kind: "restored", label, replaces, isQuoted: true }, ...outdated(replaces)];
@@ -138,7 +137,7 @@ export function injectionTokens(
   countTokens: TokenCounter,
 ): number {
   if (isEmptyInjection(injection)) return 0;
-  let tokens = countTokens(SECTION_OPENING) + closingTokens(placement, countTokens);
+  let tokens = fixedTokens(SECTION_OPENING, countTokens) + closingTokens(placement, countTokens);
   for (const block of injection.blocks) tokens += register.lineTokens(block);
   for (const annotation of injection.annotations)
     tokens += countTokens(`${renderAnnotation(annotation, register.textOf)}\n`);
@@ -149,13 +148,13 @@ export function injectionTokens(
 export function closingTokens(placement: Turn["placement"], countTokens: TokenCounter): number {
   switch (placement) {
     case "in-question":
-      return countTokens(SECTION_CLOSING);
+      return fixedTokens(SECTION_CLOSING, countTokens);
     case "after-tool-result":
     case "after-tool-result-as-parts":
-      return countTokens(LONE_SECTION_CLOSING) + tokensPerMessage(countTokens, "user");
+      return fixedTokens(LONE_SECTION_CLOSING, countTokens) + tokensPerMessage(countTokens, "user");
     // The separator from the result has the same tokens before the section as after it.
     case "in-tool-result":
-      return countTokens(SECTION_CLOSING) + tokensPerMessage(countTokens, "tool");
+      return fixedTokens(SECTION_CLOSING, countTokens) + tokensPerMessage(countTokens, "tool");
   }
 }
 

@@ -12,7 +12,7 @@ import {
 } from "../prompt/section.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
 import { keptIn, LruMap } from "../text/maps.js";
-import type { ChatMessage, TokenCounter } from "../text/message.js";
+import { type ChatMessage, fixedTokens, type TokenCounter } from "../text/message.js";
 import {
   type Conversation,
   type Dropping,
@@ -147,7 +147,7 @@ function sectionPrefixTokens(
   countTokens: TokenCounter,
 ): number {
   if (blocks.length === 0) return 0;
-  return blocks.reduce((sum, block) => sum + register.lineTokens(block), countTokens(SECTION_OPENING));
+  return blocks.reduce((sum, block) => sum + register.lineTokens(block), fixedTokens(SECTION_OPENING, countTokens));
 }
 
 export interface OwnSection extends PromptSection {
@@ -184,7 +184,7 @@ function sectionTokens(
   countTokens: TokenCounter,
 ): SectionTokens {
   const labels = blocks.map(({ label }) => label);
-  const opening = countTokens(SECTION_OPENING);
+  const opening = fixedTokens(SECTION_OPENING, countTokens);
   const blockTokens = blocks.reduce((sum, block) => sum + register.lineTokens(block), 0);
   const opened = before + (countTokens.template?.beforeText ?? 0);
   return {

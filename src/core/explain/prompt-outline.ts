@@ -17,7 +17,7 @@ import {
 } from "../prompt/section.js";
 import type { Digest, TurnId } from "../text/ids.js";
 import { keptIn } from "../text/maps.js";
-import { type ChatMessage, messageDigest, type TokenCounter } from "../text/message.js";
+import { type ChatMessage, fixedTokens, messageDigest, type TokenCounter } from "../text/message.js";
 
 interface InTurn {
   /** Null: at the head of the prompt. */
@@ -271,7 +271,7 @@ export function segmentTokens(segment: Segment, register: BlockRegister, countTo
       if (segment.plain === null) return 0;
       return tokensBeforeSection([segment.plain], "in-tool-result", segment.isOpen === true, countTokens);
     case "opening":
-      return countTokens(SECTION_OPENING);
+      return fixedTokens(SECTION_OPENING, countTokens);
     case "block":
       return register.lineTokens(segment.block);
     case "annotation":

@@ -118,8 +118,9 @@ export function sentencesOf(text: string): readonly string[] {
   let isQuoted = false;
   // By itself: an iterator takes a copy of the pattern for every text.
   NOTED.lastIndex = 0;
-  for (let noted = NOTED.exec(plain); noted !== null; noted = NOTED.exec(plain)) {
-    const { 0: character, index: at } = noted;
+  while (NOTED.test(plain)) {
+    const at = NOTED.lastIndex - 1;
+    const character = plain.charAt(at);
     if (character === '"') isQuoted = !isQuoted;
     else if (OPENING.includes(character)) depth++;
     else if (CLOSING.includes(character)) depth--;

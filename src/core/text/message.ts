@@ -6,6 +6,7 @@
 
 import { type Digest, digestOf } from "./ids.js";
 import { parsedJson } from "./json.js";
+import { keptIn } from "./maps.js";
 
 /** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through unmodified. */
 export interface ContentPart {
@@ -408,4 +409,15 @@ export const TOKENS_PER_MESSAGE = 4;
 /** Tokens that this counter's template puts around a message of this role. */
 export function tokensPerMessage({ template }: TokenCounter, role: string): number {
   return template?.perMessage(role) ?? TOKENS_PER_MESSAGE;
+}
+
+const fixed = new WeakMap<TokenCounter, Map<string, number>>();
+
+/** Tokens of a text of memstem's own, such as a tag: each prompt has them several times, so they are counted once. */
+export function fixedTokens(text: string, countTokens: TokenCounter): number {
+  return keptIn(
+    keptIn(fixed, countTokens, () => new Map<string, number>()),
+    text,
+    countTokens,
+  );
 }
