@@ -157,21 +157,35 @@ export function renderBlock(block: InjectedBlock, text: string): string {
 /** Characters of a text that is given again; its start is enough to find it in the list. */
 const LONGEST_AGAIN = 400;
 
+const BEST = "Most relevant: ";
+const OUTDATED = "No longer true: ";
+const RESTORED = "Current again: ";
+
 /** One annotation's line, without the line break; of several lines where it gives a text of several again. */
 export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
   const quoted = (labels: readonly Label[]) => labels.map(textOf).map(givenAgain).join(" ");
-  if (annotation.kind === "best") return `Most relevant: ${quoted(annotation.labels)}`;
-  if (annotation.kind === "outdated") return `No longer true: ${quoted(annotation.labels)}`;
+  if (annotation.kind === "best") return `${BEST}${quoted(annotation.labels)}`;
+  if (annotation.kind === "outdated") return `${OUTDATED}${quoted(annotation.labels)}`;
   if (annotation.kind === "restored") {
-    if (annotation.isQuoted) return `Current again: ${quoted([annotation.label])}`;
+    if (annotation.isQuoted) return `${RESTORED}${quoted([annotation.label])}`;
     const mark = annotation.replaces.length === 0 ? "" : ` (replaces ${renderLabels(annotation.replaces)})`;
-    return `Current again: ${renderLabels([annotation.label])}${mark}.`;
+    return `${RESTORED}${renderLabels([annotation.label])}${mark}.`;
   }
-  if (annotation.kind === "withdrawn") return `No longer true: ${renderLabels(annotation.labels)}.`;
+  if (annotation.kind === "withdrawn") return `${OUTDATED}${renderLabels(annotation.labels)}.`;
   return annotation.template.replace("{labels}", renderLabels(annotation.labels));
 }
 
-function givenAgain(text: string): string {
+const NAMED_LABEL = /\[(\d+)\]/g;
+
+/** What the line of an annotation refers to: labels, or a text as {@link givenAgain} has it. A label in a quoted text is escaped, so none. */
+export function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
+  const labels = [...line.matchAll(NAMED_LABEL)].map(([, digits]) => Number(digits));
+  const words = labels.length > 0 ? undefined : [BEST, OUTDATED, RESTORED].find((start) => line.startsWith(start));
+  return { labels, quoted: words === undefined ? null : line.slice(words.length) };
+}
+
+/** A memory's text as annotations quote it. */
+export function givenAgain(text: string): string {
   if (text.length <= LONGEST_AGAIN) return escapeText(text);
   // No half of a character that is two UTF-16 units.
   const start = text.slice(0, LONGEST_AGAIN).replace(/[\uD800-\uDBFF]$/, "");

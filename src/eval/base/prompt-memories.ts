@@ -13,7 +13,7 @@ import {
   sectionAtStart,
   type TokenCounter,
 } from "../../core/index.js";
-import { type ParsedSection, SECTION_OPENING } from "../../core/prompt/section.js";
+import { givenAgain, type ParsedSection, referencesIn, SECTION_OPENING } from "../../core/prompt/section.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
 export interface EvaluatedMemory {
@@ -125,21 +125,19 @@ class GivenMemories {
   }
 }
 
-const LABEL = /\[(\d+)\]/g;
-
 /**
- * Checks a prompt as its reader would: every label that its own annotations name must stand before a memory in the messages that the
- * engine gets. Labels of earlier turns' annotations were counted with those turns' prompts.
+ * Checks a prompt as its reader would: every label that its own annotations name, and every text that they quote, must stand as a memory in
+ * the messages that the engine gets. References of earlier turns' annotations were counted with those turns' prompts.
  */
 export function countReferences(annotations: readonly string[], messages: readonly ChatMessage[]) {
-  const named = annotations.flatMap((line) => [...line.matchAll(LABEL)].map(([, digits]) => Number(digits)));
+  const named = annotations
+    .map(referencesIn)
+    .flatMap(({ labels, quoted }): readonly (number | string)[] => (quoted === null ? labels : [quoted]));
   if (named.length === 0) return { references: 0, referencesResolved: 0 };
-  const there = new Set(messages.flatMap(labelsIn));
-  return { references: named.length, referencesResolved: named.filter((label) => there.has(label)).length };
-}
-
-function labelsIn(message: ChatMessage): readonly number[] {
-  return blocksIn(message).flatMap(({ label }) => label ?? []);
+  const there = new Set<number | string | null>(
+    messages.flatMap(blocksIn).flatMap(({ label, text }) => [label, givenAgain(text)]),
+  );
+  return { references: named.length, referencesResolved: named.filter((one) => there.has(one)).length };
 }
 
 /** The memories that stand in a message, in their order: in instructions anywhere, else at the start, where memstem puts them. */

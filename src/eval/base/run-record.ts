@@ -156,7 +156,7 @@ const answered = z.strictObject({
   /** Gold evidence ids of the question, and how many of them are of a memory in the prompt. */
   evidence: count,
   evidenceInPrompt: count,
-  /** Labels that annotations name, and how many of them stand in this very prompt. */
+  /** Memories that annotations name by label or quote, and how many of them stand in this very prompt. */
   references: count,
   referencesResolved: count,
   /** Null where the engine's text is no answer: a simulated engine, or a model whose text is noise. */

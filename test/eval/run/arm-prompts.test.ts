@@ -123,6 +123,12 @@ describe("annotations", () => {
     ]);
   });
 
+  it("are counted as references where they quote", async () => {
+    const prompts = await promptsOf({ ...kept, annotations: null });
+    expect(annotationsIn(prompts[2])).toEqual(["Most relevant: Ana has a dog"]);
+    expect(prompts[2]?.figures).toMatchObject({ references: 1, referencesResolved: 1 });
+  });
+
   it("are the paper's word for word: each duplicate is referred to in its place, also in what is replayed", async () => {
     const prompts = await promptsOf({ ...kept, annotations: { kind: "both", top: "auto", wording: "paper" } });
     const [first, second, third] = prompts.map(textsOf);
