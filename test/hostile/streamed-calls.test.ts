@@ -158,6 +158,34 @@ const STREAMS: Readonly<Record<string, readonly [deltas: readonly object[], call
     ),
     [TWO[0], [MADE, "one", '{"t":"two"}'], [MADE, "one", '{"t":"three"}']],
   ],
+  "one id and one name for three calls, the second without arguments": [
+    apart(
+      call({ ...A, index: 0 }, "one", ""),
+      call({ ...A, index: 1 }, "one", ""),
+      call({ ...A, index: 2 }, "one", ""),
+      call({ index: 0 }, undefined, '{"t":"one"}'),
+      call({ index: 2 }, undefined, '{"t":"three"}'),
+    ),
+    [TWO[0], [MADE, "one", '{"t":"three"}'], [MADE, "one", "{}"]],
+  ],
+  "one id and one name for three calls, one behind the other, two without arguments": [
+    apart(
+      call({ ...A, index: 0 }, "one", '{"t":'),
+      call({ index: 0 }, undefined, '"one"}'),
+      call({ ...A, index: 1 }, "one", ""),
+      call({ ...A, index: 2 }, "one"),
+    ),
+    [TWO[0], [MADE, "one", "{}"], [MADE, "one", "{}"]],
+  ],
+  "one id for two calls by one name and one by another, the last without arguments": [
+    apart(
+      call({ ...A, index: 0 }, "one", ""),
+      call({ ...A, index: 1 }, "two", '{"t":"two"}'),
+      call({ ...A, index: 2 }, "one", ""),
+      call({ index: 0 }, undefined, '{"t":"one"}'),
+    ),
+    [TWO[0], [MADE, "two", '{"t":"two"}'], [MADE, "one", "{}"]],
+  ],
   "one id and the same arguments for two calls": [
     apart(call({ ...A, index: 0 }, "one", "{}"), call({ ...A, index: 0 }, "two", "{}")),
     [

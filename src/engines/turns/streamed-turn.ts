@@ -1,7 +1,14 @@
 import { digestOf } from "../../core/index.js";
 import { append } from "../../core/text/lists.js";
 import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
-import { CallIds, callFields, StreamedCall, StreamedCalls, signatureIn } from "../upstream/tool-calls.js";
+import {
+  CallIds,
+  type CallStep,
+  callFields,
+  StreamedCall,
+  StreamedCalls,
+  signatureIn,
+} from "../upstream/tool-calls.js";
 import {
   type CarriedReasoning,
   callSigned,
@@ -189,6 +196,7 @@ export class StreamedTurn implements TurnContent {
 
   /** Ends the turn. A call that names no function is none. */
   end(): readonly TurnEvent[] {
+    this.#takeSteps(this.#calls.end());
     const events = this.#open.splice(0).flatMap((item) => [...this.#ended(item)]);
     const reasoning = this.#signedParts();
     return reasoning === null ? events : [...events, { type: "sealed", reasoning }];
@@ -216,7 +224,11 @@ export class StreamedTurn implements TurnContent {
 
   #takeDelta(delta: JsonObject): void {
     this.#takeSaid(delta);
-    for (const { call, more } of this.#calls.take(callFields(delta))) {
+    this.#takeSteps(this.#calls.take(callFields(delta)));
+  }
+
+  #takeSteps(steps: readonly CallStep[]): void {
+    for (const { call, more } of steps) {
       const item = this.#byCall.get(call) ?? this.#opened("call", call);
       this.#byCall.set(call, item);
       this.#add(item, more);

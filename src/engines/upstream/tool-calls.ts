@@ -95,11 +95,25 @@ export interface CallStep {
 export class StreamedCalls {
   readonly #byId = new Map<string, StreamedCall>();
   readonly #byIndex = new Map<number, StreamedCall>();
+  /** Ids of several calls, which their indexes distinguish. */
+  readonly #shared = new Set<string>();
   /** The call of the last fragment. */
   #last: StreamedCall | null = null;
 
   /** @param tools names of the request's functions, which distinguish a whole name from a part of one; empty where they are not known */
   constructor(private readonly tools: ReadonlySet<string>) {}
+
+  /**
+   * Ends the answer: of several calls under one id and one name, those whose indexes came without arguments. As long as no two of them had
+   * any, the indexes were those of one call.
+   */
+  end(): readonly CallStep[] {
+    return [...this.#byIndex].flatMap(([index, { id, name, ownIndex }]) => {
+      if (!this.#shared.has(id) || index === ownIndex) return [];
+      const call = new StreamedCall(this.tools);
+      return [{ call, more: call.take({ index, id, name, given: "", signature: {} }) }];
+    });
+  }
 
   /** Takes the fragments of one chunk. */
   take(fragments: readonly CallFields[]): readonly CallStep[] {
@@ -129,7 +143,18 @@ export class StreamedCalls {
     // Where nothing distinguishes calls, a chunk has one fragment of each.
     const isUntold = id === "" && index === null && call.id === "";
     if (isUntold && name !== "" && call.name !== "" && beside.has(call)) return null;
-    return call.isOverBefore(fragment) ? null : call;
+    const isNewIndex = index !== null && !this.#byIndex.has(index);
+    if (!call.isOverBefore(fragment) && !(isNewIndex && this.#isFollowed(call, fragment))) return call;
+    const isSameId = call.id !== "" && (id === "" || id === call.id);
+    if (isSameId && index !== null && index !== call.ownIndex) this.#shared.add(call.id);
+    return null;
+  }
+
+  /** Whether a fragment under an index of its own names the next call, where both have one id and one name. */
+  #isFollowed(call: StreamedCall, { id, name, given }: CallFields): boolean {
+    if (id === "" || id !== call.id || name === "" || name !== call.name) return false;
+    // Arguments that come again are those of one call under two indexes.
+    return this.#shared.has(id) || (call.isWhole && wholeArguments(given) === "{}");
   }
 
   /** Where several calls have one id, the index distinguishes them. */
@@ -184,6 +209,11 @@ export class StreamedCall {
   /** Whether its arguments have begun, and lack their end. */
   get isCut(): boolean {
     return this.#json.isBegun && !this.#json.isOver;
+  }
+
+  /** The index that is no other call's: under which its arguments began, or it did. */
+  get ownIndex(): number | null {
+    return this.#givenAt ?? this.index;
   }
 
   /** Whether it ended before this fragment, which then begins the next call. */

@@ -10,14 +10,15 @@ export interface MeantCall {
 
 /** The calls of a streamed answer, and the order in which an engine sends their fragments. */
 export interface StreamedFragments {
-  /** In the order in which they begin. */
+  /** In the order in which they begin, which only calls with ids of their own, or none, keep. */
   readonly calls: readonly MeantCall[];
   /** Deltas of a chat completion's chunks. */
   readonly deltas: readonly object[];
   /** Said between them. */
   readonly text: string;
-  /** Whether the engine gives its calls ids. */
+  /** Whether the engine gives its calls ids, each one of its own. */
   readonly hasIds: boolean;
+  readonly haveOneId: boolean;
   readonly hasWholeNames: boolean;
 }
 
@@ -29,6 +30,8 @@ const WAYS = [
   { ids: ["first", "every", "late", "none"], indexes: ["own", "text"], isMixed: true },
   { ids: ["every"], indexes: ["absent", "null", "zero", "own", "text"], isMixed: true },
   { ids: ["first"], indexes: ["absent", "null", "zero"], isMixed: false },
+  // One id for all calls.
+  { ids: ["same first", "same every"], indexes: ["own", "text"], isMixed: true },
   // By the end of the arguments alone.
   { ids: ["late", "none"], indexes: ["absent", "zero"], isMixed: false },
 ] as const;
@@ -64,17 +67,21 @@ export const anyFragments: fc.Arbitrary<StreamedFragments> = fc
     const idPlace = pick<IdPlace>(way.ids);
     const indexKind = pick<IndexKind>(way.indexes);
     const isByEnds = !way.isMixed && idPlace !== "first";
+    const isSame = idPlace.startsWith("same");
     const meant = inputs.map((input, of) => {
-      const json = JSON.stringify(input);
-      return {
-        id: `call_${of}`,
-        name: pick(TOOL_NAMES),
-        json: json === "{}" && !isByEnds && choose(2) === 0 ? "" : json,
-      };
+      const json = JSON.stringify(isSame ? { ...(input as object), of } : input);
+      const isNothing = isSame ? choose(3) === 0 : json === "{}" && !isByEnds && choose(2) === 0;
+      return { id: isSame ? "call_0" : `call_${of}`, name: pick(TOOL_NAMES), json: isNothing ? "" : json };
     });
+    // Under one id and one name, indexes are those of calls where the arguments of two begin; else of one call, named again.
+    if (isSame)
+      for (const call of meant) {
+        const given = meant.filter(({ name, json }) => name === call.name && json !== "");
+        if (given.length < 2 && call.json === "") call.json = `{"of":${meant.indexOf(call)}}`;
+      }
     const pieces = meant.map((call, of) => {
       const given = piecesOf(call.json, 1 + choose(4), choose);
-      const name = isByEnds ? "first" : names;
+      const name = isByEnds || (isSame && names !== "every") ? "first" : names;
       const behind = Math.min(given.length - 1, 1);
       return given.map((json, piece) => ({
         of,
@@ -100,10 +107,18 @@ export const anyFragments: fc.Arbitrary<StreamedFragments> = fc
     }
     const telling = order.filter(({ fragment: { id, function: called } }) => id || called.name || called.arguments);
     const began = [...new Set(telling.map(({ of }) => of))].flatMap((of) => meant[of] ?? []);
-    return { calls: began, deltas, text, hasIds: idPlace !== "none", hasWholeNames: isByEnds || names !== "halves" };
+    return {
+      calls: began,
+      deltas,
+      text,
+      haveOneId: isSame,
+      hasIds: idPlace !== "none" && !isSame,
+      hasWholeNames: isByEnds || isSame || names !== "halves",
+    };
   });
 
 function hasId(place: IdPlace, piece: number, pieces: number): boolean {
+  if (place.startsWith("same")) return place === "same every" || piece === 0;
   return place === "every" || (place === "first" && piece === 0) || (place === "late" && piece === pieces - 1);
 }
 
