@@ -1,11 +1,9 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readSettings } from "../../src/cli/settings.js";
 import { childOutput } from "../child-output.js";
 import { type AgentEngine, agentEngine, ENGINE_REPORTS, ODD_REPORTS } from "../clients/agent-engine.js";
@@ -13,6 +11,7 @@ import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { type StartedApp, startApp } from "../http/server/started-app.js";
+import { standIn } from "../integrations/stand-in.js";
 import { readPages, samplesOf } from "./pages.js";
 
 const HAS_PYTHON = spawnSync("python3", ["--version"]).status === 0;
@@ -69,17 +68,6 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
     const output = childOutput(endingWithUs(child));
     const [code] = (await once(child, "close")) as [number];
     return { code, ...output };
-  }
-
-  /** A server in front of memstem's, or in its place. */
-  async function standIn(listener: RequestListener): Promise<string> {
-    const server = createServer(listener).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
   const requests = () => storedExchanges(join(folder, "data", "memstem.db")).requests;
