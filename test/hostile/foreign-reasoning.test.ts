@@ -358,7 +358,15 @@ describe("Anthropic's API", () => {
     "a signature that is none": { type: "thinking", thinking: "Hm.", signature: null },
     "redacted thinking without data": { type: "redacted_thinking", data: "" },
   };
-  const answered = () => anthropic.behave((response) => sendAnthropic(response, 200, EMPTY_MESSAGE));
+  /** As the API does, with 400 for thinking without a signature. */
+  const answered = () =>
+    anthropic.behave((response, { body }) => {
+      const blocks = body.messages.flatMap(({ content }) => (Array.isArray(content) ? content : []));
+      const at = blocks.findIndex(({ type, signature }) => type === "thinking" && !signature);
+      if (at === -1) return sendAnthropic(response, 200, EMPTY_MESSAGE);
+      const message = `messages.1.content.${at}: Invalid \`signature\` in \`thinking\` block`;
+      return sendAnthropic(response, 400, { type: "error", error: { type: "invalid_request_error", message } });
+    });
   const said = () => anthropic.calls.at(-1)?.body.messages[1]?.content;
 
   it.each(Object.entries(unsigned))("gets no block with %s, and its own as it signed it", async (_what, block) => {
@@ -370,6 +378,8 @@ describe("Anthropic's API", () => {
     expect(said()).toEqual([USE]);
     // There the API would take no call without thinking in front of it.
     expect(anthropic.calls.at(-1)?.body).not.toHaveProperty("thinking");
+    // It is asked once what it takes.
+    expect(anthropic.calls.length).toBeLessThanOrEqual(3);
   });
 
   it("gets nothing of what another engine gave, and thinks on where the loop is over", async () => {

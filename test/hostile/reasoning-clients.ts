@@ -14,7 +14,7 @@ export interface Asking {
 }
 
 /** Asks both questions, runs the tools and returns what it was answered, unmodified. Gives the final texts. */
-export type Agent = (app: ServedApp, asking: Asking) => Promise<readonly string[]>;
+export type Agent = (app: Pick<ServedApp, "base">, asking: Asking) => Promise<readonly string[]>;
 
 const QUESTIONS = ["Where is it warm?", "Sure?"];
 const schema = { type: "object" as const, properties: { city: { type: "string" } } };
@@ -71,7 +71,7 @@ export const TEXT_ALONE: Agent = (app, asking) =>
   });
 
 async function chat(
-  app: ServedApp,
+  app: Pick<ServedApp, "base">,
   asking: Asking,
   returns: (message: OpenAI.ChatCompletionMessage) => OpenAI.ChatCompletionMessage,
 ): Promise<readonly string[]> {
@@ -148,7 +148,7 @@ function wholeBlocks(blocks: readonly Record<string, unknown>[]): readonly objec
 }
 
 async function respond(
-  app: ServedApp,
+  app: Pick<ServedApp, "base">,
   asking: Asking,
   how: "items" | "sealed" | "id" | "references",
 ): Promise<readonly string[]> {

@@ -10,7 +10,7 @@ import { z } from "zod";
 import { digestOf } from "../../core/index.js";
 import { LruMap } from "../../core/text/maps.js";
 import { ANTHROPIC_BLOCKS, isSealed, mayHoldSealed, REASONING_NAMES } from "../turns/reasoning.js";
-import { eventsOf, inOtherForm, jsonAnswer, MAX_ANSWER_BYTES } from "../upstream/answer-body.js";
+import { eventsOf, inOtherForm, jsonAnswer, MAX_ANSWER_BYTES, oneChunk, wholeOf } from "../upstream/answer-body.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import {
   type HeaderPair,
@@ -47,13 +47,16 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
     send: async (call, signal) => {
       const headers = [...call.headers];
       if (isMessagesCall(call)) {
-        const body = acceptedBody(call.body, thinking);
-        const answer = await upstream.send({ ...call, headers: withKey(headers, apiKey), body }, signal);
-        return call.path === "messages" ? thinking.learnedFrom(answer, body) : answer;
+        const own = { ...call, headers: withKey(headers, apiKey) };
+        const asked = readMessages(call.body);
+        const answer = await thinking.taken(asked, (body) => upstream.send({ ...own, body }, signal));
+        return call.path === "messages" ? thinking.learnedFrom(answer, asked) : answer;
       }
       if (!CONVERTED.has(call.path)) return noRoute(call.path);
-      const { sent, model, asksUsage } = toAnthropicCall(call, thinking);
-      const given = await upstream.send({ ...sent, headers: withKey(headers, apiKey ?? keyIn(headers)) }, signal);
+      const { sent, asked, asksUsage } = toAnthropicCall(call, thinking);
+      const model = asked.model();
+      const own = { ...sent, headers: withKey(headers, apiKey ?? keyIn(headers)) };
+      const given = await thinking.taken(asked, (body) => upstream.send({ ...own, body }, signal));
       const answer = { ...given, headers: chatHeaders(given.headers) };
       const created = Math.floor(now() / 1_000);
       const convert = (json: unknown): unknown => {
@@ -111,37 +114,53 @@ const chatBody = z.looseObject({
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish().catch(null),
 });
 
-/** A body of Anthropic's own form without thinking that the API refuses. */
-function acceptedBody(body: UpstreamCall["body"], thinking: SignedThinking): UpstreamCall["body"] {
-  if (body === null) return null;
-  const json = typeof body === "string" ? body : Buffer.from(body).toString();
-  if (!(mayHoldSealed(json) || json.includes('"thinking"'))) return body;
-  const given = record(parsedJson(json));
-  const accepted = withAcceptedThinking(given, { mayLackThinking: false, takesUnsigned: thinking.isUnsignedOf(given) });
-  return accepted === given ? body : JSON.stringify(accepted);
+/** A request, of whose body the thinking depends on its model. */
+interface AskedMessages {
+  readonly model: () => string;
+  /** Whether there may be thinking in it; where there is none, its model need not be known. */
+  readonly mayThink: boolean;
+  readonly body: (takesUnsigned: boolean) => UpstreamCall["body"];
+}
+
+/** A body of Anthropic's own form, without thinking that the API refuses. */
+function readMessages(body: UpstreamCall["body"]): AskedMessages {
+  const json = body === null || typeof body === "string" ? (body ?? "") : Buffer.from(body).toString();
+  const mayThink = holdsThinking(json);
+  const given = mayThink ? record(parsedJson(json)) : null;
+  const taken = (takesUnsigned: boolean) => {
+    const accepted = given && withAcceptedThinking(given, { mayLackThinking: false, takesUnsigned });
+    return accepted === given ? body : JSON.stringify(accepted);
+  };
+  return { model: () => text((given ?? record(parsedJson(json)))["model"]), mayThink, body: taken };
+}
+
+function holdsThinking(json: string): boolean {
+  return mayHoldSealed(json) || json.includes('"thinking"');
 }
 
 function toAnthropicCall(
   call: UpstreamCall,
   thinking: SignedThinking,
-): { readonly sent: UpstreamCall; readonly model: string; readonly asksUsage: boolean } {
+): { readonly sent: UpstreamCall; readonly asked: AskedMessages; readonly asksUsage: boolean } {
   if (call.path === "models") {
     const query = new URLSearchParams(call.query);
     if (!query.has("limit")) query.set("limit", MOST_MODELS);
-    return { sent: { ...call, query: `?${query}` }, model: "", asksUsage: false };
+    const asked = { model: () => "", mayThink: false, body: () => call.body };
+    return { sent: { ...call, query: `?${query}` }, asked, asksUsage: false };
   }
-  const given: unknown = call.body === null ? null : JSON.parse(String(call.body));
+  const json = String(call.body);
+  const given: unknown = call.body === null ? null : JSON.parse(json);
   const read = chatBody.safeParse(given);
   // A body that is no chat completion is sent on, for the API to reject.
-  const body = read.success ? messagesOfChat(given as ChatBody, thinking) : given;
+  const body = (takesUnsigned: boolean) =>
+    JSON.stringify(read.success ? messagesOfChat(given as ChatBody, thinking, takesUnsigned) : given);
+  const asked = { model: () => text(record(given)["model"]), mayThink: holdsThinking(json), body };
   const asksUsage = read.success && read.data.stream_options?.include_usage === true;
-  const model = text(record(given)["model"]);
-  return { sent: { ...call, path: "messages", body: JSON.stringify(body) }, model, asksUsage };
+  return { sent: { ...call, path: "messages" }, asked, asksUsage };
 }
 
-function messagesOfChat(chat: ChatBody, thinking: SignedThinking): JsonObject {
+function messagesOfChat(chat: ChatBody, thinking: SignedThinking, takesUnsigned: boolean): JsonObject {
   const messages = chat.messages.map((message) => thinking.returned(message));
-  const takesUnsigned = thinking.isUnsignedOf(chat);
   return withAcceptedThinking(toAnthropicMessages({ ...chat, messages }), { mayLackThinking: true, takesUnsigned });
 }
 
@@ -201,6 +220,8 @@ function fromAnthropicModels(answer: unknown, created: number): unknown {
   return { ...rest, object: "list", data: models };
 }
 
+/** The status with which the API refuses thinking. */
+const REFUSED = 400;
 /** Answers that are remembered, and models of which it is known whether they sign. */
 const MOST_ANSWERS = 1_000;
 const MOST_KNOWN = 1_000;
@@ -209,30 +230,37 @@ const MOST_CHARACTERS = 64 * 1_024;
 
 /**
  * The signed thinking of answers that call tools, for clients of chat completions that return the reasoning's text but drop fields that they
- * do not know; and which models do not sign theirs, as those of other makers that speak the API. In memory only: after a restart such a loop
- * goes on without its thinking. A client gets back what it returns: the blocks are found by the call's id and the text together.
+ * do not know; and which models sign theirs: those of other makers that speak the API mostly do not. In memory only: after a restart a loop whose
+ * client dropped the signatures goes on without its thinking. A client gets back what it returns: the blocks are found by the call's id and the text together.
  */
 class SignedThinking {
   readonly #blocks = new LruMap<string, readonly unknown[]>(MOST_ANSWERS);
   readonly #signing = new LruMap<string, boolean>(MOST_KNOWN);
 
-  /** Whether the model of a request gives its thinking without signatures, and so takes it. */
-  isUnsignedOf({ model }: JsonObject): boolean {
-    return this.#signing.get(text(model)) === false;
+  /**
+   * The answer to a request with the thinking that its model takes. One of which it is not known whether it signs is asked: with what nobody
+   * signed, and without that where it refuses it. After a restart no model is known.
+   */
+  async taken(
+    { model, mayThink, body }: AskedMessages,
+    send: (body: UpstreamCall["body"]) => Promise<UpstreamAnswer>,
+  ): Promise<UpstreamAnswer> {
+    const signs = mayThink ? this.#signing.get(model()) : true;
+    const whole = body(signs !== true);
+    const answer = await send(whole);
+    if (signs !== undefined || answer.status !== REFUSED) return answer;
+    const without = body(false);
+    if (without === whole) return answer;
+    const said = await wholeOf(answer.body, "the upstream");
+    if (!/signature|thinking/i.test(said.toString("utf8"))) return { ...answer, body: oneChunk(said) };
+    this.#signing.set(model(), true);
+    return send(without);
   }
 
-  /**
-   * Passes an answer of the API on unmodified, and learns whether its thinking is signed.
-   *
-   * @param sent the request's body, in JSON
-   */
-  learnedFrom(answer: UpstreamAnswer, sent: UpstreamCall["body"]): UpstreamAnswer {
-    if (answer.status >= 300 || sent === null) return answer;
-    const learn = (isSigned: boolean) => {
-      const json = typeof sent === "string" ? sent : Buffer.from(sent).toString();
-      this.#signing.set(text(record(parsedJson(json))["model"]), isSigned);
-    };
-    return { ...answer, body: withThinkingRead(answer.body, learn) };
+  /** Passes an answer of the API on unmodified, and learns whether its thinking is signed. */
+  learnedFrom(answer: UpstreamAnswer, { model }: AskedMessages): UpstreamAnswer {
+    if (answer.status >= 300) return answer;
+    return { ...answer, body: withThinkingRead(answer.body, (isSigned) => this.#signing.set(model(), isSigned)) };
   }
 
   /** Remembers a chat message that was answered. */
@@ -264,13 +292,12 @@ function keyOf(message: JsonObject): string | null {
 }
 
 /**
- * A body of `/v1/messages` without thinking that the API refuses: blocks without a signature, where the model gives signatures or is not
- * known, and those in which memstem sealed another engine's. Where a running tool loop has none left in front of its calls, a budget of thinking goes too, as the API requires a thinking
+ * A body of `/v1/messages` without thinking that the API refuses: blocks without a signature, where the model gives signatures, and those in which memstem sealed another engine's. Where a running tool loop has none left in front of its calls, a budget of thinking goes too, as the API requires a thinking
  * block there. The same object where there is nothing of that.
  * Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Preserving thinking blocks", "Toggling thinking modes"
  *
  * @param terms.mayLackThinking whether the client's API may have lost the thinking of the running loop: a chat's
- * @param terms.takesUnsigned whether the model gives its thinking without signatures
+ * @param terms.takesUnsigned whether the model may take thinking without signatures
  */
 function withAcceptedThinking<T extends JsonObject>(
   body: T,

@@ -3,7 +3,10 @@ import { expect } from "vitest";
 import type { ServedApp } from "../server/served-app.js";
 
 /** Anthropic's client with nothing changed but its address, and the user's name in a header. */
-export function messagesClientOf(app: ServedApp, headers: Record<string, string> = { "x-memstem-user": "ada" }) {
+export function messagesClientOf(
+  app: Pick<ServedApp, "base">,
+  headers: Record<string, string> = { "x-memstem-user": "ada" },
+) {
   return new Anthropic({
     baseURL: app.base,
     apiKey: "sk-ant-of-the-client",
