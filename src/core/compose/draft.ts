@@ -20,8 +20,8 @@ import {
   injectionTokens,
   planInjection,
   type SupersededLabels,
+  sectionsHaveLabels,
   supersededIn,
-  wantsLabels,
   withCorrections,
 } from "../conversation/injecting.js";
 import { asGiven, type DedupeName, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
@@ -444,7 +444,7 @@ export function draftOf(
       ? replay.tokens + tokensBeforeSection(answer.messages, placement, true, countTokens)
       : beforeText;
   const before = (hasSection: boolean) => (hasSection ? beforeSection : beforeText);
-  const isLabelled = sectionsHaveLabels(replay, input);
+  const isLabelled = sectionsHaveLabels(replay.sections, input.annotations);
   const questionTokens = messagesTokens(question.messages, countTokens);
   const selection =
     head?.selection ??
@@ -499,12 +499,6 @@ export function draftOf(
 export function computedTokens({ totalTokens, replay, section }: PromptDraft): number {
   const isWhole = replay.turns.length > 0 && replay.cachedTokens === replay.tokens;
   return totalTokens - (isWhole ? section.tokensBefore : Math.max(replay.cachedTokens, replay.headTokens));
-}
-
-/** Whether a prompt's blocks are written with their labels: as those that it has already are, else where the caller's lines name them. */
-function sectionsHaveLabels({ sections }: Pick<Replay, "sections">, { annotations }: ComposeInput): boolean {
-  const last = sections.findLast(({ blocks }) => blocks.length > 0);
-  return last === undefined ? wantsLabels(annotations) : hasLabels(last);
 }
 
 /** The retention of a turn. Never a fresh start from the head of an epoch that begins with it. */

@@ -6,16 +6,14 @@ import { type DigestedMessages, messagesTokens } from "../prompt/prompt.js";
 import { type Injection, isEmptyInjection, SECTION_CLOSING, SECTION_OPENING } from "../prompt/section.js";
 import type { Label } from "../text/ids.js";
 import { fixedTokens, type TokenCounter } from "../text/message.js";
+import { DROPS_NOTHING, type RetentionChoice, type SeenRetrievals, standingOf, type Turn } from "./conversation.js";
 import {
-  DROPS_NOTHING,
-  NOTHING_STANDING,
-  type RetentionChoice,
-  type SeenRetrievals,
-  type Standing,
-  standingOf,
-  type Turn,
-} from "./conversation.js";
-import { type AnnotationSettings, injectionTokens, planInjection, supersededIn, wantsLabels } from "./injecting.js";
+  type AnnotationSettings,
+  injectionTokens,
+  planInjection,
+  sectionsHaveLabels,
+  supersededIn,
+} from "./injecting.js";
 import type { Replay } from "./replay.js";
 
 /**
@@ -65,8 +63,8 @@ export interface RetainableTurn {
 export function chooseRetention(turn: RetainableTurn, register: BlockRegister): RetentionChoice {
   const { replay, seen, requested, engine, countTokens } = turn;
   if (seen.turns === 0 || requested.length === 0) return { retention: "keep", ...DROPS_NOTHING };
-  const standing = standingOf(replay.turns.map(({ injection }) => injection));
-  const [going, afresh] = [sectionOf(turn, standing, register), sectionOf(turn, NOTHING_STANDING, register)];
+  const given = replay.turns.map(({ injection }) => injection);
+  const [going, afresh] = [sectionOf(turn, given, register), sectionOf(turn, [], register)];
   const question = messagesTokens(turn.question.messages, countTokens);
   const answered = messagesTokens(turn.answer.messages, countTokens);
   const answers = [...replay.turns.slice(1).map(({ tokens }) => tokens.answer), answered];
@@ -112,8 +110,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   const holding = (tokens: number) => (tokens === 0 ? 0 : ahead * (usual - cost(uncached, cached - tokens)));
   const rest = question + answer + fixedTokens(SECTION_CLOSING, countTokens);
   const dropping = cost(uncached + rest, cached - rest) - usual;
-  const hasNew = requested.some(({ label }) => !standing.given.has(label));
-  const frame = hasNew ? 0 : tags;
+  const frame = going.blocks === 0 ? tags : 0;
   const holdingThese = going.annotations === 0 ? 0 : holding(going.annotations + frame);
 
   if (blocks.size === 0) return { retention: holdingThese <= dropping ? "keep" : "volatile", ...DROPS_NOTHING };
@@ -191,7 +188,7 @@ function sectionsToKeep(outgrown: OutgrownPrompt): number {
     if (!isEmptyInjection(injection)) {
       // So many stay, and from here on the prompt is another.
       if (isPowerOfTwo(kept.length)) {
-        const { total } = sectionOf(turn, standingOf(kept), register);
+        const { total } = sectionOf(turn, kept, register);
         const length = headTokens + plain + keptTokens + total;
         const cached = Math.min(before, held);
         const mean = meanUntilOutgrown(outgrown, cost(length - cached, cached), length, total);
@@ -241,14 +238,17 @@ function noveltyOf(seen: SeenRetrievals, retrieved: readonly RetrievedBlock[]): 
 }
 
 interface SectionSize {
+  readonly blocks: number;
+  /** Tokens. */
   readonly total: number;
   /** Part of the total. */
   readonly annotations: number;
 }
 
-/** Tokens of the turn's section in a prompt that contains what stands. */
-function sectionOf(turn: RetainableTurn, standing: Standing, register: BlockRegister): SectionSize {
+/** Tokens of the turn's section in a prompt in which earlier turns injected these. */
+function sectionOf(turn: RetainableTurn, given: readonly Injection[], register: BlockRegister): SectionSize {
   const { requested, placement, countTokens } = turn;
+  const standing = standingOf(given);
   const injection = planInjection({
     superseded: supersededIn(register, standing),
     requested,
@@ -258,11 +258,12 @@ function sectionOf(turn: RetainableTurn, standing: Standing, register: BlockRegi
     carried: new Set(),
     placement,
     settings: turn.annotations,
-    hasLabels: wantsLabels(turn.annotations),
+    hasLabels: sectionsHaveLabels(given, turn.annotations),
   });
   const total = injectionTokens(injection, placement, register, countTokens);
   const bare = { blocks: injection.blocks, annotations: [] };
-  return { total, annotations: total - injectionTokens(bare, placement, register, countTokens) };
+  const { length } = injection.blocks;
+  return { blocks: length, total, annotations: total - injectionTokens(bare, placement, register, countTokens) };
 }
 
 /**

@@ -3,6 +3,7 @@ import { type RequestedMemory, type Resolution, type StoredBlock, WITHDRAWN } fr
 import { forgesStructure } from "../escaping/escaping.js";
 import {
   type Annotation,
+  hasLabels,
   type InjectedBlock,
   type Injection,
   isEmptyInjection,
@@ -41,10 +42,11 @@ export interface InjectionRequest {
  * current.
  */
 export function planInjection(request: InjectionRequest): Injection {
-  const { requested, standing, superseded: replacing, placed, settings, hasLabels } = request;
+  const { requested, standing, superseded: replacing, placed, settings } = request;
+  const isLabelled = request.hasLabels;
   const blocks = placed.map((label): InjectedBlock => {
     const replaces = replacing.get(label) ?? NOTHING_REPLACED;
-    return hasLabels ? { label, replaces, isLabelled: true } : { label, replaces };
+    return isLabelled ? { label, replaces, isLabelled } : { label, replaces };
   });
   const earlier = requested.map(({ label }) => label).filter((label) => standing.given.has(label));
   const isSaidOf = (old: Label, successor: Label) => standing.replaced.get(old) === successor;
@@ -57,7 +59,7 @@ export function planInjection(request: InjectionRequest): Injection {
     labels
       .filter((label) => !standing.replaced.has(label))
       .map((label) => ({ kind: "outdated", labels: [label] }) as const);
-  const corrections: Annotation[] = hasLabels
+  const corrections: Annotation[] = isLabelled
     ? [
         ...restored.map((label) => ({ kind: "restored", label, replaces: replacing.get(label) ?? [] }) as const),
         ...(withdrawn.length === 0 ? [] : [{ kind: "withdrawn", labels: withdrawn } as const]),
@@ -75,7 +77,7 @@ export function planInjection(request: InjectionRequest): Injection {
     return NOTHING_INJECTED;
   }
   const ranked = requested.map(({ label }) => label);
-  const ranking = hasLabels
+  const ranking = isLabelled
     ? rankingAnnotations(
         { ranked, earlier: new Set(earlier), placed: placed.filter((label) => !request.carried.has(label)) },
         settings,
@@ -209,6 +211,15 @@ export const DEFAULT_ANNOTATIONS: AnnotationSettings = {
 /** Whether a caller wants labels to be named: in lines of its own wording, so many of them, or of earlier turns. */
 export function wantsLabels({ location, topN, wording }: AnnotationSettings): boolean {
   return location || topN !== DEFAULT_ANNOTATIONS.topN || wording.order !== DEFAULT_WORDING.order;
+}
+
+/** Whether a prompt's next blocks are written with their labels: as those that it has already are, else where a caller's lines name them. */
+export function sectionsHaveLabels(
+  sections: readonly Pick<Injection, "blocks">[],
+  annotations: AnnotationSettings,
+): boolean {
+  const last = sections.findLast(({ blocks }) => blocks.length > 0);
+  return last === undefined ? wantsLabels(annotations) : hasLabels(last);
 }
 
 /**
