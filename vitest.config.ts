@@ -60,11 +60,13 @@ export default defineConfig(({ mode }) => {
   const left = mode === "all" ? [] : mode === "quick" ? [...SLOW, ...NOT_QUICK] : SLOW;
   const everywhere = {
     env: { PROPERTY_RUNS: process.env["PROPERTY_RUNS"] ?? { all: "all", quick: "few" }[mode] ?? "fifth" },
-    setupFiles: ["test/property-seed.ts"],
+    setupFiles: ["test/property-seed.ts", "test/patience.ts"],
     globalSetup: ["test/postgres/global-setup.ts"],
-    // Many of the tests start a service or an engine, on machines that may do other things, too.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // A limit ends what hangs. Many of the tests start a service or an engine, on machines that may do other things, too.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    // As `test/patience.ts` has it for `vi.waitFor`.
+    expect: { poll: { timeout: 60_000 } },
   };
   const resolve = {
     alias: [{ find: /^fast-check$/, replacement: fileURLToPath(new URL("./test/property-runs.ts", import.meta.url)) }],

@@ -157,7 +157,7 @@ describe("built memstem serve, in a process", () => {
     const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
     await fetch(`${service.address}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat) });
     service.kill(first);
-    await expect.poll(() => service.stderr, { timeout: 10_000 }).toContain('"stopping"');
+    await expect.poll(() => service.stderr).toContain('"stopping"');
     service.kill(second);
     expect(await service.ended).toMatchObject({ code: 1 });
   });

@@ -51,7 +51,7 @@ describe("memstem demo", () => {
     const begun = memstem.begin(["demo", "--limit", "1", "--open"], { PATH: path });
     const address = await begun.printed(/The dashboard is at (\S+)\n/);
     expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/dashboard#\/try$/);
-    await vi.waitFor(() => expect(readFileSync(opened, "utf8")).toBe(`${address}\n`), 10_000);
+    await vi.waitFor(() => expect(readFileSync(opened, "utf8")).toBe(`${address}\n`));
     expect(await (await fetch(address)).text()).toContain("/dashboard/page.js");
     begun.kill("SIGINT");
     expect((await begun.ended).code).toBe(0);

@@ -118,7 +118,7 @@ describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${s
     expect(await ended).toMatchObject({ code: 0 });
   });
 
-  it("keeps prompts within the engine's context, with room for the answer", { timeout: 30_000 }, async () => {
+  it("keeps prompts within the engine's context, with room for the answer", async () => {
     const environment = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: file.path, MEMSTEM_CONTEXT_TOKENS: "1024" };
     const { address, kill, ended } = await memstem.serve(environment);
     const memories = Array.from({ length: 60 }, (_, at) => ({

@@ -88,9 +88,7 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
       (await view<Rows>(instance, "requests")).requests;
     for (const instance of [one, two]) {
       await expect
-        .poll(async () => (await seen(instance)).map(({ user_id, model }) => `${user_id} ${model}`).sort(), {
-          timeout: 10_000,
-        })
+        .poll(async () => (await seen(instance)).map(({ user_id, model }) => `${user_id} ${model}`).sort())
         .toEqual(["ana sonnet", "ben unknown"]);
       const { total } = await view<{ total: { prompts: number; reported_prompts: number } }>(instance, "summary");
       expect(total).toMatchObject({ prompts: 2, reported_prompts: 1 });
@@ -119,12 +117,12 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
     ] as const)
       await compose(instance, { request_id: id, messages: said, memories: [TEA] });
     await compose(two, { request_id: "other", user_id: "ben", messages: said, memories: [DOG] });
-    await expect.poll(() => heard.join(""), { timeout: 10_000 }).toMatch(/"there".*"here"|"here".*"there"/s);
+    await expect.poll(() => heard.join("")).toMatch(/"there".*"here"|"here".*"there"/s);
     await ask(two, "/feedback", { user_id: "ana", request_id: "there", cached_tokens: 0, prompt_tokens: 777 });
-    await expect.poll(() => heard.join(""), { timeout: 10_000 }).toContain('"reported_prompt_tokens":777');
+    await expect.poll(() => heard.join("")).toContain('"reported_prompt_tokens":777');
     const note = { kind: "deploy", label: "noted elsewhere" };
     expect((await ask(two, "/usage/notes", note)).status).toBe(201);
-    await expect.poll(() => heard.join(""), { timeout: 10_000 }).toContain("noted elsewhere");
+    await expect.poll(() => heard.join("")).toContain("noted elsewhere");
     expect(heard.join("")).not.toContain('"other"');
     ending.abort();
     await reading;

@@ -34,7 +34,7 @@ describe("npm start", () => {
       const [, found] = /listens on (\S+)\n/.exec(output.stdout) ?? [];
       if (found === undefined) throw new Error(`it does not listen: ${output.stderr}`);
       return found;
-    }, 20_000);
+    });
     child.kill("SIGTERM");
     expect(await ended).toEqual({ code: 0, signal: null });
     await expect(fetch(`${address}/healthz`)).rejects.toThrow("fetch failed");

@@ -3,16 +3,16 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { digestOf } from "../../src/core/text/ids.js";
+import { cpuTimer } from "../cpu-time.js";
 
 /** Characters. */
 const SHORT = 4_000;
 
-/** Milliseconds of processor time. */
+/** Milliseconds of CPU time. */
 function cpuMs(work: () => unknown): number {
-  const start = process.cpuUsage();
+  const elapsed = cpuTimer();
   work();
-  const { user, system } = process.cpuUsage(start);
-  return (user + system) / 1_000;
+  return elapsed();
 }
 
 describe("counting tokens", () => {

@@ -72,7 +72,7 @@ describe("memstem serve, told to stop while an answer streams", () => {
     const kept = await KeptConnection.to(service);
     kept.get("/users/ada/index", false);
     service.kill("SIGTERM");
-    await expect.poll(() => service.stderr, { timeout: 10_000 }).toContain('"stopping"');
+    await expect.poll(() => service.stderr).toContain('"stopping"');
     const health = await fetch(`${service.address}/healthz`);
     expect(health.status).toBe(503);
     expect(health.headers.get("connection")).toBe("close");

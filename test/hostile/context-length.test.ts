@@ -201,7 +201,7 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     expect(counts).toEqual([2, 1, 1]);
   });
 
-  it("is understood where it begins a stream and says it there", { timeout: 20_000 }, async () => {
+  it("is understood where it begins a stream and says it there", async () => {
     engine.behave((request, response, usage) => {
       if (!request.body.stream || usage.prompt_tokens <= LIMIT) return bounded(error)(request, response, usage);
       openEvents(response);

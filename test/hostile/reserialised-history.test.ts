@@ -129,7 +129,7 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
     // Each turn is said again at most once more, however long the history is.
     expect(storedExchanges(app.database).turns.length).toBeLessThanOrEqual(TURNS * 2 * 10);
     expect(app.faults).toEqual([]);
-  }, 30_000);
+  });
 
   it("is told the same again under the same request id, after all that it wrote differently", async () => {
     const compose = (messages: readonly ChatMessage[], request_id: string) =>

@@ -4,6 +4,7 @@ import { Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { openEmbeddedStore } from "../../src/memory/embedded-store.js";
+import { cpuTimer } from "../cpu-time.js";
 import { ada, embeddedDirectory, never, present, SECRET, search } from "./embedded-directory.js";
 import { failureOf } from "./memory-source.suite.js";
 
@@ -117,9 +118,9 @@ describe("how the embedded Mem0 searches", () => {
     const source = directory.open();
     await source.add(ada, [{ text: "Ada drinks green tea" }], never);
     expect(await search(source, " \n")).toEqual([]);
-    const start = performance.now();
+    const cpuMs = cpuTimer();
     expect(await search(source, `What tea does Ada drink? ${"and so on ".repeat(20_000)}`)).toHaveLength(1);
-    expect(performance.now() - start).toBeLessThan(3_000);
+    expect(cpuMs()).toBeLessThan(3_000);
   });
 
   it("leaves out what is less similar than the threshold", async () => {

@@ -45,7 +45,7 @@ describe("an installed memstem without its optional parts", () => {
       stderr += text;
     });
     try {
-      await expect.poll(() => stdout, { timeout: 20_000 }).toMatch(/listens on \S+\n/);
+      await expect.poll(() => stdout).toMatch(/listens on \S+\n/);
       const [, address] = /listens on (\S+)\n/.exec(stdout) ?? [];
       const health: unknown = await (await fetch(`${address}/healthz`, { headers: { connection: "close" } })).json();
       const headers = { "content-type": "application/json", connection: "close" };

@@ -46,7 +46,7 @@ describe("events of an engine's cache", () => {
   const resident = (tokens: number[], salt: string | null = null) =>
     blocks.residentTokens(blocks.chainsOf([...tokens, 0], salt === null ? null : apartBy([salt])));
   /** Until a subscription has reached the publisher, what it says is lost: says it until it was heard. */
-  const heard = (tokens: number) => vi.waitFor(() => expect(resident(upTo(100))).toBe(tokens), { timeout: 5_000 });
+  const heard = (tokens: number) => vi.waitFor(() => expect(resident(upTo(100))).toBe(tokens));
 
   beforeEach(async () => {
     faults.length = 0;
@@ -74,18 +74,15 @@ describe("events of an engine's cache", () => {
     publisher.close();
     follow();
     const refused = () => faults.map(String).filter((fault) => fault.includes(`nobody publishes at ${refusing}`));
-    await vi.waitFor(() => expect(refused()).toHaveLength(1), { timeout: 20_000 });
+    await vi.waitFor(() => expect(refused()).toHaveLength(1));
     expect(refused()[0]).toContain("tcp://*:PORT");
     publisher = await new EventPublisher().listen(port, replayPort);
     await publisher.publish([stored([1n], null, upTo(4))]);
-    await vi.waitFor(
-      async () => {
-        // What is said before the follower is connected again is lost; what comes then lets it ask for that.
-        await publisher.publish([]);
-        expect(resident(upTo(100))).toBe(4);
-      },
-      { timeout: 20_000 },
-    );
+    await vi.waitFor(async () => {
+      // What is said before the follower is connected again is lost; what comes then lets it ask for that.
+      await publisher.publish([]);
+      expect(resident(upTo(100))).toBe(4);
+    });
     expect(refused()).toHaveLength(1);
   });
 

@@ -369,5 +369,5 @@ describe("what is no refusal of a prompt", () => {
       const message = piece.repeat(400_000 / piece.length);
       expect(readPromptRefusal(400, JSON.stringify({ error: { message } }))).toBeNull();
     }
-  }, 20_000);
+  });
 });

@@ -363,14 +363,14 @@ describe("a service whose parts fail", () => {
       await vi.advanceTimersByTimeAsync(60_000);
       const failing = () => told("degraded").map(({ part, cause }) => [part, cause]);
       const reason = "an alert could not be posted: it was answered 503";
-      await vi.waitFor(() => expect(failing()).toEqual([["alert_webhook", reason]]), 10_000);
+      await vi.waitFor(() => expect(failing()).toEqual([["alert_webhook", reason]]));
       expect(await health()).toMatchObject({
         status: "degraded",
         degraded: [{ part: "alert_webhook", reason, since: expect.any(Number) }],
       });
       expect((await send("GET", "/metrics")).text).toContain('memstem_degraded{part="alert_webhook"} 1');
       hookStatus = 204;
-      await vi.waitFor(() => expect(told("recovered")).toMatchObject([{ part: "alert_webhook" }]), 20_000);
+      await vi.waitFor(() => expect(told("recovered")).toMatchObject([{ part: "alert_webhook" }]));
       expect(await health()).toMatchObject({ status: "ok" });
       expect(posted).toEqual(["few", "few"]);
       expect(JSON.stringify(lines)).not.toMatch(/s3cret|carol/);
@@ -379,7 +379,7 @@ describe("a service whose parts fail", () => {
       hook.closeAllConnections();
       hook.close();
     }
-  }, 40_000);
+  });
 
   it("says why nothing is written back", async () => {
     await service.stop();

@@ -128,13 +128,10 @@ describe("what an engine that publishes its events has cached of a prompt", () =
   /** Until the subscription has reached the engine, what it publishes is lost. */
   async function subscribed(): Promise<void> {
     const seen = cache.residents[0]?.newest ?? 0;
-    await vi.waitFor(
-      async () => {
-        await engine.publisher.publish([]);
-        expect(cache.residents[0]?.newest ?? 0).toBeGreaterThan(seen);
-      },
-      { timeout: 10_000 },
-    );
+    await vi.waitFor(async () => {
+      await engine.publisher.publish([]);
+      expect(cache.residents[0]?.newest ?? 0).toBeGreaterThan(seen);
+    });
   }
 
   /** A conversation's next prompts, each with what was expected and what was cached. */

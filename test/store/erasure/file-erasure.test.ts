@@ -92,7 +92,7 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
     expect(inFiles(SECRET)).toBe(true);
     killed.close();
     const store = open();
-    await expect.poll(() => inFiles(SECRET), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => inFiles(SECRET)).toBe(false);
     await store.erased();
     await store.close();
     expect(inHeader("user_version")).toBe(0);
@@ -109,7 +109,7 @@ describe("deleted text of which SQLite left a copy in the gap of a page", () => 
     await store.erased();
     expect(inFiles(SECRET)).toBe(true);
     reader.exec("commit");
-    await expect.poll(() => inFiles(SECRET), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => inFiles(SECRET)).toBe(false);
     reader.close();
     await store.close();
   });

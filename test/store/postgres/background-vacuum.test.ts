@@ -32,7 +32,7 @@ describe.skipIf(server.url === null)("erased text in PostgreSQL", () => {
       return Number(counts.rows[0]?.count);
     };
     // The server counts it a moment later.
-    await expect.poll(vacuums, { timeout: 10_000 }).toBe(1);
+    await expect.poll(vacuums).toBe(1);
     await client.end();
     await journal.close();
   });

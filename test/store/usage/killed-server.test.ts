@@ -50,7 +50,7 @@ describe.skipIf(server.url === null)("recording on a server that is killed", () 
       const view = { tenant: "default", window: "month", now: Date.now() } as const;
       return (await log.summary(view).catch(() => null))?.total.sums.prompts;
     };
-    await expect.poll(prompts, { timeout: 20_000 }).toBe(composed);
+    await expect.poll(prompts).toBe(composed);
     expect(recorders.map(({ dropped }) => dropped)).toEqual([0, 0]);
     expect(faults.length).toBeGreaterThan(0);
     const { rows } = await log.prompts({ tenant: "default" }, null, 100_000);
