@@ -40,12 +40,16 @@ export interface TurnContent {
 const CUT = new Set([
   ...["length", "model_length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"],
   ...["model_context_window_exceeded", "error", "error_limit", "network_error", "insufficient_system_resource"],
-  ...["abort", "aborted", "timeout"],
+  ...["abort", "aborted", "cancelled", "canceled", "user_cancel", "timeout", "time_limit", "token_limit", "incomplete"],
+  // A call that the engine could not read.
+  ...["function_call_filter", "malformed_function_call", "malformed_tool_use", "malformed_model_output"],
+  ...["malformed_response", "unexpected_tool_call", "too_many_tool_calls"],
 ]);
 /** … and for one that was withheld: OpenAI's, Anthropic's, Bedrock's, Cohere's, Gemini's, GLM's. */
 const WITHHELD = new Set([
   ...["content_filter", "refusal", "content_filtered", "guardrail_intervened", "error_toxic"],
-  ...["safety", "recitation", "blocklist", "prohibited_content", "spii", "image_safety", "sensitive"],
+  ...["safety", "recitation", "blocklist", "prohibited_content", "spii", "sensitive", "language"],
+  ...["image_safety", "image_prohibited_content", "image_recitation"],
 ]);
 
 /** Reasons that say of calls that they are whole: what their arguments lack, the model left out. */
@@ -59,13 +63,27 @@ const CALLED = new Set(["tool_calls", "tool_use", "function_call"]);
  * @param reason OpenAI's `finish_reason` or Anthropic's `stop_reason`
  */
 export function turnEndOf(reason: unknown, { hasCalls, isCallCut = false, hasRefusal = false }: TurnContent): TurnEnd {
-  // Gemini and Cohere write them in capitals, some gateways with hyphens.
-  const name = typeof reason === "string" ? reason.toLowerCase().replaceAll("-", "_") : "";
-  if (CUT.has(name)) return "length";
-  if (WITHHELD.has(name)) return "refusal";
-  if (isCallCut && !CALLED.has(name)) return "length";
+  const names = reasonsIn(reason);
+  if (names.some((name) => WITHHELD.has(name))) return "refusal";
+  if (names.some((name) => CUT.has(name))) return "length";
+  if (isCallCut && !names.some((name) => CALLED.has(name))) return "length";
   if (hasCalls) return "calls";
   return hasRefusal ? "refusal" : "answer";
+}
+
+/**
+ * The names in a reason. Gemini and Cohere write them in capitals, some gateways with hyphens or in camel case; Gemini's door for OpenAI's
+ * clients writes two: `content_filter: RECITATION`.
+ */
+function reasonsIn(reason: unknown): readonly string[] {
+  if (typeof reason !== "string") return [];
+  const names =
+    reason
+      .replace(/([a-z])([A-Z])/g, "$1_$2")
+      .toLowerCase()
+      .replaceAll("-", "_")
+      .match(/\w+/g) ?? [];
+  return names.map((name) => name.replace(/^(?:finish_|stop_)?reason_/, ""));
 }
 
 /** What a turn consists of. */
