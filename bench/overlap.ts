@@ -6,7 +6,12 @@
  * Floor of `aligned`: 0. Ceiling of `aligned`, whatever the order: `nearest`.
  */
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
-import { overlapShares, sharedInSession, shareOfMostReturned } from "../test/eval/replay/overlap-shares.js";
+import {
+  overlapShares,
+  sharedInSession,
+  sharedWords,
+  shareOfMostReturned,
+} from "../test/eval/replay/overlap-shares.js";
 import { median } from "./median.js";
 import { neededData } from "./recorded-data.js";
 
@@ -47,4 +52,19 @@ for (const k of [5, 10, 15, 20, 100]) {
     users.map((searches) => shareOfMostReturned(searches, 0.2)),
   ];
   console.log(`| ${[k, ...cells.map(spread)].join(" | ")} |`);
+}
+
+console.log("\n% of the words of a user's memories that stand in a run that another one of them has too\n");
+console.log("| words of a run, at least | share |\n| --: | --: |");
+for (const run of [4, 6, 8, 12]) {
+  console.log(
+    `| ${run} | ${spread(
+      traces.map(({ memories }) =>
+        sharedWords(
+          memories.map(({ memory }) => memory),
+          run,
+        ),
+      ),
+    )} |`,
+  );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { leadingHeld, overlapShares, sharedInSession, shareOfMostReturned } from "./overlap-shares.js";
+import { leadingHeld, overlapShares, sharedInSession, sharedWords, shareOfMostReturned } from "./overlap-shares.js";
 
 /** The second has two blocks of the first, none at its place; the third begins as the first does. */
 const SEARCHES = [
@@ -26,6 +26,15 @@ describe("overlap of searches", () => {
     expect(shareOfMostReturned(SEARCHES, 2 / 7)).toBe(6 / 12);
     expect(shareOfMostReturned(SEARCHES, 1)).toBe(1);
     expect(shareOfMostReturned(SEARCHES, 0)).toBe(0);
+  });
+
+  it("of words is of runs that an earlier text has", () => {
+    const texts = ["Ana likes green tea", "In May Ana likes green tea", "green tea is hot", "Ben likes GREEN tea"];
+    // Of 18 words the second text has four in the run of its first, the fourth three; the third has two only.
+    expect(sharedWords(texts, 3)).toBe(7 / 18);
+    expect(sharedWords(texts, 4)).toBe(4 / 18);
+    expect(sharedWords(texts, 9)).toBe(0);
+    expect(sharedWords([], 3)).toBe(0);
   });
 });
 

@@ -50,6 +50,27 @@ export function shareOfMostReturned(searches: readonly (readonly number[])[], pa
   return all === 0 ? 0 : most.reduce((sum, count) => sum + count, 0) / all;
 }
 
+/**
+ * Share of the words of some texts that stand in a run of so many words, or a longer one, that an earlier text has too, whatever the letter
+ * case: what references to parts of texts could spare at most, if they took no tokens themselves.
+ */
+export function sharedWords(texts: readonly string[], run: number): number {
+  const known = new Set<string>();
+  let [all, shared] = [0, 0];
+  for (const text of texts) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const starts = Array.from({ length: Math.max(0, words.length - run + 1) }, (_, at) => at);
+    const runAt = (at: number) => words.slice(at, at + run).join(" ");
+    const found = new Set(
+      starts.filter((at) => known.has(runAt(at))).flatMap((at) => [...words.keys()].slice(at, at + run)),
+    );
+    for (const at of starts) known.add(runAt(at));
+    all += words.length;
+    shared += found.size;
+  }
+  return all === 0 ? 0 : shared / all;
+}
+
 interface Step {
   readonly next: Map<number, Step>;
 }
