@@ -34,13 +34,17 @@ export interface TurnContent {
 }
 
 /**
- * Reasons for an answer that was cut, by a limit or by a failure: OpenAI's, Mistral's, Anthropic's, OpenRouter's, vLLM's, DeepSeek's, GLM's;
- * gateways pass on those of Gemini, Cohere and TGI.
+ * Reasons for an answer that was cut by a limit: OpenAI's, Mistral's, Anthropic's, OpenRouter's, vLLM's, DeepSeek's, GLM's; gateways pass on
+ * those of Gemini, Cohere and TGI.
  */
-const CUT = new Set([
-  ...["length", "model_length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length"],
-  ...["model_context_window_exceeded", "error", "error_limit", "network_error", "insufficient_system_resource"],
-  ...["abort", "aborted", "cancelled", "canceled", "user_cancel", "timeout", "time_limit", "token_limit", "incomplete"],
+const LIMITED = new Set([
+  ...["length", "model_length", "max_tokens", "max_output_tokens", "max_new_tokens", "max_length", "token_limit"],
+  ...["model_context_window_exceeded", "error_limit", "time_limit", "incomplete"],
+]);
+/** … for one that a failure ended, … */
+const FAILED = new Set([
+  ...["error", "network_error", "insufficient_system_resource", "timeout"],
+  ...["abort", "aborted", "cancelled", "canceled", "user_cancel"],
   // A call that the engine could not read.
   ...["function_call_filter", "malformed_function_call", "malformed_tool_use", "malformed_model_output"],
   ...["malformed_response", "unexpected_tool_call", "too_many_tool_calls"],
@@ -65,11 +69,23 @@ const CALLED = new Set(["tool_calls", "tool_use", "function_call"]);
 export function turnEndOf(reason: unknown, { hasCalls, isCallCut = false, hasRefusal = false }: TurnContent): TurnEnd {
   const names = reasonsIn(reason);
   if (names.some((name) => WITHHELD.has(name))) return "refusal";
-  if (names.some((name) => CUT.has(name))) return "length";
+  if (names.some((name) => LIMITED.has(name) || FAILED.has(name))) return "length";
   if (isCallCut && !names.some((name) => CALLED.has(name))) return "length";
   if (hasCalls) return "calls";
   return hasRefusal ? "refusal" : "answer";
 }
+
+/**
+ * Whether the text of a turn that ended for this reason, and holds no calls, is all that the model said, up to a limit. False where there is
+ * no reason: the turn did not end.
+ */
+export function isWholeText(reason: unknown): boolean {
+  const names = reasonsIn(reason);
+  return names.length > 0 && !names.some((name) => WITHHELD.has(name) || FAILED.has(name) || name === GOES_ON);
+}
+
+/** Anthropic's, of a turn that the client is to have continued. */
+const GOES_ON = "pause_turn";
 
 /**
  * The names in a reason. Gemini and Cohere write them in capitals, some gateways with hyphens or in camel case; Gemini's door for OpenAI's

@@ -11,6 +11,7 @@ import {
   withComposedMessages,
 } from "../../engines/anthropic/messages-request.js";
 import { chatHeaders } from "../../engines/anthropic/messages-upstream.js";
+import { isWholeText } from "../../engines/turns/streamed-turn.js";
 import { isRecord, listIn, record } from "../../engines/upstream/json-values.js";
 import { callFields } from "../../engines/upstream/tool-calls.js";
 import type { HeaderPair } from "../../engines/upstream/upstream.js";
@@ -143,9 +144,6 @@ class BoundedText {
   }
 }
 
-/** Finish reasons with which the text is the whole answer, where no call stands beside it; others withhold something. */
-const TEXT_IS_WHOLE = new Set(["stop", "length"]);
-
 /** Reads an engine's answer while it is streamed. Holds its first choice's text up to a bound. */
 class ObservedAnswer implements AnswerReader {
   readonly #text = new BoundedText();
@@ -173,8 +171,7 @@ class ObservedAnswer implements AnswerReader {
 
   /** The first choice's text, once it is complete; null where it is not, calls a tool, or is too long. */
   get text(): string | null {
-    const isWhole = this.#finish !== null && TEXT_IS_WHOLE.has(this.#finish) && !this.#hasCalls;
-    return isWhole ? this.#text.whole : null;
+    return isWholeText(this.#finish) && !this.#hasCalls ? this.#text.whole : null;
   }
 }
 
@@ -191,9 +188,6 @@ function holdsToken(delta: Readonly<Record<string, unknown>>): boolean {
       name !== "role" && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0),
   );
 }
-
-/** Stop reasons with which the text is the whole answer, where no call stands beside it; others withhold something. */
-const MESSAGE_IS_WHOLE: ReadonlySet<unknown> = new Set(["end_turn", "stop_sequence", "max_tokens"]);
 
 /**
  * Reads an answer of `/v1/messages`, or the events of a streamed one. Holds its text up to a bound.
@@ -242,7 +236,7 @@ class ObservedMessage implements AnswerReader {
   }
 
   get text(): string | null {
-    return MESSAGE_IS_WHOLE.has(this.#stop) && !this.#hasCalls ? this.#text.whole : null;
+    return isWholeText(this.#stop) && !this.#hasCalls ? this.#text.whole : null;
   }
 
   #takeMessage(message: Readonly<Record<string, unknown>>): void {

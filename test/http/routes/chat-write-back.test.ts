@@ -83,6 +83,25 @@ describe("writing an exchange back", () => {
     expect(source.added).toMatchObject([{ text: "User: Which tea?\nAssistant: Hot." }]);
   });
 
+  it("keeps what the engine says whole, by whatever reason it ended, and nothing that it withheld or broke off", async () => {
+    const reasons = {
+      whole: ["stop", "length", "STOP", "eos_token", "stop_sequence", "end_turn", "COMPLETE", "model_length", "Stop"],
+      not: ["error", "abort", "SAFETY", "content_filter", "content_filter: RECITATION", "", null],
+    };
+    const answer = (finish_reason: string | null) =>
+      engine.behave((_request, response, usage) =>
+        sendJson(response, 200, wholeAnswer(`It ended by ${finish_reason}.`, usage, {}, { finish_reason })),
+      );
+    for (const reason of [...reasons.not, ...reasons.whole]) {
+      answer(reason);
+      await chat([question]);
+    }
+    await vi.waitFor(() => expect(source.added).toHaveLength(reasons.whole.length));
+    expect(source.added.map(({ text }) => text)).toEqual(
+      reasons.whole.map((reason) => `User: Which tea?\nAssistant: It ended by ${reason}.`),
+    );
+  });
+
   it("does not where the request says so, nor where the engine fails", async () => {
     await chat([question], { memstem: { write_back: false } });
     engine.behave((_request, response) => sendJson(response, 500, { error: { message: "No." } }));
