@@ -46,17 +46,33 @@ const THOUGHTS = /think|reasoning/i;
 export function keepsThoughtsBehindUser(template: string): boolean {
   if (!THOUGHTS.test(template)) return false;
   const places = new Set<string>();
-  /** Conditions of the open `if`s, the innermost last. */
-  const conditions: string[] = [];
+  /** The open loops and conditions, the innermost last. */
+  const open: string[] = [];
   for (const tag of tagsOf(template)) {
     if (isCompared(tag, places)) return true;
-    if (tag.startsWith("if ")) conditions.push(tag);
-    else if (tag.startsWith("elif ") || tag === "else") conditions.splice(-1, 1, tag);
-    else if (tag === "endif") conditions.pop();
-    const place = IS_OF_USER.test(`${conditions.at(-1)} ${tag}`) ? SETS_PLACE.exec(tag)?.[1] : undefined;
-    if (place !== undefined) places.add(place);
+    if (/^(?:if|for) /.test(tag)) open.push(tag);
+    else if (tag.startsWith("elif ") || tag === "else") open.splice(-1, 1, tag);
+    else if (tag === "endif" || tag === "endfor") open.pop();
+    const place = SETS_PLACE.exec(tag)?.[1];
+    if (place !== undefined && IS_OF_USER.test(`${conditionsIn(open)} ${tag}`)) places.add(place);
   }
   return false;
+}
+
+/** Most conditions around a place that are read. */
+const MOST_CONDITIONS = 16;
+
+/** What holds of a message where these are open: the innermost loop's condition, and those in it. */
+function conditionsIn(open: readonly string[]): string {
+  const inner = open.slice(-MOST_CONDITIONS);
+  return inner
+    .slice(
+      Math.max(
+        0,
+        inner.findLastIndex((tag) => tag.startsWith("for ")),
+      ),
+    )
+    .join(" ");
 }
 
 function isCompared(tag: string, places: ReadonlySet<string>): boolean {

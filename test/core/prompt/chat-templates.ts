@@ -41,6 +41,46 @@ export const CHAT_TEMPLATES = {
 {%- endfor -%}${prompt}`,
     keepsThoughts: true,
   },
+  // Whether it wraps a result is asked by itself.
+  "qwen3.5": {
+    template: `
+{%- set seen = namespace(isSought=true, asked=messages|length - 1) -%}
+{%- for turn in messages[::-1] -%}
+  {%- set index = messages|length - 1 - loop.index0 -%}
+  {%- if seen.isSought and turn.role == 'user' -%}
+    {%- set said = turn.content|trim -%}
+    {%- if not said.startswith('<tool_response>') -%}
+      {%- set seen.isSought = false -%}
+      {%- set seen.asked = index -%}
+    {%- endif -%}
+  {%- endif -%}
+{%- endfor -%}
+{%- for turn in messages -%}
+  {{- '<' ~ turn.role ~ '>' -}}
+  {%- if turn.role == 'assistant' and loop.index0 > seen.asked -%}
+    {{- '<think>' ~ turn.reasoning_content ~ '</think>' -}}
+  {%- endif -%}
+  {{- turn.content ~ '\\n' -}}${calls}
+{%- endfor -%}${prompt}`,
+    keepsThoughts: true,
+  },
+  "that asks in its loop": {
+    template: `
+{%- set seen = namespace(asked=-1) -%}
+{%- for turn in messages if turn.role == 'user' or turn.role == 'assistant' or turn.role == 'tool' -%}
+  {%- if turn.role != 'assistant' -%}
+    {%- if turn.role != 'tool' -%}{%- set seen.asked = loop.index0 -%}{%- endif -%}
+  {%- endif -%}
+{%- endfor -%}
+{%- for turn in messages -%}
+  {{- '<' ~ turn.role ~ '>' -}}
+  {%- if turn.role == 'assistant' and loop.index0 > seen.asked -%}
+    {{- '<think>' ~ turn.reasoning_content ~ '</think>' -}}
+  {%- endif -%}
+  {{- turn.content ~ '\\n' -}}${calls}
+{%- endfor -%}${prompt}`,
+    keepsThoughts: true,
+  },
   // From the beginning: the last user's message.
   glm: {
     template: `
