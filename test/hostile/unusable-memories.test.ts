@@ -242,6 +242,30 @@ describe("a memory that is not safe to parse", () => {
       }
   });
 
+  it("costs nothing where it is no memory: a relation beside them, in whatever order, from every door", async () => {
+    for (const [what, item] of UNSAFE)
+      for (const memories of [
+        `{"results":[${first},${last}],"relations":[${item}]}`,
+        `{ "relations" : ${item} , "next":null, "results" : [${first}, ${last}] }`,
+        `{"relations":{"added":[${item}],"deleted":[]},"results":[${first},${last}],"page":${item}}`,
+      ]) {
+        const asked = `"user_id":"ada","query":"${QUESTION}","memories":${memories}`;
+        const tool = `"name":"compose_prompt","arguments":{${asked}}`;
+        for (const [path, body] of [
+          ["/compose", `{${asked}}`],
+          ["/compose/batch", `{"requests":[{${asked}}]}`],
+          ["/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{${tool}}}`],
+          ["/users/ada/v1/responses", `{"input":"${QUESTION}","memstem":{"memories":${memories}}}`],
+        ] as const) {
+          engine.requests.length = 0;
+          const { status, text } = await post(path, body);
+          expect([what, path, status]).toEqual([what, path, 200]);
+          expectGoodAlone(path.endsWith("responses") ? (engine.requests.at(-1)?.raw ?? "") : text, what);
+          expect(text).not.toContain("memory_unusable");
+        }
+      }
+  });
+
   it("costs no request of a batch, in either form", async () => {
     const requests = UNSAFE.map(([, item]) => `{"user_id":"ada","query":"${QUESTION}","memories":${among(item)}}`);
     const json = await post("/compose/batch", `{"requests":[${requests.join()}]}`);

@@ -133,14 +133,21 @@ interface UnsafeMemory extends Omit<Part, "key"> {
   readonly problem: string;
 }
 
-/** Those in a body, in their order. A list of memories may stand in `results`. */
+const RESULTS = "results";
+
+/** Those in a body, in their order. A list of memories may stand in `results`; what stands beside that, as relations do, nobody reads. */
 function unsafeMemories(json: string, path: MemoriesPath): readonly UnsafeMemory[] {
   const start = pastBlanks(json, 0);
-  return [
+  const items = [
     [...path, "*"],
-    [...path, "results", "*"],
-  ]
-    .flatMap((items) => [...partsAt(json, items, start, [])])
+    [...path, RESULTS, "*"],
+  ];
+  const beside = [...partsAt(json, path, start, [])].flatMap(({ from, place }) =>
+    [...partsOf(json, from)]
+      .filter(({ key }) => typeof key === "string" && key !== RESULTS)
+      .map(({ key, ...part }) => ({ ...part, place: [...place, key] })),
+  );
+  return [...items.flatMap((steps) => [...partsAt(json, steps, start, [])]), ...beside]
     .sort((a, b) => a.from - b.from)
     .flatMap(({ from, to, place }) => {
       const issue = unsafeIn(json.slice(from, to), MAX_BODY_NESTING - place.length);

@@ -9,7 +9,6 @@ const nested = (depth: number, open = "[", close = open === "[" ? "]" : "}") =>
 /** A body of each route, with something nested in one of its fields. */
 const bodies = (value: string): readonly (readonly [string, string, string])[] => [
   ["/compose", "messages", `{"user_id":"a","messages":[{"role":"user","content":"Hi?","x":${value}}],"memories":[]}`],
-  ["/compose", "memories", `{"user_id":"a","query":"Hi?","memories":{"results":[],"relations":${value}}}`],
   ["/compose/batch", "requests", `{"requests":[${value}]}`],
   ["/feedback", "user_id", `{"user_id":${value}}`],
   ["/evict", "request_ids", `{"request_ids":${value}}`],
