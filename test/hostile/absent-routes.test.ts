@@ -110,6 +110,19 @@ const ABSENT: Readonly<Record<string, Answer>> = {
     400,
     { result: null, success: false, errors: [{ code: 7000, message: "No route for that URI" }], messages: [] },
   ],
+  "Cloudflare, of an account": [
+    400,
+    {
+      result: null,
+      success: false,
+      errors: [{ code: 7003, message: "Could not route to /client/v4/accounts/a/ai/v1/responses" }],
+    },
+  ],
+  "LiteLLM, of FastAPI behind it": [
+    404,
+    { error: { message: 'litellm.NotFoundError: OpenAIException - {"detail":"Not Found"}. Received Model Group=m' } },
+  ],
+  "SGLang's router": [501, "Responses API not implemented for this router"],
   Databricks: [
     404,
     { error_code: "ENDPOINT_NOT_FOUND", message: "No API found for 'POST /serving-endpoints/responses'" },
@@ -253,6 +266,19 @@ const OF_THE_API: Readonly<Record<string, Answer>> = {
   Anthropic: [404, { type: "error", error: { type: "not_found_error", message: "model: m" } }],
   "FastAPI, a handler's own": [404, { detail: "Model m is not loaded" }],
   "plain text": [404, "model m not found"],
+  "LiteLLM, in JSON": [
+    404,
+    {
+      error: {
+        message: 'litellm.NotFoundError: OpenAIException - {"error":{"message":"The model `m` does not exist."}}',
+      },
+    },
+  ],
+  "OpenRouter, tools": [404, { error: { message: "No endpoints found that support tool use.", code: 404 } }],
+  "Together, a model": [
+    404,
+    { error: { message: "Unable to access model m.", type: "invalid_request_error", code: "model_not_available" } },
+  ],
   "a field that is not implemented": [501, openAi("Not implemented", null, "background")],
 };
 

@@ -13,7 +13,7 @@ const ROUTE_CODES = new Set<unknown>([
 const MODEL_CODES = new Set<unknown>(["unsupported_api_for_model"]);
 /** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go, Cloudflare … */
 const NO_ROUTE =
-  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported|recogni[sz]ed) (?:endpoint|route|path|url)|cannot (?:get|post)\b|no (?:static resource|route)\b|route\b.*\bnot found|page not found|path not found)/i;
+  /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported|recogni[sz]ed) (?:endpoint|route|path|url)|cannot (?:get|post)\b|no (?:static resource|route)\b|could not route to\b|route\b.*\bnot found|page not found|path not found)/i;
 const NAMED_ROUTE = String.raw`(?:(?:responses|messages) (?:api|endpoint)|/?v\d+/(?:responses|messages))\b`;
 const THERE = "(?:available|enabled|supported|implemented|compatible)";
 /** … and those that name it: vLLM, OpenAI and Azure, where the model's kind, or this version of the API, has no such route. */
