@@ -346,6 +346,17 @@ const MESSAGES: Readonly<Record<string, readonly object[]>> = {
   ],
 };
 
+/** A block whole where it begins, as some servers stream them, and a call's arguments as an object. */
+const WHOLE_BLOCKS = [
+  { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "Hm.", signature: "sig+/=" } },
+  stop(0),
+  { type: "content_block_start", index: 1, content_block: { type: "text", text: "I look." } },
+  stop(1),
+  use(2, "a", "one"),
+  { type: "content_block_delta", index: 2, delta: { type: "input_json_delta", partial_json: { t: "one" } } },
+  stop(2),
+];
+
 /** What Anthropic's own API would not give for ids, and which of them come out. */
 const UNCLEAR_IDS: readonly (readonly [ids: readonly unknown[], given: readonly unknown[]])[] = [
   [
@@ -396,6 +407,27 @@ describe("the tool calls of a streamed message", () => {
       expect([form, calls.map(({ id, name, json: given }) => [id, name, given])]).toEqual([form, TWO]);
     }
     expect(app.faults).toEqual([]);
+  });
+
+  it("come out whole, as thoughts and texts do, where blocks are whole at their beginning", async () => {
+    anthropic.behave((response) =>
+      streamAnthropic(response, [
+        { type: "message_start", message: { type: "message", id: "msg_1", model: "claude", usage: {} } },
+        ...WHOLE_BLOCKS,
+        { type: "message_delta", delta: { stop_reason: "tool_use" }, usage: {} },
+        { type: "message_stop" },
+      ]),
+    );
+    for (const door of ["chat/completions", "responses"] as const) {
+      const { calls, said } = await turnAt(app.base, door, true);
+      expect([said, calls]).toEqual(["I look.", [{ id: "a", name: "one", json: '{"t":"one"}' }]]);
+    }
+    const { text } = await app.send("POST", "/users/ada/v1/chat/completions", {
+      stream: true,
+      messages: [{ role: "user", content: "Go." }],
+    });
+    expect(text).toContain('"reasoning_content":"Hm."');
+    expect(text).toContain('"signature":"sig+/="');
   });
 
   it.each(["chat/completions", "responses"] as const)("have ids, each its own, streamed and not: %s", async (door) => {

@@ -122,13 +122,21 @@ describe("a model whose template keeps thoughts behind the newest user's message
     expectKept(CHAT_TEMPLATES.qwen3.template, await run("agent"));
   });
 
-  const llamaCpp = (id: string, template: string) =>
+  const llamaCpp = (id: string, template: string, more: object = {}) =>
     engine.list(({ url }, response) => {
-      if (url === "/props") return sendJson(response, 200, { chat_template: template, total_slots: 1 });
+      if (url === "/props") return sendJson(response, 200, { chat_template: template, ...more, total_slots: 1 });
       return sendJson(response, 200, { object: "list", data: [{ ...MODELS.data[0], id, owned_by: "llamacpp" }] });
     });
 
-  it.each(["qwen3", "glm", "deepseek", "with a flag"] as const)(
+  it("is told by the template for tools, where llama.cpp shows two", async () => {
+    const { qwen3, kimi } = CHAT_TEMPLATES;
+    llamaCpp("/models/mine.gguf", kimi.template, { chat_template_tool_use: qwen3.template });
+    await chat("any", [{ role: "user", content: "Where?" }], "first");
+    await untilKnown("any");
+    expectKept(qwen3.template, await run("any"));
+  });
+
+  it.each(["qwen3", "qwen3.5", "glm", "deepseek", "with a flag", "that asks in its loop"] as const)(
     "is told by the template that llama.cpp shows: %s",
     async (name) => {
       llamaCpp("/models/mine.gguf", CHAT_TEMPLATES[name].template);

@@ -220,6 +220,8 @@ export class AnthropicStream {
     const call = isCall(block) ? this.#calls : null;
     const place = { characters: this.#characters, calls: this.#calls };
     this.#open.set(at, { block, place, call, isSent: false });
+    // Some servers give a block whole where it begins.
+    if (block.type === "thinking") return [...before, ...this.#think(block["thinking"])];
     if (call === null) return [...before, ...this.#say(block.type === "text" ? block["text"] : "")];
     this.#calls++;
     const { name } = block;
@@ -236,7 +238,7 @@ export class AnthropicStream {
       case "text_delta":
         return this.#say(delta["text"]);
       case "input_json_delta": {
-        const json = text(delta["partial_json"]);
+        const json = argumentsOf(delta["partial_json"]);
         if (json === "") return [];
         if (call === null) {
           // A server tool's call is not the caller's: it is passed on as a whole block.
@@ -248,8 +250,7 @@ export class AnthropicStream {
       }
       case "thinking_delta":
         extend(open, "thinking", delta["thinking"]);
-        this.#thoughts += text(delta["thinking"]);
-        return this.#textChunks("reasoning_content", delta["thinking"]);
+        return this.#think(delta["thinking"]);
       case "signature_delta":
         extend(open, "signature", delta["signature"]);
         return [];
@@ -270,6 +271,11 @@ export class AnthropicStream {
     const kept = keptBlock(withInput(block), place);
     this.#kept.push(kept);
     return [this.#chunk({ [ANTHROPIC_BLOCKS]: [kept] })];
+  }
+
+  #think(more: unknown): readonly JsonObject[] {
+    this.#thoughts += text(more);
+    return this.#textChunks("reasoning_content", more);
   }
 
   #say(more: unknown): readonly JsonObject[] {

@@ -12,7 +12,7 @@ import { keptIn } from "../../core/text/maps.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import { isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
-import { record } from "../../engines/upstream/json-values.js";
+import { record, text } from "../../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream/upstream.js";
@@ -138,8 +138,10 @@ export class EngineLimits {
    */
   async #keepsThoughts(query: string, headers: readonly HeaderPair[]): Promise<boolean | null> {
     const props = await this.#read("/props", query, headers);
-    const template = record(props)["chat_template"];
-    return typeof template === "string" ? keepsThoughtsBehindUser(template) : null;
+    // Where a model has two, requests with tools get the other one.
+    const { chat_template_tool_use: ofTools, chat_template: template } = record(props);
+    const used = text(ofTools) === "" ? template : ofTools;
+    return typeof used === "string" ? keepsThoughtsBehindUser(used) : null;
   }
 
   /** What the engine says under a path; undefined where it says nothing. */
