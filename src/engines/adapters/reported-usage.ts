@@ -13,12 +13,20 @@ export function readOpenAiUsage(answer: unknown): EngineUsage {
   return usageRecord(
     {
       promptTokens: reportedCount(usage, "prompt_tokens") ?? reportedCount(usage, "input_tokens"),
-      cachedTokens: reportedCount(details, "cached_tokens"),
+      cachedTokens: cachedTokensIn(usage, details),
       writtenTokens: writtenTokensIn(usage, details),
       completionTokens: reportedCount(usage, "completion_tokens") ?? reportedCount(usage, "output_tokens"),
     },
     usage ?? null,
   );
+}
+
+/** Names that Moonshot and Together, and DeepSeek, give the tokens read from the cache beside the details. */
+const READ = ["cached_tokens", "prompt_cache_hit_tokens"];
+
+function cachedTokensIn(usage: unknown, details: unknown): number | null {
+  const counts = [reportedCount(details, "cached_tokens"), ...READ.map((name) => reportedCount(usage, name))];
+  return counts.find((count) => count !== null) ?? null;
 }
 
 /**

@@ -153,9 +153,10 @@ function usageOf(usage: unknown): JsonObject | null {
   if (typeof usage !== "object" || usage === null) return null;
   const { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details, completion_tokens_details } =
     record(usage);
-  const { writtenTokens } = readOpenAiUsage({ usage });
+  const { cachedTokens, writtenTokens } = readOpenAiUsage({ usage });
   const details = {
     ...record(prompt_tokens_details),
+    ...(cachedTokens === null ? {} : { cached_tokens: cachedTokens }),
     ...(writtenTokens === null ? {} : { cache_write_tokens: writtenTokens }),
   };
   return {

@@ -165,6 +165,31 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
     }
   });
 
+  it.each([
+    { cached_tokens: 48 },
+    { prompt_cache_hit_tokens: 48, prompt_cache_miss_tokens: 152 },
+    { cached_tokens: 48, prompt_tokens_details: null },
+    { cached_tokens: 48, prompt_tokens_details: { cached_tokens: null, audio_tokens: 0 } },
+  ])("gets what was read from the cache where it stands beside the details: %j", async (beside) => {
+    const usage = { prompt_tokens: 200, completion_tokens: 2, total_tokens: 202, ...beside } as unknown as Parameters<
+      typeof wholeAnswer
+    >[1];
+    engine.behave(({ url, body }, response) => {
+      if (url === "/v1/responses") return sendJson(response, 404, { detail: "Not Found" });
+      return body.stream
+        ? sendEvents(response, streamedAnswer("Yes.", usage))
+        : sendJson(response, 200, wholeAnswer("Yes.", usage));
+    });
+    const counted = { input_tokens: 152, cache_read_input_tokens: 48 };
+    expect((await client().messages.create(ASK)).usage).toMatchObject(counted);
+    expect((await client().messages.stream(ASK).finalMessage()).usage).toMatchObject(counted);
+    expect(await observedBy(app)).toMatchObject({ promptTokens: 200, cachedTokens: 48 });
+    for (const stream of [false, true]) {
+      const { text } = await app.send("POST", "/v1/responses", { model: "m", input: "Tea?", user: "ada", stream });
+      expect(text).toMatch(/"input_tokens_details":\{[^}]*"cached_tokens":48/);
+    }
+  });
+
   it("goes through tools in two steps with a prefix that only grows, which the engine caches", async () => {
     const agent = client({ "x-memstem-conversation": "kitchen" });
     const messages: Anthropic.MessageParam[] = [...ASK.messages];
