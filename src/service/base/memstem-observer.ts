@@ -1,5 +1,6 @@
 import type { ConversationId, Plan, RequestId, ReuseFacts, Scope, Warning } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import { listIn, parsedJson, record } from "../../engines/upstream/json-values.js";
 import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { MemorySourceFailure } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
@@ -228,7 +229,8 @@ export function observedUpstream(
         const answer = await upstream.send(call, signal);
         called({ outcome: outcomeOf(answer.status), ms: clock() - start });
         const reason = reasonOf(answer.status);
-        if (reason === null) return { ...answer, body: new ObservedBody(answer.body, () => ended(null), failedWith) };
+        const onEnd = (failure: string | null) => ended(failure === null ? null : { reason: failure, cause: failure });
+        if (reason === null) return { ...answer, body: new ObservedBody(answer.body, onEnd, failedWith) };
         ended({ reason, cause: reason });
         return answer;
       } catch (error) {
@@ -242,13 +244,40 @@ export function observedUpstream(
   };
 }
 
+const TOLD_WITHIN = "the upstream engine told of an error within an answer";
+/** Pieces at an answer's end that are read for an error, which comes last: it, the usage, `[DONE]`. */
+const MOST_PIECES = 4;
+/** Most bytes of them: an error is short. */
+const MOST_BYTES = 64 * 1_024;
+
+/** Why an answer that began well failed in the end, by its last bytes; null: it did not, or by the request's fault. */
+function failureWithin(end: string): string | null {
+  if (end.length > MOST_BYTES || !end.includes('"error"')) return null;
+  const lines = end.split("\n").filter((line) => line.startsWith("data:"));
+  const events = lines.length === 0 ? [end] : lines.slice(-3).map((line) => line.slice("data:".length));
+  const errors = events.map((event) => {
+    const said = record(parsedJson(event));
+    const { type, response, choices } = said;
+    return (
+      said["error"] ?? record(response)["error"] ?? record(listIn(choices)[0])["error"] ?? (type === "error" || null)
+    );
+  });
+  const error = errors.find((told) => told !== null);
+  if (error === undefined) return null;
+  const { code, status, type } = record(error);
+  const isOfRequest = [code, status].some((given) => Math.floor(Number(given) / 100) === 4);
+  return isOfRequest || type === "invalid_request_error" ? null : TOLD_WITHIN;
+}
+
 /** An answer's bytes, unmodified. Not a generator, because ending it before the first read has to end the answer, too. */
 class ObservedBody implements AsyncIterableIterator<Uint8Array> {
   readonly #bytes: AsyncIterator<Uint8Array>;
+  /** Its last pieces. */
+  readonly #last: Uint8Array[] = [];
 
   constructor(
     body: AsyncIterable<Uint8Array>,
-    private readonly onEnd: () => void,
+    private readonly onEnd: (failure: string | null) => void,
     private readonly onFailed: (error: UpstreamError) => void,
   ) {
     this.#bytes = body[Symbol.asyncIterator]();
@@ -257,7 +286,8 @@ class ObservedBody implements AsyncIterableIterator<Uint8Array> {
   async next(): Promise<IteratorResult<Uint8Array>> {
     try {
       const read = await this.#bytes.next();
-      if (read.done === true) this.onEnd();
+      if (read.done === true) this.onEnd(failureWithin(Buffer.concat(this.#last).toString()));
+      else if (this.#last.push(read.value) > MOST_PIECES) this.#last.shift();
       return read;
     } catch (error) {
       if (error instanceof UpstreamError) this.onFailed(error);

@@ -25,6 +25,8 @@ describe("a service whose parts fail", () => {
   let engineStatus = 200;
   /** Whether it breaks off its streams. */
   let breaksOff = false;
+  /** What its answers have in place of a choice, though they begin with 200. */
+  let toldWithin: object | null = null;
   let dataDir = "";
   let service: RunningService;
   const lines: Record<string, unknown>[] = [];
@@ -46,6 +48,7 @@ describe("a service whose parts fail", () => {
     answer = FOUND;
     engineStatus = 200;
     breaksOff = false;
+    toldWithin = null;
     lines.length = 0;
     mem0 = createServer(async (incoming, response) => {
       await incoming.toArray();
@@ -57,8 +60,10 @@ describe("a service whose parts fail", () => {
       if (asked.includes('"stream":true')) {
         const chunk = { choices: [{ index: 0, delta: { content: "Green." }, finish_reason: "stop" }] };
         response.writeHead(200, { "content-type": "text/event-stream" }).write(`data: ${JSON.stringify(chunk)}\n\n`);
+        if (toldWithin !== null) response.write(`data: ${JSON.stringify(toldWithin)}\n\n`);
         return breaksOff ? setTimeout(() => response.destroy(), 20) : response.end("data: [DONE]\n\n");
       }
+      if (toldWithin !== null) return sendJson(response, 200, toldWithin);
       const message = { role: "assistant", content: "Green." };
       return sendJson(response, engineStatus, { choices: [{ index: 0, message, finish_reason: "stop" }] });
     }).listen(0, "127.0.0.1");
@@ -303,6 +308,40 @@ describe("a service whose parts fail", () => {
     await streamAll();
     expect(told("degraded", "recovered")).toHaveLength(2);
     expect(await health()).toMatchObject({ status: "ok" });
+  });
+
+  it("says that the engine tells of an error within its answers, once, and when it does not any more", async () => {
+    const ask = (stream: boolean) =>
+      send("POST", "/v1/chat/completions", {
+        ...{ model: "m", user: "ada", stream },
+        messages: [{ role: "user", content: "Which tea?" }],
+      });
+    const choice = { index: 0, delta: {}, finish_reason: "error" };
+    for (const error of [
+      { error: { message: "EngineCore died", type: "InternalServerError", code: 500 } },
+      { error: "CUDA out of memory" },
+      { choices: [{ ...choice, error: { code: 502, message: "Provider returned error" } }] },
+      { choices: [choice], error: { message: "Provider disconnected", code: "server_error" } },
+    ])
+      for (const stream of [false, true]) {
+        lines.length = 0;
+        toldWithin = error;
+        for (let n = 0; n < 2; n++) await ask(stream);
+        const reason = "the upstream engine told of an error within an answer";
+        expect(told("degraded", "recovered")).toMatchObject([{ msg: "degraded", part: "engine", cause: reason }]);
+        expect(await health()).toMatchObject({ status: "degraded", degraded: [{ part: "engine", reason }] });
+        // What a request is refused for is its own fault; and a model may speak of errors.
+        for (const fine of [
+          { error: { code: 400, message: "too long" } },
+          { error: { type: "invalid_request_error", message: "too long" } },
+          { choices: [{ index: 0, delta: { content: '{"error":{"code":500}}' }, finish_reason: "stop" }] },
+          { choices: [{ index: 0, delta: {}, finish_reason: "stop" }], error: null },
+        ]) {
+          toldWithin = fine;
+          await ask(stream);
+          expect(await health(), JSON.stringify(fine)).toMatchObject({ status: "ok" });
+        }
+      }
   });
 
   it.each([401, 402])("says that the engine refuses the key that it was given for it: %i", async (status) => {
