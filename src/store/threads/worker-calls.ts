@@ -78,8 +78,11 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
     await ended;
   }
 
+  /** Stops the thread; calls that it has not answered reject. */
   async terminate(): Promise<void> {
-    await this.#worker?.terminate();
+    if (this.#worker === null) return;
+    this.#isEnding = true;
+    await this.#worker.terminate();
   }
 
   #post(worker: Worker, asked: WithoutId<Call>, transferred: readonly TransferListItem[]): number {

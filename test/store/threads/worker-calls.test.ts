@@ -15,21 +15,41 @@ const THREAD = `
     }
   });`;
 
+/** What a program prints that calls a thread with this code, and how it ends. */
+function ended(thread: string, program: string) {
+  const code = `
+    import { WorkerCalls } from ${JSON.stringify(WORKER_CALLS)};
+    const thread = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(thread)}));
+    const calls = new WorkerCalls(thread, {}, () => new Error("ended"));
+    ${program}
+    console.log("ended");`;
+  const args = ["--import", "tsx", "--input-type=module", "-e", code];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  return { status, stdout, stderr };
+}
+
 describe("calls of a thread", () => {
+  const ENDED = { status: 0, stdout: "ended\n", stderr: "" };
+
   it("keep the process until the thread has ended, also where an earlier call is answered in the meantime", () => {
     const program = `
-      import { WorkerCalls } from ${JSON.stringify(WORKER_CALLS)};
-      const thread = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(THREAD)}));
-      const calls = new WorkerCalls(thread, {}, () => new Error("ended"));
       const answered = calls.ask({ kind: "ask" });
       await calls.end({ kind: "end" });
-      await answered;
-      console.log("ended");`;
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      ["--import", "tsx", "--input-type=module", "-e", program],
-      { encoding: "utf8" },
-    );
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: "ended\n", stderr: "" });
+      await answered;`;
+    expect(ended(THREAD, program)).toEqual(ENDED);
+  });
+
+  it("keep the process until a thread has ended that was not told to, too", () => {
+    const thread = `
+      import { parentPort } from "node:worker_threads";
+      parentPort.on("message", ({ id }) => parentPort.postMessage({ id }));`;
+    // The answer is there when the thread is stopped, and is read after that.
+    const program = `
+      await calls.ask({});
+      const answered = calls.ask({});
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+      await calls.terminate();
+      await answered;`;
+    expect(ended(thread, program)).toEqual(ENDED);
   });
 });
