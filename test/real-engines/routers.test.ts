@@ -9,13 +9,17 @@ import { besidePath } from "./install.js";
 import { memoriesOf } from "./real-engine.suite.js";
 import { freePort, type RealEngine, serving } from "./serving.js";
 
-const ROUTERS = [{ router: "vllm-router", policy: "consistent_hash" }] as const;
+/** Each by its setting of memstem's, with a policy that goes by the key that it gets then. */
+const ROUTERS = [
+  { router: "vllm-router", program: ["vllm-router"], policy: "consistent_hash" },
+  { router: "sglang", program: ["sglang-router", "launch"], policy: "manual" },
+] as const;
 /** Milliseconds until a router has noticed what became of its workers. */
 const PATIENT = { timeout: 120_000, interval: 500 };
 const engine = { engine: "llama", model: "smol", contextTokens: 2_048, slots: 4 } as const;
 
-describe.each(ROUTERS)("$router in front of two engines", ({ router, policy }) => {
-  const binary = besidePath("routers", router);
+describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [name, ...command], policy }) => {
+  const binary = besidePath("routers", name);
   const isThere = existsSync(binary);
   const skipped = isThere ? "" : " (skipped: npm run engines installs it)";
   const folder = mkdtempSync(join(tmpdir(), "memstem-router-"));
@@ -33,7 +37,9 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, policy }) =
     const workers = engines.map(({ url }) => new URL(url).origin);
     const args = ["--host", "127.0.0.1", "--port", `${port}`, "--policy", policy, "--worker-urls", ...workers];
     const checks = ["--health-check-interval-secs", "1", "--health-failure-threshold", "1"];
-    routing = spawn(binary, [...args, ...checks, "--prometheus-port", `${await freePort()}`], { stdio: "ignore" });
+    routing = spawn(binary, [...command, ...args, ...checks, "--prometheus-port", `${await freePort()}`], {
+      stdio: "ignore",
+    });
     endingWithUs(routing);
     await vi.waitFor(async () => expect((await fetch(`${admin}/v1/models`)).ok).toBe(true), PATIENT);
     service = launch(["serve"], {
