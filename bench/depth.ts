@@ -1,0 +1,205 @@
+/**
+ * `npm run bench:depth -- --data FOLDER`: does a sure first token mean that few memories are enough? For questions of six LoCoMo conversations
+ * with recorded real Mem0 searches, single prompts of the 5, 10 and 20 most relevant memories go to vLLM: how unsure its first token is
+ * (as adaptive depth measures it), and how likely the right answer is after each. From these, what every threshold would have given:
+ * thresholds are fitted on three conversations and tested on the other three. `QUESTIONS=50` of each conversation, `MODEL=smol`;
+ * `OUT=FILE` keeps what was measured, and a run goes on from there. `npm run engines` installs what it starts.
+ *
+ * Floor of what is computed: the prompt with the first 5. Ceiling: the prompts of all tries, of which each begins with the one before.
+ */
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { z } from "zod";
+import { entropyBounds } from "../src/core/compose/depth.js";
+import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js";
+import { INSTRUCTION } from "../src/eval/base/hand-built.js";
+import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
+import { installAll } from "../test/real-engines/install.js";
+import { MODELS } from "../test/real-engines/packages.js";
+import { serving } from "../test/real-engines/serving.js";
+import { neededData } from "./recorded-data.js";
+import { seeded } from "./seeded.js";
+
+const { env } = process;
+const LIMIT = Number(env["QUESTIONS"] ?? 50);
+const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
+/** Memories of the tries, and of the prompt without any: those of `MEMSTEM_ADAPTIVE_DEPTH=on`. */
+const DEPTHS = [5, 10, 20] as const;
+const [FIRST, SECOND, ALL] = DEPTHS;
+const THRESHOLDS = [0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, Number.POSITIVE_INFINITY];
+/** On these thresholds are fitted, on the others tested. */
+const FITTED: readonly string[] = RECORDED_CONVERSATIONS.slice(0, 3);
+
+const measured = z.object({
+  conversation: z.enum(RECORDED_CONVERSATIONS),
+  question: z.int(),
+  /** Tokens of the right answer, and of the prompt without memories. */
+  answerTokens: z.int(),
+  bareTokens: z.int(),
+  /** By depth. */
+  tries: z.array(z.object({ tokens: z.int(), entropy: z.number(), nats: z.number() })).length(DEPTHS.length),
+});
+type Measured = z.output<typeof measured>;
+
+const tokenized = z.looseObject({ tokens: z.array(z.int()) });
+const scored = z.looseObject({
+  choices: z.tuple([
+    z.looseObject({
+      prompt_logprobs: z.array(z.record(z.string(), z.looseObject({ logprob: z.number() })).nullable()),
+    }),
+  ]),
+});
+
+const data = neededData();
+const file = env["OUT"];
+const known = new Map<string, Measured>();
+if (file !== undefined && existsSync(file)) for (const one of recordsIn(file)) known.set(keyOf(one), one);
+
+function recordsIn(path: string): Measured[] {
+  const lines = readFileSync(path, "utf8").split("\n").filter(Boolean);
+  return lines.map((line) => measured.parse(JSON.parse(line)));
+}
+
+function keyOf({ conversation, question }: Pick<Measured, "conversation" | "question">): string {
+  return `${conversation} ${question}`;
+}
+
+await installAll();
+const engine = await serving({ engine: "vllm", model, contextTokens: 4_096 });
+try {
+  for (const place of askedInTurn()) if (!known.has(keyOf(place))) keep(await measure(place));
+} finally {
+  await engine.kill();
+}
+report([...known.values()]);
+
+/** So many questions of each conversation, one of each in turn, drawn from all that have an answer. */
+function askedInTurn(): Pick<Measured, "conversation" | "question">[] {
+  const drawn = RECORDED_CONVERSATIONS.map((name, at) => {
+    const random = seeded(at + 1);
+    return readRecordedTrace(data, name)
+      .questions.map(({ answer }, question) => ({ conversation: name, question, answer, order: random() }))
+      .filter(({ answer }) => typeof answer === "string")
+      .sort((a, b) => a.order - b.order)
+      .slice(0, LIMIT);
+  });
+  return Array.from({ length: LIMIT }, (_, n) => drawn.flatMap((of) => of[n] ?? [])).flat();
+}
+
+function keep(one: Measured): void {
+  known.set(keyOf(one), one);
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify(one)}\n`);
+}
+
+async function measure({ conversation, question }: Pick<Measured, "conversation" | "question">): Promise<Measured> {
+  const { memories, questions } = readRecordedTrace(data, conversation);
+  const asked = questions[question] as (typeof questions)[number];
+  const answer = tokenized.parse(
+    await post("/tokenize", { model, prompt: String(asked.answer), add_special_tokens: false }),
+  ).tokens;
+  const promptOf = async (depth: number) => {
+    const lines = asked.retrieved.slice(0, depth).map((at) => `- ${memories[at]?.memory}\n`);
+    const section = depth === 0 ? "" : `${SECTION_OPENING}${lines.join("")}${SECTION_CLOSING}`;
+    const messages = [
+      { role: "system", content: INSTRUCTION },
+      { role: "user", content: `${section}${asked.question}` },
+    ];
+    return tokenized.parse(await post("/tokenize", { model, messages })).tokens;
+  };
+  const tries: Measured["tries"] = [];
+  for (const depth of DEPTHS) {
+    const prompt = await promptOf(depth);
+    const body = { model, prompt: [...prompt, ...answer], max_tokens: 1, temperature: 0, prompt_logprobs: 20 };
+    const [{ prompt_logprobs: logprobs }] = scored.parse(await post("/v1/completions", body)).choices;
+    const first = Object.values(logprobs[prompt.length] ?? {}).map(({ logprob }) => logprob);
+    const likeliest = first.toSorted((a, b) => b - a).slice(0, 20);
+    const nats = answer.reduce(
+      (sum, token, at) => sum - (logprobs[prompt.length + at]?.[token]?.logprob ?? Number.NaN),
+      0,
+    );
+    tries.push({ tokens: prompt.length, entropy: entropyBounds(likeliest)?.most ?? Number.NaN, nats });
+  }
+  const bareTokens = (await promptOf(0)).length;
+  return measured.parse({ conversation, question, answerTokens: answer.length, bareTokens, tries });
+}
+
+async function post(path: string, body: unknown): Promise<unknown> {
+  const answer = await fetch(new URL(path, engine.url), {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${(await answer.text()).slice(0, 300)}`);
+  return answer.json();
+}
+
+/** Which of the tries the answer is from, with tries up to the first that is as sure as this; all memories are sent untried. */
+function givenAt({ tries }: Measured, threshold: number): number {
+  const sure = tries.slice(0, -1).findIndex(({ entropy }) => entropy <= threshold);
+  return sure < 0 ? tries.length - 1 : sure;
+}
+
+/** Tokens that are computed up to the first token of the answer: each try begins with the memories of the one before. */
+function computedAt({ tries, bareTokens }: Measured, last: number): number {
+  return (tries[last]?.tokens ?? Number.NaN) + last * bareTokens;
+}
+
+interface Outcome {
+  readonly shares: readonly number[];
+  readonly computed: number;
+  readonly nats: readonly number[];
+}
+
+/** What a rule that says at which try each question is answered comes to, against all memories without tries. */
+function outcomeOf(of: readonly Measured[], at: (one: Measured) => number, tried = true): Outcome {
+  const whole = of.reduce((sum, one) => sum + (one.tries.at(-1)?.tokens ?? Number.NaN), 0);
+  const computed = of.reduce(
+    (sum, one) => sum + (tried ? computedAt(one, at(one)) : (one.tries[at(one)]?.tokens ?? 0)),
+    0,
+  );
+  const difference = (one: Measured) =>
+    ((one.tries[at(one)]?.nats ?? Number.NaN) - (one.tries.at(-1)?.nats ?? Number.NaN)) / one.answerTokens;
+  return {
+    shares: DEPTHS.map((_, depth) => of.filter((one) => at(one) === depth).length / of.length),
+    computed: computed / whole,
+    nats: of.map(difference),
+  };
+}
+
+function cells({ shares, computed, nats }: Outcome): string {
+  const mean = nats.reduce((sum, one) => sum + one, 0) / nats.length;
+  const variance = nats.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (nats.length - 1);
+  const interval = 1.96 * Math.sqrt(variance / nats.length);
+  const percents = shares.map((share) => `${(100 * share).toFixed(0)} %`).join(" / ");
+  return `${percents} | ${computed.toFixed(2)} | ${signed(mean)} ± ${interval.toFixed(3)}`;
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
+}
+
+function report(all: readonly Measured[]): void {
+  const fitted = all.filter(({ conversation }) => FITTED.includes(conversation));
+  const tested = all.filter(({ conversation }) => !FITTED.includes(conversation));
+  console.log(
+    `${model}: ${fitted.length} and ${tested.length} questions; nats a token of the right answer, against all ${ALL}\n`,
+  );
+  const of = `of ${DEPTHS.join(" / ")} | computed | nats`;
+  console.log(`| answered from | three conversations: ${of} | the others: ${of} |\n| --- |${" --: |".repeat(6)}`);
+  const row = (name: string, at: (one: Measured) => number, tried = true) =>
+    console.log(`| ${name} | ${cells(outcomeOf(fitted, at, tried))} | ${cells(outcomeOf(tested, at, tried))} |`);
+  row(`the first ${FIRST}`, () => 0, false);
+  row(`the first ${SECOND}`, () => 1, false);
+  for (const threshold of THRESHOLDS) row(`at most ${threshold} nats`, (one) => givenAt(one, threshold));
+  // Whether surety says anything: the cost of the first few where it is below its median, and where it is not.
+  for (const [depth, name] of [FIRST, SECOND].entries()) {
+    const middle = all.map(({ tries }) => tries[depth]?.entropy ?? 0).toSorted((a, b) => a - b)[all.length >> 1] ?? 0;
+    const sure = (one: Measured) => (one.tries[depth]?.entropy ?? 0) < middle;
+    for (const [word, those] of [
+      ["surer", all.filter(sure)],
+      ["less sure", all.filter((one) => !sure(one))],
+    ] as const)
+      console.log(
+        `the first ${name}, the ${word} half (${middle.toFixed(2)} nats): ${cells(outcomeOf(those, () => depth, false))}`,
+      );
+  }
+}
