@@ -178,7 +178,7 @@ function refusal(path: string, message: string): AnswerRead {
 /** States in which no search of Mem0's own gives a memory. In every other one it holds. */
 const ENDED_STATES = [
   ...["superseded", "replaced", "archived", "deleted", "expired", "invalid", "invalidated", "inactive"],
-  ...["outdated", "obsolete", "deprecated", "paused"],
+  ...["outdated", "obsolete", "deprecated", "paused", "removed", "retired", "retracted", "revoked", "soft_deleted"],
 ];
 /** A time before 1970 is past, and differs from {@link ENDED}. */
 const LONG_AGO = 1;
@@ -186,8 +186,17 @@ const LONG_AGO = 1;
 /** What a field's value says of the end: an instant; the memory that took its place, "" where it is not named so that it can be found; null for nothing. */
 type EndReader = (value: unknown, item: Mem0Item) => number | string | null;
 
-const inState: EndReader = (value) =>
-  typeof value === "string" && ENDED_STATES.includes(value.trim().toLowerCase()) ? ENDED : null;
+/** Python writes a state with its type in front, and some write it in two words. */
+const inState: EndReader = (value) => {
+  if (typeof value !== "string") return null;
+  const name = value
+    .trim()
+    .toLowerCase()
+    .split(".")
+    .at(-1)
+    ?.replace(/[\s-]+/g, "_");
+  return ENDED_STATES.some((state) => state === name) ? ENDED : null;
+};
 const isSaid: EndReader = (value) => (isTruth(value, true) ? ENDED : null);
 const isDenied: EndReader = (value) => (isTruth(value, false) ? ENDED : null);
 /** Mem0 gives a memory on that day, and not on the next. */

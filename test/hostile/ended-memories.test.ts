@@ -48,6 +48,12 @@ const ENDED: readonly (readonly [string, object])[] = [
   ["superseded, by a flag", { superseded: true }],
   ["expired yesterday, in short", { expiration_date: "20260228" }],
   ["expired yesterday, in seconds", { expiration_date: NOON / 1_000 - 86_400 }],
+  ["superseded, in Python's words", { lifecycle_state: "LifecycleState.SUPERSEDED" }],
+  ["deleted, in two words", { status: "Soft-Deleted" }],
+  ["removed", { state: "removed" }],
+  ["retracted at a time", { retracted_at: "2026-02-01T08:00:00Z" }],
+  ["expired yesterday, at a time of the day", { expiration_date: "2026-02-28T00:00:00+00:00" }],
+  ["expired yesterday, in Python's words", { expiration_date: "2026-02-28 00:00:00" }],
   ["deleted, without its text", { event: "DELETE", memory: null }],
 ];
 
@@ -55,6 +61,7 @@ const ENDED: readonly (readonly [string, object])[] = [
 const HOLDING: readonly (readonly [string, object])[] = [
   ["active", { lifecycle_state: "active", state: "active", event: "ADD", is_deleted: false, replaced_by: null }],
   ["active in other words", { status: "SUCCEEDED", latest: true, is_valid: null, expires_at: null, valid_to: "" }],
+  ["active in Python's words", { lifecycle_state: "LifecycleState.ACTIVE", state: "not.archived.yet" }],
   ["expiring today", { expiration_date: "2026-03-01" }],
   ["valid until tonight", { valid_until: "2026-03-01T23:00:00Z", invalid_at: "2026-03-02" }],
   ["of the day, in seconds", { expiration_date: NOON / 1_000 - 3_600, is_latest: true, archived_at: null }],
