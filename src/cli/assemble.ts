@@ -215,6 +215,9 @@ interface UpstreamInside {
 /** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */
 type Waits = Pick<UpstreamOptions, "after" | "idleMs">;
 
+/** Engines that ignore what they do not know of a message. */
+const IGNORES_FIELDS: ReadonlySet<EngineName> = new Set(["vllm", "sglang", "llamacpp"]);
+
 /** The engine that chats are forwarded to: the one inside, where it was opened; null where none is configured. */
 export function openChatEngine(
   settings: Settings,
@@ -227,7 +230,11 @@ export function openChatEngine(
   const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
   const family = engineFamilyOf(settings);
   const { readUsage } = ENGINES[family];
-  const dialect = { keepsMarks: family === "anthropic", isOpenAi: family.startsWith("openai") };
+  const dialect = {
+    keepsMarks: family === "anthropic",
+    isOpenAi: family.startsWith("openai"),
+    takesAllNames: IGNORES_FIELDS.has(family),
+  };
   return {
     upstream: responsesUpstream(
       settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, { dialect, now: Date.now }),

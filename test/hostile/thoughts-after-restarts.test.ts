@@ -1,12 +1,13 @@
 /*
  * Attacked: agents whose model reasons between its calls of tools, with memstem restarted before each of their requests. Broke: over a server
  * that speaks Anthropic's API and signs nothing, all thinking was dropped, as of a model of which it is not known that it takes it.
- * Held: what no client returns (a signature that it dropped, another name for `reasoning`) is remembered in memory alone.
+ * And over vLLM, which reads `reasoning`, what a client returns by another name. Held: a signature that a client dropped is remembered in memory
+ * alone, and so is another name for other engines, some of which take no field that they do not know.
  */
 import { describe, expect, it } from "vitest";
 import { anthropicServer } from "../http/routes/anthropic-server.js";
 import { openAiEngine, sendJson } from "../http/routes/openai-engine.js";
-import { AGENTS, type Agent } from "./reasoning-clients.js";
+import { AGENTS, type Agent, TEXT_ALONE } from "./reasoning-clients.js";
 import { answerChat, ENGINES, type ReasoningEngine, STEPS } from "./reasoning-engines.js";
 import { type RestartingApp, restartingApp } from "./restarting-app.js";
 import { answerMessage, answerUnsigned } from "./signed-thinking-engine.js";
@@ -55,3 +56,17 @@ describe.each(["vLLM's, with reasoning", "Gemini's, with signed calls"])("reason
     expect(app.faults).toEqual([]);
   });
 });
+
+describe.each(["vLLM's, with reasoning", "DeepSeek's, with reasoning_content"])(
+  "a server that gives it as %s",
+  (kind) => {
+    const engine = openAiEngine();
+    const app = restartingApp(engine, { MEMSTEM_ENGINE_FAMILY: "vllm" });
+
+    it("reads it though its client returns it by another name, and memstem was restarted", async () => {
+      engine.behave(({ raw }, response) => answerChat(ENGINES[kind] as ReasoningEngine, JSON.parse(raw), response));
+      expect(await failuresOf(app, { TEXT_ALONE })).toEqual({});
+      expect(app.faults).toEqual([]);
+    });
+  },
+);

@@ -233,6 +233,8 @@ export interface ChatDialect {
   readonly keepsMarks: boolean;
   /** Whether it is OpenAI's own API, which rejects `max_tokens` and `top_k`. */
   readonly isOpenAi: boolean;
+  /** Whether it takes reasoning by all names, and reads the one that it knows. */
+  readonly takesAllNames?: boolean;
 }
 
 /** Fields that are converted, or that no other engine has. Others pass unmodified. */

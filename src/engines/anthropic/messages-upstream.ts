@@ -24,7 +24,7 @@ export interface MessagesUpstreamOptions {
  */
 export function messagesUpstream(upstream: Upstream, { dialect, now }: MessagesUpstreamOptions): Upstream {
   const counting = new OptionalRoute(upstream, now);
-  const names = new ReasoningNames();
+  const names = new ReasoningNames(dialect.takesAllNames === true ? REASONING_NAMES : null);
   const chat: Upstream["send"] = async (call, signal) => {
     if (typeof call.body !== "string") return upstream.send(call, signal);
     const body = names.returned(withoutForeignReasoning(call.body, dialect));
@@ -141,12 +141,16 @@ const MOST_BYTES = 16 * 1_024;
 class ReasoningNames {
   readonly #names = new LruMap<string, readonly ReasoningName[]>(MOST_MODELS);
 
+  /** @param first the names of a model that has not answered yet; null: the client's */
+  constructor(private readonly first: readonly ReasoningName[] | null) {}
+
   /** A chat completion's body, as JSON, with reasoning by its engine's names. The same text where it is, or where they are not known. */
   returned(json: string): string {
-    if (this.#names.size === 0 || !REASONING_NAMES.some((name) => json.includes(`"${name}"`))) return json;
+    if (this.#names.size === 0 && this.first === null) return json;
+    if (!REASONING_NAMES.some((name) => json.includes(`"${name}"`))) return json;
     const body = record(JSON.parse(json));
-    const names = this.#names.get(text(body["model"]));
-    if (names === undefined) return json;
+    const names = this.#names.get(text(body["model"])) ?? this.first;
+    if (names === null) return json;
     const given = listIn(body["messages"]);
     const messages = given.map((message) => named(record(message), names));
     return messages.every((message, at) => message === given[at]) ? json : JSON.stringify({ ...body, messages });
