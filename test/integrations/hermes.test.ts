@@ -56,7 +56,7 @@ interface Outcome {
   readonly logged: readonly string[];
 }
 
-describe("examples/hermes, in Hermes Agent itself", () => {
+describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => {
   let packages = "";
   let missing = "";
   let home = "";
@@ -79,6 +79,8 @@ describe("examples/hermes, in Hermes Agent itself", () => {
   const source = answeringSource([]);
   const app = servedApp({ source: () => source });
   beforeEach(async () => {
+    // A process's first prompt takes longer, on a busy machine longer than an agent waits.
+    await app.compose({ user_id: "warm-up", query: "Ready?" });
     source.queries.length = 0;
     source.failure = null;
     source.found = [FACTS[0] ?? ""];
@@ -156,7 +158,7 @@ describe("examples/hermes, in Hermes Agent itself", () => {
       })),
     );
     expect(existsSync(join(home, ".hermes/memstem-conversations.json"))).toBe(false);
-  }, 300_000);
+  });
 
   it("gives a memory again after its turn was cut, also to a session that is resumed", async (context) => {
     const asked: Step[] = [
