@@ -25,7 +25,7 @@ const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol"
 /** Memories of the tries, and of the prompt without any: those of `MEMSTEM_ADAPTIVE_DEPTH=on`. */
 const DEPTHS = [5, 10, 20] as const;
 const [FIRST, SECOND, ALL] = DEPTHS;
-const THRESHOLDS = [0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, Number.POSITIVE_INFINITY];
+const THRESHOLDS = [1, 2, 3, 4, 5, 6, 7, Number.POSITIVE_INFINITY];
 /** On these thresholds are fitted, on the others tested. */
 const FITTED: readonly string[] = RECORDED_CONVERSATIONS.slice(0, 3);
 
@@ -63,12 +63,15 @@ function keyOf({ conversation, question }: Pick<Measured, "conversation" | "ques
   return `${conversation} ${question}`;
 }
 
-await installAll();
-const engine = await serving({ engine: "vllm", model, contextTokens: 4_096 });
-try {
-  for (const place of askedInTurn()) if (!known.has(keyOf(place))) keep(await measure(place));
-} finally {
-  await engine.kill();
+const missing = askedInTurn().filter((place) => !known.has(keyOf(place)));
+if (missing.length > 0) {
+  await installAll();
+  const engine = await serving({ engine: "vllm", model, contextTokens: 4_096 });
+  try {
+    for (const place of missing) keep(await measure(engine.url, place));
+  } finally {
+    await engine.kill();
+  }
 }
 report([...known.values()]);
 
@@ -90,7 +93,11 @@ function keep(one: Measured): void {
   if (file !== undefined) appendFileSync(file, `${JSON.stringify(one)}\n`);
 }
 
-async function measure({ conversation, question }: Pick<Measured, "conversation" | "question">): Promise<Measured> {
+async function measure(
+  url: string,
+  { conversation, question }: Pick<Measured, "conversation" | "question">,
+): Promise<Measured> {
+  const post = (path: string, body: unknown) => posted(new URL(path, url), body);
   const { memories, questions } = readRecordedTrace(data, conversation);
   const asked = questions[question] as (typeof questions)[number];
   const answer = tokenized.parse(
@@ -122,13 +129,13 @@ async function measure({ conversation, question }: Pick<Measured, "conversation"
   return measured.parse({ conversation, question, answerTokens: answer.length, bareTokens, tries });
 }
 
-async function post(path: string, body: unknown): Promise<unknown> {
-  const answer = await fetch(new URL(path, engine.url), {
+async function posted(url: URL, body: unknown): Promise<unknown> {
+  const answer = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${(await answer.text()).slice(0, 300)}`);
+  if (!answer.ok) throw new Error(`${url.pathname}: ${answer.status} ${(await answer.text()).slice(0, 300)}`);
   return answer.json();
 }
 
