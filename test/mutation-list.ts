@@ -364,7 +364,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "honest: blocks that are written in another form are not expected cached",
     file: "src/core/prompt/prompt.ts",
-    from: 'hasLabels ? "" : "unlabelled"',
+    from: 'hasLabels ? "labelled" : ""',
     to: 'hasLabels ? "" : ""',
     by: ["test/core/compose/plan.test.ts"],
   },
