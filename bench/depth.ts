@@ -12,6 +12,7 @@ import { z } from "zod";
 import { entropyBounds } from "../src/core/compose/depth.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
+import { scored, tokenized } from "../src/eval/engine/upstream-engine.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
@@ -39,15 +40,6 @@ const measured = z.object({
   tries: z.array(z.object({ tokens: z.int(), entropy: z.number(), nats: z.number() })).length(DEPTHS.length),
 });
 type Measured = z.output<typeof measured>;
-
-const tokenized = z.looseObject({ tokens: z.array(z.int()) });
-const scored = z.looseObject({
-  choices: z.tuple([
-    z.looseObject({
-      prompt_logprobs: z.array(z.record(z.string(), z.looseObject({ logprob: z.number() })).nullable()),
-    }),
-  ]),
-});
 
 const data = neededData();
 const file = env["OUT"];

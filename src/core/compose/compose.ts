@@ -11,7 +11,7 @@ import type { RecalledHistory, Turn } from "../conversation/conversation.js";
 import { exactPath, promptSections, type RestatedTurn } from "../conversation/replay.js";
 import { bankAfter } from "../ordering/carry-over.js";
 import type { Ordering } from "../ordering/ordering.js";
-import { type Injection, renderAnnotation } from "../prompt/section.js";
+import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
 import { groupBy } from "../text/lists.js";
 import type { ChatMessage } from "../text/message.js";
@@ -228,8 +228,6 @@ function planEpoch(
     head === null ? [0, 0] : [head.tokens, register.tokensOf(head.selection.ordering.carried)];
   return { began, prompts, leftOut, headTokens, carriedTokens };
 }
-
-const NOTHING_REPLACED: readonly Label[] = [];
 
 function placeMemories(
   register: BlockRegister,

@@ -516,6 +516,7 @@ function chosenRetention(
   const seen = turns.seenOn(history.turns.map((recalled) => recalled.turn));
   const isRestated = history.turns.some((recalled) => recalled.isRestated);
   const { resolution, answer, question, placement } = turn;
+  // By name: a copy of the whole input took as long as a fiftieth of a compose.
   const { annotations, engine, shareTokens, residentTokens, countTokens } = input;
   return chooseRetention(
     {

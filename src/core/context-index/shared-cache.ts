@@ -563,6 +563,7 @@ class CapacityEvidence {
    * @param head tokens that all prompts share
    */
   take({ distance, known, head }: Pick<Sent, "distance" | "known" | "head">, cached: number, step: number): void {
+    this.#found = null;
     const isOwn = cached > head + step;
     if (isOwn) this.#hit(levelOf(distance + Math.min(cached, known)));
     if (cached + step >= known * (1 - INACCURACY)) return;
@@ -573,14 +574,12 @@ class CapacityEvidence {
   #hit(level: number): void {
     const highest = Math.min(level, LEVELS - 1);
     if (highest < 0) return;
-    this.#found = null;
     for (let below = 0; below <= highest; below++) this.#misses[below] = lessened(this.#misses[below]);
     this.#hits[highest] = (this.#hits[highest] as number) + 1;
   }
 
   #miss(level: number): void {
     if (level < 0 || level >= LEVELS) return;
-    this.#found = null;
     for (let above = level; above < LEVELS; above++) this.#hits[above] = lessened(this.#hits[above]);
     this.#misses[level] = (this.#misses[level] as number) + 1;
   }

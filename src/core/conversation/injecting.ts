@@ -9,6 +9,7 @@ import {
   isEmptyInjection,
   LONE_SECTION_CLOSING,
   NOTHING_INJECTED,
+  NOTHING_REPLACED,
   renderAnnotation,
   SECTION_CLOSING,
   SECTION_OPENING,
@@ -17,8 +18,6 @@ import type { Label } from "../text/ids.js";
 import { keptIn } from "../text/maps.js";
 import { fixedTokens, type TokenCounter, tokensPerMessage } from "../text/message.js";
 import type { Standing, Turn } from "./conversation.js";
-
-const NOTHING_REPLACED: readonly Label[] = [];
 
 export interface InjectionRequest {
   /** Distinct retrieved blocks, in relevance order. */

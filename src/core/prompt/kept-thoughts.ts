@@ -65,14 +65,8 @@ const MOST_CONDITIONS = 16;
 /** What holds of a message where these are open: the innermost loop's condition, and those in it. */
 function conditionsIn(open: readonly string[]): string {
   const inner = open.slice(-MOST_CONDITIONS);
-  return inner
-    .slice(
-      Math.max(
-        0,
-        inner.findLastIndex((tag) => tag.startsWith("for ")),
-      ),
-    )
-    .join(" ");
+  const loop = inner.findLastIndex((tag) => tag.startsWith("for "));
+  return inner.slice(Math.max(0, loop)).join(" ");
 }
 
 function isCompared(tag: string, places: ReadonlySet<string>): boolean {

@@ -11,6 +11,9 @@ export interface InjectedBlock {
   readonly isLabelled?: true;
 }
 
+/** What most blocks supersede. */
+export const NOTHING_REPLACED: readonly Label[] = [];
+
 /** One line after the blocks of a section. */
 export type Annotation =
   /** The relevance ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */

@@ -226,8 +226,10 @@ function readDelta(event: unknown): { readonly text: string; readonly begins: bo
 /** Sends a JSON body to a path of the engine (`UpstreamCall.path`), without one as GET; rejects where it is refused. */
 export type SendJson = (path: string, body: unknown) => Promise<unknown>;
 
-const tokenized = z.looseObject({ tokens: z.array(z.int()).min(1) });
-const scored = z.looseObject({
+/** vLLM's answer to `/tokenize`. */
+export const tokenized = z.looseObject({ tokens: z.array(z.int()).min(1) });
+/** vLLM's completion with `prompt_logprobs`: for each token of the prompt, what was likely there. */
+export const scored = z.looseObject({
   choices: z.tuple([
     z.looseObject({
       prompt_logprobs: z.array(z.record(z.string(), z.looseObject({ logprob: z.number() })).nullable()),

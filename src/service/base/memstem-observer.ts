@@ -250,9 +250,11 @@ const MOST_PIECES = 4;
 /** Most bytes of them: an error is short. */
 const MOST_BYTES = 64 * 1_024;
 
-/** Why an answer that began well failed in the end, by its last bytes; null: it did not, or by the request's fault. */
-function failureWithin(end: string): string | null {
-  if (end.length > MOST_BYTES || !end.includes('"error"')) return null;
+/** Why an answer that began well failed in the end, by its last pieces; null: it did not, or by the request's fault. */
+function failureWithin(pieces: readonly Uint8Array[]): string | null {
+  if (pieces.reduce((sum, { length }) => sum + length, 0) > MOST_BYTES) return null;
+  const end = Buffer.concat(pieces).toString();
+  if (!end.includes('"error"')) return null;
   const lines = end.split("\n").filter((line) => line.startsWith("data:"));
   const events = lines.length === 0 ? [end] : lines.slice(-3).map((line) => line.slice("data:".length));
   const errors = events.map((event) => {
@@ -286,7 +288,7 @@ class ObservedBody implements AsyncIterableIterator<Uint8Array> {
   async next(): Promise<IteratorResult<Uint8Array>> {
     try {
       const read = await this.#bytes.next();
-      if (read.done === true) this.onEnd(failureWithin(Buffer.concat(this.#last).toString()));
+      if (read.done === true) this.onEnd(failureWithin(this.#last));
       else if (this.#last.push(read.value) > MOST_PIECES) this.#last.shift();
       return read;
     } catch (error) {

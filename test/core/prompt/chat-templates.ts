@@ -8,6 +8,14 @@ const plain = (role: string) => `{{- '<' ~ ${role} ~ '>' ~ turn.content ~ '\\n' 
 const calls =
   "{%- for call in turn.tool_calls or [] -%}{{- 'call ' ~ call.function.name ~ call.function.arguments ~ '\\n' -}}{%- endfor -%}";
 const prompt = "{%- if add_generation_prompt -%}{{- '<assistant>' -}}{%- endif -%}";
+/** The messages, each after its role, with the thoughts of those behind the question that was found. */
+const thinkingBehindAsked = `{%- for turn in messages -%}
+  {{- '<' ~ turn.role ~ '>' -}}
+  {%- if turn.role == 'assistant' and loop.index0 > seen.asked -%}
+    {{- '<think>' ~ turn.reasoning_content ~ '</think>' -}}
+  {%- endif -%}
+  {{- turn.content ~ '\\n' -}}${calls}
+{%- endfor -%}${prompt}`;
 
 /**
  * Templates that do what those of models are documented to do; the texts are ours.
@@ -55,13 +63,7 @@ export const CHAT_TEMPLATES = {
     {%- endif -%}
   {%- endif -%}
 {%- endfor -%}
-{%- for turn in messages -%}
-  {{- '<' ~ turn.role ~ '>' -}}
-  {%- if turn.role == 'assistant' and loop.index0 > seen.asked -%}
-    {{- '<think>' ~ turn.reasoning_content ~ '</think>' -}}
-  {%- endif -%}
-  {{- turn.content ~ '\\n' -}}${calls}
-{%- endfor -%}${prompt}`,
+${thinkingBehindAsked}`,
     keepsThoughts: true,
   },
   "that asks in its loop": {
@@ -72,13 +74,7 @@ export const CHAT_TEMPLATES = {
     {%- if turn.role != 'tool' -%}{%- set seen.asked = loop.index0 -%}{%- endif -%}
   {%- endif -%}
 {%- endfor -%}
-{%- for turn in messages -%}
-  {{- '<' ~ turn.role ~ '>' -}}
-  {%- if turn.role == 'assistant' and loop.index0 > seen.asked -%}
-    {{- '<think>' ~ turn.reasoning_content ~ '</think>' -}}
-  {%- endif -%}
-  {{- turn.content ~ '\\n' -}}${calls}
-{%- endfor -%}${prompt}`,
+${thinkingBehindAsked}`,
     keepsThoughts: true,
   },
   // From the beginning: the last user's message.
