@@ -36,6 +36,7 @@ const time = (fixedMs: number, perTokenMs: number, perPairMs: number): TimeLaw =
 });
 const TRUE_LAWS: Readonly<Record<string, TrueLaw>> = {
   "vllm on a CPU": { cost: LAWS["vllm on a CPU"].cost, answer: { fixedMs: 39, perHeldMs: 0.077 / 16 } },
+  "Qwen 1.5B on a CPU": { cost: time(0, 13.4, 8e-4), answer: { fixedMs: 150, perHeldMs: 8e-4 } },
   "llama.cpp on a CPU": { cost: time(0, 0.788, 8.4e-4), answer: { fixedMs: 12, perHeldMs: 1e-3 } },
   "a small model on a GPU": { cost: time(15, 8e-3, 1e-8), answer: { fixedMs: 6, perHeldMs: 0 } },
   "8B on an A10": { cost: time(20, 0.25, 1e-5), answer: { fixedMs: 28, perHeldMs: 2.4e-4 } },
