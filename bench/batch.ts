@@ -27,7 +27,7 @@ import {
   type TurnId,
 } from "../src/core/index.js";
 import { schedule } from "../src/core/published/clustering.js";
-import { largest } from "../src/core/text/lists.js";
+import { largest } from "../src/core/text/collections.js";
 import { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";

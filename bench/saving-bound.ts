@@ -1,5 +1,5 @@
 import { type BatchRequest, groupBy, type Label } from "../src/core/index.js";
-import { largest } from "../src/core/text/lists.js";
+import { largest } from "../src/core/text/collections.js";
 import type { RecordedBatch } from "../src/eval/replay/replay-batch.js";
 
 /** A request of a batch, for {@link mostSavable}. */

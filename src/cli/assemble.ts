@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { v7 as uuidV7 } from "uuid";
 import {
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
@@ -12,7 +11,7 @@ import {
   type ToolMemories,
 } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
-import { type EngineAdapter, type EngineName, requestIdOf } from "../engines/adapters/engine-adapter.js";
+import { type EngineAdapter, type EngineName, newRequestId } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
 import { embedded } from "../engines/adapters/vllm.js";
@@ -184,9 +183,8 @@ function assembleWith(
     engineCache: cache === undefined ? undefined : new EngineCache(cache.tokens),
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
-    // Version 7 (RFC 9562 §5.7) is ordered by time: rows are appended to index pages that are in the cache.
-    newRequestId: () => requestIdOf(uuidV7()),
-    now: () => Date.now(),
+    newRequestId,
+    now: Date.now,
     maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
@@ -272,7 +270,7 @@ export function openFollowedEngine(
   const opened = openChatEngine(settings, inside);
   if (opened === null || cache === undefined) return { chat: opened, stop: async () => {} };
   const { upstream } = opened;
-  const of = { cache, upstream, now: () => Date.now() };
+  const of = { cache, upstream, now: Date.now };
   const chat = { ...opened, expectations: new KvExpectations(cache, upstream, of.now) };
   if (inside !== null) return { chat, stop: async () => {} };
   const stopReadings = startCacheReadings(of);

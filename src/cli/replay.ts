@@ -7,7 +7,7 @@ import {
   type RetentionName,
   type ScopePolicy,
 } from "../core/index.js";
-import { largest } from "../core/text/lists.js";
+import { largest } from "../core/text/collections.js";
 import { alignedTable } from "../eval/base/aligned-table.js";
 import { answerOf } from "../eval/base/hand-built.js";
 import { EvaluationError, readJson } from "../eval/base/run-files.js";

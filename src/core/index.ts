@@ -106,9 +106,8 @@ export {
   WorkerLoads,
   type WorkerRow,
 } from "./routing/worker-routing.js";
+export { groupBy, keptIn, LruMap, NO_ROWS_CHANGED, type RowChanges } from "./text/collections.js";
 export * from "./text/ids.js";
-export { groupBy } from "./text/lists.js";
-export * from "./text/maps.js";
 export {
   CUT_MARK,
   canonicalText,
@@ -120,5 +119,4 @@ export {
   unstorableWithin,
 } from "./text/memory-text.js";
 export * from "./text/message.js";
-export { NO_ROWS_CHANGED, type RowChanges } from "./text/row-changes.js";
 export * from "./usage/usage-record.js";

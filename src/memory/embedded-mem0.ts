@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import { append } from "../core/text/collections.js";
 import type { Scope } from "../core/text/ids.js";
-import { append } from "../core/text/lists.js";
 import {
   type EmbeddedStore,
   Erasure,

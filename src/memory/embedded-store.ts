@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import Database from "better-sqlite3";
 import type { Memory } from "mem0ai/oss";
-import { append } from "../core/text/lists.js";
+import { append } from "../core/text/collections.js";
 import { inMem0Directory, loaded, loadOnce, withoutTelemetry } from "./mem0-packages.js";
 
 /**

@@ -6,8 +6,8 @@ import {
   type MetadataValue,
   type RetrievedMemory,
 } from "../core/blocks/context-block.js";
+import { append } from "../core/text/collections.js";
 import type { MemoryId } from "../core/text/ids.js";
-import { append } from "../core/text/lists.js";
 import { foundTextProblem, unstorable } from "../core/text/memory-text.js";
 
 /** What is wrong with a value that should be a Mem0 answer, and where: `memories.results[3].memory`. Never quotes memory text. */

@@ -1,6 +1,6 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
+import { append } from "../core/text/collections.js";
 import type { MemoryId } from "../core/text/ids.js";
-import { append } from "../core/text/lists.js";
 import { readMem0Answer } from "./mem0-answer.js";
 import {
   isOwnedBy,

@@ -1,6 +1,5 @@
 import { type ChatMessage, messageText } from "../core/index.js";
-import { append } from "../core/text/lists.js";
-import { keptIn } from "../core/text/maps.js";
+import { append, keptIn } from "../core/text/collections.js";
 
 /** Tokens of a text. */
 export type Encode = (text: string) => readonly number[];

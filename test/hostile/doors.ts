@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { listIn, record, text } from "../../src/engines/upstream/json-values.js";
+import { listIn, record, text } from "../../src/core/text/json.js";
 
 /** A turn as a client has it, whichever door it came through. */
 export interface Turn {

@@ -5,9 +5,8 @@
  */
 
 import type { RetrievedBlock } from "../ordering/ordering.js";
+import { groupBy, keptIn } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
-import { groupBy } from "../text/lists.js";
-import { keptIn } from "../text/maps.js";
 
 /** One request of a batch. */
 export interface BatchRequest {

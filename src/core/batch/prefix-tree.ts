@@ -1,4 +1,4 @@
-import { groupBy } from "../text/lists.js";
+import { groupBy } from "../text/collections.js";
 
 /**
  * A node of the tree in which a batch's prompts share prefixes: a request, or the common blocks of two nodes. Blocks are dense numbers from

@@ -1,8 +1,8 @@
 import { ContextIndex } from "../context-index/context-index.js";
 import type { WantedTokens } from "../context-index/prefix-forest.js";
 import { blocksKey, orderForReuse, prefixExact, RecentRetrievals, type ScopeKnowledge } from "../ordering/ordering.js";
+import { append, groupBy, smallest } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
-import { append, groupBy, smallest } from "../text/lists.js";
 import type { BatchOrder, KeyGroup, NumberedBatch } from "./batch-plan.js";
 import {
   contextComponents,

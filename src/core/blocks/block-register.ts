@@ -5,11 +5,10 @@
  */
 
 import { type InjectedBlock, renderBlock } from "../prompt/section.js";
+import { ChangedRows, keptIn } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
-import { keptIn } from "../text/maps.js";
 import { type ComparedText, canonicalText, comparedText } from "../text/memory-text.js";
 import type { TokenCounter } from "../text/message.js";
-import { ChangedRows } from "../text/row-changes.js";
 import {
   type EndedMemory,
   type RegisterChanges,

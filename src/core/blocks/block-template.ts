@@ -1,5 +1,5 @@
+import { keptIn, LruMap } from "../text/collections.js";
 import { type Digest, digestOf } from "../text/ids.js";
-import { keptIn, LruMap } from "../text/maps.js";
 import { canonicalText, cutText, unstorable } from "../text/memory-text.js";
 import type { GivenTime, MemoryFields, RenderedMemory, RetrievedMemory } from "./context-block.js";
 

@@ -1,5 +1,5 @@
+import { append } from "../text/collections.js";
 import { digestOf, type MemoryId } from "../text/ids.js";
-import { append } from "../text/lists.js";
 import { foundTextProblem } from "../text/memory-text.js";
 import { type ChatMessage, instructionsAtHead } from "../text/message.js";
 import type { RetrievedMemory } from "./context-block.js";

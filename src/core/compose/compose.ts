@@ -12,8 +12,8 @@ import { exactPath, promptSections, type RestatedTurn } from "../conversation/re
 import { bankAfter } from "../ordering/carry-over.js";
 import type { Ordering } from "../ordering/ordering.js";
 import { type Injection, NOTHING_REPLACED, renderAnnotation } from "../prompt/section.js";
+import { groupBy } from "../text/collections.js";
 import { type Digest, digestOf, type Label, type MemoryId, type NodeId } from "../text/ids.js";
-import { groupBy } from "../text/lists.js";
 import type { ChatMessage } from "../text/message.js";
 import {
   type ComposeInput,

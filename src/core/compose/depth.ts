@@ -1,5 +1,5 @@
 import type { Ordering } from "../ordering/ordering.js";
-import { smallest } from "../text/lists.js";
+import { smallest } from "../text/collections.js";
 
 /**
  * How many memories a prompt contains when that is decided by the engine's uncertainty about the first token of its answer

@@ -16,10 +16,9 @@ import {
   type WithPublished,
 } from "../published/published-knowledge.js";
 import { WorkerBlocks, type WorkerRow } from "../routing/worker-routing.js";
+import { keptIn, LruMap, NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
 import type { ConversationId, Digest, Label, MemoryId, NodeId, TurnId } from "../text/ids.js";
-import { keptIn, LruMap } from "../text/maps.js";
 import type { TokenCounter } from "../text/message.js";
-import { NO_ROWS_CHANGED, type RowChanges } from "../text/row-changes.js";
 
 /** Counters of one scope; they only ascend, so no id is used twice. */
 export interface ScopeCounters {

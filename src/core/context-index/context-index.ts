@@ -5,9 +5,8 @@
  * a set of blocks. Residency models say what an engine evicts by itself.
  */
 
+import { append, type RowChanges } from "../text/collections.js";
 import type { Digest, Label, NodeId, TurnId } from "../text/ids.js";
-import { append } from "../text/lists.js";
-import type { RowChanges } from "../text/row-changes.js";
 import {
   type BlockTokens,
   checkForest,

@@ -1,6 +1,5 @@
+import { append, ChangedRows, type RowChanges } from "../text/collections.js";
 import type { Digest, Label, NodeId } from "../text/ids.js";
-import { append } from "../text/lists.js";
-import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /**
  * A node of the context index, as stored. The index is a radix tree over *served sequences*: a node stands for the blocks from its anchor's

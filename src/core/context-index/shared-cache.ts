@@ -1,5 +1,5 @@
 import type { EngineModel } from "../cost/engine-model.js";
-import { LruMap } from "../text/maps.js";
+import { LruMap } from "../text/collections.js";
 import { type CacheReport, stepOf } from "./cache-report.js";
 import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./context-index.js";
 import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";

@@ -19,9 +19,8 @@ import {
   stripSection,
   type ToolMemories,
 } from "../prompt/section.js";
+import { append, keptIn } from "../text/collections.js";
 import { type ConversationId, type Digest, digestOf, type Label, type TurnId } from "../text/ids.js";
-import { append } from "../text/lists.js";
-import { keptIn } from "../text/maps.js";
 import { type ChatMessage, meaningDigest, messageDigest } from "../text/message.js";
 
 /** How often the turns of a conversation retrieved the same blocks again: predicts how many blocks of a later retrieval will be new. */

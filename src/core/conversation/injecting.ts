@@ -14,8 +14,8 @@ import {
   SECTION_CLOSING,
   SECTION_OPENING,
 } from "../prompt/section.js";
+import { keptIn } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
-import { keptIn } from "../text/maps.js";
 import { fixedTokens, type TokenCounter, tokensPerMessage } from "../text/message.js";
 import type { Standing, Turn } from "./conversation.js";
 

@@ -6,8 +6,8 @@
 import type { BlockRegister } from "../blocks/block-register.js";
 import type { RequestedMemory, Resolution, StoredBlock } from "../blocks/context-block.js";
 import { withoutSections } from "../prompt/section.js";
+import { groupBy } from "../text/collections.js";
 import type { Digest, Label, MemoryId } from "../text/ids.js";
-import { groupBy } from "../text/lists.js";
 import { canonicalText, comparedText } from "../text/memory-text.js";
 import { type ChatMessage, meaningOf, messageText } from "../text/message.js";
 import type { Conversation, RecalledHistory, Standing } from "./conversation.js";

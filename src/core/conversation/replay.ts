@@ -10,8 +10,8 @@ import {
   SECTION_OPENING,
   type SectionPlacement,
 } from "../prompt/section.js";
+import { keptIn, LruMap } from "../text/collections.js";
 import type { Digest, NodeId, TurnId } from "../text/ids.js";
-import { keptIn, LruMap } from "../text/maps.js";
 import { type ChatMessage, fixedTokens, type TokenCounter } from "../text/message.js";
 import {
   type Conversation,

@@ -1,4 +1,4 @@
-import { largest, smallest } from "../text/lists.js";
+import { largest, smallest } from "../text/collections.js";
 import { promptCost, type TimeLaw } from "./engine-model.js";
 
 /** One served request. */

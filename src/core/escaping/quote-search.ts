@@ -1,4 +1,4 @@
-import { keptIn } from "../text/maps.js";
+import { keptIn } from "../text/collections.js";
 import { CUT_MARK } from "../text/memory-text.js";
 import { escapeText } from "./escaping.js";
 

@@ -15,8 +15,8 @@ import {
   SECTION_OPENING,
   type TextOf,
 } from "../prompt/section.js";
+import { keptIn } from "../text/collections.js";
 import type { Digest, TurnId } from "../text/ids.js";
-import { keptIn } from "../text/maps.js";
 import { type ChatMessage, fixedTokens, messageDigest, type TokenCounter } from "../text/message.js";
 
 interface InTurn {

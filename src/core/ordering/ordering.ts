@@ -7,9 +7,8 @@
 
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
+import { append, ChangedRows, type RowChanges } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
-import { append } from "../text/lists.js";
-import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /** A block that a request retrieved, with the tokens of its line. */
 export interface RetrievedBlock {

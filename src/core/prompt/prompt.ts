@@ -4,8 +4,8 @@
  * Enters: injections, messages, texts by label. Leaves: messages, their digests and tokens. Pure, so replay is byte-exact.
  */
 
+import { append } from "../text/collections.js";
 import { type Digest, digestOf } from "../text/ids.js";
-import { append } from "../text/lists.js";
 import { type ChatMessage, countedText, type TokenCounter, tokensPerMessage } from "../text/message.js";
 import { appendTo, injectInto, isOwnMessage, type SectionPlacement, sectionMessage } from "./section.js";
 

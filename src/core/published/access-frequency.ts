@@ -1,5 +1,5 @@
+import { ChangedRows, type RowChanges } from "../text/collections.js";
 import type { Label, TurnId } from "../text/ids.js";
-import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /** Requests in CRAFT's sliding window. */
 export const WINDOW_REQUESTS = 1_000;

@@ -1,6 +1,6 @@
 import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
+import { ChangedRows, type RowChanges } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
-import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /**
  * A node of the cluster tree, as stored. The root has no blocks. A leaf is one served context; an inner node has the blocks that its

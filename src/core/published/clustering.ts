@@ -1,8 +1,8 @@
 import type { BatchOrder, NumberedBatch } from "../batch/batch-plan.js";
 import { contextComponents, contextParts } from "../batch/prefix-tree.js";
 import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
+import { groupBy } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
-import { groupBy } from "../text/lists.js";
 import { type ClusterNode, DEFAULT_ALPHA, MAX_TICKETS } from "./cluster-tree.js";
 
 /** One request's context: distinct blocks in relevance order. */

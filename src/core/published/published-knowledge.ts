@@ -14,9 +14,8 @@ import {
   type RetrievedBlock,
   type ScopeKnowledge,
 } from "../ordering/ordering.js";
+import { largest, NO_ROWS_CHANGED, type RowChanges } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
-import { largest } from "../text/lists.js";
-import { NO_ROWS_CHANGED, type RowChanges } from "../text/row-changes.js";
 import { type Access, AccessWindow } from "./access-frequency.js";
 import { type ClusterNode, ClusterTree } from "./cluster-tree.js";
 

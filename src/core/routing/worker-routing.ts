@@ -4,10 +4,8 @@
  */
 
 import type { BatchRequest } from "../batch/batch-plan.js";
+import { ChangedRows, LruMap, largest, type RowChanges, smallest } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
-import { largest, smallest } from "../text/lists.js";
-import { LruMap } from "../text/maps.js";
-import { ChangedRows, type RowChanges } from "../text/row-changes.js";
 
 /** A worker, an engine or agent with its own prefix cache, as stored between batches. Plain JSON. */
 export interface WorkerHistory {

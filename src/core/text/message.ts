@@ -4,9 +4,9 @@
  * Enters: text and messages from callers. Leaves: the same, checked, counted or digested. Nothing here depends on memories.
  */
 
+import { keptIn } from "./collections.js";
 import { type Digest, digestOf } from "./ids.js";
 import { parsedJson } from "./json.js";
-import { keptIn } from "./maps.js";
 
 /** A part of a multi-part message (`{ type: "text", text }`, an image, …); parts that are not text pass through unmodified. */
 export interface ContentPart {

@@ -1,5 +1,5 @@
 import { blockBounds, type ChatMessage, type ContentPart, instructionsAtHead } from "../../core/index.js";
-import type { JsonObject } from "../upstream/json-values.js";
+import type { JsonObject } from "../../core/text/json.js";
 import { type AdapterPrompt, type MarksElsewhere, NO_MARKS } from "./engine-adapter.js";
 import type { BreakpointLimits } from "./provider-limits.js";
 

@@ -5,8 +5,9 @@
  * Pure: nothing is sent here. `provider-limits.ts` holds what providers document, `reported-usage.ts` reads the usage formats.
  */
 
+import { v7 as uuidV7 } from "uuid";
 import type { ChatMessage, RequestId, ToolMemories } from "../../core/index.js";
-import { type JsonObject, listIn, record } from "../upstream/json-values.js";
+import { type JsonObject, listIn, record } from "../../core/text/json.js";
 
 /** The engines that a caller can name; `generic` is anything that speaks OpenAI's chat API. */
 export const ENGINE_NAMES = [
@@ -112,9 +113,9 @@ export function requestIdHeader(requestId: RequestId): Readonly<Record<string, s
 
 const NAMED_BY_ENGINE = /^(?:chatcmpl-|cmpl-|batch-)?(req-[0-9a-f]{32})(?:-[0-9a-f]+)*$/;
 
-/** The id of a request, of a UUID. */
-export function requestIdOf(uuid: string): RequestId {
-  return `req-${uuid.replaceAll("-", "")}` as RequestId;
+/** Version 7 of a UUID (RFC 9562 §5.7) is ordered by time: rows are appended to index pages that are in the cache. */
+export function newRequestId(): RequestId {
+  return `req-${uuidV7().replaceAll("-", "")}` as RequestId;
 }
 
 /** The id that a prompt was sent with, of what its engine calls it; others unmodified. */

@@ -1,5 +1,5 @@
 import type { ChatMessage, ContentPart, RequestId } from "../../core/index.js";
-import type { JsonObject } from "../upstream/json-values.js";
+import type { JsonObject } from "../../core/text/json.js";
 import { type BreakpointStyle, countMarks, withBreakpoints } from "./cache-breakpoints.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { OPENAI_LIMITS } from "./provider-limits.js";

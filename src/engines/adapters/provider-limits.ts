@@ -6,7 +6,7 @@
  * OpenAI:    https://platform.openai.com/docs/guides/prompt-caching and `prompt_cache_options` of the API reference
  */
 
-import { largest } from "../../core/text/lists.js";
+import { largest } from "../../core/text/collections.js";
 
 /** How many marks a prompt may have, and where the provider looks for cached prefixes. */
 export interface BreakpointLimits {

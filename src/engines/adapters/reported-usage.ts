@@ -1,4 +1,4 @@
-import { record } from "../upstream/json-values.js";
+import { record } from "../../core/text/json.js";
 import type { EngineUsage } from "./engine-adapter.js";
 
 /**

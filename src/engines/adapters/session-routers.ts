@@ -1,4 +1,4 @@
-import type { JsonObject } from "../upstream/json-values.js";
+import type { JsonObject } from "../../core/text/json.js";
 import type { EngineAdapter } from "./engine-adapter.js";
 
 /** Headers by which gateways send requests with equal values to one replica: SGLang's model gateway and NVIDIA Dynamo. */

@@ -1,7 +1,7 @@
+import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
 import { ANTHROPIC_BLOCKS } from "../turns/reasoning.js";
 import { type TurnEnd, turnEndOf } from "../turns/streamed-turn.js";
-import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import { argumentsOf, CallIds, idOf, indexOf, wholeArguments } from "../upstream/tool-calls.js";
 import { type AnthropicBlock, type KeptPlace, keptBlock } from "./anthropic-request.js";
 

@@ -1,8 +1,8 @@
 import { type ChatMessage, type ContentPart, instructionsAtHead } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
+import { append } from "../../core/text/collections.js";
+import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { markOfTool } from "../adapters/engine-adapter.js";
 import { ANTHROPIC_BLOCKS } from "../turns/reasoning.js";
-import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 
 /** The body of an OpenAI chat completion, as far as it is converted. */
 export interface ChatBody {

@@ -8,10 +8,10 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { digestOf } from "../../core/index.js";
-import { LruMap } from "../../core/text/maps.js";
+import { LruMap } from "../../core/text/collections.js";
+import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { ANTHROPIC_BLOCKS, isSealed, mayHoldSealed, REASONING_NAMES } from "../turns/reasoning.js";
 import { eventsOf, inOtherForm, jsonAnswer, MAX_ANSWER_BYTES, oneChunk, wholeOf } from "../upstream/answer-body.js";
-import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import {
   type HeaderPair,
   type Upstream,

@@ -4,9 +4,9 @@
  */
 
 import type { ChatMessage, ContentPart } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
+import { append } from "../../core/text/collections.js";
+import { type JsonObject, listIn, record, text } from "../../core/text/json.js";
 import { ReturnedReasoning, unsealed } from "../turns/reasoning.js";
-import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 
 /** The body of a `POST /v1/messages`, as a client sent it. */
 export type MessagesBody = JsonObject;

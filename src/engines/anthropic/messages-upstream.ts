@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { LruMap } from "../../core/text/maps.js";
+import { LruMap } from "../../core/text/collections.js";
+import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { ANTHROPIC_BLOCKS, isOfReasoning, REASONING_NAMES, type ReasoningName } from "../turns/reasoning.js";
 import { convertedEvents, inOtherForm, jsonAnswer, oneChunk, wholeBody, wholeOf } from "../upstream/answer-body.js";
-import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
 import type { HeaderPair, Upstream, UpstreamAnswer, UpstreamCall } from "../upstream/upstream.js";
 import { isMessagesCall } from "./anthropic-upstream.js";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { append } from "../../core/text/collections.js";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
-import { append } from "../../core/text/lists.js";
 import { passedOn, type Upstream, UpstreamError } from "../upstream/upstream.js";
 import {
   type AnswerToken,

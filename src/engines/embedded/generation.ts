@@ -1,5 +1,5 @@
 import type { ChatMessage } from "../../core/index.js";
-import { largest, smallest } from "../../core/text/lists.js";
+import { largest, smallest } from "../../core/text/collections.js";
 
 /** Why the embedded engine failed. */
 export type EmbeddedEngineErrorCode =

@@ -1,4 +1,5 @@
-import { append } from "../../core/text/lists.js";
+import { append } from "../../core/text/collections.js";
+import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
 import { type CarriedReasoning, sealed } from "../turns/reasoning.js";
 import {
@@ -11,7 +12,6 @@ import {
   type WholeItem,
 } from "../turns/streamed-turn.js";
 import { type ChunkConverter, errorIn } from "../upstream/answer-body.js";
-import { type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
 
 /** What a converted answer has of its own. */
 export interface ResponseHead {

@@ -1,7 +1,7 @@
 import { type ChatMessage, type ContentPart, ITEM_FORM } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
+import { append } from "../../core/text/collections.js";
+import { isRecord, type JsonObject, listIn, record, text } from "../../core/text/json.js";
 import { ReturnedReasoning, unsealed } from "../turns/reasoning.js";
-import { isRecord, type JsonObject, listIn, record, text } from "../upstream/json-values.js";
 
 /** An input or output item of the Responses API, or anything that stands in its place. */
 export type ResponsesItem = unknown;

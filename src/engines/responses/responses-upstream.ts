@@ -6,9 +6,9 @@
  */
 
 import { randomUUID } from "node:crypto";
+import { type JsonObject, listIn, record } from "../../core/text/json.js";
 import { isSealed, mayHoldSealed, unsealed } from "../turns/reasoning.js";
 import { convertedEvents, inOtherForm, jsonAnswer } from "../upstream/answer-body.js";
-import { type JsonObject, listIn, record } from "../upstream/json-values.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
 import type { Upstream, UpstreamAnswer, UpstreamCall } from "../upstream/upstream.js";
 import { fromChatCompletion, ResponseEvents, type ResponseHead } from "./responses-answer.js";

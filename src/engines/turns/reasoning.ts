@@ -6,8 +6,8 @@
 
 import { z } from "zod";
 import { type ChatMessage, digestOf, messageDigest } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
-import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../upstream/json-values.js";
+import { append } from "../../core/text/collections.js";
+import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 
 /** Names of a chat completion's reasoning text: DeepSeek's, Qwen's, GLM's, SGLang's, older vLLM's; newer vLLM's, OpenRouter's, Groq's. */
 export const REASONING_NAMES = ["reasoning_content", "reasoning"] as const;

@@ -1,6 +1,6 @@
 import { digestOf } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
-import { type JsonObject, listIn, record, text } from "../upstream/json-values.js";
+import { append } from "../../core/text/collections.js";
+import { type JsonObject, listIn, record, text } from "../../core/text/json.js";
 import {
   CallIds,
   type CallStep,

@@ -1,4 +1,4 @@
-import { type JsonObject, listIn, parsedJson, record } from "./json-values.js";
+import { type JsonObject, listIn, parsedJson, record } from "../../core/text/json.js";
 import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
 
 /** One server-sent event, unmodified. */

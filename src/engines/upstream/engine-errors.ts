@@ -1,4 +1,4 @@
-import { type JsonObject, parsedJson } from "./json-values.js";
+import { type JsonObject, parsedJson } from "../../core/text/json.js";
 
 /** An error as an engine reports it. */
 export interface EngineError {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { JsonObject } from "./json-values.js";
+import type { JsonObject } from "../../core/text/json.js";
 
 const listed = z.object({ token: z.string().catch(""), logprob: z.number() });
 const position = z.object({ token: z.string().catch(""), top_logprobs: z.array(listed).catch([]) });

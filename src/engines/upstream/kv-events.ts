@@ -8,7 +8,7 @@ import type { Unpackr } from "msgpackr";
 import type * as ZeroMq from "zeromq";
 import { z } from "zod";
 import type { KvEvent } from "../../core/index.js";
-import { type JsonObject, listIn, record } from "./json-values.js";
+import { type JsonObject, listIn, record } from "../../core/text/json.js";
 
 /** Where an engine publishes its events. */
 export interface KvEventSource {

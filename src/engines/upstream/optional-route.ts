@@ -1,7 +1,7 @@
-import { LruMap } from "../../core/text/maps.js";
+import { LruMap } from "../../core/text/collections.js";
+import { parsedJson, record, text } from "../../core/text/json.js";
 import { isEventStream, oneChunk, rejoined, wholeOf } from "./answer-body.js";
 import { type EngineError, errorsIn, withoutPrefixes } from "./engine-errors.js";
-import { parsedJson, record, text } from "./json-values.js";
 import { OWN_NAME, type Upstream, type UpstreamAnswer, type UpstreamCall } from "./upstream.js";
 
 /** Codes and types that say it of a route. Sources: OpenAI, Groq, GitHub Copilot, vLLM. */

@@ -1,5 +1,5 @@
 import { digestOf } from "../../core/index.js";
-import { type JsonObject, listIn, record, text } from "./json-values.js";
+import { type JsonObject, listIn, record, text } from "../../core/text/json.js";
 
 /** The fields of a call, or of a fragment of one. */
 export interface CallFields {

@@ -1,4 +1,4 @@
-import { largest } from "../../core/text/lists.js";
+import { largest } from "../../core/text/collections.js";
 
 /** Markdown takes no rule that is shorter. */
 const LEAST_WIDTH = 3;

@@ -1,4 +1,4 @@
-import { keptIn } from "../../core/text/maps.js";
+import { keptIn } from "../../core/text/collections.js";
 import type { ChatModel } from "../../engines/embedded/generation.js";
 import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { EvalArm } from "../base/run-record.js";

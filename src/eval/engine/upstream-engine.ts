@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { ChatMessage } from "../../core/index.js";
+import { isRecord, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../engines/adapters/engines.js";
 import { eventsOf, wholeOf } from "../../engines/upstream/answer-body.js";
-import { isRecord, listIn, parsedJson, record, text } from "../../engines/upstream/json-values.js";
 import { ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import { OWN_NAME, type Upstream } from "../../engines/upstream/upstream.js";
 import type { AnswerLikelihood, AnswerScore, EngineIdentity } from "../base/run-record.js";

@@ -6,7 +6,7 @@
  * Warm-ups and failures are in no figure. The same records and seed give the same figures.
  */
 
-import { groupBy } from "../../core/text/lists.js";
+import { groupBy } from "../../core/text/collections.js";
 import {
   type AnsweredQuestion,
   type EvalArm,

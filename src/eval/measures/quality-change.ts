@@ -1,4 +1,4 @@
-import { groupBy } from "../../core/text/lists.js";
+import { groupBy } from "../../core/text/collections.js";
 import {
   type AnsweredQuestion,
   countedIn,

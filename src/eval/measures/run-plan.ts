@@ -1,5 +1,5 @@
 import type { TokenCounter } from "../../core/index.js";
-import { groupBy } from "../../core/text/lists.js";
+import { groupBy } from "../../core/text/collections.js";
 import { alignedTable } from "../base/aligned-table.js";
 import { countedIn, type EvalArm, isAnswered, type QuestionRecord } from "../base/run-record.js";
 import { judgePrompt } from "../scores/judge.js";

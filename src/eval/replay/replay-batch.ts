@@ -10,7 +10,7 @@ import {
   SECTION_OPENING,
   type TurnId,
 } from "../../core/index.js";
-import { keptIn } from "../../core/text/maps.js";
+import { keptIn } from "../../core/text/collections.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import { INSTRUCTION } from "../base/hand-built.js";

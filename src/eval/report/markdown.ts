@@ -1,4 +1,4 @@
-import { largest } from "../../core/text/lists.js";
+import { largest } from "../../core/text/collections.js";
 import { alignedTable, visibleText } from "../base/aligned-table.js";
 import { NOT_MEASURED } from "../measures/measured.js";
 import type { Cell, ReportTable } from "./report-tables.js";

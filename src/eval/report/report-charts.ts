@@ -1,4 +1,4 @@
-import { groupBy } from "../../core/text/lists.js";
+import { groupBy } from "../../core/text/collections.js";
 import { countedIn, type EvalArm, isAnswered, type QuestionRecord } from "../base/run-record.js";
 import { type ArmSummary, armLabel, groupArms } from "../measures/arm-summary.js";
 import type { Interval } from "../measures/bootstrap.js";

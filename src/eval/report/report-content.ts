@@ -1,4 +1,4 @@
-import { groupBy } from "../../core/text/lists.js";
+import { groupBy } from "../../core/text/collections.js";
 import type { EvalArm, FailedQuestion, QuestionRecord, RunRecord } from "../base/run-record.js";
 import { summariseArms } from "../measures/arm-summary.js";
 import { baselineOf, compareRecords } from "../measures/paired-difference.js";

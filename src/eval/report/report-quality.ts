@@ -1,4 +1,4 @@
-import { largest, smallest } from "../../core/text/lists.js";
+import { largest, smallest } from "../../core/text/collections.js";
 import { categoryTitle } from "../base/run-record.js";
 import { armLabel } from "../measures/arm-summary.js";
 import { percent, points, score, signed, withInterval } from "../measures/measured.js";

@@ -1,4 +1,4 @@
-import { largest } from "../../core/text/lists.js";
+import { largest } from "../../core/text/collections.js";
 import { categoryTitle, type EvalArm } from "../base/run-record.js";
 import { type ArmSummary, armLabel, groupArms, isSameGroup, type QuestionsSummary } from "../measures/arm-summary.js";
 import {

@@ -1,4 +1,4 @@
-import { largest, smallest } from "../../core/text/lists.js";
+import { largest, smallest } from "../../core/text/collections.js";
 import { categoryTitle, DATASET_NAMES, type RunRecord } from "../base/run-record.js";
 import { LEAST_CONVERSATIONS, RESAMPLES } from "../measures/bootstrap.js";
 import { NOT_MEASURED, percent } from "../measures/measured.js";

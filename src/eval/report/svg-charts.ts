@@ -1,4 +1,4 @@
-import { largest, smallest } from "../../core/text/lists.js";
+import { largest, smallest } from "../../core/text/collections.js";
 import { type Markup, markup } from "./html.js";
 
 /** What a chart is called and what it says, for those who do not see it. */

@@ -1,6 +1,6 @@
+import { isRecord, listIn, parsedJson, record } from "../../core/text/json.js";
 import { contentText } from "../../engines/turns/reasoning.js";
 import { wholeOf } from "../../engines/upstream/answer-body.js";
-import { isRecord, listIn, parsedJson, record } from "../../engines/upstream/json-values.js";
 import { openUpstream, type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { Judgement } from "../base/run-record.js";
 import type { GoldKind } from "../locomo/locomo-data.js";

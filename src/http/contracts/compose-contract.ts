@@ -184,12 +184,8 @@ export const composeResult = z
   })
   .meta({ id: "ComposeAnswer" });
 
-const optionsIn = readerOf(composeOptions);
-
 /** The request as the service takes it. Throws `InvalidRequestError` for fields that contradict each other. */
-export function readCompose(body: object): ComposeRequest {
-  return composeRequest(optionsIn(body));
-}
+export const readCompose = readerOf(composeOptions, composeRequest);
 
 export const composeWireBody: WireBody<ComposeRequest> = {
   schema: composeBodyWithNulls,

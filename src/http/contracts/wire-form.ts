@@ -89,9 +89,16 @@ export function writerOf<S extends z.ZodType>(schema: S): (answer: FromWire<z.in
   return (renaming(schema, camelName) ?? ((answer) => answer)) as (answer: FromWire<z.input<S>>) => z.input<S>;
 }
 
-/** Makes options of a body that {@link snakeCased} of the same schema has accepted; absent fields stay absent. */
-export function readerOf<S extends z.ZodObject>(options: S): (body: object) => z.output<S> {
-  return renaming(options, wireName) as (body: object) => z.output<S>;
+/**
+ * Makes options of a body that {@link snakeCased} of the same schema has accepted, and what the service makes of those; absent fields stay
+ * absent.
+ */
+export function readerOf<S extends z.ZodObject, T = z.output<S>>(
+  options: S,
+  made = (read: z.output<S>) => read as T,
+): (body: object) => T {
+  const read = renaming(options, wireName) as (body: object) => z.output<S>;
+  return (body) => made(read(body));
 }
 
 /** A request's body: its schema, and the service's form of what the schema accepted. */

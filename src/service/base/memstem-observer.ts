@@ -1,6 +1,6 @@
 import type { ConversationId, Plan, RequestId, ReuseFacts, Scope, Warning } from "../../core/index.js";
+import { listIn, parsedJson, record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
-import { listIn, parsedJson, record } from "../../engines/upstream/json-values.js";
 import { type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { MemorySourceFailure } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";

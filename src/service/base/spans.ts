@@ -10,8 +10,8 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
+import { record } from "../../core/text/json.js";
 import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
-import { record } from "../../engines/upstream/json-values.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream.js";
 
 /*

@@ -10,7 +10,7 @@ import {
   probeDepths,
   type Warning,
 } from "../../core/index.js";
-import { keptIn } from "../../core/text/maps.js";
+import { keptIn } from "../../core/text/collections.js";
 import type { ChatDialect } from "../../engines/anthropic/messages-request.js";
 import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";

@@ -3,6 +3,7 @@
  */
 
 import type { ChatMessage } from "../../core/index.js";
+import { isRecord, listIn, record } from "../../core/text/json.js";
 import type { EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import {
   type ChatDialect,
@@ -12,7 +13,6 @@ import {
 } from "../../engines/anthropic/messages-request.js";
 import { chatHeaders } from "../../engines/anthropic/messages-upstream.js";
 import { isWholeText } from "../../engines/turns/streamed-turn.js";
-import { isRecord, listIn, record } from "../../engines/upstream/json-values.js";
 import { callFields } from "../../engines/upstream/tool-calls.js";
 import type { HeaderPair } from "../../engines/upstream/upstream.js";
 import type { ComposeAnswer } from "../base/call-types.js";

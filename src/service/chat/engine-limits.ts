@@ -8,11 +8,11 @@ import {
   type ToolMemories,
 } from "../../core/index.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
-import { keptIn } from "../../core/text/maps.js";
+import { keptIn } from "../../core/text/collections.js";
+import { record, text } from "../../core/text/json.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
 import { isEventStream, rejoined } from "../../engines/upstream/answer-body.js";
 import { mayRefusePrompt, type PromptRefusal, readPromptRefusal } from "../../engines/upstream/engine-errors.js";
-import { record, text } from "../../engines/upstream/json-values.js";
 import { type ModelLimit, ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream/upstream.js";

@@ -1,7 +1,7 @@
 import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
+import { parsedJson } from "../../core/text/json.js";
 import type { EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import { eventsOf } from "../../engines/upstream/answer-body.js";
-import { parsedJson } from "../../engines/upstream/json-values.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { NewMemory } from "../../memory/memory-source.js";
 import type { ComposeAnswer } from "../base/call-types.js";

@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises";
-import { keptIn } from "../../core/text/maps.js";
+import { keptIn } from "../../core/text/collections.js";
 import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
 import { type ClientRequest, formatOf } from "./chat-format.js";

@@ -17,7 +17,7 @@ import {
   type TextOf,
   turnMessages,
 } from "../../core/index.js";
-import { keptIn } from "../../core/text/maps.js";
+import { keptIn } from "../../core/text/collections.js";
 import type { AdapterPrompt, EngineAdapter } from "../../engines/adapters/engine-adapter.js";
 import { routingHeaders } from "../../engines/adapters/session-routers.js";
 import type { AnsweredRequest, StoredAnswer } from "../../store/api/store.js";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { type ChatMessage, unstorable } from "../../core/index.js";
+import { record } from "../../core/text/json.js";
 import { chatOfMessages, withComposedMessages } from "../../engines/anthropic/messages-request.js";
 import { itemsOf, messagesOf } from "../../engines/responses/responses-request.js";
-import { record } from "../../engines/upstream/json-values.js";
 import type { FieldIssue, Instructions, MessageFormat } from "../base/call-types.js";
 import * as field from "./fields.js";
 import { fieldIssues, LAST_ROLES, MESSAGE_ROLES } from "./fields.js";

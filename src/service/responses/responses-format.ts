@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type ChatMessage, type ConversationId, type RequestId, withoutProviderMemories } from "../../core/index.js";
+import { isRecord } from "../../core/text/json.js";
 import { withoutPastMarks } from "../../engines/adapters/cache-breakpoints.js";
 import { readOpenAiUsage } from "../../engines/adapters/reported-usage.js";
 import {
@@ -9,7 +10,6 @@ import {
   NoChatFormError,
   toChatCompletion,
 } from "../../engines/responses/responses-request.js";
-import { isRecord } from "../../engines/upstream/json-values.js";
 import type { HeaderPair } from "../../engines/upstream/upstream.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import {

@@ -17,7 +17,7 @@ import {
   scopeName,
   type UserId,
 } from "../../core/index.js";
-import { smallest } from "../../core/text/lists.js";
+import { smallest } from "../../core/text/collections.js";
 import { type EngineReport, StoreUnavailableError } from "../../store/api/store.js";
 import {
   type KeptNote,

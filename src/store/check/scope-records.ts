@@ -11,7 +11,7 @@ import {
   type TurnId,
   WITHDRAWN,
 } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
+import { append } from "../../core/text/collections.js";
 import { conversationNumber, type DigestSeal, memoryHash, type SealedDigest } from "../database/digest-seal.js";
 import type { JournalRecord, JournalScope, RecordKey, ScopeRow } from "../journal/journal-database.js";
 import { decodedOf } from "../journal/journal-parts.js";

@@ -7,7 +7,7 @@
 import { fstatSync, openSync, read, statSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
-import { keptIn } from "../../core/text/maps.js";
+import { keptIn } from "../../core/text/collections.js";
 import { type DatabaseConnection, eraseLog } from "../database/open-database.js";
 import { faultOf } from "../database/sqlite-faults.js";
 import { ForgottenPieces } from "./forgotten-pieces.js";

@@ -14,7 +14,7 @@ import {
   type Warning,
   withoutLabels,
 } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
+import { append } from "../../core/text/collections.js";
 import {
   type CommitBase,
   type ForgetRecord,

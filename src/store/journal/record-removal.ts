@@ -1,5 +1,5 @@
 import type { Digest, NodeId, Scope, TurnId } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
+import { append } from "../../core/text/collections.js";
 import type {
   CommitBase,
   ExpiredTurns,

@@ -1,5 +1,5 @@
 import type { UserId } from "../../core/index.js";
-import { append } from "../../core/text/lists.js";
+import { append } from "../../core/text/collections.js";
 import type { ExportedRow, ExportedScope, ExportedUser, LoadedScope } from "../api/store.js";
 import { type ScopeRow, WITH_TURNS } from "./journal-database.js";
 import { decodedOf, type JournalParts, listInPages, reportIn, sharedKeys, sharedRows } from "./journal-parts.js";

@@ -3,6 +3,7 @@
  * In: what a thread is asked. Out: its answers, each to who asked, or the error for a thread that ended.
  */
 
+import { getPriority, setPriority } from "node:os";
 import { type TransferListItem, Worker, type WorkerOptions } from "node:worker_threads";
 
 /**
@@ -103,3 +104,19 @@ export class WorkerCalls<Call extends { readonly id: number }, Answer extends { 
 
 /** What a thread is asked, without its number. */
 export type WithoutId<Call> = Call extends unknown ? Omit<Call, "id"> : never;
+
+/** Where both want a core, a background thread gets a tenth of what a compose's gets (sched(7)). */
+const NICE = 10;
+
+/**
+ * Gives the calling thread a lower priority than those that composes wait for. On Linux a nice value is a thread's own (setpriority(2)); elsewhere it is the
+ * whole process's, so there nothing changes.
+ */
+export function stayInBackground(): void {
+  if (process.platform !== "linux") return;
+  try {
+    setPriority(0, Math.max(getPriority(0), NICE));
+  } catch {
+    // A sandbox may forbid it; the work is the same.
+  }
+}

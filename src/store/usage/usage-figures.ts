@@ -10,7 +10,7 @@ import {
   type UsageWindow,
   uncachedTokens,
 } from "../../core/index.js";
-import { keptIn } from "../../core/text/maps.js";
+import { keptIn } from "../../core/text/collections.js";
 import {
   type KeptUsage,
   REUSE_NAMES,

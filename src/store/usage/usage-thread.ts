@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../../core/text/thrown.js";
 import { StoreUnavailableError } from "../api/store.js";
 import type { UsageBounds } from "../api/usage-log.js";
-import { stayInBackground } from "../threads/background-thread.js";
+import { stayInBackground } from "../threads/worker-calls.js";
 import { OpenedUsageLog, type UsageCall, type UsageOutcome, type UsagePlace } from "./threaded-usage-log.js";
 
 /** The thread of the usage log, so that no compose waits for its reads and writes, nor while a batch is added up. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { listIn, record, text } from "../../../src/core/text/json.js";
 import { AnthropicStream } from "../../../src/engines/anthropic/anthropic-answer.js";
-import { listIn, record, text } from "../../../src/engines/upstream/json-values.js";
 
 const anyBlocks = fc.array(
   fc.record({

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { listIn, record } from "../../../src/core/text/json.js";
 import { MessageStream } from "../../../src/engines/anthropic/messages-answer.js";
 import { ResponseEvents } from "../../../src/engines/responses/responses-answer.js";
 import { StreamedTurn } from "../../../src/engines/turns/streamed-turn.js";
-import { listIn, record } from "../../../src/engines/upstream/json-values.js";
 import { streamedMessage } from "../../hostile/doors.js";
 import { anyFragments, type MeantCall, TOOL_NAMES } from "./streamed-fragments.js";
 

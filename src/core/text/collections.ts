@@ -1,3 +1,40 @@
+/*
+ * Collections that JavaScript lacks, or that do not do here: lists without a bound, maps that make or evict their entries, and rows that are
+ * stored when they have changed.
+ */
+
+/*
+ * Operations on lists of unbounded length. `Math.max(...values)` and `list.push(...values)` pass every value on the stack and overflow it
+ * from about 100,000 values; these do not.
+ */
+
+/** The maximum of some numbers and `least`. */
+export function largest(values: Iterable<number>, least = Number.NEGATIVE_INFINITY): number {
+  let most = least;
+  for (const value of values) most = Math.max(most, value);
+  return most;
+}
+
+/** The minimum of some numbers and `most`. */
+export function smallest(values: Iterable<number>, most = Number.POSITIVE_INFINITY): number {
+  let least = most;
+  for (const value of values) least = Math.min(least, value);
+  return least;
+}
+
+export function append<T>(list: T[], values: Iterable<T>): void {
+  for (const value of values) list.push(value);
+}
+
+/** Groups items by `keyOf`, keys and items in order of first occurrence. (`Map.groupBy` needs Node 21.) */
+export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>();
+  for (const item of items) {
+    keptIn(groups, keyOf(item), () => []).push(item);
+  }
+  return groups;
+}
+
 /** What a map has under a key; where it has nothing, what `make` gives, from now on. (`getOrInsertComputed` needs a newer Node.) */
 export function keptIn<K, V>(
   map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
@@ -101,5 +138,43 @@ export class LruMap<K, V> {
     else entry.older.newer = entry.newer;
     if (entry.newer === null) this.#newest = entry.older;
     else entry.newer.older = entry.older;
+  }
+}
+
+/** Rows of one kind that changed, to be stored in one transaction. */
+export interface RowChanges<Key, Row> {
+  readonly upserted: readonly Row[];
+  readonly removed: readonly Key[];
+}
+
+export const NO_ROWS_CHANGED: RowChanges<never, never> = { upserted: [], removed: [] };
+
+/** Which rows of one kind changed since they were drained, by their keys. */
+export class ChangedRows<Key> {
+  readonly #written = new Set<Key>();
+  readonly #removed = new Set<Key>();
+
+  /** A row is new, or another than before. */
+  written(key: Key): void {
+    this.#removed.delete(key);
+    this.#written.add(key);
+  }
+
+  removed(key: Key): void {
+    this.#written.delete(key);
+    this.#removed.add(key);
+  }
+
+  /** Returns and resets what changed since the last call, rows in the order of their first change. */
+  drain<Row extends object>(rowOf: (key: Key) => Row | undefined): RowChanges<Key, Row> {
+    const upserted: Row[] = [];
+    for (const key of this.#written) {
+      const row = rowOf(key);
+      if (row !== undefined) upserted.push(row);
+    }
+    const removed = [...this.#removed];
+    this.#written.clear();
+    this.#removed.clear();
+    return { upserted, removed };
   }
 }

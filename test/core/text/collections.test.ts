@@ -2,7 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LruMap } from "../../../src/core/text/maps.js";
+import { LruMap } from "../../../src/core/text/collections.js";
 
 const key = fc.nat({ max: 12 });
 const step = fc.oneof(
