@@ -12,11 +12,11 @@ import { z } from "zod";
 import { entropyBounds } from "../src/core/compose/depth.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
-import { scored, tokenized } from "../src/eval/engine/upstream-engine.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
 import { serving } from "../test/real-engines/serving.js";
+import { answerLikelihood, meanWithInterval } from "./answer-likelihood.js";
 import { neededData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 
@@ -89,46 +89,24 @@ async function measure(
   url: string,
   { conversation, question }: Pick<Measured, "conversation" | "question">,
 ): Promise<Measured> {
-  const post = (path: string, body: unknown) => posted(new URL(path, url), body);
   const { memories, questions } = readRecordedTrace(data, conversation);
   const asked = questions[question] as (typeof questions)[number];
-  const answer = tokenized.parse(
-    await post("/tokenize", { model, prompt: String(asked.answer), add_special_tokens: false }),
-  ).tokens;
-  const promptOf = async (depth: number) => {
+  const said = (depth: number) => {
     const lines = asked.retrieved.slice(0, depth).map((at) => `- ${memories[at]?.memory}\n`);
     const section = depth === 0 ? "" : `${SECTION_OPENING}${lines.join("")}${SECTION_CLOSING}`;
     const messages = [
       { role: "system", content: INSTRUCTION },
       { role: "user", content: `${section}${asked.question}` },
     ];
-    return tokenized.parse(await post("/tokenize", { model, messages })).tokens;
+    return answerLikelihood({ url, model }, messages, String(asked.answer), 20);
   };
   const tries: Measured["tries"] = [];
   for (const depth of DEPTHS) {
-    const prompt = await promptOf(depth);
-    const body = { model, prompt: [...prompt, ...answer], max_tokens: 1, temperature: 0, prompt_logprobs: 20 };
-    const [{ prompt_logprobs: logprobs }] = scored.parse(await post("/v1/completions", body)).choices;
-    const first = Object.values(logprobs[prompt.length] ?? {}).map(({ logprob }) => logprob);
-    const likeliest = first.toSorted((a, b) => b - a).slice(0, 20);
-    const nats = answer.reduce(
-      (sum, token, at) => sum - (logprobs[prompt.length + at]?.[token]?.logprob ?? Number.NaN),
-      0,
-    );
-    tries.push({ tokens: prompt.length, entropy: entropyBounds(likeliest)?.most ?? Number.NaN, nats });
+    const { promptTokens: tokens, nats, first } = await said(depth);
+    tries.push({ tokens, entropy: entropyBounds(first.slice(0, 20))?.most ?? Number.NaN, nats });
   }
-  const bareTokens = (await promptOf(0)).length;
-  return measured.parse({ conversation, question, answerTokens: answer.length, bareTokens, tries });
-}
-
-async function posted(url: URL, body: unknown): Promise<unknown> {
-  const answer = await fetch(url, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  if (!answer.ok) throw new Error(`${url.pathname}: ${answer.status} ${(await answer.text()).slice(0, 300)}`);
-  return answer.json();
+  const { promptTokens: bareTokens, answerTokens } = await said(0);
+  return measured.parse({ conversation, question, answerTokens, bareTokens, tries });
 }
 
 /** Which of the tries the answer is from, with tries up to the first that is as sure as this; all memories are sent untried. */
@@ -165,15 +143,8 @@ function outcomeOf(of: readonly Measured[], at: (one: Measured) => number, tried
 }
 
 function cells({ shares, computed, nats }: Outcome): string {
-  const mean = nats.reduce((sum, one) => sum + one, 0) / nats.length;
-  const variance = nats.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (nats.length - 1);
-  const interval = 1.96 * Math.sqrt(variance / nats.length);
   const percents = shares.map((share) => `${(100 * share).toFixed(0)} %`).join(" / ");
-  return `${percents} | ${computed.toFixed(2)} | ${signed(mean)} ± ${interval.toFixed(3)}`;
-}
-
-function signed(value: number): string {
-  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
+  return `${percents} | ${computed.toFixed(2)} | ${meanWithInterval(nats)}`;
 }
 
 function report(all: readonly Measured[]): void {

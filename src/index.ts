@@ -92,10 +92,10 @@ export interface MemstemOptions {
   /** IANA time zone of times in blocks, where a request does not say. Default: `UTC`. */
   readonly timeZone?: string;
   /**
-   * Which texts a prompt gives once, where a request does not say: equal ones, or also those that another memory or the question says, as
-   * whole sentences (docs/blocks.md). Default: `contained`.
+   * Which texts a prompt gives once, where a request does not say: equal ones, also those that another memory or the question says, as
+   * whole sentences, or also parts of tools' results (docs/blocks.md). Default: `contained`.
    */
-  readonly dedupe?: "exact" | "contained";
+  readonly dedupe?: "exact" | "contained" | "spans";
 }
 
 /**

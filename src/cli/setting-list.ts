@@ -304,7 +304,7 @@ export const SETTINGS = {
     .enum(DEDUPE_NAMES)
     .default(DEFAULT_DEDUPE)
     .describe(
-      "texts that a prompt gives once: contained (those that another memory or the question says too, as whole sentences) or exact (equal ones)",
+      "texts that a prompt gives once: contained (those that another memory or the question says too, as whole sentences), exact (equal ones), or spans (as contained, and parts of tools' results)",
     ),
   engineFamily: z
     .enum(ENGINE_NAMES)

@@ -56,6 +56,7 @@ export {
 export * from "./conversation/injecting.js";
 export { DEDUPE_NAMES, DEFAULT_DEDUPE, type DedupeName, exchangeText, lastAsked } from "./conversation/repeats.js";
 export type { RestatedTurn } from "./conversation/replay.js";
+export { withSpanReferences } from "./conversation/spans.js";
 export { type ContinuedWindow, findWindow, type Window, withCut } from "./conversation/window.js";
 export * from "./cost/engine-model.js";
 export * from "./cost/time-law-fit.js";

@@ -8,6 +8,7 @@ import {
 } from "../conversation/epoch.js";
 import { injectionTokens, wantsLabels } from "../conversation/injecting.js";
 import { withoutRepeats } from "../conversation/repeats.js";
+import { withoutSpanReferences, withSpanReferences } from "../conversation/spans.js";
 import { promptCost, smooth } from "../cost/engine-model.js";
 import { carryOver } from "../ordering/carry-over.js";
 import { messagesTokens, Prompt } from "../prompt/prompt.js";
@@ -91,14 +92,17 @@ export function draftEpoch(state: ScopeState, input: ComposeInput, most: number,
 
 /** A request with its newest messages that come to at most so many tokens, and what that leaves out. */
 function newestMessages(input: ComposeInput, tokens: number) {
-  const { messages, countTokens } = input;
+  const { countTokens, dedupe } = input;
+  // What is left out may be what references refer to.
+  const messages = dedupe === "spans" ? withoutSpanReferences(input.messages) : input.messages;
   const first = instructionsAtHead(messages);
   const said = messages.slice(first);
   const kept = newestWithin(said, tokens, countTokens);
   const leftOut = said.length - kept.length;
-  const last = said[leftOut - 1];
+  const last = input.messages[first + leftOut - 1];
+  const newest = [...messages.slice(0, first), ...kept];
   return {
-    input: leftOut === 0 ? input : { ...input, messages: [...messages.slice(0, first), ...kept] },
+    input: leftOut === 0 ? input : { ...input, messages: dedupe === "spans" ? withSpanReferences(newest) : newest },
     leftOut,
     behind: last === undefined ? null : meaningOf(last),
   };

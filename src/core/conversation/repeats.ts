@@ -140,8 +140,11 @@ class HistoryPlaces {
   }
 }
 
-/** Which texts are given once. `exact`: equal ones. `contained`: also those whose sentences another text of the prompt has. */
-export const DEDUPE_NAMES = ["exact", "contained"] as const;
+/**
+ * Which texts are given once. `exact`: equal memories. `contained`: also those whose sentences another text of the prompt has. `spans`: also
+ * parts of tools' results ({@link withSpanReferences}).
+ */
+export const DEDUPE_NAMES = ["exact", "contained", "spans"] as const;
 export type DedupeName = (typeof DEDUPE_NAMES)[number];
 export const DEFAULT_DEDUPE: DedupeName = "contained";
 

@@ -19,6 +19,7 @@ import {
   type Scope,
   type TokenizedPrompt,
   type UserId,
+  withSpanReferences,
 } from "../../core/index.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type CommitBase, StaleScopeError } from "../../store/api/store.js";
@@ -163,7 +164,8 @@ export class PromptComposer {
    * turn would stay in the conversation: {@link AbandonedRequestError}. If memories were deleted since a lookup ahead, they are looked up
    * again.
    */
-  async compose(call: ComposeCall, drive: Drive = storeAtOnce): Promise<PlannedPrompt> {
+  async compose(given: ComposeCall, drive: Drive = storeAtOnce): Promise<PlannedPrompt> {
+    const call = { ...given, request: this.#withoutSpans(given.request) };
     const { request, found } = call;
     const { jobs } = this.#on;
     if (found === undefined) jobs.rejectIfBusy(request.userId);
@@ -198,7 +200,7 @@ export class PromptComposer {
    * @param texts each of the requests' memories, by the digests of their texts
    */
   known(request: ComposeRequest, texts: readonly (readonly Digest[])[]): Promise<KnownTexts | null> {
-    return this.#read(request, (working) => this.#on.planner.known(working, request, texts));
+    return this.#read(request, (working) => this.#on.planner.known(working, this.#withoutSpans(request), texts));
   }
 
   /** The search paths of the requests of one scope in its cluster tree; null where the store does not answer. */
@@ -235,6 +237,13 @@ export class PromptComposer {
   tokenized(userId: UserId, agentId: AgentId | null, id: RequestId, prompt: TokenizedPrompt): void {
     const { parts, jobs } = this.#on;
     parts.sharedCache?.tokenized(sentAs(jobs.scopeOf(userId, agentId), id), prompt);
+  }
+
+  /** What a caller sends is read as it will stand in the prompt, so histories, tokens and expectations are all of that. */
+  #withoutSpans(request: ComposeRequest): ComposeRequest {
+    const { dedupe } = this.#on.parts.defaults;
+    if ((request.dedupe ?? dedupe) !== "spans") return request;
+    return { ...request, messages: withSpanReferences(request.messages) };
   }
 
   /**

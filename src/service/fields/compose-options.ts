@@ -152,7 +152,7 @@ export const composeOptions = z.strictObject({
   dedupe: field.dedupe
     .nullish()
     .describe(
-      "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. Default: `MEMSTEM_DEDUPE`.",
+      "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. `spans`: as `contained`, and of a tool's result each longer part that a message before it has word for word. Default: `MEMSTEM_DEDUPE`.",
     ),
   workers: workers.nullish(),
   prompt: z.boolean().nullish().describe("Also return the prompt as one text."),

@@ -15,6 +15,7 @@ import { type CacheReport, type Correction, takeReport } from "../../../src/core
 import { KEEPS_ALL, type ResidencyModel } from "../../../src/core/context-index/context-index.js";
 import { Conversation, type RetentionName, type Turn } from "../../../src/core/conversation/conversation.js";
 import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/conversation/injecting.js";
+import type { DedupeName } from "../../../src/core/conversation/repeats.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { prefixExact } from "../../../src/core/ordering/ordering.js";
 import { labelsIn, type ToolMemories, withoutLabels } from "../../../src/core/prompt/section.js";
@@ -72,7 +73,7 @@ export interface ComposeOptions {
   readonly maxPromptTokens?: number;
   readonly shareTokens?: number | undefined;
   readonly acceptedTokens?: number;
-  readonly dedupe?: "exact" | "contained";
+  readonly dedupe?: DedupeName;
 }
 
 /** With what memories are written with labels, which annotations name. */

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { problemOf, servedApp } from "../server/served-app.js";
+import { clientOf } from "./chat-client.js";
+import { openAiEngine } from "./openai-engine.js";
 
 const tea = { id: "tea", memory: "Ana likes tea." };
 const again = { id: "again", memory: "ana likes tea" };
@@ -67,5 +69,95 @@ describe("MEMSTEM_DEDUPE", () => {
     const asked = { user_id: "ada", query: "Who?", memories: [tea, again] };
     expect((await app.compose(asked)).blocks.map(({ label }) => label)).toEqual([1, 2]);
     expect((await app.compose({ ...asked, dedupe: "contained" })).blocks.map(({ label }) => label)).toEqual([1, 1]);
+  });
+});
+
+describe("dedupe: spans", () => {
+  const engine = openAiEngine();
+  const app = servedApp({ upstream: engine, environment: { MEMSTEM_DEDUPE: "spans", MEMSTEM_SOURCE: "none" } });
+  const page = Array.from({ length: 40 }, (_, at) => `Line ${at} of the page says ${at * at}.`).join("\n");
+  const call = (id: string) => ({ id, type: "function" as const, function: { name: "read", arguments: "{}" } });
+  const reading = (id: string, content: string) => [
+    { role: "assistant" as const, content: null, tool_calls: [call(id)] },
+    { role: "tool" as const, tool_call_id: id, content },
+  ];
+  const history = [
+    { role: "user" as const, content: "Read it." },
+    ...reading("c1", page),
+    ...reading("c2", `Again:\n${page}`),
+  ];
+  const reference =
+    'Again:\n<same-as-above>from "Line 0 of the page says 0. Line 1 of" to "1444. Line 39 of the page says 1521."</same-as-above>';
+  const asked = { user_id: "ada", conversation_id: "c", memories: [tea] };
+
+  it("is how results stand in prompts, which go on as they were", async () => {
+    const first = await app.compose({ ...asked, messages: history });
+    expect(first.messages[4]).toEqual({ role: "tool", tool_call_id: "c2", content: reference });
+    expect(first.messages[2]).toEqual(history[2]);
+    const said = { role: "assistant", content: "Read." };
+    const third = { role: "user", content: "Thanks. And?" };
+    const second = await app.compose({ ...asked, messages: [...history, said, third] });
+    expect(second.messages.slice(0, first.messages.length)).toEqual(first.messages);
+    expect(second.plan.expected_cached_tokens).toBe(first.plan.total_tokens);
+    expect(second.plan.total_tokens).toBeLessThan(1_000);
+    // A client that reads less now has nothing of before in its prompt.
+    const [question, ...others] = history;
+    const redacted = [question, ...others.slice(0, 1), { ...others[1], content: "Redacted." }, ...others.slice(2)];
+    expect((await app.compose({ ...asked, messages: redacted })).messages[4]).toEqual(history[4]);
+  });
+
+  it("is not what a prompt refers to that has no room for it", async () => {
+    const again = [
+      { role: "assistant", content: "Read." },
+      { role: "user", content: "Again." },
+    ];
+    const messages = [...history.slice(0, 3), ...again, ...reading("c3", page.slice(0, 900))];
+    const cut = { ...asked, conversation_id: "cut", messages };
+    const whole = await app.compose(cut);
+    expect(JSON.stringify(whole.messages)).toContain("<same-as-above>");
+    const { messages: sent } = await app.compose({ ...cut, max_prompt_tokens: 560 });
+    expect(sent.length).toBeLessThan(whole.messages.length);
+    expect(sent.at(-1)?.content).toBe(page.slice(0, 900));
+  });
+
+  it("is so in the form of each API", async () => {
+    const anthropic = [
+      { role: "user", content: "Read it." },
+      ...["c1", "c2"].flatMap((id) => [
+        { role: "assistant", content: [{ type: "tool_use", id, name: "read", input: {} }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: page }] },
+      ]),
+    ];
+    const [whole, , shorter] = (
+      await app.compose({ ...asked, conversation_id: "a", messages: anthropic })
+    ).messages.slice(2);
+    expect(whole).toEqual(anthropic[2]);
+    expect(shorter?.content).toMatchObject([{ type: "tool_result", content: reference.slice("Again:\n".length) }, {}]);
+    const items = [
+      { role: "user", content: "Read it." },
+      ...["c1", "c2"].flatMap((id) => [
+        { type: "function_call", call_id: id, name: "read", arguments: "{}" },
+        { type: "function_call_output", call_id: id, output: page },
+      ]),
+    ];
+    const { text } = await app.send("POST", "/compose", { ...asked, conversation_id: "r", messages: items });
+    expect(JSON.parse(text).messages[4]).toMatchObject({
+      type: "function_call_output",
+      output: reference.slice("Again:\n".length),
+    });
+  });
+
+  it("is what an engine is sent, and nothing of the kind where it is not wanted", async () => {
+    const client = clientOf(app, { "x-memstem-user": "ada" });
+    const chat = { model: "stub-1", messages: history };
+    await client.chat.completions.create(chat);
+    await client.chat.completions.create({ ...chat, memstem: { dedupe: "contained" } } as typeof chat);
+    const sent = engine.requests.map(({ raw }) =>
+      JSON.parse(raw).messages.filter(({ role }: { role: string }) => role === "tool"),
+    );
+    expect(sent).toEqual([
+      [history[2], { ...history[4], content: reference }],
+      [history[2], history[4]],
+    ]);
   });
 });

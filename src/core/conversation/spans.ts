@@ -1,0 +1,171 @@
+import { escapeText } from "../escaping/escaping.js";
+import { parsedJson } from "../text/json.js";
+import type { ChatMessage, ContentPart } from "../text/message.js";
+
+/*
+ * Spans: parts of a tool's result that a message before it has word for word, such as a file that an agent reads again. ContextPilot's third
+ * contribution, for what is not memories: https://arxiv.org/abs/2511.03475, section 6.
+ */
+
+/** A span is found by so many characters at its start, in whole units. */
+const ANCHOR = 80;
+/** Shorter spans stay: what stands in a span's place has up to 140 characters. */
+const SHORTEST = 400;
+/** Characters of a span's beginning and of its end by which a reader finds it. */
+const QUOTED = 40;
+/** A unit without an end of its own ends after so many characters. */
+const LONGEST_UNIT = 512;
+/** Of a prompt with more units the rest is left as it is: ordinary texts of 3 MB have fewer. */
+const MOST_UNITS = 100_000;
+const SENTENCE_ENDS = ".!?;";
+
+/** What messages with references were. */
+const ORIGINALS = new WeakMap<ChatMessage, ChatMessage>();
+
+/** Messages as they were before {@link withSpanReferences}, for a prompt that leaves out some of what they refer to. */
+export function withoutSpanReferences(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  return messages.map((message) => ORIGINALS.get(message) ?? message);
+}
+
+/**
+ * The messages with each longer part of a tool's result that stands in a message before it replaced by a reference:
+ *
+ *     <same-as-above>from "first words" to "last words"</same-as-above>
+ *
+ * What a message becomes depends on nothing after it, so histories that begin alike still do. Results that are JSON are left as they are, for
+ * whatever parses them, and so is what a user or the model itself said: an engine has its own answers in its cache. Linear time; what comes after
+ * the first {@link MOST_UNITS} is not read.
+ */
+export function withSpanReferences(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const above = new TextAbove();
+  return messages.map((message) => {
+    const shorter = shortened(message, above);
+    if (shorter !== message) ORIGINALS.set(shorter, message);
+    return shorter;
+  });
+}
+
+function shortened(message: ChatMessage, above: TextAbove): ChatMessage {
+  const { role, content } = message;
+  const read = (text: string) => above.read(text, role === "tool" && parsedJson(text) === undefined);
+  if (typeof content === "string") {
+    const shorter = read(content);
+    return shorter === content ? message : { ...message, content: shorter };
+  }
+  if (content === null || content === undefined) return message;
+  const parts = content.map((part): ContentPart => {
+    if (typeof part["text"] !== "string") return part;
+    const shorter = read(part["text"]);
+    return shorter === part["text"] ? part : { ...part, text: shorter };
+  });
+  return parts.every((part, at) => part === content[at]) ? message : { ...message, content: parts };
+}
+
+/** A text of a prompt in units: lines, sentences and clauses, each with what separates it from the next. */
+class Units {
+  /** Where each unit begins, and the text's end. */
+  readonly #bounds: readonly number[];
+
+  constructor(readonly text: string) {
+    const bounds = [0];
+    for (let at = 0, from = 0; at < text.length; at++) {
+      const isEnd =
+        text[at] === "\n" ||
+        (text[at] === " " && SENTENCE_ENDS.includes(text[at - 1] ?? " ")) ||
+        (at - from >= LONGEST_UNIT && !isFirstHalf(text, at));
+      if (!isEnd && at < text.length - 1) continue;
+      from = at + 1;
+      bounds.push(from);
+    }
+    this.#bounds = bounds;
+  }
+
+  get count(): number {
+    return this.#bounds.length - 1;
+  }
+
+  /** The text of the units from one on, up to another. */
+  slice(from: number, to: number): string {
+    return this.text.slice(this.#bounds[from], this.#bounds[to]);
+  }
+
+  characters(from: number, to: number): number {
+    return (this.#bounds[to] ?? 0) - (this.#bounds[from] ?? 0);
+  }
+
+  /** The unit after the anchor that begins with this one; null where the text ends before. */
+  anchorEnd(from: number): number | null {
+    for (let to = from + 1; to <= this.count; to++) if (this.characters(from, to) >= ANCHOR) return to;
+    return null;
+  }
+}
+
+/** What a prompt has said so far, without what references stand for. */
+class TextAbove {
+  readonly #anchors = new Map<string, { readonly units: Units; readonly end: number }>();
+  #units = 0;
+
+  /** A text as it stands in the prompt. From then on later ones may refer to what stands. */
+  read(text: string, mayRefer: boolean): string {
+    if (this.#units > MOST_UNITS) return text;
+    const units = new Units(text);
+    this.#units += units.count;
+    if (this.#units > MOST_UNITS) return text;
+    const said: string[] = [];
+    const kept: string[] = [];
+    let from = 0;
+    for (let at = 0; mayRefer && at < units.count; ) {
+      const end = this.#spanEnd(units, at);
+      if (units.characters(at, end) < SHORTEST) at++;
+      else {
+        kept.push(units.slice(from, at));
+        said.push(units.slice(from, at), referenceTo(units.slice(at, end)));
+        from = at = end;
+      }
+    }
+    kept.push(units.slice(from, units.count));
+    said.push(units.slice(from, units.count));
+    for (const piece of kept) this.#add(new Units(piece));
+    return said.join("");
+  }
+
+  /** The unit up to which a text from one on stands above; that one itself where it does not. */
+  #spanEnd(units: Units, from: number): number {
+    const anchored = units.anchorEnd(from);
+    const above = anchored === null ? undefined : this.#anchors.get(units.slice(from, anchored));
+    if (anchored === null || above === undefined) return from;
+    let [end, there] = [anchored, above.end];
+    while (end < units.count && there < above.units.count) {
+      // At a text's end no line break follows.
+      if (units.slice(end, end + 1).trimEnd() !== above.units.slice(there, there + 1).trimEnd()) break;
+      end++;
+      there++;
+    }
+    return end;
+  }
+
+  /** Of equal anchors the first counts: nothing before it refers to it. */
+  #add(units: Units): void {
+    for (let at = 0; at < units.count; at++) {
+      const end = units.anchorEnd(at);
+      if (end === null) return;
+      const anchor = units.slice(at, end);
+      if (!this.#anchors.has(anchor)) this.#anchors.set(anchor, { units, end });
+    }
+  }
+}
+
+function isFirstHalf(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 0xd800 && code < 0xdc00;
+}
+
+/** What stands in a span's place. The tag is one that no memory can have (`escaping.ts`); a tool's words in it get no tags either. */
+function referenceTo(span: string): string {
+  const words = span.trim();
+  // Whole words, or whole characters of a long one.
+  const first = words.slice(0, QUOTED).replace(/\s+\S*$|[\uD800-\uDBFF]$/, "");
+  const last = words.slice(-QUOTED).replace(/^\S*\s+|^[\uDC00-\uDFFF]/, "");
+  const [from, to] = [first, last].map((quote) => escapeText(quote.replace(/\s+/g, " ")));
+  return `<same-as-above>from "${from}" to "${to}"</same-as-above>${span.endsWith("\n") ? "\n" : ""}`;
+}
