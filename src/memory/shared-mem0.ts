@@ -49,7 +49,9 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
     ...(get && {
       async current(scope, ids, signal) {
         const names = sharedScope(name, { ...scope, agentId: null });
-        return await currentOf(ids.filter(isPathSegment), names, (id) => get(id, signal).catch(noneIfMissing));
+        return await currentOf(ids.filter(isPathSegment), names, (id) =>
+          get(id, signal).catch((error: unknown) => noneIfMissing(error, id)),
+        );
       },
     }),
 
@@ -110,17 +112,23 @@ async function currentOf(
 
 /**
  * Null where Mem0 refused because there is no such memory; rethrows any other failure. What has no such route, be it the server or a gateway
- * in front of it, does not speak of a memory.
+ * in front of it, does not speak of a memory: it names the path or the host, which may have the word in them.
  */
-function noneIfMissing(error: unknown): null {
-  const isMissing =
-    error instanceof MemorySourceError &&
-    error.failure.kind === "refused" &&
-    error.failure.status === 404 &&
-    NO_MEMORY.test(error.failure.body);
-  if (isMissing) return null;
+function noneIfMissing(error: unknown, id: MemoryId): null {
+  const { failure } = error instanceof MemorySourceError ? error : {};
+  if (failure?.kind !== "refused" || failure.status !== 404) throw error;
+  const { body } = failure;
+  if (PLATFORM_SAYS.test(body) || saysNoMemory(body) || saysNoMemory(body.replaceAll(id, " "))) return null;
   throw error;
 }
 
-/** Mem0's words, and those of the framework of its platform. */
-const NO_MEMORY = /\bmemory\b|"Not found\."/i;
+/** The words of the framework of Mem0's platform; FastAPI writes them with a capital, and without a point, of a route that is not there. */
+const PLATFORM_SAYS = /"Not found\."/;
+/** Mem0's words, without the id of the memory. */
+const NO_MEMORY =
+  /(?<!(?:service|server|host|upstream) )\bmemory (?:with (?:the )?(?:given )?id )?(?:was |could )?(?:not (?:be )?found|does ?n(?:o|) ?t exist|no longer exists)\b|\bno (?:such memory|memory (?:found|matches|with))\b/;
+
+function saysNoMemory(body: string): boolean {
+  const withoutPaths = body.toLowerCase().replace(/[^\s"]*\/[^\s"]*/g, " ");
+  return NO_MEMORY.test(withoutPaths.replace(/[^a-z]+/g, " "));
+}

@@ -86,6 +86,27 @@ describe("a memory that changes at its source during a conversation", () => {
     },
   );
 
+  it("leaves every prompt in whatever words Mem0 says that it is gone", async () => {
+    for (const noRoute of [
+      { error: "Memory not found!" },
+      { detail: "Memory with id 'dog' not found" },
+      { detail: "No Memory matches the given query." },
+      { detail: "Not found." },
+      { detail: { error: "memory_not_found" } },
+      { error: { code: "MEMORY_NOT_FOUND", path: "/v1/memories/dog" } },
+      { message: "The memory dog does not exist" },
+      "memory was not found",
+    ]) {
+      const what = JSON.stringify(noRoute);
+      const say = await begun(what);
+      serve(tea);
+      mem0.missing = { noRoute };
+      expect((await say("two")).all, what).not.toContain(OLD);
+      mem0.missing = 404;
+      expect((await app.send("DELETE", "/users/ada")).status).toBe(200);
+    }
+  });
+
   it("is said to be no longer true when it expired, was archived or superseded there", async () => {
     const said = `No longer true: ${OLD}\\n`;
     const ends: readonly (readonly [string, object])[] = [
@@ -111,6 +132,12 @@ describe("a memory that changes at its source during a conversation", () => {
         { message: "no Route matched with those values" },
         { error: "Not Found", path: "/memories/dog" },
         { message: "Route GET:/memories/dog not found", statusCode: 404 },
+        { detail: "Cannot GET /memory/memories/dog" },
+        { message: "Route GET:/memory/memories/dog not found", statusCode: 404 },
+        { error: "Not Found", message: "https://memory.example.org/memories/dog was not found on this server" },
+        { error: "service memory not found" },
+        { detail: "Memory store is not configured" },
+        "no healthy upstream for memory",
         "404 page not found",
         null,
       ].map(
@@ -158,6 +185,20 @@ describe("a memory that changes at its source during a conversation", () => {
     expect(texts.at(-1)).toBe(false);
   });
 
+  it("is found by the next prompt as a look found it, however many others there are to be asked for", async () => {
+    const many = Array.from({ length: 40 }, (_, n) => ({ id: `m-${n}`, memory: `Fact ${n} is this.`, user_id: "ada" }));
+    serve(...many);
+    const said = [{ role: "user", content: "one" }];
+    await composed("c", said, { top_k: 40 });
+    mem0.finds = [];
+    serve({ id: "m-0", memory: "Fact 0 is that.", user_id: "ada" }, ...many.slice(1));
+    said.push({ role: "assistant", content: "To one" }, { role: "user", content: "two" });
+    const looks = [await composed("c", said, { dry_run: true }), await composed("c", said, { dry_run: true })];
+    const next = await composed("c", said, {});
+    expect(JSON.stringify(next.at(-1))).toContain("- Fact 0 is that.");
+    expect(looks).toEqual([next, next]);
+  });
+
   it("is corrected by what the webhook brings, although no search finds it", async () => {
     const say = conversation("c");
     await say("one", { memories: [dog, tea] });
@@ -171,6 +212,7 @@ describe("a memory that changes at its source during a conversation", () => {
       ["the same text", { data: { memory: OLD, lifecycle_state: "archived" } }],
       ["another text", { data: { memory: NEW, is_deleted: true } }],
       ["no text", { data: { expiration_date: "2020-01-01" } }],
+      ["a text that is none", { data: { memory: "", is_deleted: true } }],
       ["a null text", { data: { memory: null, replaced_by: "unknown" } }],
       ["no data", { deleted_at: "2020-01-01T00:00:00Z" }],
       ["a state beside the data", { lifecycle_state: "superseded", data: { memory: OLD } }],

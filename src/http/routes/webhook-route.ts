@@ -8,22 +8,37 @@ import { problemSchema } from "../problems/problem.js";
 import { type HttpEnvironment, WEBHOOK_PATH } from "../requests/request.js";
 import { addRoute, validated } from "./json-route.js";
 
+/** What happened, as events are named, and webhooks that wait for them: `DELETE`, `memory_delete`, `memory:deleted`. */
+const eventName = z.string().transform((name) =>
+  name
+    .trim()
+    .toUpperCase()
+    .replace(/^MEMORY[\s_:.-]+/, "")
+    .replace(/ED$/, "E"),
+);
+/** As in Mem0's answers, an integer is an id, too. */
+const memoryId = z.union([field.memoryId, z.int().transform(String).pipe(field.memoryId)]);
 const deleted = z
-  .looseObject({ event: z.literal("DELETE"), id: field.memoryId })
+  .looseObject({ event: eventName.pipe(z.literal("DELETE")), id: memoryId })
   .transform(({ id }): MemoryEvent => ({ kind: "deleted", memoryId: id }));
 const updated = z
-  .looseObject({
-    event: z.literal("UPDATE"),
-    id: field.memoryId,
-    data: z.looseObject({ memory: field.foundMemoryText.nullish() }).nullish(),
-  })
-  .transform(({ id, data, ...details }): Extract<MemoryEvent, { kind: "updated" }> => {
-    const said = { id, ...details, ...data };
-    return { kind: "updated", memoryId: id, text: data?.memory ?? null, end: field.memoryEnd(said) };
-  })
-  .refine(({ text, end }) => text !== null || end !== undefined, "has neither a text nor an end");
+  .looseObject({ event: eventName.pipe(z.literal("UPDATE")), id: memoryId, data: z.looseObject({}).nullish() })
+  .transform(({ id, data, ...details }, context): MemoryEvent => {
+    const said: Readonly<Record<string, unknown>> = { id, ...details, ...data };
+    const end = field.memoryEnd(said);
+    const text = field.foundMemoryText.nullish().safeParse(said["memory"]);
+    const isOfNothing = end === undefined && text.data == null;
+    // One that says that its memory no longer holds needs no text.
+    if (isOfNothing) {
+      const [{ message } = { message: "has neither a text nor an end" }] = text.error?.issues ?? [];
+      context.addIssue({ code: "custom", path: text.success ? [] : ["data", "memory"], message });
+    }
+    return { kind: "updated", memoryId: id, text: text.data ?? null, end };
+  });
 const other = z
-  .looseObject({ event: z.string().regex(/^(?!(DELETE|UPDATE)$)/, "lacks what belongs to it") })
+  .looseObject({
+    event: eventName.refine((name) => name !== "DELETE" && name !== "UPDATE", "lacks what belongs to it"),
+  })
   .transform(() => null);
 
 /** As the platform sends it; unknown fields and events are accepted. */

@@ -413,7 +413,7 @@ export class ComposingRequest {
     const { request, signal } = this.call;
     if (request.memories !== null || request.conversationId === null || !checks.isPossible) return NOTHING_CHECKED;
     const standing = await this.#useCurrent((working) => planner.standing(working, request));
-    return jobs.untilClosing(signal, (stop) => checks.check(this.#scope, standing, stop));
+    return jobs.untilClosing(signal, (stop) => checks.check(this.#scope, standing, request.dryRun === true, stop));
   }
 
   /**

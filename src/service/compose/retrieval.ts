@@ -249,16 +249,20 @@ export class SourceChecks {
     return this.source?.current !== undefined;
   }
 
-  /** What became of the memories, as far as the source says. Does not reject: what cannot be asked stays as it is known. */
-  async check(scope: Scope, standing: readonly MemoryId[], signal: AbortSignal): Promise<SourceCheck> {
+  /**
+   * What became of the memories, as far as the source says. Does not reject: what cannot be asked stays as it is known.
+   *
+   * @param isLook whether nothing of it will be sent: the next check asks for the same ones
+   */
+  async check(scope: Scope, standing: readonly MemoryId[], isLook: boolean, signal: AbortSignal): Promise<SourceCheck> {
     if (this.source?.current === undefined || standing.length === 0) return NOTHING_CHECKED;
-    const order = ++this.#count;
     const ids = standing
       .map((id) => ({ id, key: seenKey(scope, id) }))
       .map((one) => ({ ...one, seen: this.#seen.get(one.key) ?? 0 }))
       .sort((a, b) => a.seen - b.seen)
       .slice(0, MOST_CHECKED);
-    for (const { key } of ids) this.#seen.set(key, order);
+    const order = ++this.#count;
+    if (!isLook) for (const { key } of ids) this.#seen.set(key, order);
     try {
       return await this.source.current(
         scope,

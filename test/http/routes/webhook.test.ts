@@ -47,6 +47,22 @@ describe("POST /webhooks/mem0", () => {
     expect((await app.send("GET", "/users/ada/export")).text).toBe(before);
   });
 
+  it.each([
+    ["the name of its webhook", "memory_delete", "memory_update"],
+    ["the name of its webhook, as the SDK has it", "MEMORY:DELETE", "MEMORY:UPDATE"],
+    ["small letters", "delete", "update"],
+    ["what has been done", "deleted", " Updated "],
+  ])("takes an event by %s, and an integer for an id", async (_how, deletion, update) => {
+    const asked = { user_id: "ada", query: "Where?", memories: [{ id: 7, memory: OLD }, tea] };
+    await app.compose(asked);
+    const of = (kind: string, more: object = {}) => ({ event_details: { id: 7, event: kind, ...more } });
+    expect(await post(of(update, { memory: NEW }))).toBe(204);
+    expect((await app.send("GET", "/users/ada/export")).text).toContain(NEW);
+    expect(await post(of(deletion))).toBe(204);
+    expect(texts(await app.compose(asked))).not.toContain(OLD);
+    expect(columnsHolding(app.database, OLD)).toEqual([]);
+  });
+
   it("says in a conversation that the text took the old one's place", async () => {
     const opening = [{ role: "user", content: "Where?" }];
     const first = { user_id: "ada", conversation_id: "c", retention: "keep", messages: opening };
@@ -79,6 +95,8 @@ describe("POST /webhooks/mem0", () => {
     ["an update without a text or an end", event("UPDATE"), 422],
     ["an update that says nothing", event("UPDATE", { data: { categories: ["pets"], is_deleted: false } }), 422],
     ["an update to white space", event("UPDATE", { data: { memory: " " } }), 422],
+    ["an update to a number", event("UPDATE", { data: { memory: 7 } }), 422],
+    ["a deletion of a fraction", { event_details: { event: "DELETE", id: 1.5 } }, 422],
   ])("refuses %s", async (_what, body, status) => {
     expect(await post(body)).toBe(status);
   });
