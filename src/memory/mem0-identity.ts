@@ -59,7 +59,19 @@ export function filtersOf(scope: Mem0Scope & Partial<Pick<Mem0Search, "runId" | 
 
 /** The `filters` of a search, its conditions beside its ids: as the open-source Mem0 takes them, which looks for ids at the top. */
 export function searchFilters(search: Mem0Search): Mem0Ids & Readonly<Record<string, unknown>> {
-  return { ...search.filters, ...filtersOf(search) };
+  return { ...(search.filters && withLists(search.filters)), ...filtersOf(search) };
+}
+
+type Conditions = Readonly<Record<string, unknown>>;
+
+/** Conditions whose `NOT` has a list: the platform takes one filter there, too, the open-source Mem0 does not. */
+function withLists(filters: Conditions): Conditions {
+  const inList = (one: unknown) => (typeof one === "object" && one !== null ? withLists(one as Conditions) : one);
+  const entries = Object.entries(filters).map(([name, condition]): [string, unknown] => {
+    const given: unknown = name === "NOT" && !Array.isArray(condition) ? [condition] : condition;
+    return [name, Array.isArray(given) ? given.map(inList) : given];
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Whose an item says that it is, in either spelling. */

@@ -36,6 +36,12 @@ const NARROWED: readonly (readonly [string, { show_expired?: boolean; [field: st
     ["of another application", { app_id: "maps" }, { user_id: "ada", app_id: "maps" }, ["general"]],
     ["of an agent", { agent_id: "coach" }, { user_id: "ada", agent_id: "coach" }, ["general", "app"]],
     ["with conditions", { filters }, { user_id: "ada", ...filters }, ["general", "app"]],
+    [
+      "without some, as the platform's documentation has it",
+      { filters: { AND: [{ NOT: { topic: { in: ["spam"] } } }], NOT: { NOT: { mood: "sad" } } } },
+      { user_id: "ada", AND: [{ NOT: [{ topic: { in: ["spam"] } }] }], NOT: [{ NOT: [{ mood: "sad" }] }] },
+      ["general", "app"],
+    ],
     ["with none", { filters: {}, run_id: null, show_expired: false }, { user_id: "ada" }, ["general", "app"]],
     ["of what has expired, too", { show_expired: true }, { user_id: "ada" }, ["general", "app", "expired"]],
   ];
@@ -50,6 +56,8 @@ const REFUSED: readonly (readonly [string, object, string])[] = [
   ["a filter that is a text", { filters: "topic" }, "filters"],
   ["an unknown operator", { filters: { year: { $gt: 1 } } }, "filters"],
   ["a condition that is an object of objects", { filters: { year: { gte: { $ne: 1 } } } }, "filters"],
+  ["another user behind NOT", { filters: { NOT: { user_id: "ada" } } }, "filters"],
+  ["NOT of a text", { filters: { NOT: "topic" } }, "filters"],
   ["OR of one filter that is no list", { filters: { OR: { topic: "food" } } }, "filters"],
   ["NUL in a condition", { filters: { topic: "\0" } }, "filters"],
   ["half of a surrogate pair in a name", { filters: { "\ud800": 1 } }, "filters"],

@@ -51,6 +51,8 @@ function conditionProblem(
   levels: number,
 ): string | null {
   if (LOGICAL.has(name)) {
+    // The platform's form of one that does not apply.
+    if (name === "NOT" && isObject(condition)) return problemIn(condition, conditions, levels - 1);
     if (!Array.isArray(condition)) return `must have a list of filters in ${name}`;
     for (const inner of condition) {
       const problem = problemIn(inner, conditions, levels - 1);
