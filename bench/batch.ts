@@ -89,7 +89,7 @@ function treeHits(all: readonly (readonly Label[])[], partSize: number | null, c
   for (const at of schedule(paths)) {
     const blocks = [...(orders[at] ?? []), BLOCKS + 1 + at];
     const tokens = blocks.flatMap((block) => Array.from({ length: BLOCK_TOKENS }, (_, n) => block * BLOCK_TOKENS + n));
-    cached += cache.serve({ tokens }, 0).cachedTokens;
+    cached += cache.serve(tokens);
   }
   return cached / (promptTokens * all.length);
 }

@@ -1,11 +1,10 @@
-import type { CacheOutcome, PrefixCache, SimulatedPrompt } from "../src/simulator/prefix-cache.js";
+import type { PrefixCache } from "../src/simulator/prefix-cache.js";
 
 /**
  * A cache of the prompts that were served last, whole, so many of them; token-exact. A prompt that continues one takes its place, as a
  * prompt with its answer does. LRU, as nothing but serving uses a prompt.
  */
 export class LastPrompts implements PrefixCache {
-  readonly name = "last prompts";
   /** Oldest first. */
   #held: readonly (readonly number[])[] = [];
 
@@ -15,15 +14,11 @@ export class LastPrompts implements PrefixCache {
     return this.#held.reduce((sum, tokens) => sum + tokens.length, 0);
   }
 
-  serve({ tokens }: SimulatedPrompt): CacheOutcome {
+  serve(tokens: readonly number[]): number {
     const shared = this.#held.map((held) => sharedPrefix(held, tokens));
     const others = this.#held.filter((held, at) => shared[at] !== held.length);
     this.#held = [...others, tokens].slice(-this.prompts);
-    return { cachedTokens: Math.min(Math.max(0, ...shared), tokens.length - 1), writtenTokens: null };
-  }
-
-  clear(): void {
-    this.#held = [];
+    return Math.min(Math.max(0, ...shared), tokens.length - 1);
   }
 }
 

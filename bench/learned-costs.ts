@@ -134,8 +134,8 @@ function served(
       const next = prompts.next();
       if (next.done) continue;
       const promptTokens = next.value.tokens.length;
-      const { cachedTokens } = cache.serve(next.value, 0);
-      if (next.value.answered !== null) cache.serve({ tokens: next.value.answered }, 0);
+      const cachedTokens = cache.serve(next.value.tokens);
+      if (next.value.answered !== null) cache.serve(next.value.answered);
       all.push({ promptTokens, cachedTokens });
       if (by === null) continue;
       const { cost, answer } = by.law;

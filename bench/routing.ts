@@ -74,7 +74,7 @@ function hitRatio(sent: readonly Sent[], workers: number, capacityTokens: number
   );
   let [cached, all] = [0, 0];
   for (const { tokens, worker } of sent) {
-    cached += caches[worker]?.serve({ tokens }, 0).cachedTokens ?? 0;
+    cached += caches[worker]?.serve(tokens) ?? 0;
     all += tokens.length;
   }
   return cached / all;

@@ -152,8 +152,8 @@ async function promptsOf(build: Build, open: number): Promise<Served[]> {
 function computed(served: readonly Served[], cache: PrefixCache): number {
   let tokens = 0;
   for (const { prompt, answered } of served) {
-    tokens += prompt.length - cache.serve({ tokens: prompt }, 0).cachedTokens;
-    cache.serve({ tokens: answered }, 0);
+    tokens += prompt.length - cache.serve(prompt);
+    cache.serve(answered);
   }
   return tokens / served.length;
 }

@@ -175,10 +175,10 @@ async function run(capacity: number, open: (capacity: number, now: () => number)
     const answered: ChatMessage = { role: "assistant", content: ANSWER };
     history.push(answered);
     const tokens = tokenize(built.messages);
-    const { cachedTokens } = cache.serve({ tokens }, clock);
-    cache.serve({ tokens: tokenize([...built.messages, answered]) }, clock);
+    const cachedTokens = cache.serve(tokens);
+    cache.serve(tokenize([...built.messages, answered]));
     const others = Math.floor(2 * foreign * draw());
-    if (others > 0) cache.serve({ tokens: Array.from({ length: others }, (_, n) => 1e6 * clock + n) }, clock);
+    if (others > 0) cache.serve(Array.from({ length: others }, (_, n) => 1e6 * clock + n));
     foreignComputed += others;
     clock += 500;
     await built.report(cachedTokens, tokens.length);

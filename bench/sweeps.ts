@@ -165,7 +165,7 @@ function measured(orders: Queries, capacityTokens?: number): Measured {
     const documents = order.flatMap((label) => Array.from({ length: DOCUMENT_TOKENS }, (_, at) => label * 1_000 + at));
     const question = Array.from({ length: QUESTION_TOKENS }, (_, at) => 10_000_000 + query * 100 + at);
     const tokens = [...system, ...documents, ...question];
-    const { cachedTokens } = cache.serve({ tokens }, 0);
+    const cachedTokens = cache.serve(tokens);
     const depth = Math.max(0, Math.floor((cachedTokens - SYSTEM_TOKENS + 15) / DOCUMENT_TOKENS));
     return { computed: tokens.length - cachedTokens, depth };
   });

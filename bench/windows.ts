@@ -100,8 +100,8 @@ async function composed(k: number, length: number, settings: object): Promise<Co
 /** Tokens to compute of each prompt. */
 function prefilled(prompts: Iterable<Sent>, cache: PrefixCache): number[] {
   return [...prompts].map((prompt) => {
-    const { cachedTokens } = cache.serve(prompt, 0);
-    cache.serve({ tokens: prompt.answered }, 0);
+    const cachedTokens = cache.serve(prompt.tokens);
+    cache.serve(prompt.answered);
     return prompt.tokens.length - cachedTokens;
   });
 }

@@ -375,7 +375,7 @@ function promptFor(family: EngineName, model: string, limit: ModelLimit | null) 
       { role: "system", content: known },
       { role: "user", content: question },
     ];
-    const of = { requestId, tenantKey: requestId, scopeKey: requestId, messages, reusableMessages: [0, 1], model };
+    const of = { requestId, tenantKey: requestId, scopeKey: requestId, messages, reusableMessages: [0, 1] };
     const { headers, fields, messages: marked } = ENGINES[family].emit(of);
     return { headers: Object.entries(headers), body: { ...fields, model, messages: marked } };
   };

@@ -2,8 +2,6 @@
 export class TokenNode {
   /** By the first token of their run. */
   readonly children = new Map<number, TokenNode>();
-  /** When it was last used, in the caller's milliseconds. */
-  usedAt = 0;
 
   constructor(
     /** Null only for the root. */
@@ -24,22 +22,11 @@ export interface Descent {
 
 /** A radix tree of prompts: each shared prefix is held once. Copies inserted tokens. */
 export class TokenTree {
-  #root = new TokenNode(null, new Int32Array(), 0);
+  readonly #root = new TokenNode(null, new Int32Array(), 0);
   #heldTokens = 0;
 
   get heldTokens(): number {
     return this.#heldTokens;
-  }
-
-  /** The nodes on the prompt's path whose whole run it contains, from the root. */
-  *along(tokens: readonly number[]): Generator<TokenNode, void, undefined> {
-    let node = this.#root;
-    for (;;) {
-      const child = childOf(node, tokens, tokens.length);
-      if (child === undefined || sameTokens(child, tokens, tokens.length) < child.run.length) return;
-      yield child;
-      node = child;
-    }
   }
 
   /** Follows the prompt's first `end` tokens as far as they are held; splits a run where they diverge midway. */
@@ -66,11 +53,6 @@ export class TokenTree {
   remove(leaf: TokenNode): void {
     leaf.parent?.children.delete(leaf.run[0] as number);
     this.#heldTokens -= leaf.run.length;
-  }
-
-  clear(): void {
-    this.#root = new TokenNode(null, new Int32Array(), 0);
-    this.#heldTokens = 0;
   }
 
   #split(child: TokenNode, same: number): TokenNode {

@@ -153,10 +153,9 @@ function stream(response: ServerResponse, text: string): void {
 /** Counts the tokens of prompts, and how many of them a radix cache of all prompts before has. */
 function countingCache(): (prompt: readonly string[]) => Counted {
   const cache = new RadixCache();
-  let turn = 0;
   return (prompt) => {
     const tokens = prompt.flatMap((part) => [...encodeO200k(part), END]);
-    const { cachedTokens } = cache.serve({ tokens }, turn++);
+    const cachedTokens = cache.serve(tokens);
     return { prompt: tokens.length, cached: cachedTokens };
   };
 }

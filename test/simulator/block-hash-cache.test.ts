@@ -4,13 +4,13 @@ import { BLOCK_TOKENS, BlockHashCache } from "../../src/simulator/block-hash-cac
 import { anyTraffic, longestShared, run } from "./served-prompts.js";
 
 /** A prompt of whole blocks, each named by a number. */
-function blocks(...names: number[]): { readonly tokens: number[] } {
-  return { tokens: names.flatMap((name) => run(name * 100, BLOCK_TOKENS)) };
+function blocks(...names: number[]): number[] {
+  return names.flatMap((name) => run(name * 100, BLOCK_TOKENS));
 }
 
 /** The same, with one more token, so that every block can hit. */
-function blocksAndMore(...names: number[]): { readonly tokens: number[] } {
-  return { tokens: [...blocks(...names).tokens, -1] };
+function blocksAndMore(...names: number[]): number[] {
+  return [...blocks(...names), -1];
 }
 
 /** Looks like `serve` in a cache of `capacity` blocks: every block as the text of the whole prefix that it ends, searched one by one. */
@@ -51,24 +51,10 @@ describe("block-hash cache", () => {
     fc.assert(
       fc.property(anyTraffic(16), (traffic) => {
         const cache = new BlockHashCache();
-        traffic.forEach(({ prompt, now }, n) => {
-          const shared = longestShared(traffic.slice(0, n), prompt.tokens);
-          const hit = Math.floor(Math.min(shared, prompt.tokens.length - 1) / BLOCK_TOKENS) * BLOCK_TOKENS;
-          expect(cache.serve(prompt, now)).toEqual({ cachedTokens: Math.max(0, hit), writtenTokens: null });
-        });
-      }),
-    );
-  });
-
-  it("hits what was served within the TTL, as if only that had been", () => {
-    fc.assert(
-      fc.property(anyTraffic(16, 10), fc.integer({ min: 1, max: 30 }), (traffic, ttlMs) => {
-        const cache = new BlockHashCache({ ttlMs });
-        traffic.forEach(({ prompt, now }, n) => {
-          const alive = traffic.slice(0, n).filter((earlier) => now - earlier.now < ttlMs);
-          const shared = Math.min(longestShared(alive, prompt.tokens), prompt.tokens.length - 1);
-          const hit = Math.max(0, Math.floor(shared / BLOCK_TOKENS) * BLOCK_TOKENS);
-          expect(cache.serve(prompt, now).cachedTokens).toBe(hit);
+        traffic.forEach((prompt, n) => {
+          const shared = longestShared(traffic.slice(0, n), prompt);
+          const hit = Math.floor(Math.min(shared, prompt.length - 1) / BLOCK_TOKENS) * BLOCK_TOKENS;
+          expect(cache.serve(prompt)).toBe(Math.max(0, hit));
         });
       }),
     );
@@ -79,8 +65,8 @@ describe("block-hash cache", () => {
       fc.property(anyTraffic(16), fc.integer({ min: 1, max: 12 }), (traffic, capacity) => {
         const cache = new BlockHashCache({ capacityTokens: capacity * BLOCK_TOKENS });
         const naive = new NaiveBlocks(capacity);
-        for (const { prompt, now } of traffic) {
-          expect(cache.serve(prompt, now).cachedTokens).toBe(naive.serve(prompt.tokens));
+        for (const prompt of traffic) {
+          expect(cache.serve(prompt)).toBe(naive.serve(prompt));
           expect(cache.heldTokens).toBe(naive.heldTokens);
         }
       }),
@@ -89,54 +75,54 @@ describe("block-hash cache", () => {
 
   it("computes the whole last block of a prompt that is cached to its end", () => {
     const cache = new BlockHashCache();
-    cache.serve(blocks(1, 2), 0);
-    expect(cache.serve(blocks(1, 2), 0).cachedTokens).toBe(16);
-    expect(cache.serve(blocksAndMore(1, 2), 0).cachedTokens).toBe(32);
-    expect(cache.serve(blocks(1), 0).cachedTokens).toBe(0);
+    cache.serve(blocks(1, 2));
+    expect(cache.serve(blocks(1, 2))).toBe(16);
+    expect(cache.serve(blocksAndMore(1, 2))).toBe(32);
+    expect(cache.serve(blocks(1))).toBe(0);
   });
 
   it("knows a block only behind the blocks that it was served behind", () => {
     const cache = new BlockHashCache();
-    cache.serve(blocks(1, 2), 0);
-    expect(cache.serve(blocksAndMore(2), 0).cachedTokens).toBe(0);
-    expect(cache.serve(blocksAndMore(3, 2), 0).cachedTokens).toBe(0);
+    cache.serve(blocks(1, 2));
+    expect(cache.serve(blocksAndMore(2))).toBe(0);
+    expect(cache.serve(blocksAndMore(3, 2))).toBe(0);
   });
 
   it("tells apart tokens that read the same when written together", () => {
     const cache = new BlockHashCache();
-    cache.serve({ tokens: [...Array<number>(15).fill(1), 11] }, 0);
-    expect(cache.serve({ tokens: [11, ...Array<number>(16).fill(1)] }, 0).cachedTokens).toBe(0);
+    cache.serve([...Array<number>(15).fill(1), 11]);
+    expect(cache.serve([11, ...Array<number>(16).fill(1)])).toBe(0);
   });
 
   it("gives up the tail of the oldest prompt first, so that prefixes live longer", () => {
     const cache = new BlockHashCache({ capacityTokens: 4 * BLOCK_TOKENS });
-    cache.serve(blocks(1, 2, 3), 0);
+    cache.serve(blocks(1, 2, 3));
     // One block was free and one is needed: of 1, 2, 3 the last goes.
-    cache.serve(blocks(7, 8), 0);
+    cache.serve(blocks(7, 8));
     expect(cache.heldTokens).toBe(4 * BLOCK_TOKENS);
-    expect(cache.serve(blocksAndMore(1, 2, 3), 0).cachedTokens).toBe(32);
+    expect(cache.serve(blocksAndMore(1, 2, 3))).toBe(32);
     // That took 3 in again, for which 8 went: the older of the two prompts, its tail first.
-    expect(cache.serve(blocksAndMore(7, 8), 0).cachedTokens).toBe(16);
+    expect(cache.serve(blocksAndMore(7, 8))).toBe(16);
   });
 
   it("gives up what was used longest ago, not what was taken in first", () => {
     const cache = new BlockHashCache({ capacityTokens: 3 * BLOCK_TOKENS });
-    for (const name of [1, 2, 3, 1, 4]) cache.serve(blocks(name), 0);
-    expect([1, 3, 4].map((name) => cache.serve(blocksAndMore(name), 0).cachedTokens)).toEqual([16, 16, 16]);
-    expect(cache.serve(blocksAndMore(2), 0).cachedTokens).toBe(0);
+    for (const name of [1, 2, 3, 1, 4]) cache.serve(blocks(name));
+    expect([1, 3, 4].map((name) => cache.serve(blocksAndMore(name)))).toEqual([16, 16, 16]);
+    expect(cache.serve(blocksAndMore(2))).toBe(0);
   });
 
   it("keeps the beginning of a prompt that is larger than the capacity, and nothing else", () => {
     const cache = new BlockHashCache({ capacityTokens: 3 * BLOCK_TOKENS });
-    cache.serve(blocks(9, 8), 0);
-    cache.serve(blocks(1, 2, 3, 4, 5), 0);
-    expect(cache.serve(blocks(1, 2, 3, 4, 5), 0).cachedTokens).toBe(48);
-    expect(cache.serve(blocksAndMore(9), 0).cachedTokens).toBe(0);
+    cache.serve(blocks(9, 8));
+    cache.serve(blocks(1, 2, 3, 4, 5));
+    expect(cache.serve(blocks(1, 2, 3, 4, 5))).toBe(48);
+    expect(cache.serve(blocksAndMore(9))).toBe(0);
   });
 
   it("counts a capacity in whole blocks", () => {
     const cache = new BlockHashCache({ capacityTokens: 2 * BLOCK_TOKENS - 1 });
-    cache.serve(blocks(1, 2), 0);
+    cache.serve(blocks(1, 2));
     expect(cache.heldTokens).toBe(BLOCK_TOKENS);
   });
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { CacheLimits, PrefixCache, SimulatedPrompt } from "../../src/simulator/prefix-cache.js";
+import type { CacheLimits, PrefixCache } from "../../src/simulator/prefix-cache.js";
 import { anyPrompt, anyTraffic, longestShared } from "./served-prompts.js";
 
 export interface CacheUnderTest {
@@ -8,13 +8,11 @@ export interface CacheUnderTest {
   /** A usual length of a content block, with which prompts become long enough to be cached. */
   readonly blockTokens: number;
   /** What a prompt hits when it was served right before. */
-  hitOfRepeat(prompt: SimulatedPrompt): number;
+  hitOfRepeat(tokens: readonly number[]): number;
 }
 
 /** Behaviours that a cache leaves out by its nature → why. */
 export type CacheSkips = Readonly<Record<string, string>>;
-
-const TTL_MS = 1_000;
 
 /** The behaviour of every simulated prefix cache. A skipped behaviour states why in its title. */
 export function describePrefixCache(
@@ -27,19 +25,15 @@ export function describePrefixCache(
     it.skipIf(reason !== undefined)(reason === undefined ? title : `${title} (skipped: ${reason})`, holds);
   };
   const prompts = anyPrompt(blockTokens);
-  const traffic = anyTraffic(blockTokens, TTL_MS);
+  const traffic = anyTraffic(blockTokens);
 
   describe(`prefix cache: ${name}`, () => {
-    behaves("is known by its name", () => {
-      expect(open({}).name).toBe(name);
-    });
-
     behaves("is empty at first, and nothing hits", () => {
       fc.assert(
         fc.property(prompts, (prompt) => {
           const cache = open({});
           expect(cache.heldTokens).toBe(0);
-          expect(cache.serve(prompt, 0).cachedTokens).toBe(0);
+          expect(cache.serve(prompt)).toBe(0);
         }),
       );
     });
@@ -47,9 +41,9 @@ export function describePrefixCache(
     behaves("gives the same answers to the same prompts", () => {
       fc.assert(
         fc.property(traffic, (served) => {
-          const [one, other] = [open({ ttlMs: TTL_MS }), open({ ttlMs: TTL_MS })];
-          for (const { prompt, now } of served) {
-            expect(one.serve(prompt, now)).toEqual(other.serve(prompt, now));
+          const [one, other] = [open({}), open({})];
+          for (const prompt of served) {
+            expect(one.serve(prompt)).toEqual(other.serve(prompt));
             expect(one.heldTokens).toBe(other.heldTokens);
           }
         }),
@@ -60,9 +54,9 @@ export function describePrefixCache(
       fc.assert(
         fc.property(prompts, (prompt) => {
           const cache = open({});
-          cache.serve(prompt, 0);
+          cache.serve(prompt);
           const { heldTokens } = cache;
-          expect(cache.serve(prompt, 0).cachedTokens).toBe(hitOfRepeat(prompt));
+          expect(cache.serve(prompt)).toBe(hitOfRepeat(prompt));
           expect(cache.heldTokens).toBe(heldTokens);
         }),
       );
@@ -72,24 +66,23 @@ export function describePrefixCache(
       fc.assert(
         fc.property(traffic, (served) => {
           const cache = open({});
-          served.forEach(({ prompt, now }, n) => {
-            const { cachedTokens } = cache.serve(prompt, now);
-            expect(cachedTokens).toBeLessThanOrEqual(longestShared(served.slice(0, n), prompt.tokens));
+          served.forEach((prompt, n) => {
+            expect(cache.serve(prompt)).toBeLessThanOrEqual(longestShared(served.slice(0, n), prompt));
           });
         }),
       );
     });
 
-    behaves("never reads and writes more than the prompt has, nor holds more than was served", () => {
+    behaves("never hits more than the prompt has, nor holds more than was served", () => {
       fc.assert(
         fc.property(traffic, (served) => {
-          const cache = open({ ttlMs: TTL_MS });
+          const cache = open({});
           let total = 0;
-          for (const { prompt, now } of served) {
-            const { cachedTokens, writtenTokens } = cache.serve(prompt, now);
-            expect(Math.min(cachedTokens, writtenTokens ?? 0)).toBeGreaterThanOrEqual(0);
-            expect(cachedTokens + (writtenTokens ?? 0)).toBeLessThanOrEqual(prompt.tokens.length);
-            total += prompt.tokens.length;
+          for (const prompt of served) {
+            const cachedTokens = cache.serve(prompt);
+            expect(cachedTokens).toBeGreaterThanOrEqual(0);
+            expect(cachedTokens).toBeLessThanOrEqual(prompt.length);
+            total += prompt.length;
             expect(cache.heldTokens).toBeLessThanOrEqual(total);
           }
         }),
@@ -100,9 +93,8 @@ export function describePrefixCache(
       fc.assert(
         fc.property(traffic, fc.integer({ min: 1, max: 12 * blockTokens }), (served, capacityTokens) => {
           const [small, endless] = [open({ capacityTokens }), open({})];
-          for (const { prompt, now } of served) {
-            const { cachedTokens } = small.serve(prompt, now);
-            expect(cachedTokens).toBeLessThanOrEqual(endless.serve(prompt, now).cachedTokens);
+          for (const prompt of served) {
+            expect(small.serve(prompt)).toBeLessThanOrEqual(endless.serve(prompt));
             expect(small.heldTokens).toBeLessThanOrEqual(capacityTokens);
             expect(small.heldTokens).toBeLessThanOrEqual(endless.heldTokens);
           }
@@ -114,54 +106,7 @@ export function describePrefixCache(
       fc.assert(
         fc.property(traffic, (served) => {
           const [large, endless] = [open({ capacityTokens: 1_000_000 }), open({})];
-          for (const { prompt, now } of served) expect(large.serve(prompt, now)).toEqual(endless.serve(prompt, now));
-        }),
-      );
-    });
-
-    behaves("forgets at its TTL after the last use, and not before", () => {
-      const cacheable = prompts.filter((prompt) => hitOfRepeat(prompt) > 0);
-      fc.assert(
-        fc.property(cacheable, fc.integer({ min: 1, max: TTL_MS - 1 }), (prompt, wait) => {
-          const cache = open({ ttlMs: TTL_MS });
-          const hit = hitOfRepeat(prompt);
-          cache.serve(prompt, 0);
-          expect(cache.serve(prompt, wait).cachedTokens).toBe(hit);
-          // Used at `wait`, so alive when the first use has long been too old …
-          expect(cache.serve(prompt, wait + TTL_MS - 1).cachedTokens).toBe(hit);
-          // … and gone once nothing used it for as long as the TTL.
-          expect(cache.serve(prompt, wait + 2 * TTL_MS - 1).cachedTokens).toBe(0);
-        }),
-      );
-    });
-
-    behaves("lets go of the tokens of what it forgot by time", () => {
-      fc.assert(
-        fc.property(traffic, prompts, (served, last) => {
-          const [old, fresh] = [open({ ttlMs: TTL_MS }), open({ ttlMs: TTL_MS })];
-          for (const { prompt, now } of served) old.serve(prompt, now);
-          const now = (served.at(-1)?.now ?? 0) + TTL_MS;
-          // Some caches leave a prompt below their minimum alone, and with it the clock.
-          for (const cache of [old, fresh]) {
-            cache.serve({ tokens: Array.from({ length: 1_024 }, (_, n) => 7 * n) }, now);
-            cache.serve(last, now);
-          }
-          expect(old.heldTokens).toBe(fresh.heldTokens);
-        }),
-      );
-    });
-
-    behaves("is as new after clear", () => {
-      fc.assert(
-        fc.property(traffic, traffic, (before, after) => {
-          const [cleared, fresh] = [open({}), open({})];
-          for (const { prompt, now } of before) cleared.serve(prompt, now);
-          cleared.clear();
-          expect(cleared.heldTokens).toBe(0);
-          for (const { prompt, now } of after) {
-            expect(cleared.serve(prompt, now)).toEqual(fresh.serve(prompt, now));
-            expect(cleared.heldTokens).toBe(fresh.heldTokens);
-          }
+          for (const prompt of served) expect(large.serve(prompt)).toEqual(endless.serve(prompt));
         }),
       );
     });
@@ -170,22 +115,22 @@ export function describePrefixCache(
       fc.assert(
         fc.property(prompts, (prompt) => {
           const cache = open({});
-          const tokens = [...prompt.tokens];
-          cache.serve({ ...prompt, tokens }, 0);
+          const tokens = [...prompt];
+          cache.serve(tokens);
           tokens.fill(-5);
-          expect(cache.serve(prompt, 0).cachedTokens).toBe(hitOfRepeat(prompt));
+          expect(cache.serve(prompt)).toBe(hitOfRepeat(prompt));
         }),
       );
     });
 
     behaves("takes an empty prompt", () => {
       const cache = open({});
-      expect(cache.serve({ tokens: [], breakpoints: [] }, 0).cachedTokens).toBe(0);
+      expect(cache.serve([])).toBe(0);
       expect(cache.heldTokens).toBe(0);
     });
 
-    behaves("refuses a limit that is not above 0", () => {
-      for (const limit of [0, -1, Number.NaN]) expect(() => open({ ttlMs: limit })).toThrow(RangeError);
+    behaves("refuses a capacity that is not above 0", () => {
+      for (const limit of [0, -1, Number.NaN]) expect(() => open({ capacityTokens: limit })).toThrow(RangeError);
     });
   });
 }

@@ -1,5 +1,5 @@
 import { chooseSlot } from "../../src/core/index.js";
-import type { CacheOutcome, PrefixCache, SimulatedPrompt } from "../../src/simulator/prefix-cache.js";
+import type { PrefixCache } from "../../src/simulator/prefix-cache.js";
 
 interface Slot {
   tokens: readonly number[];
@@ -12,7 +12,6 @@ interface Slot {
  * slots is held, and counted, twice.
  */
 export class SlotCache implements PrefixCache {
-  readonly name = "slots";
   readonly #slots: readonly Slot[];
   #uses = 0;
 
@@ -26,18 +25,14 @@ export class SlotCache implements PrefixCache {
     return this.#slots.reduce((sum, { tokens }) => sum + tokens.length, 0);
   }
 
-  serve({ tokens }: SimulatedPrompt): CacheOutcome {
+  serve(tokens: readonly number[]): number {
     const reusable = tokens.slice(0, -1);
     const free = this.#slots.map(({ tokens: held, lastUsed }) => {
       return { salt: undefined, tokens: held.length, shared: sharedPrefix(held, reusable), lastUsed };
     });
     const choice = chooseSlot(free, undefined) ?? 0;
     Object.assign(this.#slots[choice] as Slot, { tokens: [...tokens], lastUsed: ++this.#uses });
-    return { cachedTokens: free[choice]?.shared ?? 0, writtenTokens: null };
-  }
-
-  clear(): void {
-    for (const slot of this.#slots) Object.assign(slot, { tokens: [], lastUsed: 0 });
+    return free[choice]?.shared ?? 0;
   }
 }
 

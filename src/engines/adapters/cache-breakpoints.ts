@@ -109,23 +109,19 @@ function placesOf(
   parts: readonly (readonly ContentPart[])[],
   style: BreakpointStyle,
 ): MarkPlace[] {
-  const { messages, reusableMessages, reusableMemories, cachedMessage, prefixTokens, model } = prompt;
-  const minimum = style.limits.minimumTokens(model);
-  const isLongEnough = (message: number) =>
-    minimum === null || prefixTokens?.[message] === undefined || prefixTokens[message] >= minimum;
+  const { messages, reusableMessages, reusableMemories, cachedMessage } = prompt;
 
   /** The last part at or before the end of a message that can carry a mark. */
   const endOf = (from: number): MarkPlace[] => {
     for (let message = Math.min(from, messages.length - 1); message >= 0; message--) {
       const part = lastMarkable(messages[message] as ChatMessage, parts[message] ?? [], style);
-      if (part >= 0) return isLongEnough(message) ? [{ message, part }] : [];
+      if (part >= 0) return [{ message, part }];
     }
     return [];
   };
   const memoriesOf = (message: number | undefined): MarkPlace[] => {
     const holder = message === undefined ? undefined : messages[message];
-    if (message === undefined || holder === undefined || !beginsWithMemories(holder) || !isLongEnough(message))
-      return [];
+    if (message === undefined || holder === undefined || !beginsWithMemories(holder)) return [];
     const part = parts[message]?.[0];
     return part !== undefined && style.canMark(holder, part) ? [{ message, part: 0 }] : [];
   };

@@ -63,10 +63,6 @@ export interface AdapterPrompt {
   readonly marksElsewhere?: MarksElsewhere | undefined;
   /** What the caller sends now; breakpoints of other messages were set for earlier prompts, and are left out. Default: all. */
   readonly said?: readonly ChatMessage[] | undefined;
-  /** The model, where it is known: limits differ between models. */
-  readonly model?: string;
-  /** Tokens of the prefix up to each message's end, tools included, where known: too short a prefix gets no breakpoint. */
-  readonly prefixTokens?: readonly number[];
 }
 
 /** What an adapter adds to a request, beside the model and its settings. */

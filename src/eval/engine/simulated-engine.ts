@@ -26,9 +26,9 @@ export function simulatedEngine(
       const tokenize = chatTokenizer(encode);
       const serve = ({ messages }: EnginePrompt, goesOn: ChatMessage | null) => {
         const tokens = tokenize(messages);
-        const { cachedTokens } = cache.serve({ tokens }, 0);
+        const cachedTokens = cache.serve(tokens);
         // An answer stays in the cache like its prompt.
-        if (goesOn !== null) cache.serve({ tokens: tokenize([...messages, goesOn]) }, 0);
+        if (goesOn !== null) cache.serve(tokenize([...messages, goesOn]));
         return { promptTokens: tokens.length, cachedTokens };
       };
       return {

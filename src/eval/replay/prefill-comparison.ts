@@ -73,7 +73,7 @@ export async function comparePrefill(
         ? readmeMessages(memories, messages)
         : (await memstem.compose(composeRequest(request))).messages;
       const tokens = tokenize(prompt);
-      const { cachedTokens } = cache.serve({ tokens }, 0);
+      const cachedTokens = cache.serve(tokens);
       sums.promptTokens += tokens.length;
       sums.prefillTokens += tokens.length - cachedTokens;
       sums.hostedCost += promptCost(ENGINE_MODELS.hosted, tokens.length, cachedTokens);

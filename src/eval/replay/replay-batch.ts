@@ -98,7 +98,7 @@ export class RecordedBatch {
     let all = 0;
     for (const each of executed) {
       const tokens = this.promptOf(each);
-      cached += cache.serve({ tokens }, 0).cachedTokens;
+      cached += cache.serve(tokens);
       all += tokens.length;
     }
     return cached / all;

@@ -80,8 +80,8 @@ export function replayTrace(
   let largestSentRatio: number | null = null;
   for (const prompt of composeTrace(trace, tokens, options)) {
     const promptTokens = prompt.tokens.length;
-    const { cachedTokens } = cache.serve(prompt, 0);
-    if (prompt.answered !== null) cache.serve({ tokens: prompt.answered }, 0);
+    const cachedTokens = cache.serve(prompt.tokens);
+    if (prompt.answered !== null) cache.serve(prompt.answered);
     const uncachedTokens = promptTokens - cachedTokens;
     const { order, carried, expectedCachedTokens, retrievedTokens, memoryTokens } = prompt;
     requests.push({

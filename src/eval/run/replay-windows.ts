@@ -108,10 +108,10 @@ async function replayArm(
         evidence,
       });
       const sent = tokenize(prompt.messages);
-      const { cachedTokens } = cache.serve({ tokens: sent }, 0);
+      const cachedTokens = cache.serve(sent);
       const answered: ChatMessage = { role: "assistant", content: replay.answer ?? saidTo(asked) };
       // An answer stays in an engine's cache like its prompt.
-      cache.serve({ tokens: tokenize([...prompt.messages, answered]) }, 0);
+      cache.serve(tokenize([...prompt.messages, answered]));
       if (replay.reports) await prompt.learn({ promptTokens: sent.length, cachedTokens, ttftMs: null });
       history.push({ role: "user", content: question }, answered);
       const { order, carried, figures } = prompt;

@@ -1,12 +1,9 @@
 import {
   type BlockRegister,
   type Digest,
-  digestOf,
   type Label,
   labelsIn,
   type ResidencyModel,
-  renderSection,
-  retained,
   type Scope,
   type TurnId,
 } from "../../core/index.js";
@@ -21,7 +18,6 @@ const SCANNED_AT_ONCE = 200;
 interface Named {
   /** Labels that the turn injected or that its request asked for. */
   readonly labels: readonly Label[];
-  readonly sections: readonly Digest[];
   readonly heads: readonly Digest[];
   readonly messages: readonly MessageId[];
 }
@@ -36,7 +32,6 @@ interface Named {
  */
 export class ScopeExpiry {
   readonly #labels = new ReferenceCounts<Label>();
-  readonly #sections = new ReferenceCounts<Digest>();
   readonly #heads = new ReferenceCounts<Digest>();
   readonly #messages = new ReferenceCounts<MessageId>();
   readonly #expired: TurnId[] = [];
@@ -61,9 +56,8 @@ export class ScopeExpiry {
     const pinned = remaining.map((turn) => namedBy(turn, register));
     const counted = expired.map((turn) => namedBy(turn, register));
     for (const named of pinned) this.#pin(named);
-    for (const { labels, sections, heads, messages } of counted) {
+    for (const { labels, heads, messages } of counted) {
       this.#labels.add(labels);
-      this.#sections.add(sections);
       this.#heads.add(heads);
       this.#messages.add(messages);
     }
@@ -90,7 +84,6 @@ export class ScopeExpiry {
     const settle = (gone: readonly Named[]) => () => {
       this.#expired.length -= ids.length;
       this.#labels.release(gone.flatMap(({ labels }) => labels));
-      this.#sections.release(gone.flatMap(({ sections }) => sections));
       this.#heads.release(gone.flatMap(({ heads }) => heads));
       this.#messages.release(gone.flatMap(({ messages }) => messages));
       return gone.length;
@@ -109,7 +102,6 @@ export class ScopeExpiry {
     const record = {
       delta: deltaOf(state),
       turns,
-      sections: this.#sections.freedBy(gone.flatMap(({ sections }) => sections)),
       heads: this.#heads.freedBy(gone.flatMap(({ heads }) => heads)),
       messages: this.#messages.freedBy(gone.flatMap(({ messages }) => messages)),
     };
@@ -124,25 +116,19 @@ export class ScopeExpiry {
     for (const turn of [...expired, ...remaining]) this.#pin(namedBy(turn, register));
   }
 
-  #pin({ labels, sections, heads, messages }: Named): void {
+  #pin({ labels, heads, messages }: Named): void {
     this.#labels.pin(labels);
-    this.#sections.pin(sections);
     this.#heads.pin(heads);
     this.#messages.pin(messages);
   }
 }
 
 /** Throws `StaleScopeError` where another process composed the turn since the register was loaded. */
-function namedBy({ injection, retention, requested, head, messages }: NamingTurn, register: BlockRegister): Named {
+function namedBy({ injection, requested, head, messages }: NamingTurn, register: BlockRegister): Named {
   if (injection.blocks.some(({ label }) => register.get(label) === undefined))
     throw new StaleScopeError("another process composed since");
-  const sections = [injection, retained(injection, retention)]
-    .map((standing) => renderSection(standing, register.textOf))
-    .filter((section) => section !== "")
-    .map(digestOf);
   return {
     labels: [...new Set([...labelsIn(injection), ...requested])],
-    sections: [...new Set(sections)],
     heads: [head],
     messages: [...new Set(messages)],
   };

@@ -429,8 +429,6 @@ export interface ExpiryRecord {
   readonly turns: ExpiredTurns;
   /** Digests of instructions that no other turn begins with. */
   readonly heads: readonly Digest[];
-  /** Digests of sections that no other turn sent. */
-  readonly sections: readonly Digest[];
   /** Messages that no other turn was given. */
   readonly messages: readonly MessageId[];
 }

@@ -161,12 +161,12 @@ describe("what an engine says of its cache", () => {
       const cached = cache.wholeBlocks(Math.min(kept.length, cache.residentOf(`${stream}`)));
       const [requestId, total] = [`${n}`, tokens.length];
       cache.served({ stream: `${stream}`, requestId, at: 10 * n + 1, total, cached, known: kept.length, head: 0 });
-      const { cachedTokens } = served.serve({ tokens }, 10 * n + 1);
+      const cachedTokens = served.serve(tokens);
       cache.reported(requestId, { cachedTokens, promptTokens: total }, 10 * n + 2);
       computed += total - cachedTokens;
       if (n % 3 === 0) {
         const foreign = fresh(Math.floor(4_000 * draw()));
-        served.serve({ tokens: foreign }, 10 * n + 3);
+        served.serve(foreign);
         computed += foreign.length;
       }
       if (Math.abs(cached - cachedTokens) > block) wrong.push(n);

@@ -280,17 +280,17 @@ describe("a cache that all users share", () => {
       }
       if (happens(of.left)) {
         // The engine may have computed it.
-        if (happens(0.5)) computed += total - served.serve({ tokens }, 4 * n + 1).cachedTokens;
+        if (happens(0.5)) computed += total - served.serve(tokens);
         cache.interrupted(requestId);
         prompts[stream] = tokens;
         continue;
       }
-      const { cachedTokens } = served.serve({ tokens }, 4 * n + 1);
+      const cachedTokens = served.serve(tokens);
       computed += total - cachedTokens;
       cache.reported(requestId, { cachedTokens, promptTokens: total }, 4 * n + 2);
       if (foreign > 0) {
         const others = fresh(Math.floor(2 * foreign * draw()));
-        served.serve({ tokens: others }, 4 * n + 3);
+        served.serve(others);
         computed += others.length;
       }
       if (n >= 50) errors.push(Math.max(0, Math.abs(cached - cachedTokens) - block) / total);

@@ -66,17 +66,6 @@ describe("cache marks", () => {
     expect(ENGINES["openai-breakpoints"].emit(nothing).fields).not.toHaveProperty("prompt_cache_options");
   });
 
-  it("are not spent on a prefix that is known to be too short for the model", () => {
-    const sized = { ...goingOn, prefixTokens: [10, 600, 700, 2_000], model: "claude-opus-4-8" };
-    expect(marks("anthropic", promptOf(conversation, sized))).toEqual([
-      [3, 0],
-      [3, 1],
-    ]);
-    expect(marks("anthropic", promptOf(conversation, { ...sized, model: "claude-opus-5" }))).toHaveLength(3);
-    expect(marks("anthropic", promptOf(conversation, { ...sized, model: "some-model" }))).toHaveLength(4);
-    expect(marks("openai-breakpoints", promptOf(conversation, sized))).toHaveLength(2);
-  });
-
   it.each([
     ["claude-opus-5", 512],
     ["claude-opus-4-8", 1_024],

@@ -117,7 +117,7 @@ describe.skipIf(missing !== null)(
           .join(" ");
         const messages = [{ role: "user", content: `${content} And then? ${n}` }];
         const { cachedTokens } = await usageOf(engine, messages);
-        expect(simulated.serve({ tokens: tokensOf(messages).tokens }).cachedTokens, `prompt ${n}`).toBe(cachedTokens);
+        expect(simulated.serve(tokensOf(messages).tokens), `prompt ${n}`).toBe(cachedTokens);
       }
       await llama.dispose();
       await engine.close();

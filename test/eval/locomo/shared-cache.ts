@@ -1,4 +1,4 @@
-import type { PrefixCache, SimulatedPrompt } from "../../../src/simulator/prefix-cache.js";
+import type { PrefixCache } from "../../../src/simulator/prefix-cache.js";
 
 /** Everyone's first, then everyone's second, and so on; who has no more is passed over. */
 export function* inTurn<T>(users: readonly Iterable<T>[]): Generator<T, void, undefined> {
@@ -16,18 +16,21 @@ export function* inTurn<T>(users: readonly Iterable<T>[]): Generator<T, void, un
 }
 
 /** Share of all prompts' tokens that a cache held when they came, from 0 to 1. Fills the cache. */
-export function cachedShare(prompts: Iterable<SimulatedPrompt>, cache: PrefixCache): number {
+export function cachedShare(prompts: Iterable<{ readonly tokens: readonly number[] }>, cache: PrefixCache): number {
   let cached = 0;
   let total = 0;
   for (const prompt of prompts) {
-    cached += cache.serve(prompt, 0).cachedTokens;
+    cached += cache.serve(prompt.tokens);
     total += prompt.tokens.length;
   }
   return total === 0 ? 0 : cached / total;
 }
 
 /** Tokens that a cache without end holds when all prompts were served: each distinct prefix once. Pass it such a cache, empty. */
-export function distinctTokens(prompts: Iterable<SimulatedPrompt>, endless: PrefixCache): number {
+export function distinctTokens(
+  prompts: Iterable<{ readonly tokens: readonly number[] }>,
+  endless: PrefixCache,
+): number {
   cachedShare(prompts, endless);
   return endless.heldTokens;
 }

@@ -77,10 +77,10 @@ export function servedByHand(
         history,
       );
       const tokens = tokenize(messages);
-      const { cachedTokens } = cache.serve({ tokens }, 0);
+      const cachedTokens = cache.serve(tokens);
       const answered: ChatMessage = { role: "assistant", content: answerOf(answerTokens) };
       history.push(answered);
-      cache.serve({ tokens: tokenize([...messages, answered]) }, 0);
+      cache.serve(tokenize([...messages, answered]));
       return { promptTokens: tokens.length, cachedTokens, order };
     });
   });
@@ -95,7 +95,7 @@ export function singlesByHand({ traces, k, turns }: Omit<Conversations, "answerT
       const order = retrieved.slice(0, k);
       const memories = order.map((at) => ({ id: String(at) as MemoryId, text: trace.memories[at]?.memory ?? "" }));
       const tokens = tokenize(readmeMessages(memories, [{ role: "user", content: question }]));
-      return { promptTokens: tokens.length, cachedTokens: cache.serve({ tokens }, 0).cachedTokens, order };
+      return { promptTokens: tokens.length, cachedTokens: cache.serve(tokens), order };
     });
   });
 }

@@ -56,7 +56,6 @@ export async function faultyEngine(wire: FaultWire): Promise<FaultyEngine> {
   const tokens = chatTokenizer(encodeO200k);
   const waiting = new Map<string, () => void>();
   let calls = 0;
-  let served = 0;
   let port = 0;
   const server: Server = createServer(async (incoming, response) => {
     if (isLimitRequest(incoming.headers)) return response.writeHead(404, { connection: "close" }).end();
@@ -69,7 +68,7 @@ export async function faultyEngine(wire: FaultWire): Promise<FaultyEngine> {
     if (incoming.url !== wire.path) return response.writeHead(404).end();
     const body = JSON.parse(Buffer.concat(raw).toString("utf8")) as Json & { readonly model: EngineConduct };
     const prompt = tokens(wire.messages(body));
-    const cached = NOT_SERVED.has(body.model) ? 0 : cache.serve({ tokens: prompt }, ++served).cachedTokens;
+    const cached = NOT_SERVED.has(body.model) ? 0 : cache.serve(prompt);
     const user = String(incoming.headers[CALLER_HEADER]);
     waiting.get(user)?.();
     waiting.delete(user);

@@ -106,8 +106,7 @@ export function openAiEngine(limits: CacheLimits = {}): OpenAiEngine {
       if (method === "GET")
         return listing === null ? sendJson(response, 200, MODELS) : listing(request, response, NONE);
       const prompt = tokens(body.messages);
-      const { cachedTokens } =
-        behaviour === null ? cache.serve({ tokens: prompt }, requests.length) : { cachedTokens: 0 };
+      const cachedTokens = behaviour === null ? cache.serve(prompt) : 0;
       const text = answers.shift() ?? "Indeed.";
       const usage: Usage = {
         prompt_tokens: prompt.length,

@@ -96,7 +96,7 @@ export function answersResponses(says: (turn: number) => string = () => "Indeed.
     if (before === undefined) return sendJson(response, 400, notKept(previous ?? ""));
     const items = [...before, ...itemsOf(messagesOf(asked.input) ?? [])];
     const prompt = tokens(messagesOf(items, asked["instructions"]) ?? []);
-    const { cachedTokens } = cache.serve({ tokens: prompt }, turn);
+    const cachedTokens = cache.serve(prompt);
     const item = outputMessage(`msg_${turn}`, says(turn));
     const id = `resp_${turn++}`;
     const store = asked.store !== false;

@@ -2,9 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { ChatMessage } from "../../../src/core/index.js";
 import { ENGINE_NAMES, type EngineName } from "../../../src/engines/adapters/engine-adapter.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
-import { anthropicCache, openAiBreakpointCache } from "../../../src/simulator/breakpoint-cache.js";
-import type { PrefixCache, SimulatedPrompt } from "../../../src/simulator/prefix-cache.js";
 import { marksIn, textOf } from "../../engines/adapters/prompts.js";
+import { BreakpointCache, type MarkedPrompt } from "./breakpoint-cache.js";
 import { composeWith, memories, openService } from "./service-fixture.js";
 
 const FIELDS: Partial<Record<EngineName, string>> = {
@@ -40,7 +39,7 @@ async function conversation(
 }
 
 /** A prompt as a provider's cache sees it: a character is a token, a role one that no character is. */
-function simulated(messages: readonly ChatMessage[], field: string): SimulatedPrompt {
+function simulated(messages: readonly ChatMessage[], field: string): MarkedPrompt {
   const tokens: number[] = [];
   const breakpoints: number[] = [];
   const blockEnds: number[] = [];
@@ -55,12 +54,8 @@ function simulated(messages: readonly ChatMessage[], field: string): SimulatedPr
   return { tokens, breakpoints, blockEnds };
 }
 
-function cacheOf(engine: EngineName): PrefixCache {
-  return engine === "anthropic" ? anthropicCache({ minimumTokens: 1 }) : openAiBreakpointCache({ minimumTokens: 1 });
-}
-
 /** Characters that two prompts begin with in common. */
-function commonStart(a: SimulatedPrompt, b: SimulatedPrompt): number {
+function commonStart(a: MarkedPrompt, b: MarkedPrompt): number {
   const at = a.tokens.findIndex((token, n) => b.tokens[n] !== token);
   return at < 0 ? a.tokens.length : at;
 }
@@ -142,8 +137,8 @@ describe("an engine's hints", () => {
       expect(plan.expectedCachedTokens).toBeGreaterThan(plan.totalTokens / 2);
       expect(marksIn(messages.slice(1, 2), "cache_control")).toHaveLength(1);
     }
-    const cache = cacheOf("anthropic");
-    const hits = answers.map(({ messages }) => cache.serve(simulated(messages, "cache_control"), 0).cachedTokens);
+    const cache = new BreakpointCache("anthropic");
+    const hits = answers.map(({ messages }) => cache.serve(simulated(messages, "cache_control")));
     for (const hit of hits.slice(3)) expect(hit).toBeGreaterThan(1_000);
   });
 
@@ -177,15 +172,15 @@ describe.each(["anthropic", "openai-breakpoints"] as const)("marks for %s", (eng
   it.each(["keep", "volatile", "ephemeral"] as const)(
     "let every turn find what the one before left: %s",
     async (retention) => {
-      const cache = cacheOf(engine);
-      let before: SimulatedPrompt | null = null;
+      const cache = new BreakpointCache(engine);
+      let before: MarkedPrompt | null = null;
       for (const { messages } of await conversation(engine, retention)) {
         const prompt = simulated(messages, field);
-        expect(prompt.breakpoints?.length).toBeLessThanOrEqual(4);
-        const { cachedTokens } = cache.serve(prompt, 0);
+        expect(prompt.breakpoints.length).toBeLessThanOrEqual(4);
+        const cachedTokens = cache.serve(prompt);
         if (before !== null) {
           const common = commonStart(before, prompt);
-          const ends: readonly number[] = before.blockEnds ?? [];
+          const ends: readonly number[] = before.blockEnds;
           // The last end of a part that both prompts have; OpenAI takes no mark on an answer.
           const reachable = ends.filter((end) => end <= common && (engine === "anthropic" || !isAnswer(messages, end)));
           expect(cachedTokens).toBeGreaterThanOrEqual(Math.max(...reachable));
@@ -197,17 +192,17 @@ describe.each(["anthropic", "openai-breakpoints"] as const)("marks for %s", (eng
 
   it("let single prompts find each other's memories under another question", async () => {
     const service = openService();
-    const cache = cacheOf(engine);
+    const cache = new BreakpointCache(engine);
     const ask = async (query: string) => {
       const request = { userId: "ada", system: "Be brief.", query, engine };
       const { messages } = await composeWith(service, {
         ...request,
         memories: memories({ tea: "Green tea", cat: "A cat" }),
       });
-      return cache.serve(simulated(messages, field), 0);
+      return cache.serve(simulated(messages, field));
     };
-    expect((await ask("Tea?")).cachedTokens).toBe(0);
-    expect((await ask("Pets?")).cachedTokens).toBeGreaterThan("Be brief.<memories>1 Green tea[2] A cat".length);
+    expect(await ask("Tea?")).toBe(0);
+    expect(await ask("Pets?")).toBeGreaterThan("Be brief.<memories>1 Green tea[2] A cat".length);
   });
 });
 

@@ -51,7 +51,6 @@ interface Working {
 interface Freed {
   readonly labels: ReadonlySet<Label>;
   readonly heads: readonly Digest[];
-  readonly sections: readonly Digest[];
   readonly messages: NamingTurn["messages"];
 }
 
@@ -162,11 +161,11 @@ export class DrivenStore {
       this.drop();
       return;
     }
-    const freed = freedBy(expired, remaining, state);
+    const freed = freedBy(expired, remaining);
     for (const { leaf, turn } of turns.live) state.evict(leaf, turn);
     state.forget(state.register.keepOnly(freed.labels));
-    const { heads, sections, messages } = freed;
-    settle(await store.commitExpiry(scope, base, { delta: deltaOf(state), turns, heads, sections, messages }));
+    const { heads, messages } = freed;
+    settle(await store.commitExpiry(scope, base, { delta: deltaOf(state), turns, heads, messages }));
   }
 
   async deleteUser(scope: Scope): Promise<number> {
@@ -211,7 +210,7 @@ function sectionsIn({ injection, retention }: Pick<NamingTurn, "injection" | "re
     .map(digestOf);
 }
 
-function freedBy(expired: readonly NamingTurn[], remaining: readonly NamingTurn[], state: ScopeState): Freed {
+function freedBy(expired: readonly NamingTurn[], remaining: readonly NamingTurn[]): Freed {
   const without = <Name>(of: (turn: NamingTurn) => readonly Name[]) => {
     const kept = new Set(remaining.flatMap(of));
     return [...new Set(expired.flatMap(of))].filter((name) => !kept.has(name));
@@ -219,7 +218,6 @@ function freedBy(expired: readonly NamingTurn[], remaining: readonly NamingTurn[
   return {
     labels: new Set(remaining.flatMap(({ injection, requested }) => [...labelsIn(injection), ...requested])),
     heads: without(({ head }) => [head]),
-    sections: without((turn) => sectionsIn(turn, state)),
     messages: without(({ messages }) => messages),
   };
 }

@@ -65,7 +65,8 @@ export class KeptScope {
   readonly turns = new Map<TurnId, KeptTurn>();
   /** Instructions; one of which a message was erased is not here. */
   readonly heads = new Map<Digest, readonly ChatMessage[]>();
-  readonly sections = new Set<Digest>();
+  /** With the turns that sent each. */
+  readonly sections = new Map<Digest, Set<TurnId>>();
   readonly requests = new Map<RequestId, KeptRequest>();
   /** `used` grows with every use of a tenant's. */
   readonly responses = new Map<Digest, { readonly response: StoredResponse; readonly used: number }>();
@@ -79,7 +80,7 @@ export class KeptScope {
   compose({ composition, request, at }: Omit<ComposeRecord, "delta">): void {
     const { turn, given, restated, head, sections, leaf } = composition;
     this.heads.set(turn.head, head);
-    for (const section of sections) this.sections.add(section);
+    for (const section of sections) this.#sent(section, turn.id);
     for (const said of [...restated, { turn, given }])
       this.turns.set(said.turn.id, { turn: said.turn, given: said.given, at });
     const { id, body, answer } = request;
@@ -110,6 +111,19 @@ export class KeptScope {
     for (const head of this.heads.keys()) if (!heads.has(head)) this.heads.delete(head);
   }
 
+  /** See `Store.commitExpiry`. */
+  expire(ids: readonly TurnId[]): void {
+    this.removeTurns(ids);
+    for (const [section, turns] of this.sections) {
+      for (const id of ids) turns.delete(id);
+      if (turns.size === 0) this.sections.delete(section);
+    }
+  }
+
+  #sent(section: Digest, turn: TurnId): void {
+    this.sections.set(section, (this.sections.get(section) ?? new Set()).add(turn));
+  }
+
   /** Takes the labels and the id of a forgotten memory out of turns and answers. */
   forget({ memoryId, gone, sectionsOf }: Pick<ForgetRecord, "memoryId" | "gone" | "sectionsOf">): void {
     for (const kept of this.turns.values()) {
@@ -117,7 +131,7 @@ export class KeptScope {
       if (![...labelsIn(turn.injection), ...turn.requested].some((label) => gone.has(label))) continue;
       const requested = turn.requested.filter((label) => !gone.has(label));
       const without = { ...turn, injection: withoutLabels(turn.injection, gone), requested };
-      for (const section of sectionsOf(without)) this.sections.add(section);
+      for (const section of sectionsOf(without)) this.#sent(section, turn.id);
       this.turns.set(turn.id, { ...kept, turn: without });
     }
     for (const { id, answer } of this.requests.values()) {

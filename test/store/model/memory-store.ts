@@ -113,11 +113,8 @@ export class MemoryStore implements Store {
     });
   };
 
-  readonly commitExpiry: Store["commitExpiry"] = (scope, base, { delta, turns, sections }) =>
-    this.#commit(scope, base, delta, 0, (kept) => {
-      kept.removeTurns(turns.expired.map(({ id }) => id));
-      for (const section of sections) kept.sections.delete(section);
-    });
+  readonly commitExpiry: Store["commitExpiry"] = (scope, base, { delta, turns }) =>
+    this.#commit(scope, base, delta, 0, (kept) => kept.expire(turns.expired.map(({ id }) => id)));
 
   readonly commitEnd: Store["commitEnd"] = async (scope, base) => {
     if (this.#checked(scope, base) === null) throw new StaleScopeError("there is no such scope");
