@@ -19,6 +19,15 @@ import {
 } from "./composing.js";
 import { baseMessageOf, chatMessageOf, contentWith, findGiven, isSame, withContent } from "./langchain-messages.js";
 
+export {
+  type LangGraphStore,
+  type StoredItem,
+  type StoredMemory,
+  type StoreSource,
+  type StoreSourceOptions,
+  storeSource,
+} from "./langchain-store.js";
+
 /** A name in a context. What is none is as good as absent: a context that does not fit a schema fails the agent's call. */
 const name = z.union([z.string(), z.number()]).nullish().catch(null);
 /** Whose memories, in which conversation, as an agent's `context` names them. */

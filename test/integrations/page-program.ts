@@ -12,7 +12,7 @@ export interface ProgramEnd {
   readonly stderr: string;
 }
 
-/** A page's samples in TypeScript. The first is its whole program. */
+/** A page's samples in TypeScript. The first is a whole program. */
 export function pageSamples(page: string): readonly string[] {
   const text = readPages().find(({ path }) => path === page);
   const samples = text === undefined ? [] : samplesOf(text);
@@ -20,19 +20,21 @@ export function pageSamples(page: string): readonly string[] {
 }
 
 /**
- * Runs the whole program of a page as its reader would: in a folder of its own below the project, so that `memstem/…` is the built package
+ * Runs a whole program of a page as its reader would: in a folder of its own below the project, so that `memstem/…` is the built package
  * (`npm run build`) and a framework the development dependency.
  *
  * @param page path from the project's root
  * @param environment what the program finds, such as `OPENAI_BASE_URL` of a stub engine
  * @param beside the folder below which the program's folder is made: one with packages that are no development dependencies, or the default
+ * @param at which of the page's samples in TypeScript
  */
 export async function runPageProgram(
   page: string,
   environment: Readonly<Record<string, string>>,
   beside = join(ROOT, ".tmp"),
+  at = 0,
 ): Promise<ProgramEnd> {
-  const [program] = pageSamples(page);
+  const program = pageSamples(page)[at];
   if (program === undefined) throw new Error(`${page} has no program`);
   mkdirSync(beside, { recursive: true });
   const folder = mkdtempSync(join(beside, "program-"));
