@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { withoutFilePaths } from "../core/text/file-paths.js";
-import { parsedJson } from "../core/text/json.js";
+import { parsedJson, record } from "../core/text/json.js";
 import { memoryTextProblem } from "../core/text/memory-text.js";
+import { joinedSentences, sentenceIn } from "../core/text/sentence.js";
 import { MemorySourceError } from "./memory-source.js";
 
 /**
@@ -155,14 +156,6 @@ const MAX_SENTENCE_CHARACTERS = 300;
 /** Shortest text of a request that counts as a quotation: single words say nothing of anybody. */
 const LEAST_QUOTED_CHARACTERS = 8;
 
-/**
- * Fields that say it, the one that says most first: Mem0's server says it in `detail`, its platform in `error`, `message` or `detail`, what
- * stands in front of them in others, each as a text, in an object or in a list.
- */
-const SAYING = ["detail", "error_description", "error", "message", "msg", "reason", "errors", "title"];
-/** Most objects and lists around it. */
-const MAX_LEVELS = 4;
-
 /** What looks like a key or a password, whosever it is: prefixed keys, bearer tokens, credentials in URLs, `key=…`. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(?:sk|pk|rk|m0|mem0|memstem|gsk|xai|hf|ghp|AKIA|AIza)[-_]?[\w*-]{6,}/gi, "***"],
@@ -195,35 +188,15 @@ function refusalSentence(body: string, sent: string | undefined, secret: string 
 
 function saidIn(body: string): string | null {
   const json = parsedJson(body);
-  if (json !== undefined) return sentenceIn(json, MAX_LEVELS);
+  if (json !== undefined) return sentenceIn(json) ?? namedFields(json);
   // Pages say nothing, and what is longer is no sentence.
   return body.length > MAX_SENTENCE_CHARACTERS || /^\s*[<{[]/.test(body) ? null : body;
 }
 
-function sentenceIn(value: unknown, levels: number): string | null {
-  if (typeof value === "string") return value;
-  if (levels === 0 || typeof value !== "object" || value === null) return null;
-  if (Array.isArray(value)) return joined(value.map((one) => sentenceIn(one, levels - 1)));
-  const fields = value as Readonly<Record<string, unknown>>;
-  for (const name of SAYING) {
-    const said = sentenceIn(fields[name], levels - 1);
-    // FastAPI says where; its `input`, the value itself, is never read.
-    if (said !== null) return name === "msg" ? placed(fields["loc"], said) : said;
-  }
-  // Django names fields, at the top.
-  if (levels < MAX_LEVELS) return null;
-  return joined(
-    Object.entries(fields).map(([name, texts]) => (areTexts(texts) ? `${name}: ${texts.join(" ")}` : null)),
-  );
-}
-
-function joined(sentences: readonly (string | null)[]): string | null {
-  return sentences.filter((said) => said !== null).join("; ") || null;
-}
-
-function placed(loc: unknown, said: string): string {
-  const path = Array.isArray(loc) ? loc.filter((step) => typeof step === "string" || typeof step === "number") : [];
-  return path.length === 0 ? said : `${path.join(".")}: ${said}`;
+/** Django names fields, at the top. */
+function namedFields(json: unknown): string | null {
+  const fields = Array.isArray(json) ? [] : Object.entries(record(json));
+  return joinedSentences(fields.map(([name, texts]) => (areTexts(texts) ? `${name}: ${texts.join(" ")}` : null)));
 }
 
 function areTexts(value: unknown): value is readonly string[] {

@@ -1,4 +1,5 @@
-import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
+import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
+import { sentenceIn } from "../../core/text/sentence.js";
 import { readAnthropicUsage, sumOf } from "../adapters/reported-usage.js";
 import { ANTHROPIC_BLOCKS } from "../turns/reasoning.js";
 import { type TurnEnd, turnEndOf } from "../turns/streamed-turn.js";
@@ -8,14 +9,20 @@ import { type AnthropicBlock, type KeptPlace, keptBlock } from "./anthropic-requ
 /**
  * Converts an answer of `/v1/messages` into an OpenAI chat completion. What OpenAI's form lacks is kept: blocks other than text and calls
  * (thinking, its signature, server tools) as the message's `anthropic_blocks`, which return with the next request, and Anthropic's usage
- * fields beside OpenAI's. Errors become OpenAI's. `created`: seconds since the epoch.
+ * fields beside OpenAI's. Errors become OpenAI's.
  * Source: https://platform.claude.com/docs/en/api/messages (`Message`)
  *
- * @param seed as {@link CallIds} takes it: servers that speak the API give calls no ids, or one to several
+ * @param of.created seconds since the epoch
+ * @param of.seed as {@link CallIds} takes it: servers that speak the API give calls no ids, or one to several
+ * @param of.status the answer's
  */
-export function fromAnthropicAnswer(answer: unknown, created: number, seed: string): JsonObject {
+export function fromAnthropicAnswer(
+  answer: unknown,
+  { created, seed, status }: { readonly created: number; readonly seed: string; readonly status: number },
+): JsonObject {
   const { type, id, model, content, stop_reason, stop_sequence, usage, error } = record(answer);
-  if (type === "error") return chatError(error);
+  // Gateways and other servers of the API have errors in other forms.
+  if (status >= 400 || type === "error" || (error != null && content === undefined)) return chatError(answer);
   const blocks = listIn(content).map((block) => record(block) as AnthropicBlock);
   return {
     id: text(id),
@@ -36,14 +43,17 @@ export function fromAnthropicAnswer(answer: unknown, created: number, seed: stri
 }
 
 /** An error in OpenAI's form. */
-function chatError(error: unknown): JsonObject {
-  const { type, message } = record(error);
+function chatError(answer: unknown): JsonObject {
+  const { error } = record(answer);
+  const own = [error, answer].find((value) => isRecord(value) && !Array.isArray(value));
+  const { type, param, code, ...more } = record(own);
   return {
     error: {
-      message: typeof message === "string" ? message : "the engine reported an error",
+      ...more,
+      message: sentenceIn(error) ?? sentenceIn(answer) ?? "the engine reported an error",
       type: typeof type === "string" ? type : "api_error",
-      param: null,
-      code: null,
+      param: param ?? null,
+      code: code ?? null,
     },
   };
 }
@@ -195,10 +205,8 @@ export class AnthropicStream {
         const chunks = this.#isEnded ? [] : this.#endAll("end_turn");
         return [...chunks, { ...this.#envelope(), choices: [], usage: chatUsage(this.#usage) }];
       }
-      case "error":
-        return [chatError(error)];
       default:
-        return [];
+        return error == null ? [] : [chatError(event)];
     }
   }
 

@@ -60,8 +60,9 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
       const answer = { ...given, headers: chatHeaders(given.headers) };
       const created = Math.floor(now() / 1_000);
       const convert = (json: unknown): unknown => {
-        if (call.path === "models") return fromAnthropicModels(json, created);
-        const chat = fromAnthropicAnswer(json, created, randomUUID());
+        const read = () => fromAnthropicAnswer(json, { created, seed: randomUUID(), status: answer.status });
+        if (call.path === "models") return fromAnthropicModels(json) ?? read();
+        const chat = read();
         thinking.answered(model, record(record(listIn(chat["choices"])[0])["message"]));
         return chat;
       };
@@ -183,9 +184,9 @@ async function* chatStream(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let isOver = false;
   const eventsFor = (data: unknown): Uint8Array => {
-    const { type } = record(data);
+    const { type, error } = record(data);
     const taken = stream.take(data);
-    isOver ||= type === "message_stop" || type === "error";
+    isOver ||= type === "message_stop" || error != null;
     // Before the client has the end, and sends its next request.
     if (type === "message_delta") thinking.answered(model, stream.thoughts);
     const chunks = type === "message_stop" && !asksUsage ? [] : taken;
@@ -203,10 +204,10 @@ async function* chatStream(
   yield eventsFor({ type: "message_stop" });
 }
 
-/** `GET /v1/models` in OpenAI's form, with Anthropic's other fields beside it. */
-function fromAnthropicModels(answer: unknown, created: number): unknown {
+/** `GET /v1/models` in OpenAI's form, with Anthropic's other fields beside it; null: it is no list. */
+function fromAnthropicModels(answer: unknown): unknown {
   const { data, ...rest } = record(answer);
-  if (!Array.isArray(data)) return fromAnthropicAnswer(answer, created, "");
+  if (!Array.isArray(data)) return null;
   const models = (data as readonly unknown[]).map((model) => {
     const { created_at, ...more } = record(model);
     const at = Date.parse(text(created_at));

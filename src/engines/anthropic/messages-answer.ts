@@ -1,5 +1,6 @@
 import { append } from "../../core/text/collections.js";
 import { type JsonObject, listIn, record, text } from "../../core/text/json.js";
+import { sentenceIn } from "../../core/text/sentence.js";
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
 import { type CarriedReasoning, sealed } from "../turns/reasoning.js";
 import {
@@ -30,7 +31,8 @@ export type AnthropicAnswer = JsonObject;
 export function toAnthropicAnswer(answer: unknown, status: number, ownId: string): AnthropicAnswer {
   const { id, model, choices, usage, timings } = record(answer);
   const error = errorIn(answer);
-  if (status >= 400 || error !== null) return anthropicError(error === null ? answer : { error }, status);
+  if (status >= 400) return anthropicError(answer, status);
+  if (error !== null) return anthropicError({ error }, status);
   const turn = new StreamedTurn(NO_TOOLS, ownId).takeWhole(listIn(choices)[0]);
   return {
     id: text(id) || ownId,
@@ -93,14 +95,13 @@ const KINDS: Readonly<Record<number, string>> = {
 
 /** An error in Anthropic's form, with the fields of OpenAI's. */
 export function anthropicError(answer: unknown, status: number): AnthropicAnswer {
-  const { error, message, detail } = record(answer);
-  const said = [record(error)["message"], error, message, detail].find((value) => typeof value === "string");
+  const { error } = record(answer);
   return {
     type: "error",
     error: {
-      ...record(typeof error === "object" ? error : null),
+      ...(Array.isArray(error) ? {} : record(error)),
       type: KINDS[status] ?? (status >= 400 && status < 500 ? "invalid_request_error" : "api_error"),
-      message: said ?? "the engine reported an error",
+      message: sentenceIn(error) ?? sentenceIn(answer) ?? "the engine reported an error",
     },
   };
 }

@@ -1,5 +1,6 @@
 import { append } from "../../core/text/collections.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
+import { sentenceIn } from "../../core/text/sentence.js";
 import { readOpenAiUsage } from "../adapters/reported-usage.js";
 import { type CarriedReasoning, sealed } from "../turns/reasoning.js";
 import {
@@ -312,6 +313,6 @@ function logprobsOf({ kind }: TurnItem): JsonObject {
 }
 
 function errorFields(error: unknown): JsonObject {
-  const { code, message, param } = record(error);
-  return { code: code ?? null, message: message ?? "the engine reported an error", param: param ?? null };
+  const { code, param } = record(error);
+  return { code: code ?? null, message: sentenceIn(error) ?? "the engine reported an error", param: param ?? null };
 }

@@ -4,12 +4,14 @@ import { AnthropicStream, fromAnthropicAnswer } from "../../../src/engines/anthr
 import { toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import { streamFixture, usageFixture } from "../upstream/fixture.js";
 
+const OF = { created: 5, seed: "seed", status: 200 };
+
 const thinking = { type: "thinking", thinking: "Hm.", signature: "sig" };
 const called = { type: "tool_use", id: "toolu_1", name: "weather", input: { at: "Paris" } };
 
 /** All chunks of a streamed answer. */
 function chunksOf(name: string) {
-  const stream = new AnthropicStream(5, "seed");
+  const stream = new AnthropicStream(OF.created, OF.seed);
   return streamFixture(name).events.flatMap((event) => stream.take(event));
 }
 const deltasOf = (chunks: readonly Readonly<Record<string, unknown>>[]) =>
@@ -18,7 +20,7 @@ const deltasOf = (chunks: readonly Readonly<Record<string, unknown>>[]) =>
 describe("an answer of /v1/messages", () => {
   it("is a chat completion, its usage readable in both ways", () => {
     const { answer, usage } = usageFixture("anthropic-message");
-    const completion = fromAnthropicAnswer(answer, 5, "seed");
+    const completion = fromAnthropicAnswer(answer, OF);
     expect(completion).toMatchObject({
       id: "msg_01",
       object: "chat.completion",
@@ -32,7 +34,7 @@ describe("an answer of /v1/messages", () => {
   });
 
   it("does not turn what is not known into zeros", () => {
-    const { usage } = fromAnthropicAnswer(usageFixture("anthropic-uncached").answer, 5, "seed");
+    const { usage } = fromAnthropicAnswer(usageFixture("anthropic-uncached").answer, OF);
     expect(usage).not.toHaveProperty("prompt_tokens");
     expect(usage).not.toHaveProperty("prompt_tokens_details");
     expect(usage).toMatchObject({ completion_tokens: 12 });
@@ -41,7 +43,7 @@ describe("an answer of /v1/messages", () => {
   it("has its calls as tool calls, and its thinking goes back as it came", () => {
     const content = [thinking, { type: "text", text: "I look." }, called];
     const answer = { type: "message", id: "m", model: "c", content, stop_reason: "tool_use", usage: {} };
-    const { choices } = fromAnthropicAnswer(answer, 5, "seed");
+    const { choices } = fromAnthropicAnswer(answer, OF);
     const [{ message, finish_reason: why } = { message: null, finish_reason: null }] = choices as readonly {
       message: { role: string };
       finish_reason: string;
@@ -66,14 +68,14 @@ describe("an answer of /v1/messages", () => {
     ["something_new", "stop"],
     [null, null],
   ])("ends for %s as OpenAI says it: %s", (stop_reason, finish_reason) => {
-    expect(fromAnthropicAnswer({ type: "message", stop_reason }, 5, "seed")).toMatchObject({
+    expect(fromAnthropicAnswer({ type: "message", stop_reason }, OF)).toMatchObject({
       choices: [{ finish_reason }],
     });
   });
 
   it("is an error of OpenAI's form where it is one", () => {
     const error = { type: "overloaded_error", message: "Overloaded" };
-    expect(fromAnthropicAnswer({ type: "error", error }, 5, "seed")).toEqual({
+    expect(fromAnthropicAnswer({ type: "error", error }, OF)).toEqual({
       error: { message: "Overloaded", type: "overloaded_error", param: null, code: null },
     });
   });
@@ -126,14 +128,14 @@ describe("a streamed answer of /v1/messages", () => {
   });
 
   it("gives a call without arguments some that can be parsed", () => {
-    const stream = new AnthropicStream(5, "seed");
+    const stream = new AnthropicStream(OF.created, OF.seed);
     stream.take({ type: "content_block_start", content_block: { type: "tool_use", id: "t", name: "now", input: {} } });
     const chunks = stream.take({ type: "content_block_stop", index: 0 });
     expect(deltasOf(chunks)[0]?.delta).toEqual({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] });
   });
 
   it("says an error, and skips what it does not know", () => {
-    const stream = new AnthropicStream(5, "seed");
+    const stream = new AnthropicStream(OF.created, OF.seed);
     const error = { type: "overloaded_error", message: "Overloaded" };
     expect(stream.take({ type: "error", error })).toMatchObject([{ error }]);
     for (const event of [

@@ -5,6 +5,8 @@ import { AnthropicStream, fromAnthropicAnswer } from "../../../src/engines/anthr
 import { toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
 import { anyPrompt, marksIn, textOf } from "../adapters/prompts.js";
 
+const OF = { created: 5, seed: "seed", status: 200 };
+
 /** Names that answers and events have, with anything behind them. */
 const anyAnswer = fc.letrec((tie) => ({
   answer: fc.dictionary(
@@ -51,13 +53,13 @@ describe("converting for /v1/messages", () => {
   it("never throws for what an API may answer, whatever comes in a stream", () => {
     fc.assert(
       fc.property(fc.oneof(anyAnswer, fc.jsonValue()), (answer) => {
-        const completion = fromAnthropicAnswer(answer, 5, "seed");
+        const completion = fromAnthropicAnswer(answer, OF);
         expect(JSON.parse(JSON.stringify(completion))).toEqual(completion);
       }),
     );
     fc.assert(
       fc.property(fc.array(fc.oneof(anyAnswer, fc.jsonValue()), { maxLength: 8 }), (events) => {
-        const stream = new AnthropicStream(5, "seed");
+        const stream = new AnthropicStream(OF.created, OF.seed);
         for (const event of events) stream.take(event);
       }),
     );
