@@ -33,6 +33,7 @@ import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { executedLive, knownAfter } from "./live-batches.js";
 import { median } from "./median.js";
+import { onlineOrders } from "./online-orders.js";
 import { neededData } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
 import { seeded } from "./seeded.js";
@@ -232,7 +233,7 @@ function hits(): void {
     );
     const executed = new Map([
       ["retrieval order, as they came", batch.executedBy("retrieval")],
-      ["Alg. 2 online, as they came", batch.executedBy("online")],
+      ["Alg. 2 online, as they came", onlineOrders(batch)],
       ...batch.executedByPlanners(),
     ]);
     for (const [name, all] of executed) {

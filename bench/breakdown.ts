@@ -13,6 +13,7 @@ import { simulatedCache } from "../src/simulator/simulated-cache.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { inTurn } from "../test/eval/locomo/shared-cache.js";
 import { executedLive } from "./live-batches.js";
+import { onlineOrders } from "./online-orders.js";
 import { neededData } from "./recorded-data.js";
 import { hitRatioBound } from "./saving-bound.js";
 
@@ -49,7 +50,7 @@ const live = (size: number | null, planner?: BatchPlanner): readonly ExecutedReq
 const known = batch.executedBy("context-pilot");
 const ROWS: readonly (readonly [name: string, executed: readonly ExecutedRequest[]])[] = [
   ["retrieval order, as they came", asTheyCame(batch.executedBy("retrieval"))],
-  ["+ ordering, online (Alg. 2)", asTheyCame(batch.executedBy("online"))],
+  ["+ ordering, online (Alg. 2)", asTheyCame(onlineOrders(batch))],
   ["+ ordering, all known (Alg. 4)", asTheyCame(known)],
   ["+ scheduling (Alg. 4 and 5)", known],
   ["Alg. 4 and 5, batches of 64", live(64, "context-pilot")],

@@ -7,6 +7,7 @@ import { simulatedCache } from "../simulator/simulated-cache.js";
 import { openMeasuredMemstem } from "./assemble.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { WINDOW_HISTORIES } from "./option-values.js";
+import { ratioCell, totalsCells } from "./replay-cells.js";
 
 /** What `memstem replay` was asked for of a window. */
 export interface WindowCommand {
@@ -57,22 +58,11 @@ const BY_HAND: Partial<Record<WindowArm, string>> = {
 
 function windowTable(arms: readonly ReplayedWindow[]): string {
   const byHand = arms.find(({ arm }) => arm === "last-message")?.totals;
-  const rows = arms.map(({ arm, totals }) => {
-    const perRequest = (tokens: number) => Math.round(tokens / totals.requests).toLocaleString("en");
-    return [
-      BY_HAND[arm] ?? arm,
-      share(totals.memoryTokens, totals.retrievedTokens, 3),
-      share(totals.evidenceInPrompt, totals.evidence, 3),
-      perRequest(totals.promptTokens),
-      perRequest(totals.cachedTokens),
-      perRequest(totals.uncachedTokens),
-      share(totals.promptTokens, byHand?.promptTokens ?? 0, 2),
-      share(byHand?.uncachedTokens ?? 0, totals.uncachedTokens, 2),
-    ];
-  });
+  const rows = arms.map(({ arm, totals }) => [
+    BY_HAND[arm] ?? arm,
+    ...totalsCells(totals),
+    ratioCell(totals.promptTokens, byHand?.promptTokens ?? 0, 2),
+    ratioCell(byHand?.uncachedTokens ?? 0, totals.uncachedTokens, 2),
+  ]);
   return alignedTable(HEAD, rows);
-}
-
-function share(part: number, whole: number, digits: number): string {
-  return whole === 0 ? "-" : (part / whole).toFixed(digits);
 }

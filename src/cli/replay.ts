@@ -17,6 +17,7 @@ import { composeTrace, type ReplayedTrace, type ReplayOptions, replayTrace } fro
 import { simulatedCache } from "../simulator/simulated-cache.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { windowProblem } from "./option-values.js";
+import { meanCell, ratioCell, totalsCells } from "./replay-cells.js";
 import type { WindowCommand } from "./replay-windows.js";
 
 /** What `memstem replay` was asked for. */
@@ -145,8 +146,8 @@ function table(rows: readonly ReplayRow[]): string {
     const [name = "", sent = "", ...others] = conversationCells(row);
     return [
       name,
-      share(totals.memoryTokens - totals.prefilledMemoryTokens, totals.memoryTokens),
-      share(totals.prefilledMemoryTokens, totals.retrievedTokens),
+      ratioCell(totals.memoryTokens - totals.prefilledMemoryTokens, totals.memoryTokens),
+      ratioCell(totals.prefilledMemoryTokens, totals.retrievedTokens),
       sent,
       totals.largestSentRatio?.toFixed(3) ?? "-",
       ...others,
@@ -166,19 +167,7 @@ function conversationTable(rows: readonly ReplayRow[]): string {
 }
 
 function conversationCells({ name, replay: { totals } }: ReplayRow): string[] {
-  const perRequest = (tokens: number) => Math.round(tokens / totals.requests).toLocaleString("en");
-  return [
-    name,
-    share(totals.memoryTokens, totals.retrievedTokens),
-    share(totals.evidenceInPrompt, totals.evidence),
-    perRequest(totals.promptTokens),
-    perRequest(totals.cachedTokens),
-    perRequest(totals.uncachedTokens),
-  ];
-}
-
-function share(part: number, whole: number): string {
-  return whole === 0 ? "-" : (part / whole).toFixed(3);
+  return [name, ...totalsCells(totals)];
 }
 
 /** A search may find fewer than k memories, so a short list is valid; figures are of what it found. */
@@ -216,18 +205,13 @@ function batchTable(trace: RecordedTrace, command: ReplayCommand): string {
     }));
     return [`${name}, as they came`, executed] as const;
   });
-  const perRequest = (tokens: number) => Math.round(tokens / batch.requests.length).toLocaleString("en");
+  const { promptTokens, requests } = batch;
   const lines = [...online, ...batch.executedByPlanners()].map(([name, executed]) => {
     const cache = simulatedCache(command.cache, { capacityTokens: command.capacity });
     const ratio = batch.hitRatio(executed, cache);
-    const cached = ratio * batch.promptTokens;
-    return [
-      name,
-      perRequest(batch.promptTokens),
-      perRequest(cached),
-      perRequest(batch.promptTokens - cached),
-      ratio.toFixed(3),
-    ];
+    const cached = ratio * promptTokens;
+    const tokens = [promptTokens, cached, promptTokens - cached];
+    return [name, ...tokens.map((sum) => meanCell(sum, requests.length)), ratio.toFixed(3)];
   });
   return alignedTable(BATCH_HEAD, lines);
 }

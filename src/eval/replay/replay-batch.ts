@@ -1,26 +1,16 @@
 import {
-  alignTo,
   type BatchPlanner,
   type BatchRequest,
-  ClusterTree,
   type Label,
   planBatch,
   renderBlock,
   SECTION_CLOSING,
   SECTION_OPENING,
-  type TurnId,
 } from "../../core/index.js";
-import { keptIn } from "../../core/text/collections.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import { INSTRUCTION } from "../base/hand-built.js";
 import type { RecordedTrace } from "./recorded-trace.js";
-
-/** Nodes of a user's cluster tree, for the order that is made while requests come in. */
-const MAX_NODES = 20_000;
-
-/** Who orders: nobody, Alg. 1 and 2 while the requests come in, or a planner that knows them all. */
-export type BatchArm = "retrieval" | "online" | BatchPlanner;
 
 /** An executed request. */
 export interface ExecutedRequest {
@@ -74,8 +64,8 @@ export class RecordedBatch {
     return [...this.before, ...order.flatMap((label) => lines?.[label - 1] ?? []), ...(this.questions[request] ?? [])];
   }
 
-  executedBy(arm: BatchArm): readonly ExecutedRequest[] {
-    if (arm === "online") return this.#online();
+  /** As they came with their blocks as retrieved, or by a planner that knows them all. */
+  executedBy(arm: "retrieval" | BatchPlanner): readonly ExecutedRequest[] {
     if (arm !== "retrieval") return planBatch(this.requests, arm);
     return this.requests.map(({ blocks }, request) => ({ request, order: blocks.map(({ label }) => label) }));
   }
@@ -102,17 +92,6 @@ export class RecordedBatch {
       all += tokens.length;
     }
     return cached / all;
-  }
-
-  #online(): readonly ExecutedRequest[] {
-    const trees = new Map<string, ClusterTree>();
-    return this.requests.map(({ key, blocks }, request) => {
-      const tree = keptIn(trees, key, () => new ClusterTree([], 1, MAX_NODES));
-      const context = blocks.map(({ label }) => label);
-      const order = alignTo(tree.search(context).blocks, context);
-      tree.insert(context, request as TurnId, request);
-      return { request, order };
-    });
   }
 }
 

@@ -55,6 +55,11 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
     askedNow = ask();
     return askedNow;
   };
+  const admittedAsDefault = (c: Context<HttpEnvironment>): GuardVerdict => {
+    c.set("keyId", null);
+    c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
+    return PASSED;
+  };
   const withKey = async (c: Context<HttpEnvironment>): Promise<GuardVerdict> => {
     const given = givenKey(c);
     const admitted = given === null ? null : await authenticate(given, keys);
@@ -90,9 +95,7 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
         rejection: answerProblem(c, problem(403, "requests from other origins are rejected: see MEMSTEM_CORS_ORIGINS")),
       };
     }
-    c.set("keyId", null);
-    c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
-    return PASSED;
+    return admittedAsDefault(c);
   };
   return async function access(c) {
     if (OPEN_PATHS.has(c.req.path)) return PASSED;
@@ -104,9 +107,7 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
           rejection: answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token")),
         };
       }
-      c.set("keyId", null);
-      c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
-      return PASSED;
+      return admittedAsDefault(c);
     }
     return areKeysUsed === true || (await anyKeys()) ? withKey(c) : withoutKey(c);
   };

@@ -15,6 +15,7 @@ import {
   type TokenCounter,
   underUrgency,
 } from "../../core/index.js";
+import { keptIn } from "../../core/text/collections.js";
 import type { PlanBatch } from "../base/memstem-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
@@ -42,20 +43,15 @@ export class BatchBlocks {
   /** The block of a memory's text. */
   take(scope: string, text: string): RetrievedBlock {
     const canonical = canonicalText(text);
-    let known = this.#texts.get(canonical);
-    if (known === undefined) {
-      known = { digest: digestOf(canonical), tokens: this.countTokens(`0 ${canonical}\n`) };
-      this.#texts.set(canonical, known);
-    }
-    const name = nameOf(scope, known.digest);
-    let label = this.#numbers.get(name);
-    if (label === undefined) {
-      label = this.#digests.length as Label;
-      this.#numbers.set(name, label);
-      this.#digests.push(known.digest);
-      this.#tokens.push(known.tokens);
-    }
-    return { label, tokens: known.tokens };
+    const { digest, tokens } = keptIn(this.#texts, canonical, () => ({
+      digest: digestOf(canonical),
+      tokens: this.countTokens(`0 ${canonical}\n`),
+    }));
+    const label = keptIn(this.#numbers, nameOf(scope, digest), () => {
+      this.#tokens.push(tokens);
+      return (this.#digests.push(digest) - 1) as Label;
+    });
+    return { label, tokens };
   }
 
   /** A scope's block that was taken before. Throws for others. */

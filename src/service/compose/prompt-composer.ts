@@ -22,7 +22,7 @@ import {
   withSpanReferences,
 } from "../../core/index.js";
 import type { EngineEmission, EngineName } from "../../engines/adapters/engine-adapter.js";
-import { type CommitBase, StaleScopeError } from "../../store/api/store.js";
+import { type CommitBase, MAX_ATTEMPTS, StaleScopeError } from "../../store/api/store.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import {
   AbandonedRequestError,
@@ -38,13 +38,7 @@ import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
 import { evictIn } from "../learning/engine-reports.js";
 import { LockRetries, retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
-import {
-  DeletionWatch,
-  MAX_ATTEMPTS,
-  sentAs,
-  type WorkingScope,
-  type WorkingScopes,
-} from "../scopes/working-scopes.js";
+import { DeletionWatch, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import { plainPrompt, sessionKeyOf } from "./compose-answer.js";
 import { type ComposeRequest, topKOf } from "./compose-request.js";
 import {

@@ -23,11 +23,11 @@ import {
   type DeletionCounts,
   isSameVersion,
   type LoadedScope,
+  retriedWhileStale,
   type ScopeDelta,
   StaleScopeError,
   type Store,
   type StoredVersion,
-  StoreUnavailableError,
 } from "../../store/api/store.js";
 import { inSpan } from "../base/spans.js";
 
@@ -204,9 +204,6 @@ interface Entry {
   weight: number;
 }
 
-/** Attempts at work on a scope that other processes change meanwhile, before that counts as a lock of theirs. */
-export const MAX_ATTEMPTS = 5;
-
 /**
  * The scopes in memory: loaded on first use, and dropped in LRU order once together they exceed `maxBytes`. A single scope may exceed it;
  * it has bounds of its own. A scope in memory is used without asking the store: the next commit finds out whether it is current.
@@ -251,7 +248,7 @@ export class WorkingScopes {
     conversationId: ConversationId | null = null,
   ): Promise<T> {
     const key = scopeName(scope);
-    for (let attempt = 1; ; attempt++) {
+    return retriedWhileStale(async () => {
       const working = this.#inMemory(key) ?? (await this.#load(scope, key, conversationId));
       try {
         const result = await work(working);
@@ -259,10 +256,9 @@ export class WorkingScopes {
         return result;
       } catch (error) {
         this.#remove(key);
-        if (!(error instanceof StaleScopeError)) throw error;
-        if (attempt === MAX_ATTEMPTS) throw new StoreUnavailableError("busy", { cause: error });
+        throw error;
       }
-    }
+    });
   }
 
   /**
@@ -271,21 +267,16 @@ export class WorkingScopes {
    */
   async read<T>(scope: Scope, work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
     const key = scopeName(scope);
-    for (let attempt = 1; ; attempt++) {
+    return retriedWhileStale(async (attempt) => {
       const known = attempt === 1 ? this.#inMemory(key) : undefined;
-      try {
-        await known?.check();
-        const working = known ?? (await this.#loaded(scope));
-        // One that is stale is left to the job that may be using it.
-        if (!this.#entries.has(key)) this.#entries.set(key, { working, weight: 0 });
-        const result = await work(working);
-        this.#settle(key, working);
-        return result;
-      } catch (error) {
-        if (!(error instanceof StaleScopeError)) throw error;
-        if (attempt === MAX_ATTEMPTS) throw new StoreUnavailableError("busy", { cause: error });
-      }
-    }
+      await known?.check();
+      const working = known ?? (await this.#loaded(scope));
+      // One that is stale is left to the job that may be using it.
+      if (!this.#entries.has(key)) this.#entries.set(key, { working, weight: 0 });
+      const result = await work(working);
+      this.#settle(key, working);
+      return result;
+    });
   }
 
   /** What the next commit of a scope builds on: as it was when the scope was loaded, which is now where it is not in memory. */

@@ -200,6 +200,21 @@ export class StoreUnavailableError extends Error {
   }
 }
 
+/** Attempts at work on a scope that other processes change meanwhile, before that counts as a lock of theirs. */
+export const MAX_ATTEMPTS = 5;
+
+/** Repeats work that begins with a scope as it is then while others are first; again and again, and that is a lock of theirs, to be waited for. */
+export async function retriedWhileStale<T>(work: (attempt: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work(attempt);
+    } catch (error) {
+      if (!(error instanceof StaleScopeError)) throw error;
+      if (attempt === MAX_ATTEMPTS) throw new StoreUnavailableError("busy", { cause: error });
+    }
+  }
+}
+
 /**
  * Where scopes are stored. Every implementation passes `test/store/api/store.suite.ts`. A commit that rejects has changed nothing; one that
  * resolves is durable, visible to every later call of any process, and gives the scope's new version. Commits reject with

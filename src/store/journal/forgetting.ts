@@ -19,10 +19,9 @@ import {
   type CommitBase,
   type ForgetRecord,
   type FoundQuotes,
-  StaleScopeError,
+  retriedWhileStale,
   type StoredAnswer,
   type StoredVersion,
-  StoreUnavailableError,
 } from "../api/store.js";
 import type { SealedDigest } from "../database/digest-seal.js";
 import { appending, encodeAnew, plainRecord, writeUnit } from "./commits.js";
@@ -104,9 +103,6 @@ function mapped<Value>(list: readonly Value[], map: (value: Value, at: number) =
   return results.every((result, at) => result === list[at]) ? list : results;
 }
 
-/** Attempts at erasing quotes while other processes commit. */
-const MAX_ATTEMPTS = 5;
-
 /** What is rewritten of a scope, and the texts that are gone with it. */
 interface Erasure {
   readonly changes: JournalChange[];
@@ -146,7 +142,7 @@ export async function commitForgetting(
 /** See `Store.eraseQuotes`: only quotes; labels and ids are each scope's own to forget. */
 export async function eraseQuotes(parts: JournalParts, quotes: FoundQuotes): Promise<void> {
   const { database } = parts;
-  for (let attempt = 1; ; attempt++) {
+  await retriedWhileStale(async () => {
     const units: JournalUnit[] = [];
     for (const { scopeId, scope } of await database.scopesById([...quotes.scopes.keys()])) {
       const version = await database.versionOf(scope);
@@ -160,15 +156,8 @@ export async function eraseQuotes(parts: JournalParts, quotes: FoundQuotes): Pro
       if (erasure.changes.length > 0)
         units.push({ scope, version, deletions: null, changes, at: 0, erased: erasure.texts });
     }
-    if (units.length === 0) return;
-    try {
-      await database.writeTogether(units);
-      return;
-    } catch (error) {
-      if (!(error instanceof StaleScopeError)) throw error;
-      if (attempt === MAX_ATTEMPTS) throw new StoreUnavailableError("busy", { cause: error });
-    }
-  }
+    if (units.length > 0) await database.writeTogether(units);
+  });
 }
 
 /** A record without changes: other processes know their versions' instructions as stored, and those may go. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { onlineOrders } from "../../../bench/online-orders.js";
 import { encodeO200k } from "../../../src/cli/o200k.js";
 import { readTrace } from "../../../src/eval/replay/recorded-trace.js";
 import { RecordedBatch } from "../../../src/eval/replay/replay-batch.js";
@@ -14,11 +15,18 @@ const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a re
 const user = (...retrieved: readonly (readonly number[])[]) =>
   readTrace({ memories, questions: retrieved.map((indexes) => ({ question: "What?", retrieved: indexes })) });
 
+const ordersOf = (batch: RecordedBatch) => [
+  batch.executedBy("retrieval"),
+  onlineOrders(batch),
+  batch.executedBy("context-pilot"),
+  batch.executedBy("shared-prefixes"),
+];
+
 describe("a recorded batch", () => {
   it("holds the same tokens in whatever order, and none of one user's memories in another's prompt", () => {
     const batch = new RecordedBatch([user([0, 1], [1, 0]), user([2, 0])], 2, encodeO200k);
-    for (const arm of ["retrieval", "online", "context-pilot", "shared-prefixes"] as const) {
-      const prompts = batch.executedBy(arm).map((executed) => batch.promptOf(executed));
+    for (const executed of ordersOf(batch)) {
+      const prompts = executed.map((each) => batch.promptOf(each));
       expect(prompts.reduce((sum, { length }) => sum + length, 0)).toBe(batch.promptTokens);
     }
     const [first, second, other] = batch.executedBy("shared-prefixes");
@@ -41,9 +49,7 @@ describe.skipIf(reason !== "")(`batches of recorded Mem0 searches of two LoCoMo 
 
   it.each([20, 100])("reuse more by our plan than by Alg. 4 and 5, and that more than online, at k = %i", (k) => {
     const batch = new RecordedBatch(traces, k, encodeO200k);
-    const [retrieval = [], online = [], contextPilot = [], ours = []] = (
-      ["retrieval", "online", "context-pilot", "shared-prefixes"] as const
-    ).map((arm) => batch.executedBy(arm));
+    const [retrieval = [], online = [], contextPilot = [], ours = []] = ordersOf(batch);
     for (const capacity of [batch.promptTokens / 4, batch.memoryTokens / 4]) {
       const [least, less, more, most] = [retrieval, online, contextPilot, ours].map((arm) =>
         batch.hitRatio(arm, new BlockHashCache({ capacityTokens: capacity })),
