@@ -198,8 +198,7 @@ function commandLine(call: Invocation): Command {
     .description("back up the data directory: a consistent copy, also while a service runs on it")
     .argument("<directory>", "the copy, itself a data directory; must not exist")
     .action(async (directory: string) => {
-      const { runBackup } = await import("./data-directory.js");
-      const { fileDirectory } = await import("./data-directory.js");
+      const { fileDirectory, runBackup } = await import("./data-directory.js");
       await runBackup(fileDirectory(readSettings(call.env)), directory, call.print);
     });
 

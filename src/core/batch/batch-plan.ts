@@ -96,15 +96,12 @@ export function numbered(requests: readonly BatchRequest[], knowledge: readonly 
   const tokens: number[] = [];
   const sets = requests.map(({ key, blocks }) => {
     const numbers = keptIn(numbersOf, key, () => new Map());
-    const set = blocks.map((block) => {
-      const number = numbers.get(block.label) ?? labels.length;
-      if (number === labels.length) {
-        numbers.set(block.label, number);
+    const set = blocks.map((block) =>
+      keptIn(numbers, block.label, () => {
         labels.push(block.label);
-        tokens.push(block.tokens);
-      }
-      return number;
-    });
+        return tokens.push(block.tokens) - 1;
+      }),
+    );
     if (new Set(set).size !== set.length) throw new Error("a request lists a block twice");
     return set;
   });

@@ -1,4 +1,4 @@
-import { groupBy } from "../text/collections.js";
+import { groupBy, keptIn } from "../text/collections.js";
 
 /**
  * A node of the tree in which a batch's prompts share prefixes: a request, or the common blocks of two nodes. Blocks are dense numbers from
@@ -127,9 +127,7 @@ class JoiningChain {
 
   #hold(id: number): void {
     for (const block of this.#nodes[id]?.blocks ?? []) {
-      const holders = this.#holders.get(block);
-      if (holders === undefined) this.#holders.set(block, [id]);
-      else holders.push(id);
+      keptIn(this.#holders, block, () => []).push(id);
     }
   }
 

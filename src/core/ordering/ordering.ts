@@ -7,7 +7,7 @@
 
 import type { ContextIndex } from "../context-index/context-index.js";
 import type { Spared } from "../cost/engine-model.js";
-import { append, ChangedRows, type RowChanges } from "../text/collections.js";
+import { append, ChangedRows, keptIn, type RowChanges } from "../text/collections.js";
 import type { Digest, Label, TurnId } from "../text/ids.js";
 
 /** A block that a request retrieved, with the tokens of its line. */
@@ -151,8 +151,7 @@ export class RecentRetrievals {
     const bit = before?.bit ?? (this.#freeBits.pop() as number);
     this.#rows.set(turn, { labels, bit });
     for (const label of labels) {
-      const mask = this.#askedBy.get(label) ?? { low: 0, high: 0 };
-      this.#askedBy.set(label, mask);
+      const mask = keptIn(this.#askedBy, label, () => ({ low: 0, high: 0 }));
       if (bit < WORD) mask.low |= 1 << bit;
       else mask.high |= 1 << (bit - WORD);
     }

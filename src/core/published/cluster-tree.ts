@@ -1,5 +1,5 @@
 import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
-import { ChangedRows, type RowChanges } from "../text/collections.js";
+import { ChangedRows, keptIn, type RowChanges } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 
 /**
@@ -523,11 +523,11 @@ function isPreferred(a: ClusterPlace, b: ClusterPlace): boolean {
 }
 
 function invert(byBlock: Map<Label, ClusterPlace[]>, child: ClusterPlace): void {
-  for (const label of child.row.blocks) {
-    const having = byBlock.get(label);
-    if (having === undefined) byBlock.set(label, [child]);
-    else insertByPosition(having, child);
-  }
+  for (const label of child.row.blocks)
+    insertByPosition(
+      keptIn(byBlock, label, () => []),
+      child,
+    );
 }
 
 function insertByPosition(sorted: ClusterPlace[], place: ClusterPlace): void {

@@ -1,7 +1,7 @@
 import type { BatchOrder, NumberedBatch } from "../batch/batch-plan.js";
 import { contextComponents, contextParts } from "../batch/prefix-tree.js";
 import { alignTo, blocksKey, intersectionOf } from "../ordering/ordering.js";
-import { groupBy } from "../text/collections.js";
+import { groupBy, keptIn } from "../text/collections.js";
 import type { Label, NodeId, TurnId } from "../text/ids.js";
 import { type ClusterNode, DEFAULT_ALPHA, MAX_TICKETS } from "./cluster-tree.js";
 
@@ -300,8 +300,7 @@ function pairDistances(contexts: readonly (readonly Label[])[], steps: number): 
   for (const [i, context] of contexts.entries()) {
     const touched: number[] = [];
     for (const [position, label] of context.entries()) {
-      const held = holders.get(label) ?? [];
-      holders.set(label, held);
+      const held = keptIn(holders, label, () => []);
       for (let at = 0; at < held.length; at += 2) {
         const j = held[at] as number;
         if (shared[j] === 0) touched.push(j);

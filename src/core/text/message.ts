@@ -32,11 +32,7 @@ const DIGESTS = new WeakMap<ChatMessage, Digest>();
 
 /** Digest of everything that the engine sees of a message; independent of the order of its JSON fields. Remembered with the message. */
 export function messageDigest(message: ChatMessage): Digest {
-  const known = DIGESTS.get(message);
-  if (known !== undefined) return known;
-  const digest = digestOfMessage(message);
-  DIGESTS.set(message, digest);
-  return digest;
+  return keptIn(DIGESTS, message, digestOfMessage);
 }
 
 /** Whether a message is a role and a text, and nothing else: most messages of a history are. */

@@ -14,6 +14,7 @@ import {
   type TokenCounter,
 } from "../../core/index.js";
 import { givenAgain, type ParsedSection, referencesIn, SECTION_OPENING } from "../../core/prompt/section.js";
+import { keptIn } from "../../core/text/collections.js";
 
 /** A memory, with the ids of the dialogue turns that it is from. */
 export interface EvaluatedMemory {
@@ -114,8 +115,7 @@ class GivenMemories {
 
   take(memories: readonly PlacedMemory[]): void {
     for (const { label, memoryId } of memories) {
-      const of = (this.#byLabel.get(label) ?? new Set()).add(Number(memoryId));
-      this.#byLabel.set(label, of);
+      const of = keptIn(this.#byLabel, label, () => new Set()).add(Number(memoryId));
       this.#byText.set(canonicalText(this.list.memories[Number(memoryId)]?.text ?? ""), of);
     }
   }

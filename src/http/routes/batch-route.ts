@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { AbandonedRequestError, InvalidRequestError } from "../../service/base/errors.js";
-import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
+import { linkedSignal } from "../../service/base/linked-signal.js";
 import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../../service/batch/batch.js";
 import { readOptions } from "../../service/fields/fields.js";
 import * as wire from "../contracts/batch-contract.js";
@@ -13,6 +13,7 @@ import { awaitBody } from "../guards/limits.js";
 import { parseSafeJson, safeJson, utf8Text } from "../guards/safe-json.js";
 import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
+import { streamed } from "./chat-route.js";
 
 /** Limits on a batch in lines. */
 export interface LineBounds {
@@ -191,60 +192,39 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     signal,
   });
   const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
-  const texts = asLines ? linesFor(events, clock) : jsonFor(events);
-  return new Response(streamOf(texts, client, parts.onFault), {
-    headers: { "content-type": asLines ? NDJSON : "application/json" },
+  const bytes = asLines ? linesFor(events, clock) : jsonFor(events);
+  const body = streamed(bytes, client, (error, controller) => {
+    if (!signal.aborted && !isClientsDoing(error)) parts.onFault(error);
+    controller.error(error);
   });
+  return new Response(body, { headers: { "content-type": asLines ? NDJSON : "application/json" } });
 }
+
+const ENCODER = new TextEncoder();
 
 async function* linesFor(
   events: AsyncIterable<BatchEvent>,
   clock: () => number,
-): AsyncGenerator<string, void, undefined> {
+): AsyncGenerator<Uint8Array, void, undefined> {
   let last = clock();
   for await (const event of events) {
     if (event.kind === "progress") {
       if (clock() - last < PROGRESS_EVERY_MS) continue;
       last = clock();
     }
-    yield `${JSON.stringify(wire.writeBatchEvent(event))}\n`;
+    yield ENCODER.encode(`${JSON.stringify(wire.writeBatchEvent(event))}\n`);
   }
 }
 
-async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<string, void, undefined> {
+async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<Uint8Array, void, undefined> {
   let before = '{"answers":[';
   for await (const event of events) {
     if (event.kind === "progress") continue;
     const written = JSON.stringify(wire.writeBatchEvent(event));
-    if (event.kind === "end") yield `${before === "," ? "" : before}],${written.slice(1)}`;
-    else yield `${before}${written}`;
+    const text = event.kind === "end" ? `${before === "," ? "" : before}],${written.slice(1)}` : before + written;
+    yield ENCODER.encode(text);
     before = ",";
   }
-}
-
-/** Streams texts; stops their generator when the client stops reading. */
-function streamOf(
-  texts: AsyncGenerator<string, void, undefined>,
-  client: LinkedSignal,
-  onFault: (error: unknown) => void,
-): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await texts.next();
-        if (done) controller.close();
-        else controller.enqueue(encoder.encode(value));
-      } catch (error) {
-        if (!client.signal.aborted && !isClientsDoing(error)) onFault(error);
-        controller.error(error);
-      }
-    },
-    async cancel() {
-      client.abort();
-      await texts.return();
-    },
-  });
 }
 
 /** Whether reading the body failed by the client's doing: it disconnected, or was too slow. */

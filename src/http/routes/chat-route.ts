@@ -232,7 +232,20 @@ function streamOf(
   onFault: (error: unknown) => void,
 ): ReadableStream<Uint8Array> {
   const areEvents = headers.some(([name, value]) => name === "content-type" && value.startsWith("text/event-stream"));
-  const bytes = body[Symbol.asyncIterator]();
+  return streamed(body[Symbol.asyncIterator](), client, (error, controller) => {
+    if (!(error instanceof UpstreamError)) onFault(error);
+    if (!areEvents) return controller.error(error);
+    controller.enqueue(new TextEncoder().encode(errorEventFor(path, problemOf(error), error)));
+    controller.close();
+  });
+}
+
+/** Streams bytes; stops what makes them when the client stops reading. `onError` ends the stream. */
+export function streamed(
+  bytes: AsyncIterator<Uint8Array>,
+  client: LinkedSignal,
+  onError: (error: unknown, controller: ReadableStreamDefaultController<Uint8Array>) => void,
+): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
@@ -240,10 +253,7 @@ function streamOf(
         if (done) controller.close();
         else controller.enqueue(value);
       } catch (error) {
-        if (!(error instanceof UpstreamError)) onFault(error);
-        if (!areEvents) return controller.error(error);
-        controller.enqueue(new TextEncoder().encode(errorEventFor(path, problemOf(error), error)));
-        controller.close();
+        onError(error, controller);
       }
     },
     async cancel() {

@@ -175,9 +175,7 @@ async function planLive(
     for (const [nth, at] of ofScope.entries()) {
       const [first, ...rest] = found?.[nth] ?? [];
       if (first === undefined) continue;
-      const step = `${first} ${scope}`;
-      steps.set(step, steps.get(step) ?? steps.size);
-      paths[at] = [steps.get(step) ?? 0, ...rest];
+      paths[at] = [keptIn(steps, `${first} ${scope}`, () => steps.size), ...rest];
     }
     await setImmediate();
   }
@@ -255,9 +253,8 @@ export class BatchRouting {
     const given = new Map<string, { scope: BatchScope; worker: string; texts: Set<Digest> }>();
     for (const { found, order, worker } of composed) {
       const key = `${scopeName(found.request)} ${worker}`;
-      const known = given.get(key) ?? { scope: found.request, worker, texts: new Set() };
-      given.set(key, known);
-      for (const text of order) known.texts.add(text);
+      const { texts } = keptIn(given, key, () => ({ scope: found.request, worker, texts: new Set() }));
+      for (const text of order) texts.add(text);
     }
     for (const { scope, worker, texts } of given.values()) await this.routing.remember(scope, worker, [...texts]);
   }

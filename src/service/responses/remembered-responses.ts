@@ -4,6 +4,8 @@ import {
   type ConversationId,
   type Digest,
   digestOf,
+  keptIn,
+  LruMap,
   type UserId,
 } from "../../core/index.js";
 import type { DeletionWatch } from "../scopes/working-scopes.js";
@@ -82,7 +84,7 @@ interface Entry {
  * composed is found in the store after a restart (`StoredResponses`).
  */
 export class RememberedResponses {
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new LruMap<string, Entry>();
   readonly #tenants = new WeakMap<object, number>();
   #tenantCount = 0;
   #characters = 0;
@@ -119,38 +121,30 @@ export class RememberedResponses {
     if (characters > this.maxCharacters) return;
     this.#entries.set(name, { response, characters });
     this.#characters += characters;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.most && this.#characters <= this.maxCharacters) break;
-      this.#drop(oldest);
-    }
+    while (this.#entries.size > this.most || this.#characters > this.maxCharacters)
+      this.#drop(this.#entries.oldest as string);
   }
 
   #use(key: ResponseKey): RememberedResponse | null {
-    const name = this.#nameOf(key);
-    const entry = this.#entries.get(name);
-    if (entry === undefined) return null;
-    this.#entries.delete(name);
-    this.#entries.set(name, entry);
-    return entry.response;
+    return this.#entries.get(this.#nameOf(key))?.response ?? null;
   }
 
   /** Forgets a response and all before it. */
   #forget(last: ResponseKey): void {
     for (let key: ResponseKey | null = last; key !== null; ) {
       const name = this.#nameOf(key);
-      key = this.#entries.get(name)?.response.previous ?? null;
+      key = this.#entries.peek(name)?.response.previous ?? null;
       this.#drop(name);
     }
   }
 
   #drop(name: string): void {
-    this.#characters -= this.#entries.get(name)?.characters ?? 0;
+    this.#characters -= this.#entries.peek(name)?.characters ?? 0;
     this.#entries.delete(name);
   }
 
   #nameOf({ tenant, userId, agentId, id }: ResponseKey): string {
-    const number = this.#tenants.get(tenant) ?? ++this.#tenantCount;
-    this.#tenants.set(tenant, number);
+    const number = keptIn(this.#tenants, tenant, () => ++this.#tenantCount);
     return JSON.stringify([number, userId, agentId, id]);
   }
 }

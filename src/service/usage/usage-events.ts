@@ -1,3 +1,4 @@
+import { keptIn } from "../../core/text/collections.js";
 import type { FollowedUsage, UsageChanges, UsageLog } from "../../store/api/usage-log.js";
 import type { UsageRecorder } from "./usage-recorder.js";
 
@@ -82,9 +83,8 @@ export class UsageEvents {
   #add(followed: FollowedUsage, listener: UsageListener): () => void {
     const named = Object.entries(followed.filter).filter(([, value]) => value !== undefined);
     const key = JSON.stringify([followed.limit, named.sort()]);
-    const following = this.#followings.get(key) ?? { followed, listeners: new Set() };
+    const following = keptIn(this.#followings, key, () => ({ followed, listeners: new Set() }));
     following.listeners.add(listener);
-    this.#followings.set(key, following);
     return () => {
       following.listeners.delete(listener);
       if (following.listeners.size > 0 || this.#followings.get(key) !== following) return;

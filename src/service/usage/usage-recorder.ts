@@ -17,7 +17,7 @@ import {
   scopeName,
   type UserId,
 } from "../../core/index.js";
-import { smallest } from "../../core/text/collections.js";
+import { keptIn, smallest } from "../../core/text/collections.js";
 import { type EngineReport, StoreUnavailableError } from "../../store/api/store.js";
 import {
   type KeptNote,
@@ -348,8 +348,7 @@ class EngineRestarts<T> {
   take(report: ServedReport<T>): RestartVerdict<T> {
     const { tenant, expectedTokens, cachedTokens } = report;
     if (expectedTokens < MIN_TOKENS) return { kind: "none" };
-    const watched = this.#tenants.get(tenant) ?? { losses: [], restartedAt: null };
-    this.#tenants.set(tenant, watched);
+    const watched = keptIn(this.#tenants, tenant, () => ({ losses: [], restartedAt: null }));
     if (cachedTokens > expectedTokens * LOST_SHARE) {
       watched.losses = [];
       return { kind: "none" };

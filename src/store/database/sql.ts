@@ -1,4 +1,5 @@
 import type Database from "better-sqlite3";
+import { keptIn } from "../../core/text/collections.js";
 import { throwNamed } from "./sqlite-faults.js";
 
 /*
@@ -65,8 +66,7 @@ export class PreparedTexts {
   /** Runs a statement; gives its rows, of one that has none an empty list. Throws the store's faults. */
   run<R>(text: string, values: readonly unknown[] = []): R[] {
     try {
-      const statement = this.#statements.get(text) ?? this.sqlite.prepare(text);
-      this.#statements.set(text, statement);
+      const statement = keptIn(this.#statements, text, (): Database.Statement => this.sqlite.prepare(text));
       const given = values.length === 0 ? [] : [Object.fromEntries(values.map((value, at) => [at + 1, value]))];
       if (statement.reader) return statement.all(...given) as R[];
       statement.run(...given);

@@ -1,3 +1,5 @@
+import { keptIn } from "../../core/text/collections.js";
+
 /** Bytes of one piece. Any remainder of twice that length contains a whole one. */
 const PIECE = 16;
 /** Bytes; a shorter text is too common to be searched for. */
@@ -79,10 +81,9 @@ export class ForgottenPieces {
 
   #addPiece(piece: Buffer): void {
     const first = piece.readInt32LE(0);
-    const known = this.#pieces.get(first);
-    if (known?.some((other) => other.equals(piece))) return;
-    if (known === undefined) this.#pieces.set(first, [piece]);
-    else known.push(piece);
+    const known = keptIn(this.#pieces, first, () => []);
+    if (known.some((other) => other.equals(piece))) return;
+    known.push(piece);
     const bit = scrambled(first);
     this.#filter[bit >>> 3] = (this.#filter[bit >>> 3] ?? 0) | (1 << (bit & 7));
     this.#size++;

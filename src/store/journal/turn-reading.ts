@@ -10,6 +10,7 @@ import {
   type Turn,
   type TurnId,
 } from "../../core/index.js";
+import { keptIn } from "../../core/text/collections.js";
 import { isSameVersion, type LoadedScope, type ScopesFound, type StoredHistory } from "../api/store.js";
 import { conversationNumber, memoryHash } from "../database/digest-seal.js";
 import { JournalVersion } from "./commits.js";
@@ -174,8 +175,7 @@ export class TurnReading {
   }
 
   async #readBackTo(turn: TurnId, conversation: number, n: number): Promise<void> {
-    const back = this.#readBack.get(conversation) ?? { before: n, isDone: false };
-    this.#readBack.set(conversation, back);
+    const back = keptIn(this.#readBack, conversation, () => ({ before: n, isDone: false }));
     while (!back.isDone && !this.#turns.has(turn)) {
       const keys = await this.#page(conversation, back.before);
       await this.recordsOf(keys);

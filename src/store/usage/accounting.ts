@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { reportedUsage } from "../../core/index.js";
+import { keptIn, reportedUsage } from "../../core/index.js";
 import {
   type NewUsage,
   OTHER_MODELS,
@@ -151,8 +151,7 @@ export class Accounting {
     const added = sumsOf(figures);
     for (const id of [of.userId, of.conversationId]) {
       if (id === null) continue;
-      const change = this.reuse.get(id) ?? { sums: new Map<string, number>(), lastAt: 0 };
-      this.reuse.set(id, change);
+      const change = keptIn(this.reuse, id, () => ({ sums: new Map(), lastAt: 0 }));
       for (const name of REUSE_NAMES) grow(change.sums, name, sign * added[name]);
       if (sign > 0) change.lastAt = Math.max(change.lastAt, at);
     }
@@ -162,21 +161,18 @@ export class Accounting {
   #countMinute({ groupId, kept }: NumberedPrompt, sign: 1 | -1): void {
     const start = kept.at - (kept.at % MINUTE_MS);
     const key = `${groupId} ${start}`;
-    const { measures } = this.minutes.get(key) ?? { measures: new Map<string, number>() };
-    this.minutes.set(key, { groupId, start, measures });
+    const { measures } = keptIn(this.minutes, key, () => ({ groupId, start, measures: new Map() }));
     const sums = sumsOf(kept);
     for (const name of SUM_NAMES) grow(measures, name, sign * sums[name]);
     for (const [measure, value] of measuresOf(kept)) grow(measures, measure, sign * value);
   }
 
   #ownerId(owner: Omit<OwnerRow, "id">): number {
-    const key = ownerKey(owner);
-    const known = this.#ownerIds.get(key);
-    if (known !== undefined) return known;
-    const id = ++this.lastId;
-    this.#ownerIds.set(key, id);
-    this.owners.push({ id, ...owner });
-    return id;
+    return keptIn(this.#ownerIds, ownerKey(owner), () => {
+      const id = ++this.lastId;
+      this.owners.push({ id, ...owner });
+      return id;
+    });
   }
 
   /** Past the bound a tenant's new models are counted as one: their names are its clients' to choose. */
