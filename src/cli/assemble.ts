@@ -184,7 +184,8 @@ function assembleWith(
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
     newRequestId,
-    now: Date.now,
+    // Asked for at every call: tests set another clock.
+    now: () => Date.now(),
     maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
@@ -270,7 +271,7 @@ export function openFollowedEngine(
   const opened = openChatEngine(settings, inside);
   if (opened === null || cache === undefined) return { chat: opened, stop: async () => {} };
   const { upstream } = opened;
-  const of = { cache, upstream, now: Date.now };
+  const of = { cache, upstream, now: () => Date.now() };
   const chat = { ...opened, expectations: new KvExpectations(cache, upstream, of.now) };
   if (inside !== null) return { chat, stop: async () => {} };
   const stopReadings = startCacheReadings(of);
