@@ -27,6 +27,7 @@ const SLOW = [
   "test/clients/**/*.test.ts",
   "test/eval/replay/retention.test.ts",
   "test/integrations/langchain/page.test.ts",
+  "test/memory/python-mem0/*.test.ts",
   "test/integrations/{ai-sdk-client,hermes,mem0-page,openclaw}.test.ts",
   "test/real-engines/*.test.ts",
   "test/package/{client-package,contents,image,optional-parts,supply-chain,usage}.test.ts",
