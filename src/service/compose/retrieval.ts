@@ -252,7 +252,7 @@ export class SourceChecks {
   /**
    * What became of the memories, as far as the source says. Does not reject: what cannot be asked stays as it is known.
    *
-   * @param isLook whether nothing of it will be sent: the next check asks for the same ones
+   * @param isLook whether nothing of it will be sent: the next check is of the same ones
    */
   async check(scope: Scope, standing: readonly MemoryId[], isLook: boolean, signal: AbortSignal): Promise<SourceCheck> {
     if (this.source?.current === undefined || standing.length === 0) return NOTHING_CHECKED;
