@@ -101,6 +101,11 @@ export function belongsTo({ userId, agentId, runId, appId }: Mem0Search): (item:
   };
 }
 
+/** Whether a memory that was found for a user before may be the user's now: it does not say that it is another's. False for no item. */
+export function isStillOf(item: unknown, { userId }: Mem0Scope): boolean {
+  return typeof item === "object" && item !== null && (namesIn(item as Mem0Item).user ?? userId) === userId;
+}
+
 /**
  * Whether an item is proven to be the scope's, which it must be before it is deleted. With an agent in the scope it must be that agent's;
  * without one, any of the user's qualifies. False for anything that is not an item.

@@ -4,6 +4,7 @@ import type { MemoryId } from "../core/text/ids.js";
 import { readMem0Answer } from "./mem0-answer.js";
 import {
   isOwnedBy,
+  isStillOf,
   type Mem0Scope,
   type Mem0Search,
   sharedScope,
@@ -102,7 +103,7 @@ async function currentOf(
   const answers = await Promise.all(ids.map(async (id) => ({ id, answer: await get(id).catch(() => undefined) })));
   for (const { id, answer } of answers) {
     if (answer === null) gone.push(id);
-    if (!isOwnedBy(answer, scope)) continue;
+    if (!isStillOf(answer, scope)) continue;
     const read = readMem0Answer([answer]);
     const [memory] = read.ok ? read.memories : [];
     if (memory?.id === id) kept.push(memory);

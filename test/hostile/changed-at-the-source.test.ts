@@ -66,6 +66,12 @@ describe("a memory that changes at its source during a conversation", () => {
     expect((await say("five")).last).toContain(`Current again: ${OLD}\\nNo longer true: ${NEW}, and he is two\\n`);
   });
 
+  it("is corrected where Mem0 does not say whose it is, as it need not in a search", async () => {
+    const say = await begun("c");
+    serve({ id: "dog", memory: NEW }, tea);
+    expect((await say("two")).last).toContain(`- ${NEW}\\nNo longer true: ${OLD}\\n`);
+  });
+
   it.each([
     ["404", 404],
     ["null", null],

@@ -1,5 +1,6 @@
 import { type ChatMessage, type ContentPart, instructionsAtHead } from "../../core/index.js";
 import { append } from "../../core/text/collections.js";
+import { withExactNumbers } from "../../core/text/exact-numbers.js";
 import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { markOfTool } from "../adapters/engine-adapter.js";
 import { ANTHROPIC_BLOCKS } from "../turns/reasoning.js";
@@ -256,7 +257,7 @@ function toolUse(call: unknown): AnthropicBlock {
 /** A call's arguments as the API has them, which takes objects only; a model's invalid JSON is kept as `arguments`. */
 export function inputOf(json: unknown): JsonObject {
   if (typeof json !== "string" || json.trim() === "") return {};
-  const parsed = parsedJson(json);
+  const parsed = parsedJson(withExactNumbers(json));
   return isRecord(parsed) && !Array.isArray(parsed) ? parsed : { arguments: json };
 }
 

@@ -9,9 +9,10 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { digestOf } from "../../core/index.js";
 import { LruMap } from "../../core/text/collections.js";
+import { withPlainNumbers } from "../../core/text/exact-numbers.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { ANTHROPIC_BLOCKS, isSealed, mayHoldSealed, REASONING_NAMES } from "../turns/reasoning.js";
-import { eventsOf, inOtherForm, jsonAnswer, MAX_ANSWER_BYTES, oneChunk, wholeOf } from "../upstream/answer-body.js";
+import { eventsToConvert, inOtherForm, jsonAnswer, oneChunk, wholeOf } from "../upstream/answer-body.js";
 import {
   type HeaderPair,
   type Upstream,
@@ -190,11 +191,11 @@ async function* chatStream(
     // Before the client has the end, and sends its next request.
     if (type === "message_delta") thinking.answered(model, stream.thoughts);
     const chunks = type === "message_stop" && !asksUsage ? [] : taken;
-    const events = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+    const events = chunks.map((chunk) => `data: ${withPlainNumbers(JSON.stringify(chunk))}\n\n`);
     if (type === "message_stop") events.push("data: [DONE]\n\n");
     return Buffer.from(events.join(""));
   };
-  for await (const { data } of eventsOf(body, MAX_ANSWER_BYTES)) {
+  for await (const { data } of eventsToConvert(body)) {
     const bytes = eventsFor(data);
     if (bytes.length > 0) yield bytes;
   }

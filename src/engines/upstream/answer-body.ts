@@ -1,3 +1,4 @@
+import { withExactNumbers, withPlainNumbers } from "../../core/text/exact-numbers.js";
 import { type JsonObject, listIn, parsedJson, record } from "../../core/text/json.js";
 import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
 
@@ -25,6 +26,7 @@ const BYTE_ORDER_MARK = "\ufeff";
 export async function* eventsOf(
   stream: AsyncIterable<Uint8Array>,
   maxBytes = MAX_EVENT_BYTES,
+  parse = parsedJson,
 ): AsyncGenerator<StreamEvent, void, undefined> {
   const ends = new EventEnds();
   /** Pieces of the incomplete event. */
@@ -32,7 +34,7 @@ export async function* eventsOf(
   let length = 0;
   let isFirst = true;
   const take = (): StreamEvent => {
-    const event = readEvent(held.length === 1 && held[0] ? held[0] : Buffer.concat(held), isFirst);
+    const event = readEvent(held.length === 1 && held[0] ? held[0] : Buffer.concat(held), isFirst, parse);
     held = [];
     length = 0;
     isFirst = false;
@@ -98,15 +100,15 @@ class EventEnds {
 /** With `s`, as U+2028 and U+2029 end no line in an event stream. */
 const DATA = /^data: ?(.*)$/s;
 
-function readEvent(bytes: Uint8Array, isFirst: boolean): StreamEvent {
+function readEvent(bytes: Uint8Array, isFirst: boolean, parse: typeof parsedJson): StreamEvent {
   const text = Buffer.from(bytes).toString("utf8");
   const lines = (isFirst && text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text).split(/\r\n|\r|\n/);
   const data = lines.flatMap((line) => DATA.exec(line)?.[1] ?? []).join("\n");
-  return { bytes, data: parsedJson(data), isLast: data === "[DONE]" };
+  return { bytes, data: parse(data), isLast: data === "[DONE]" };
 }
 
 /** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
-export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** An answer's whole body. Throws an {@link UpstreamError} for one of more bytes than `most`. */
 export async function wholeOf(
@@ -142,6 +144,11 @@ export async function* rejoined(
   }
 }
 
+/** The events of a stream that is converted, with their numbers exact. */
+export function eventsToConvert(stream: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent, void, undefined> {
+  return eventsOf(stream, MAX_ANSWER_BYTES, (json) => parsedJson(withExactNumbers(json)));
+}
+
 /** An unstreamed answer's body, its JSON converted; anything else unmodified. */
 export async function* wholeBody(
   { body }: UpstreamAnswer,
@@ -149,9 +156,9 @@ export async function* wholeBody(
   convert: (json: unknown) => unknown,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const whole = await wholeOf(body, name);
-  const json = parsedJson(whole.toString("utf8"));
+  const json = parsedJson(withExactNumbers(whole.toString("utf8")));
   // A gateway's own error text: unmodified.
-  yield json === undefined ? whole : Buffer.from(JSON.stringify(convert(json)));
+  yield json === undefined ? whole : Buffer.from(withPlainNumbers(JSON.stringify(convert(json))));
 }
 
 /** Whether an answer is streamed as server-sent events. */
@@ -198,7 +205,7 @@ export async function* convertedEvents(
   converter: ChunkConverter,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let isOver = false;
-  for await (const { data, isLast } of eventsOf(body, MAX_ANSWER_BYTES)) {
+  for await (const { data, isLast } of eventsToConvert(body)) {
     // Read to the body's end, so that the connection is kept.
     if (isOver) continue;
     const events = isLast || data === undefined ? [] : converter.take(data);
@@ -219,5 +226,5 @@ function* endOf(converter: ChunkConverter): Generator<Uint8Array, void, undefine
 }
 
 function namedEvent(event: JsonObject): string {
-  return `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`;
+  return `event: ${String(event["type"])}\ndata: ${withPlainNumbers(JSON.stringify(event))}\n\n`;
 }

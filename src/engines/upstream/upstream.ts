@@ -11,6 +11,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { request as httpsRequest } from "node:https";
 import { TLSSocket } from "node:tls";
 import { urlToHttpOptions } from "node:url";
+import { withPlainNumbers } from "../../core/text/exact-numbers.js";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
 
 /** Why an engine gave no answer, or an incomplete one. */
@@ -138,8 +139,9 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     for (const [field, value] of new URLSearchParams(query)) target.searchParams.append(field, value);
     return urlToHttpOptions(target);
   };
-  const send: Upstream["send"] = async (call, signal) => {
+  const send: Upstream["send"] = async (given, signal) => {
     if (signal.aborted) throw new UpstreamError(name, { kind: "aborted" });
+    const call = typeof given.body === "string" ? { ...given, body: withPlainNumbers(given.body) } : given;
     const attempt = openRequest(targetOf(call), call, apiKey);
     let failure: UpstreamFailure | null = null;
     const stop = (why: UpstreamFailure) => {

@@ -95,6 +95,12 @@ export const engineEvents = z.string().describe("The engine's server-sent events
 /** Where the body of a client's API has memories. */
 export const MEMORIES_AT_CHATS = ["memstem", "memories"] as const;
 
+/** Fields whose numbers may be no numbers of JavaScript's: prompts with calls of tools, schemas, the seed. memstem reads none of them. */
+export const EXACT_FIELDS: ReadonlySet<string> = new Set([
+  ...["messages", "input", "system", "instructions", "tools", "functions", "seed"],
+  ...["response_format", "text", "output_config", "guided_json", "structured_outputs"],
+]);
+
 /** Everything but `memstem` goes upstream unread. */
 const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
 const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");

@@ -9,6 +9,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { type CamelName, camelName, type FromWire, type WireName, wireName } from "../../client/wire-names.js";
+import { withPlainNumbers } from "../../service/fields/fields.js";
 
 /** A block's label in answers. */
 export const label = z.int().describe("The block's label: `[12]` in the prompt.");
@@ -168,6 +169,6 @@ export const PRETTY_PARAMETER = {
 
 /** An answer in JSON, in the form that its query wants. */
 export function jsonOf(c: Context, value: unknown, status: 200 | 201 | 503 = 200): Response {
-  if (c.req.query("pretty") === undefined) return c.json(value, status);
-  return c.body(JSON.stringify(value, null, 2), status, { "content-type": "application/json" });
+  const json = JSON.stringify(value, null, c.req.query("pretty") === undefined ? 0 : 2);
+  return c.body(withPlainNumbers(json), status, { "content-type": "application/json" });
 }

@@ -94,12 +94,14 @@ function receivedBody(c: Context<HttpEnvironment>): Buffer | null {
  * What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does.
  *
  * @param memoriesAt where it has memories; absent: it has none
+ * @param exactFields as {@link safeJson} takes them; default: none
  */
 export async function bodyAsJson(
   c: Context<HttpEnvironment>,
   memoriesAt?: MemoriesPath,
+  exactFields?: ReadonlySet<string>,
 ): Promise<{ readonly value: unknown } | null> {
-  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()), memoriesAt);
+  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()), memoriesAt, exactFields);
 }
 
 /** Whether a `content-type` is JSON's, or one of those that are written in JSON. */

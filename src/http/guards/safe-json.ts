@@ -1,6 +1,6 @@
 import type { FieldIssue } from "../../service/base/call-types.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import { UnreadMemory } from "../../service/fields/fields.js";
+import { roundedNumbers, textEnd, UnreadMemory, withExactNumbers } from "../../service/fields/fields.js";
 
 /*
  * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. Where that is so of a
@@ -29,13 +29,25 @@ export function parseSafeJson(json: string, memoriesAt?: MemoriesPath): unknown 
   return body;
 }
 
-/** What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does. */
+/**
+ * What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does.
+ *
+ * @param exactFields those that go on to an engine: their numbers are as `withExactNumbers` has them
+ */
 export function safeJson(
   body: ArrayBuffer | Uint8Array,
   memoriesAt?: MemoriesPath,
+  exactFields?: ReadonlySet<string>,
 ): { readonly value: unknown } | null {
   try {
-    return { value: parseSafeJson(utf8Text(body), memoriesAt) };
+    const json = utf8Text(body);
+    const exact = exactFields === undefined ? json : withExactNumbers(json);
+    const value = parseSafeJson(exact, memoriesAt);
+    if (exact !== json && typeof value === "object" && value !== null) {
+      for (const [field, said] of Object.entries(value))
+        if (exactFields?.has(field) !== true) Object.assign(value, { [field]: roundedNumbers(said) });
+    }
+    return { value };
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return null;
     throw error;
@@ -61,7 +73,6 @@ export function unsafeIn(json: string, levels = MAX_BODY_NESTING): FieldIssue | 
 }
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 /** Square brackets and braces differ in this bit. */
 const BRACE_BIT = 0x20;
 const OPENS = 0x5b;
@@ -82,16 +93,6 @@ function deepNesting(json: string, levels: number): FieldIssue | null {
     } else if ((code | BRACE_BIT) === (CLOSES | BRACE_BIT)) depth--;
   }
   return null;
-}
-
-/** The index after the closing quote of the string that starts at `from`; the end of the text where it is not closed. */
-function textEnd(json: string, from: number): number {
-  for (let at = json.indexOf('"', from + 1); at >= 0; at = json.indexOf('"', at + 1)) {
-    let backslashes = 0;
-    while (json.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
-    if (backslashes % 2 === 0) return at + 1;
-  }
-  return json.length;
 }
 
 function tooDeep(name: string): FieldIssue {

@@ -24,6 +24,8 @@ export interface AnthropicCall {
 export interface AnthropicServer {
   readonly url: string;
   readonly calls: AnthropicCall[];
+  /** The bodies of calls, as they came. */
+  readonly raws: string[];
   /** What was refused for its cache marks: why. To be emptied by tests that send such marks themselves. */
   readonly refusals: string[];
   behave(behaviour: (response: ServerResponse, call: AnthropicCall) => void): void;
@@ -48,6 +50,7 @@ const ANTHROPIC_MODELS = {
 
 export function anthropicServer(): AnthropicServer {
   const calls: AnthropicCall[] = [];
+  const raws: string[] = [];
   const refusals: string[] = [];
   let behaviour: Parameters<AnthropicServer["behave"]>[0] | null = null;
   let server: Server;
@@ -63,6 +66,7 @@ export function anthropicServer(): AnthropicServer {
       const call = { method, url, headers, body: (raw === "" ? {} : JSON.parse(raw)) as AnthropicRequest, abandoned };
       if (isLimitRequest(headers)) return sendAnthropic(response, 200, ANTHROPIC_MODELS);
       calls.push(call);
+      raws.push(raw);
       const problem = markProblem(call.body);
       if (problem !== null) {
         refusals.push(problem);
@@ -80,6 +84,7 @@ export function anthropicServer(): AnthropicServer {
     server.closeAllConnections();
     await new Promise((done) => server.close(done));
     calls.length = 0;
+    raws.length = 0;
     behaviour = null;
     expect(refusals.splice(0)).toEqual([]);
   });
@@ -89,6 +94,7 @@ export function anthropicServer(): AnthropicServer {
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     },
     calls,
+    raws,
     refusals,
     behave: (wanted) => {
       behaviour = wanted;
