@@ -65,7 +65,8 @@ export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
     isPretty: false,
   } as const;
   addRoute(app, "receiveMem0Event", described, async (c) => {
-    const given = await readJson(c);
+    // What nobody reads of the memory, its metadata for one, costs no event.
+    const given = await readJson(c, ["event_details", "data"]);
     if (given instanceof Response) return given;
     const { event_details: event } = await validated(body, given.value);
     if (event !== null) await c.get("memstem").takeMemoryEvent(event, c.req.raw.signal);

@@ -63,6 +63,21 @@ describe("POST /webhooks/mem0", () => {
     expect(columnsHolding(app.database, OLD)).toEqual([]);
   });
 
+  it("takes an event whose metadata is not safe to parse", async () => {
+    const asked = { user_id: "ada", query: "Where?", memories: [key, tea] };
+    const unsafe = [`${"[".repeat(200)}${"]".repeat(200)}`, '{"__proto__":{"id":"m-tea"}}'];
+    for (const metadata of unsafe) {
+      const of = (kind: string, more = "") =>
+        `{"event_details":{"id":"m-key","event":"${kind}","data":{"metadata":${metadata}${more}}}}`;
+      await app.compose(asked);
+      expect(await post(of("UPDATE", `,"memory":"${NEW}"`))).toBe(204);
+      expect((await app.send("GET", "/users/ada/export")).text).toContain(NEW);
+      expect(await post(of("DELETE"))).toBe(204);
+      expect([...columnsHolding(app.database, OLD), ...columnsHolding(app.database, NEW)]).toEqual([]);
+      expect((await app.send("DELETE", "/users/ada")).status).toBe(200);
+    }
+  });
+
   it("says in a conversation that the text took the old one's place", async () => {
     const opening = [{ role: "user", content: "Where?" }];
     const first = { user_id: "ada", conversation_id: "c", retention: "keep", messages: opening };
