@@ -179,15 +179,14 @@ describe.each(["openai", "anthropic"])("a client of Messages in front of an engi
           if (client.isOneOf(3)) said = [...said, ...client.calls()];
           const at = pick([...said.keys()].slice(0, -1).concat(0));
           if (turn > 0 && client.isOneOf(2)) said = said.map((one, n) => (n === at ? client.changed(one) : one));
-          if (turn > 1 && client.isOneOf(6)) {
-            const left = moved(said, client);
-            for (const { id } of said) if (!left.some((one) => one.id === id)) lastSent.delete(id);
-            said = left;
-          }
+          if (turn > 1 && client.isOneOf(6)) said = moved(said, client);
           // The API takes four marks in all.
           if (JSON.stringify(said).split("cache_control").length > 3) said = withoutMarks(said);
           const starts = said.flatMap((one, n) => (isQuestion(one) ? [n] : []));
           const shown = isWindowed && turn > 2 ? said.slice(starts.at(-pick([1, 2, 3])) ?? 0) : said;
+          // What was taken out in front of all that is shown cannot be told from what the window cut.
+          for (const id of lastSent.keys())
+            if (!said.some((one) => one.id === id) && shown.some((one) => one.id < id)) lastSent.delete(id);
           source.found = [0, 1, 2].slice(pick([0, 1, 2])).map((n) => `Ada has fact ${(n * turn) % 7} to tell.`);
           const body = { messages: shown.map(({ message }) => message) };
           const plain = bare(await sent("/plain/v1/messages", body));
