@@ -1,5 +1,6 @@
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
+import { withExactNumbers } from "../../../src/core/text/exact-numbers.js";
 import { embeddedUpstream, type FetchHandler } from "../../../src/engines/embedded/embedded-openai.js";
 import type { UpstreamCall } from "../../../src/engines/upstream/upstream.js";
 
@@ -35,6 +36,13 @@ describe("the engine inside as an upstream", () => {
     const handler: FetchHandler = async (request) => Response.json([...request.headers.keys()]);
     const { body } = await embeddedUpstream(handler).send({ ...CALL, method: "GET", body: null }, never);
     expect(JSON.parse(await text(body))).toEqual(["x-request-id"]);
+  });
+
+  it("gets numbers with all their digits", async () => {
+    const given = '{"seed":12345678901234567890}';
+    const handler: FetchHandler = async (request) => new Response(await request.text());
+    const { body } = await embeddedUpstream(handler).send({ ...CALL, body: withExactNumbers(given) }, never);
+    expect(await text(body)).toBe(given);
   });
 
   it("fails as an upstream does where the caller is gone, before or during the answer", async () => {
