@@ -216,7 +216,7 @@ export function readChat(
   const topK = agreedOn(HEADERS.topK, settings.topK);
   const isBypassed = agreedOn(HEADERS.bypass, bypass, path.isPlain || null) ?? false;
   const notWanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
-  const userId = readUser(body, form, namedUser, { mayBeNobody: isBypassed, isOfPath: path.user !== null });
+  const userId = readUser(body, form, namedUser, { mayBeNobody: notWanted !== null, isOfPath: path.user !== null });
   // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
   const messages = notWanted === null ? field.messages.safeParse(form.messagesIn(body)) : null;
   const asked = { ...settings, userId, agentId, conversationId, history, policy, topK };

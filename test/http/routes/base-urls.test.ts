@@ -225,12 +225,19 @@ describe("a base URL that never composes", () => {
     await isUntouched();
   });
 
-  it("is what X-Memstem-Bypass does, which needs no user either", async () => {
+  it("is what X-Memstem-Bypass does, which needs no user either, as no side call does", async () => {
     for (const [door, body] of DOORS) {
       const headers = { "content-type": "application/json", connection: "close", "x-memstem-bypass": "true" };
       const answer = await fetch(`${app.base}/v1/${door}`, { method: "POST", headers, body: JSON.stringify(body) });
       expect([door, answer.status, answer.headers.get("x-memstem-not-composed")]).toEqual([door, 200, "bypass"]);
       expect((await app.send("POST", `/v1/${door}`, { ...body, memstem: { bypass: true } })).status).toBe(200);
+      const aside = { ...headers, "x-memstem-bypass": "false", "x-openwebui-task": "title_generation" };
+      const title = await fetch(`${app.base}/v1/${door}`, {
+        method: "POST",
+        headers: aside,
+        body: JSON.stringify(body),
+      });
+      expect([title.status, title.headers.get("x-memstem-not-composed")]).toEqual([200, "side_call"]);
       expect((await app.send("POST", `/v1/${door}`, body)).status).toBe(422);
       expect((await app.send("POST", `/v1/${door}`, { ...body, memstem: { bypass: false } })).status).toBe(422);
       expect((await app.send("POST", `/users/ada/v1/${door}`, { ...body, memstem: { bypass: true } })).status).toBe(
