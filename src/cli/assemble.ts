@@ -29,7 +29,7 @@ import { openRestMem0 } from "../memory/rest-mem0.js";
 import { type ApiKeys, DEFAULT_TENANT, newSecret, withConfiguredKey } from "../service/base/tenant.js";
 import type { ChatEngine } from "../service/chat/chat.js";
 import { KvExpectations, startCacheReadings } from "../service/learning/engine-cache.js";
-import { Memstem } from "../service/library/memstem.js";
+import { Memstem, systemClock } from "../service/library/memstem.js";
 import type { Store } from "../store/api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
 import { keysInFile, type StoredApiKeys } from "../store/database/api-keys.js";
@@ -184,8 +184,7 @@ function assembleWith(
     planning: new ThreadedPlanning().plan,
     countTokens: inside?.countTokens ?? countO200k,
     newRequestId,
-    // Asked for at every call: tests set another clock.
-    now: () => Date.now(),
+    now: systemClock,
     maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
@@ -271,7 +270,7 @@ export function openFollowedEngine(
   const opened = openChatEngine(settings, inside);
   if (opened === null || cache === undefined) return { chat: opened, stop: async () => {} };
   const { upstream } = opened;
-  const of = { cache, upstream, now: () => Date.now() };
+  const of = { cache, upstream, now: systemClock };
   const chat = { ...opened, expectations: new KvExpectations(cache, upstream, of.now) };
   if (inside !== null) return { chat, stop: async () => {} };
   const stopReadings = startCacheReadings(of);

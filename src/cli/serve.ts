@@ -15,6 +15,7 @@ import {
   UpstreamError,
 } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
+import { systemClock } from "../service/library/memstem.js";
 import { startSweeps } from "../service/records/expiry.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
 import { AlertNotSentError, alertBody, postAlert, readAlertFile } from "./alerts.js";
@@ -135,7 +136,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const stopSweeps =
     settings.keepDays === undefined
       ? async () => {}
-      : startSweeps(memstem, { keepDays: settings.keepDays, now: () => Date.now(), onFault });
+      : startSweeps(memstem, { keepDays: settings.keepDays, now: systemClock, onFault });
   memstem.recorded?.noteStart(VERSION).catch(onFault);
   const finishing = new AbortController();
   const finished = memstem.finishDeletions(onFault, finishing.signal).catch(onFault);

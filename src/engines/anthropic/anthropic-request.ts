@@ -1,7 +1,6 @@
 import { type ChatMessage, type ContentPart, instructionsAtHead } from "../../core/index.js";
 import { append } from "../../core/text/collections.js";
-import { withExactNumbers } from "../../core/text/exact-numbers.js";
-import { isRecord, type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
+import { isRecord, type JsonObject, listIn, parsedJson, record, text, withExactNumbers } from "../../core/text/json.js";
 import { markOfTool } from "../adapters/engine-adapter.js";
 import { ANTHROPIC_BLOCKS } from "../turns/reasoning.js";
 

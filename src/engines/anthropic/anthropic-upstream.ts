@@ -9,8 +9,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { digestOf } from "../../core/index.js";
 import { LruMap } from "../../core/text/collections.js";
-import { withPlainNumbers } from "../../core/text/exact-numbers.js";
-import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
+import { type JsonObject, listIn, parsedJson, record, text, withPlainNumbers } from "../../core/text/json.js";
 import { ANTHROPIC_BLOCKS, isSealed, mayHoldSealed, REASONING_NAMES } from "../turns/reasoning.js";
 import { eventsToConvert, inOtherForm, jsonAnswer, oneChunk, wholeOf } from "../upstream/answer-body.js";
 import {

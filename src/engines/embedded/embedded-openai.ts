@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { append } from "../../core/text/collections.js";
-import { withPlainNumbers } from "../../core/text/exact-numbers.js";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
+import { withPlainNumbers } from "../../core/text/json.js";
 import { passedOn, type Upstream, UpstreamError } from "../upstream/upstream.js";
 import {
   type AnswerToken,

@@ -1,5 +1,11 @@
-import { withExactNumbers, withPlainNumbers } from "../../core/text/exact-numbers.js";
-import { type JsonObject, listIn, parsedJson, record } from "../../core/text/json.js";
+import {
+  type JsonObject,
+  listIn,
+  parsedJson,
+  record,
+  withExactNumbers,
+  withPlainNumbers,
+} from "../../core/text/json.js";
 import { type UpstreamAnswer, UpstreamError } from "./upstream.js";
 
 /** One server-sent event, unmodified. */

@@ -11,8 +11,8 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { request as httpsRequest } from "node:https";
 import { TLSSocket } from "node:tls";
 import { urlToHttpOptions } from "node:url";
-import { withPlainNumbers } from "../../core/text/exact-numbers.js";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
+import { withPlainNumbers } from "../../core/text/json.js";
 
 /** Why an engine gave no answer, or an incomplete one. */
 export type UpstreamFailure =

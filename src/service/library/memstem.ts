@@ -91,6 +91,9 @@ export type MemstemOfAll = Pick<
   | "close"
 >;
 
+/** Milliseconds since the epoch by the system's clock, which is asked for at every call: tests set another one. */
+export const systemClock = (): number => Date.now();
+
 /**
  * The service for one tenant's users. One user's requests run in the order of arrival; users do not wait for each other. Every answer is in
  * the store.

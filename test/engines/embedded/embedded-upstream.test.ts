@@ -1,6 +1,6 @@
 import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
-import { withExactNumbers } from "../../../src/core/text/exact-numbers.js";
+import { withExactNumbers } from "../../../src/core/text/json.js";
 import { embeddedUpstream, type FetchHandler } from "../../../src/engines/embedded/embedded-openai.js";
 import type { UpstreamCall } from "../../../src/engines/upstream/upstream.js";
 

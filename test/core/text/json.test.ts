@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { roundedNumbers, withExactNumbers, withPlainNumbers } from "../../../src/core/text/exact-numbers.js";
+import { roundedNumbers, withExactNumbers, withPlainNumbers } from "../../../src/core/text/json.js";
 
 /** JSON as a client writes it, with integers of any size, and texts that look like them. */
 const { json } = fc.letrec<{ json: string }>((tie) => ({
