@@ -153,9 +153,9 @@ function basedPath(path: string): BasedPath | null {
   return below === undefined ? null : { names, isPlain: false, path: below };
 }
 
-/** The path by which a request is routed and answered: what follows its base URL. */
+/** The path by which a request is routed and answered: what follows its base URL, which may end with a slash. */
 export function pathAfterBase(path: string): string {
-  return basedPath(path)?.path ?? KEYED.exec(path)?.groups?.["path"] ?? path;
+  return basedPath(path)?.path.replace(/^\/v1\/+/, OPENAI_PATHS) ?? KEYED.exec(path)?.groups?.["path"] ?? path;
 }
 
 /** The API key in a request's base URL; null for none. */

@@ -114,6 +114,20 @@ describe("a base URL that names the user", () => {
     expect((await app.send("POST", "/users/ada/v1/messages", agent)).status).toBe(200);
   });
 
+  it("may end with a slash, which clients put another behind", async () => {
+    for (const base of ["/users/ada/v1/", "/users/ada/conversations/c/v1//", "/plain/v1/"])
+      for (const [path, body] of [...DOORS, ["embeddings", { model: "m", input: "a" }]] as const) {
+        const { status } = await app.send("POST", `${base}/${path}`, body);
+        expect([base, path, status, engine.requests.at(-1)?.url]).toEqual([
+          base,
+          path,
+          200,
+          expect.stringMatching(/^\/v1\/\w/),
+        ]);
+      }
+    expect((await app.send("POST", "/users/ada/v1/chat//completions", {})).status).toBe(404);
+  });
+
   it("has the other paths of the API below it, models and what the engine alone has", async () => {
     expect((await app.send("GET", "/users/ada/v1/models?limit=3")).status).toBe(200);
     expect(engine.requests.at(-1)?.url).toBe("/v1/models?limit=3");
