@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -66,7 +66,7 @@ export async function startPythonMem0(): Promise<PythonMem0 | string> {
       const child = endingWithUs(spawn(command, args, { cwd: server, env, stdio: ["ignore", "pipe", "pipe"] }));
       closing.push(() => ended(child));
       const output = childOutput(child);
-      const gone = once(child, "exit").then(() =>
+      const gone = once(child, "close").then(() =>
         Promise.reject(new Error(`${command}: ${output.stderr.slice(-500)}`)),
       );
       gone.catch(() => {});
@@ -102,7 +102,9 @@ export async function startPythonMem0(): Promise<PythonMem0 | string> {
       HISTORY_DB_PATH: join(folder, "history.db"),
       MEM0_TELEMETRY: "false",
     };
-    if (isServer) await once(started("alembic", ["upgrade", "head"], environment).child, "exit");
+    // Versions before its accounts have nothing to migrate.
+    if (existsSync(join(server, "alembic.ini")))
+      await once(started("alembic", ["upgrade", "head"], environment).child, "exit");
     const serving = started("uvicorn", ["main:app", "--host", "127.0.0.1", "--port", "0"], environment);
     const url = await serving.says("stderr", /running on (\S+)/);
     return {
