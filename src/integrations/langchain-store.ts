@@ -2,7 +2,7 @@
 export interface LangGraphStore {
   search(
     namespacePrefix: string[],
-    options: { query: string; limit: number; filter?: Record<string, unknown> },
+    options?: { query?: string; limit?: number; filter?: Record<string, unknown> },
   ): Promise<readonly StoredItem[]>;
   get(namespace: string[], key: string): Promise<StoredItem | null>;
 }

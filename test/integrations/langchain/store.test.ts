@@ -157,6 +157,26 @@ describe("LangGraph's store as the source of memstem", () => {
     expect(warnings).toEqual(failedWith("InvalidNamespaceError"));
   });
 
+  it("gives nobody else's where a store finds what a user's name only begins with, as PostgresStore does", async () => {
+    /** With the types of that store's options, too. */
+    const byText = {
+      search: async (_prefix: string[], options?: { query?: string; filter?: Record<string, string | number> }) =>
+        (await store.search([], options ?? {})).filter(({ namespace }) =>
+          namespace.join(".").startsWith("memories.ana"),
+        ),
+      get: async () => null,
+    };
+    expect(await byText.search([])).toHaveLength(3);
+    const other = createMemstem({
+      dataDir: join(dataDir, "other"),
+      source: storeSource(byText, { namespace: ["memories", "{userId}"] }),
+    });
+    const { messages } = await other.compose({ userId: "ana", query: "What does Ana eat?" });
+    await other.close();
+    expect(JSON.stringify(messages)).toContain("vegetarian");
+    expect(JSON.stringify(messages)).not.toContain("Anabel");
+  });
+
   it("takes the text from where it is", async () => {
     await store.put(["notes", "ana"], "n", { content: { said: "Ana plays chess." } });
     const notes = storeSource(store, {
