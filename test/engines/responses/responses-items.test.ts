@@ -95,7 +95,8 @@ describe("the items of a Responses request", () => {
       status: "completed",
     };
     const output = { type: "function_call_output", call_id: "c", output: "green" };
-    const messages = messagesOf([{ role: "user", content: "Tea?" }, reasoning, call, output], "Be brief.");
+    const items = [{ role: "user", content: "Tea?" }, reasoning, call, output];
+    const messages = messagesOf(items, "Be brief.");
     expect(messages).toMatchObject([
       { role: "system", content: "Be brief." },
       { role: "user", content: "Tea?" },
@@ -103,6 +104,7 @@ describe("the items of a Responses request", () => {
       { role: "tool", tool_call_id: "c", content: "green" },
     ]);
     expect(messages).toHaveLength(4);
+    expect(itemsOf(messages?.slice(1) ?? [])).toEqual(items);
   });
 
   it("mean the same with and without ids, status and reasoning, and as a chat's own messages", () => {
