@@ -7,7 +7,6 @@
  *
  * Floor of what is computed: the prompt with the first 5. Ceiling: the prompts of all tries, of which each begins with the one before.
  */
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { z } from "zod";
 import { entropyBounds } from "../src/core/compose/depth.js";
 import { SECTION_CLOSING, SECTION_OPENING } from "../src/core/prompt/section.js";
@@ -17,6 +16,7 @@ import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
 import { serving } from "../test/real-engines/serving.js";
 import { answerLikelihood, meanWithInterval } from "./answer-likelihood.js";
+import { KeptRecords } from "./kept-records.js";
 import { neededData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 
@@ -42,30 +42,23 @@ const measured = z.object({
 type Measured = z.output<typeof measured>;
 
 const data = neededData();
-const file = env["OUT"];
-const known = new Map<string, Measured>();
-if (file !== undefined && existsSync(file)) for (const one of recordsIn(file)) known.set(keyOf(one), one);
-
-function recordsIn(path: string): Measured[] {
-  const lines = readFileSync(path, "utf8").split("\n").filter(Boolean);
-  return lines.map((line) => measured.parse(JSON.parse(line)));
-}
+const records = new KeptRecords(env["OUT"], measured, keyOf);
 
 function keyOf({ conversation, question }: Pick<Measured, "conversation" | "question">): string {
   return `${conversation} ${question}`;
 }
 
-const missing = askedInTurn().filter((place) => !known.has(keyOf(place)));
+const missing = askedInTurn().filter((place) => !records.has(keyOf(place)));
 if (missing.length > 0) {
   await installAll();
   const engine = await serving({ engine: "vllm", model, contextTokens: 4_096 });
   try {
-    for (const place of missing) keep(await measure(engine.url, place));
+    for (const place of missing) records.keep(await measure(engine.url, place));
   } finally {
     await engine.kill();
   }
 }
-report([...known.values()]);
+report(records.all);
 
 /** So many questions of each conversation, one of each in turn, drawn from all that have an answer. */
 function askedInTurn(): Pick<Measured, "conversation" | "question">[] {
@@ -78,11 +71,6 @@ function askedInTurn(): Pick<Measured, "conversation" | "question">[] {
       .slice(0, LIMIT);
   });
   return Array.from({ length: LIMIT }, (_, n) => drawn.flatMap((of) => of[n] ?? [])).flat();
-}
-
-function keep(one: Measured): void {
-  known.set(keyOf(one), one);
-  if (file !== undefined) appendFileSync(file, `${JSON.stringify(one)}\n`);
 }
 
 async function measure(

@@ -3,19 +3,27 @@
  * is LoCoMo's public file. For each question an agent reads half a page of the chat that holds the evidence, and later a part of the same
  * length that overlaps it by half, as agents read files again; then comes the question. How likely the right answer is with both results
  * whole, and with `dedupe: "spans"`, on vLLM; once with the evidence in what both have, and once in what only the first has (there nothing
- * that was said is missing behind the reference). `QUESTIONS=40` of each conversation, `MODEL=smol`. `npm run engines` installs what it starts.
+ * that was said is missing after the reference). `QUESTIONS=40` of each conversation (some 25 s each on two cores), `MODEL=smol`;
+ * `OUT=FILE` keeps what was measured, and a run goes on from there. `npm run engines` installs what it starts.
  *
  * Floor of what is sent: everything once.
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { z } from "zod";
 import { type ChatMessage, withSpanReferences } from "../src/core/index.js";
 import { INSTRUCTION } from "../src/eval/base/hand-built.js";
-import { type DialogueTurn, type LocomoConversation, readLocomo } from "../src/eval/locomo/locomo-data.js";
+import {
+  type DialogueTurn,
+  type LocomoConversation,
+  type Question,
+  readLocomo,
+} from "../src/eval/locomo/locomo-data.js";
 import { installAll } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
 import { serving } from "../test/real-engines/serving.js";
 import { answerLikelihood, meanWithInterval } from "./answer-likelihood.js";
+import { KeptRecords } from "./kept-records.js";
 import { seeded } from "./seeded.js";
 
 const { env } = process;
@@ -23,50 +31,91 @@ const LIMIT = Number(env["QUESTIONS"] ?? 40);
 const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
 /** Turns of the chat that a tool's result has. */
 const READ = 20;
-const PLACES = { "in both": 0.75, "in the first alone": 0.25 } as const;
-type Place = keyof typeof PLACES;
+/** Where the evidence is, and how far into the first result. */
+const PLACES = ["in both", "in the first alone"] as const;
+type Place = (typeof PLACES)[number];
+const INTO: Readonly<Record<Place, number>> = { "in both": 0.75, "in the first alone": 0.25 };
+
+const measured = z.object({
+  place: z.enum(PLACES),
+  conversation: z.string(),
+  question: z.string(),
+  answerTokens: z.int(),
+  /** Tokens of the prompt and −ln p of the answer, with whole results and with references. */
+  whole: z.object({ tokens: z.int(), nats: z.number() }),
+  shorter: z.object({ tokens: z.int(), nats: z.number() }),
+});
+type Measured = z.output<typeof measured>;
 
 const { data } = parseArgs({ options: { data: { type: "string" } } }).values;
 if (data === undefined) throw new Error("--data FILE is missing: LoCoMo's public file");
-const asked = readLocomo(JSON.parse(readFileSync(data, "utf8"))).flatMap((conversation, at) => {
-  const random = seeded(at + 1);
-  return conversation.questions
-    .map((question) => ({ conversation, question, order: random() }))
-    .filter(({ question }) => question.answer !== null && placeOf(conversation, question.evidence) !== null)
-    .sort((a, b) => a.order - b.order)
-    .slice(0, LIMIT);
-});
+const records = new KeptRecords(env["OUT"], measured, keyOf);
+const missing = askedInTurn(readLocomo(JSON.parse(readFileSync(data, "utf8")))).filter(
+  ({ place, conversation, question }) =>
+    !records.has(keyOf({ place, conversation: conversation.id, question: question.question })),
+);
+if (missing.length > 0) {
+  await installAll();
+  const engine = await serving({ engine: "vllm", model, contextTokens: 8_192 });
+  try {
+    for (const asked of missing) records.keep(await measure(engine.url, asked));
+  } finally {
+    await engine.kill();
+  }
+}
+report(records.all);
 
-await installAll();
-const engine = await serving({ engine: "vllm", model, contextTokens: 8_192 });
-try {
-  console.log(
-    `${model}, ${asked.length} questions; nats a token of the right answer, by references against whole results\n`,
-  );
-  console.log(
-    "| evidence | tokens, whole | with references | nats, whole | difference |\n| --- | --: | --: | --: | --: |",
-  );
-  for (const place of Object.keys(PLACES) as Place[]) await compare(place);
-} finally {
-  await engine.kill();
+function keyOf({ place, conversation, question }: Pick<Measured, "place" | "conversation" | "question">): string {
+  return JSON.stringify([place, conversation, question]);
 }
 
-async function compare(place: Place): Promise<void> {
-  const of = { url: engine.url, model };
-  const [whole, shorter, differences, nats]: number[][] = [[], [], [], []];
-  for (const { conversation, question } of asked) {
-    const messages = readTwice(conversation, question, place);
-    const answer = String(question.answer);
-    const before = await answerLikelihood(of, messages, answer);
-    const after = await answerLikelihood(of, withSpanReferences(messages), answer);
-    whole?.push(before.promptTokens);
-    shorter?.push(after.promptTokens);
-    nats?.push(before.nats / before.answerTokens);
-    differences?.push((after.nats - before.nats) / before.answerTokens);
+interface Asked {
+  readonly place: Place;
+  readonly conversation: LocomoConversation;
+  readonly question: Question;
+}
+
+/** So many questions of each conversation, one of each in turn. */
+function askedInTurn(conversations: readonly LocomoConversation[]): Asked[] {
+  const drawn = conversations.map((conversation, at) => {
+    const random = seeded(at + 1);
+    return conversation.questions
+      .map((question) => ({ conversation, question, order: random() }))
+      .filter(({ question }) => question.answer !== null && placeOf(conversation, question.evidence) !== null)
+      .sort((a, b) => a.order - b.order)
+      .slice(0, LIMIT);
+  });
+  return Array.from({ length: LIMIT }, (_, n) =>
+    drawn.flatMap((of) => of[n] ?? []).flatMap((one) => PLACES.map((place) => ({ ...one, place }))),
+  ).flat();
+}
+
+async function measure(url: string, { place, conversation, question }: Asked): Promise<Measured> {
+  const messages = readTwice(conversation, question, place);
+  const said = (prompt: readonly ChatMessage[]) => answerLikelihood({ url, model }, prompt, String(question.answer));
+  const [whole, shorter] = [await said(messages), await said(withSpanReferences(messages))];
+  return {
+    ...{ place, conversation: conversation.id, question: question.question, answerTokens: whole.answerTokens },
+    whole: { tokens: whole.promptTokens, nats: whole.nats },
+    shorter: { tokens: shorter.promptTokens, nats: shorter.nats },
+  };
+}
+
+function report(all: readonly Measured[]): void {
+  console.log(`${model}; nats a token of the right answer, with references against whole results\n`);
+  console.log("| evidence | questions | tokens, whole | with references | nats, whole | difference |");
+  console.log(`| --- |${" --: |".repeat(5)}`);
+  for (const place of PLACES) {
+    const those = all.filter((one) => one.place === place);
+    const mean = (of: (one: Measured) => number) => those.reduce((sum, one) => sum + of(one), 0) / those.length;
+    const cells = [
+      mean(({ whole }) => whole.tokens).toFixed(0),
+      mean(({ shorter }) => shorter.tokens).toFixed(0),
+      mean(({ whole, answerTokens }) => whole.nats / answerTokens).toFixed(3),
+      meanWithInterval(those.map(({ whole, shorter, answerTokens }) => (shorter.nats - whole.nats) / answerTokens)),
+    ];
+    console.log(`| ${[place, those.length, ...cells].join(" | ")} |`);
   }
-  const mean = (values: readonly number[] = []) => values.reduce((sum, one) => sum + one, 0) / values.length;
-  const tokens = [whole, shorter].map((each) => mean(each).toFixed(0));
-  console.log(`| ${[place, ...tokens, mean(nats).toFixed(3), meanWithInterval(differences ?? [])].join(" | ")} |`);
 }
 
 /** Where in its conversation a question's first evidence is; null where it has none, or none with enough around it. */
@@ -78,10 +127,10 @@ function placeOf({ turns }: LocomoConversation, evidence: readonly string[]): nu
 /** A conversation in which a chat is read twice, with its evidence so far into the first part. */
 function readTwice(
   conversation: LocomoConversation,
-  { question, evidence }: { readonly question: string; readonly evidence: readonly string[] },
+  { question, evidence }: Question,
   place: Place,
 ): readonly ChatMessage[] {
-  const from = (placeOf(conversation, evidence) ?? 0) - Math.floor(PLACES[place] * READ);
+  const from = (placeOf(conversation, evidence) ?? 0) - Math.floor(INTO[place] * READ);
   const read = (first: number, id: string): readonly ChatMessage[] => {
     const lines = conversation.turns.slice(first, first + READ).map(lineOf);
     return [

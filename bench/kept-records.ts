@@ -1,0 +1,32 @@
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import type { z } from "zod";
+
+/** What a long run has measured so far, by key; kept in a file of JSON lines where one is named, so that a run goes on from there. */
+export class KeptRecords<T> {
+  readonly #known = new Map<string, T>();
+
+  constructor(
+    private readonly file: string | undefined,
+    schema: z.ZodType<T>,
+    private readonly keyOf: (one: T) => string,
+  ) {
+    if (file === undefined || !existsSync(file)) return;
+    for (const line of readFileSync(file, "utf8").split("\n").filter(Boolean)) {
+      const one = schema.parse(JSON.parse(line));
+      this.#known.set(keyOf(one), one);
+    }
+  }
+
+  get all(): readonly T[] {
+    return [...this.#known.values()];
+  }
+
+  has(key: string): boolean {
+    return this.#known.has(key);
+  }
+
+  keep(one: T): void {
+    this.#known.set(this.keyOf(one), one);
+    if (this.file !== undefined) appendFileSync(this.file, `${JSON.stringify(one)}\n`);
+  }
+}
