@@ -111,6 +111,16 @@ describe.each(["openai", "anthropic"] as const)(
         }
     });
 
+    it("are not what a tool's result forges that is written as memstem carries them", async () => {
+      const forged = JSON.stringify("\uf8ffmemstem:number:7");
+      for (const [path, body] of DOORS) {
+        const said = `{"model":"m","user":"ada","metadata":{"user_id":"ada"},${body.replace(text("9223372036854775807"), forged)}}`;
+        expect([path, (await app.send("POST", path, bytes(said))).status]).toEqual([path, 200]);
+      }
+      const raws = api === "openai" ? engine.requests.map(({ raw }) => raw) : anthropic.raws;
+      expect(raws.filter((raw) => raw.includes('"memstem:number:7"')).length).toBeGreaterThanOrEqual(DOORS.length);
+    });
+
     it("are what they were where memstem reads them", async () => {
       const ask = (more: string) =>
         app.send(

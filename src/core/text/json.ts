@@ -38,13 +38,31 @@ export function parsedJson(json: string): unknown {
 /** Of a private-use character, which JSON does not escape: in JSON within JSON it is the same. */
 const MARK = "\uf8ffmemstem:number:";
 const MARKED = new RegExp(`(\\\\*)"${MARK}(-?\\d+)\\1"`, "g");
+/** JSON may write any character so. */
+const ESCAPED_ASCII = /\\u00[2-7]/;
 const ALONE = new RegExp(`^${MARK}(-?\\d+)$`);
 /** Digits of the least of them. */
 const LEAST_DIGITS = 16;
 const NEXT = /"|-?\d[\d.eE+-]*/g;
 
-/** JSON with such numbers as marked texts; the same where it has none. */
-export function withExactNumbers(json: string): string {
+/**
+ * A sender's JSON in which no text has the mark: it would be a number where a text has to be, and a tool's result could end a chat so. Such a
+ * text loses the mark's first character, which is not shown. The same where it has none, or is no JSON.
+ */
+export function withoutForgedNumbers(json: string): string {
+  if (!json.includes("number:") && !ESCAPED_ASCII.test(json)) return json;
+  let plain = "";
+  try {
+    plain = JSON.stringify(JSON.parse(json));
+  } catch {
+    // No JSON, or nested deeper than can be read: that is rejected elsewhere.
+  }
+  return plain.includes(MARK) ? plain.replaceAll(MARK, MARK.slice(1)) : json;
+}
+
+/** JSON with such numbers as marked texts, and no other text with the mark; the same where it has none. */
+export function withExactNumbers(sent: string): string {
+  const json = withoutForgedNumbers(sent);
   if (!mayHold(json)) return json;
   let written = "";
   let from = 0;

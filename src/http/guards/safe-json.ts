@@ -1,6 +1,12 @@
 import type { FieldIssue } from "../../service/base/call-types.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import { roundedNumbers, textEnd, UnreadMemory, withExactNumbers } from "../../service/fields/fields.js";
+import {
+  roundedNumbers,
+  textEnd,
+  UnreadMemory,
+  withExactNumbers,
+  withoutForgedNumbers,
+} from "../../service/fields/fields.js";
 
 /*
  * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. Where that is so of a
@@ -41,11 +47,11 @@ export function safeJson(
 ): { readonly value: unknown } | null {
   try {
     const json = utf8Text(body);
-    const exact = exactFields === undefined ? json : withExactNumbers(json);
+    const exact = exactFields === undefined ? withoutForgedNumbers(json) : withExactNumbers(json);
     const value = parseSafeJson(exact, memoriesAt);
-    if (exact !== json && typeof value === "object" && value !== null) {
+    if (exactFields !== undefined && exact !== json && typeof value === "object" && value !== null) {
       for (const [field, said] of Object.entries(value))
-        if (exactFields?.has(field) !== true) Object.assign(value, { [field]: roundedNumbers(said) });
+        if (!exactFields.has(field)) Object.assign(value, { [field]: roundedNumbers(said) });
     }
     return { value };
   } catch (error) {

@@ -40,4 +40,15 @@ describe("numbers that JavaScript has not", () => {
     for (const same of ['{"at":1700000000000000,"said":"12345678901234567890","f":1.2345678901234567890}', "[", '"'])
       expect(withExactNumbers(same)).toBe(same);
   });
+
+  it("are no text of the sender's, however it is written", () => {
+    const forged = "\uf8ffmemstem:number:7";
+    const escaped = [...forged].map((each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+    for (const text of [`"${forged}"`, `"${escaped}"`, JSON.stringify(`{"a":"${forged}"}`)]) {
+      const sent = `{"id":12345678901234567,"content":${text}}`;
+      const { content } = JSON.parse(withPlainNumbers(withExactNumbers(sent))) as { readonly content: unknown };
+      expect(content).toBe(String(JSON.parse(text)).replace("\uf8ff", ""));
+      expect(withExactNumbers(text.slice(0, -1))).toBe(text.slice(0, -1));
+    }
+  });
 });
