@@ -18,7 +18,7 @@ import { serving } from "../test/real-engines/serving.js";
 import { answerLikelihood, meanWithInterval } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
 import { neededData } from "./recorded-data.js";
-import { seeded } from "./seeded.js";
+import { drawnInTurn } from "./seeded.js";
 
 const { env } = process;
 const LIMIT = Number(env["QUESTIONS"] ?? 50);
@@ -61,16 +61,11 @@ if (missing.length > 0) {
 report(records.all);
 
 /** So many questions of each conversation, one of each in turn, drawn from all that have an answer. */
-function askedInTurn(): Pick<Measured, "conversation" | "question">[] {
-  const drawn = RECORDED_CONVERSATIONS.map((name, at) => {
-    const random = seeded(at + 1);
-    return readRecordedTrace(data, name)
-      .questions.map(({ answer }, question) => ({ conversation: name, question, answer, order: random() }))
-      .filter(({ answer }) => typeof answer === "string")
-      .sort((a, b) => a.order - b.order)
-      .slice(0, LIMIT);
-  });
-  return Array.from({ length: LIMIT }, (_, n) => drawn.flatMap((of) => of[n] ?? [])).flat();
+function askedInTurn(): readonly Pick<Measured, "conversation" | "question">[] {
+  const questions = RECORDED_CONVERSATIONS.map((conversation) =>
+    readRecordedTrace(data, conversation).questions.map(({ answer }, question) => ({ conversation, question, answer })),
+  );
+  return drawnInTurn(questions, LIMIT, ({ answer }) => typeof answer === "string");
 }
 
 async function measure(

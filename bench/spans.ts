@@ -24,7 +24,7 @@ import { MODELS } from "../test/real-engines/packages.js";
 import { serving } from "../test/real-engines/serving.js";
 import { answerLikelihood, meanWithInterval } from "./answer-likelihood.js";
 import { KeptRecords } from "./kept-records.js";
-import { seeded } from "./seeded.js";
+import { drawnInTurn } from "./seeded.js";
 
 const { env } = process;
 const LIMIT = Number(env["QUESTIONS"] ?? 40);
@@ -77,17 +77,12 @@ interface Asked {
 
 /** So many questions of each conversation, one of each in turn. */
 function askedInTurn(conversations: readonly LocomoConversation[]): Asked[] {
-  const drawn = conversations.map((conversation, at) => {
-    const random = seeded(at + 1);
-    return conversation.questions
-      .map((question) => ({ conversation, question, order: random() }))
-      .filter(({ question }) => question.answer !== null && placeOf(conversation, question.evidence) !== null)
-      .sort((a, b) => a.order - b.order)
-      .slice(0, LIMIT);
-  });
-  return Array.from({ length: LIMIT }, (_, n) =>
-    drawn.flatMap((of) => of[n] ?? []).flatMap((one) => PLACES.map((place) => ({ ...one, place }))),
-  ).flat();
+  const questions = conversations.map((conversation) =>
+    conversation.questions.map((question) => ({ conversation, question })),
+  );
+  const isWanted = ({ conversation, question: { answer, evidence } }: Omit<Asked, "place">) =>
+    answer !== null && placeOf(conversation, evidence) !== null;
+  return drawnInTurn(questions, LIMIT, isWanted).flatMap((one) => PLACES.map((place) => ({ ...one, place })));
 }
 
 async function measure(url: string, { place, conversation, question }: Asked): Promise<Measured> {

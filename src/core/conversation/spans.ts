@@ -112,21 +112,22 @@ class TextAbove {
     this.#units += units.count;
     if (this.#units > MOST_UNITS) return text;
     const said: string[] = [];
-    const kept: string[] = [];
+    const kept: Units[] = [];
     let from = 0;
     for (let at = 0; mayRefer && at < units.count; ) {
       const end = this.#spanEnd(units, at);
       if (units.characters(at, end) < SHORTEST) at++;
       else {
-        kept.push(units.slice(from, at));
-        said.push(units.slice(from, at), referenceTo(units.slice(at, end)));
+        const before = units.slice(from, at);
+        kept.push(new Units(before));
+        said.push(before, referenceTo(units.slice(at, end)));
         from = at = end;
       }
     }
-    kept.push(units.slice(from, units.count));
-    said.push(units.slice(from, units.count));
-    for (const piece of kept) this.#add(new Units(piece));
-    return said.join("");
+    const rest = units.slice(from, units.count);
+    kept.push(from === 0 ? units : new Units(rest));
+    for (const piece of kept) this.#add(piece);
+    return from === 0 ? text : said.join("") + rest;
   }
 
   /** The unit up to which a text from one on stands above; that one itself where it does not. */
