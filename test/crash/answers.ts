@@ -5,7 +5,8 @@ import type { composeResult } from "../../src/http/contracts/compose-contract.js
 /** A body of `POST /compose` that can be sent again. */
 export type Body = Readonly<Record<string, unknown>> & { readonly user_id: string; readonly request_id: string };
 
-export type Message = z.output<typeof composeResult>["messages"][number];
+type ComposeResult = z.output<typeof composeResult>;
+export type Message = ComposeResult["messages"][number];
 
 /** Services of one database in a file, which is always there: they reject nothing with 503. */
 export function servicesAt(address: () => string): Services {
@@ -71,31 +72,28 @@ export class Answers {
     this.fresh.splice(0, Number.POSITIVE_INFINITY, ...kept);
   }
 
-  /** Every text that stood behind a label in any answer to a user. */
+  /** Every text that a label had in any answer to a user. Throws where an answer does not list the blocks that its prompt adds. */
   textsByLabel(user: string): Map<number, Set<string>> {
     const texts = new Map<number, Set<string>>();
     for (const { body, text } of this.#byId.values()) {
       if (body.user_id !== user) continue;
-      const placed = [...new Set(blocksIn(text).map(({ label }) => label))];
-      for (const { content } of messagesIn(text)) {
-        const section = typeof content === "string" ? sectionAtStart(content) : null;
-        for (const [at, block] of ((section === null ? null : parseSection(section))?.blocks ?? []).entries()) {
-          // Single prompts write no labels: their blocks stand as the answer lists them.
-          const label = block.label ?? placed[at];
-          if (label !== undefined) texts.set(label, (texts.get(label) ?? new Set()).add(block.text));
-        }
-      }
+      const { messages, blocks } = JSON.parse(text) as ComposeResult;
+      // Blocks stand without labels, in the order in which the answer lists them. Those of earlier turns are in those turns' own answers.
+      const added = blocks.filter(({ placement }) => placement !== "earlier_turn");
+      const labels = [...new Set(added.map(({ label }) => label))];
+      const section = sectionAtStart(String(messages.at(-1)?.content));
+      const standing = (section === null ? null : parseSection(section))?.blocks ?? [];
+      if (standing.length !== labels.length)
+        throw new Error(`${body.request_id} lists ${labels.length} blocks and adds ${standing.length}`);
+      for (const [at, label] of labels.entries())
+        texts.set(label, (texts.get(label) ?? new Set()).add(standing[at]?.text ?? ""));
     }
     return texts;
   }
 }
 
-function blocksIn(text: string): readonly { readonly label: number }[] {
-  return (JSON.parse(text) as { readonly blocks: readonly { readonly label: number }[] }).blocks;
-}
-
 export function messagesIn(text: string): readonly Message[] {
-  return (JSON.parse(text) as { readonly messages: readonly Message[] }).messages;
+  return (JSON.parse(text) as ComposeResult).messages;
 }
 
 /** Sends a request. Resolves to {@link GONE} where no answer comes; throws where it is rejected for no good reason. */
