@@ -26,6 +26,8 @@ const ROUNDS = 10;
 const MIN_ERROR = 0.01;
 /** Cut-off in median deviations: samples beyond it have no weight (Tukey's biweight). */
 const CUT = 4.685;
+/** Milliseconds. What is reported as less was not measured, and squares of its inverse may be no numbers. */
+const SHORTEST_MS = 1e-6;
 
 /**
  * Fits the time law `fixed + perToken·u + perPair·u·(c + u/2)` (docs/internals/algorithms.md, "What a prompt costs") to measured
@@ -33,7 +35,7 @@ const CUT = 4.685;
  * Null if the samples are too few or too similar.
  */
 export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
-  const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms > 0);
+  const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms }) => ms >= SHORTEST_MS);
   const computed = recent.map(({ uncachedTokens }) => uncachedTokens);
   if (recent.length < LEAST_SAMPLES || largest(computed) < MIN_SPREAD * Math.max(1, smallest(computed))) return null;
   const rows = recent.map(
@@ -49,7 +51,9 @@ export function fitTimeLaw(samples: readonly FirstTokenTime[]): TimeLaw | null {
  * choice that is bad by one of the laws is not made for the sake of another. A law that is known twice weighs twice. Null without samples.
  */
 export function likelyTimeLaw(samples: readonly FirstTokenTime[], known: readonly TimeLaw[]): TimeLaw | null {
-  const recent = samples.slice(-KEPT_SAMPLES).filter(({ ms, uncachedTokens }) => ms > 0 && uncachedTokens > 0);
+  const recent = samples
+    .slice(-KEPT_SAMPLES)
+    .filter(({ ms, uncachedTokens }) => ms >= SHORTEST_MS && uncachedTokens > 0);
   if (recent.length === 0) return null;
   const scaled = known.flatMap((cost) => {
     const model = { cost, blockTokens: 1, minimumPrefixTokens: 0 };
@@ -106,19 +110,20 @@ const DOUBTED_ERRORS = 1;
 export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPairMs }: TimeLaw): number {
   const recent = samples
     .slice(-KEPT_SAMPLES)
-    .filter(({ tokens, ms }) => tokens >= LEAST_ANSWER_TOKENS && ms > 0 && ms < Number.POSITIVE_INFINITY);
+    .filter(({ tokens, ms }) => tokens >= LEAST_ANSWER_TOKENS && ms >= SHORTEST_MS && ms < Number.POSITIVE_INFINITY);
   const count = recent.length;
   if (count < LEAST_ANSWERS) return perPairMs;
+  const mean = recent.reduce((sum, { promptTokens }) => sum + promptTokens, 0) / count;
+  const spread = Math.sqrt(recent.reduce((sum, { promptTokens }) => sum + (promptTokens - mean) ** 2, 0));
+  if (spread === 0) return perPairMs;
   const rows = recent.map(
     ({ promptTokens, tokens, ms }): MeasuredTime => [tokens / ms, (promptTokens * tokens) / ms, 0],
   );
   const law = robustFit(rows);
-  const mean = recent.reduce((sum, { promptTokens }) => sum + promptTokens, 0) / count;
-  const spread = Math.sqrt(recent.reduce((sum, { promptTokens }) => sum + (promptTokens - mean) ** 2, 0));
   const pace = law[0] + law[1] * mean;
   const typical = 1.4826 * median(rows.map((row) => Math.abs(1 - dot(row, law)))) * Math.sqrt(count / (count - 2));
   const error = (Math.max(LEAST_PACE_ERROR, typical) * pace) / spread;
-  const most = (pace * perPairMs) / (perTokenMs + perPairMs * mean);
+  const most = perPairMs === 0 ? 0 : pace / (perTokenMs / perPairMs + mean);
   return Math.max(perPairMs, Math.min(most, law[1] - DOUBTED_ERRORS * error));
 }
 

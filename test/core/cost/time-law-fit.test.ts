@@ -138,6 +138,15 @@ describe("the time of answers behind long prompts", () => {
     expect(answerPace(answers(2.5e-3, still), law(1e-6))).toBeLessThan(1e-4);
   });
 
+  it("is a number where times are next to nothing, prompts alike, or a prompt's tokens free", () => {
+    const tiny = answers(2.5e-3, still).map((answer, n) => ({ ...answer, ms: n % 2 === 0 ? 5e-324 : answer.ms }));
+    expect(answerPace(tiny, law(1e-3))).toBeGreaterThan(1e-3);
+    expect(answerPace(tiny, { ...law(5e-324), perTokenMs: 0 })).toBeGreaterThan(0);
+    expect(answerPace(tiny, { ...law(0), perTokenMs: 0 })).toBe(0);
+    const empty = still.map(() => ({ promptTokens: 0, tokens: 4, ms: 1e6 }));
+    expect(answerPace(empty, law(1e-3))).toBe(1e-3);
+  });
+
   it("is never below 0, nor no number", () => {
     const anyAnswer = fc.record({
       promptTokens: fc.nat(100_000),
