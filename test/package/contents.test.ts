@@ -25,6 +25,8 @@ describe("the packed package", () => {
         "dist/index.d.ts",
         "dist/index.js",
         "docs/README.md",
+        "examples/hermes/memstem/__init__.py",
+        "examples/openclaw/memstem/index.js",
         "examples/sample-locomo.json",
         "migrations/meta/_journal.json",
         "package.json",
@@ -47,7 +49,7 @@ describe("the packed package", () => {
 
   it("has nothing else: no sources, tests, benches, maps, data or settings of the project", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md))|[A-Z]+(\.md)?|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md)|(hermes|openclaw)\/(README\.md|memstem\/[\w.]+\.(py|yaml|js|json)))|[A-Z]+(\.md)?|package\.json)$/;
     expect(memstem.files.filter((name) => !expected.test(name))).toEqual([]);
   });
 
