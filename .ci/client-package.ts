@@ -1,6 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, posix, resolve } from "node:path";
 import { z } from "zod";
+import { importsIn } from "./module-imports.js";
 
 /*
  * Makes the package `memstem-client` of what is built: the client, the core and the adapters, with what they import and nothing else, for
@@ -131,7 +132,7 @@ function reach(from: readonly string[]) {
     if (reached.files.has(file)) return;
     reached.files.add(file);
     const chain = [...behind, file];
-    for (const specifier of specifiersIn(readFileSync(join(ROOT, file), "utf8"))) {
+    for (const { specifier } of importsIn(readFileSync(join(ROOT, file), "utf8"))) {
       if (specifier.startsWith("#") || specifier.startsWith("node:")) continue;
       if (!specifier.startsWith(".")) {
         const name = packageOf(specifier);
@@ -145,12 +146,6 @@ function reach(from: readonly string[]) {
   };
   for (const path of from) add(path, []);
   return reached;
-}
-
-function specifiersIn(code: string): string[] {
-  const plain = code.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
-  const found = plain.matchAll(/(?:\bfrom\s*|\bimport\s*\(?\s*)(["'])([^"'\n]+)\1/g);
-  return [...found].map(([, , specifier = ""]) => specifier);
 }
 
 function packageOf(specifier: string): string {

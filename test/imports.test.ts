@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { codeOf, importsIn } from "../.ci/module-imports.js";
 
 /** What the files of a room may import besides each other. */
 interface RoomRule {
@@ -115,31 +116,12 @@ interface Import {
 
 type ModuleGraph = ReadonlyMap<string, readonly Import[]>;
 
-const TOKENS =
-  /\/\/[^\n]*|\/\*[\s\S]*?\*\/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[\s\S]|[^`\\])*`|(?<=[=(,:;!&|?{}[\n]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
-
-const IMPORT = /\b(?:import|export)\s+(type\s+)?(?:([\w$*{},\s]+?)\s*\bfrom\s*)?"(\d+)"|\bimport\s*\(\s*"(\d+)"/g;
-
-/** The code of a module without its comments; every quoted text is replaced by its number in `texts`. */
-function codeOf(source: string): { code: string; texts: string[] } {
-  const texts: string[] = [];
-  const code = source.replace(TOKENS, (token) => {
-    if (token.startsWith("//") || token.startsWith("/*")) return " ";
-    if (token.startsWith("/")) return '"regex"';
-    texts.push(token.slice(1, -1));
-    return `"${texts.length - 1}"`;
-  });
-  return { code, texts };
-}
-
 function importsOf(path: string, source: string): Import[] {
-  const { code, texts } = codeOf(source);
-  return [...code.matchAll(IMPORT)].map(([, type, names, from, dynamic]) => {
-    const specifier = texts[Number(from ?? dynamic)] ?? "";
+  return importsIn(source).map(({ specifier, names, isType }) => {
     const file = specifier.startsWith(".") ? posix.join(posix.dirname(path), specifier).replace(/\.js$/, ".ts") : null;
-    const named = /^\{([^}]*)\}$/.exec(names?.trim() ?? "")?.[1]?.split(",") ?? [];
+    const named = /^\{([^}]*)\}$/.exec(names)?.[1]?.split(",") ?? [];
     const allTypes = named.length > 0 && named.every((name) => /^\s*(?:type\s|$)/.test(name));
-    return { specifier, file, typesOnly: type !== undefined || allTypes };
+    return { specifier, file, typesOnly: isType || allTypes };
   });
 }
 
