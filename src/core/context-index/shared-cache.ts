@@ -68,8 +68,8 @@ interface Stream {
   total: number;
   /** Mean streams, itself included, that come from one of its turns to the next. */
   among: number;
-  /** Whether the engine may never have computed its newest prompt. */
-  isDoubtful: boolean;
+  /** A prompt of it that the engine may never have computed; null: none since one that should have found something of its own cached. */
+  doubtful: string | null;
 }
 
 /** A prompt in the engine's own tokens. */
@@ -424,7 +424,7 @@ export class SharedCache {
       underWay,
     };
     if (before === undefined) {
-      this.#streams.set(stream, { requestId, at, total, among: this.#newcomers, isDoubtful: false });
+      this.#streams.set(stream, { requestId, at, total, among: this.#newcomers, doubtful: null });
       this.#sent.set(requestId, sent);
     } else {
       const { tokens, tips } = this.engine.uses.above(before.at);
@@ -435,7 +435,6 @@ export class SharedCache {
       before.requestId = requestId;
       before.at = at;
       before.total = total;
-      before.isDoubtful = false;
     }
     this.engine.uses.put(at, total, 1);
   }
@@ -461,7 +460,7 @@ export class SharedCache {
   /** A prompt's client left before the engine said anything of it: what is missed of it later says nothing of how much is held. */
   interrupted(requestId: string): void {
     const stream = this.#streams.peek(this.#sent.peek(requestId)?.stream ?? "");
-    if (stream?.requestId === requestId) stream.isDoubtful = true;
+    if (stream !== undefined) stream.doubtful = requestId;
   }
 
   /**
@@ -482,12 +481,20 @@ export class SharedCache {
       this.engine.computed(ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)), sent.underWay);
     } else this.engine.computed((total - Math.min(cached, total)) * this.#ratio, sent.underWay);
     this.engine.uses.take(before, Math.min(cached, known) - sent.cached, 0);
-    const isCertain = !sent.since?.isDoubtful || cached >= known;
-    if (isCertain && known > sent.head && sent.at - before <= LONGEST_PAUSE_MS && Number.isFinite(sent.distance))
-      this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
     const stream = this.#streams.get(sent.stream);
-    if (stream?.requestId === requestId) stream.isDoubtful = false;
-    if (stream === undefined || stream.at > at) return;
+    const doubtful = stream?.doubtful ?? null;
+    const isOwn = known > sent.head;
+    if (
+      isOwn &&
+      (doubtful === null || cached >= known) &&
+      sent.at - before <= LONGEST_PAUSE_MS &&
+      Number.isFinite(sent.distance)
+    )
+      this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
+    if (stream === undefined) return;
+    // What was missed of the doubtful prompt is expected no longer.
+    if (doubtful === requestId || (isOwn && sent.since?.doubtful === doubtful)) stream.doubtful = null;
+    if (stream.at > at) return;
     const moved = this.engine.uses.take(stream.at, stream.total, 1);
     stream.at = at;
     this.engine.uses.put(at, moved, 1);

@@ -23,7 +23,11 @@ class Asking {
 
   /** The newest prompt's client leaves. */
   leave(): void {
-    this.cache.interrupted(String(this.#requests - 1));
+    this.cache.interrupted(this.newest);
+  }
+
+  get newest(): string {
+    return String(this.#requests - 1);
   }
 
   pause(ms: number): void {
@@ -201,6 +205,25 @@ describe("a cache that all users share", () => {
     }
     expect(asking.cache.capacity).toBe(ENDLESS);
     asking.ask("a", 4_000, 3_000, 1_000);
+    expect(asking.cache.capacity).toBeLessThan(ENDLESS);
+  });
+
+  it("… nor from that of a later one, where those between had nothing in common with it, or were never reported", () => {
+    const asking = new Asking(new SharedCache(new EngineCache()));
+    asking.ask("a", 2_000);
+    asking.leave();
+    asking.ask("a", 1_000, 0, 0);
+    asking.ask("a", 1_500);
+    asking.ask("a", 2_100, 1_900, 0);
+    expect(asking.cache.capacity).toBe(ENDLESS);
+    // A client may leave when its stream's next prompt was sent already.
+    asking.ask("b", 2_000);
+    const left = asking.newest;
+    asking.ask("b", 1_000);
+    asking.cache.interrupted(left);
+    asking.ask("b", 2_100, 900, 0);
+    expect(asking.cache.capacity).toBe(ENDLESS);
+    asking.ask("b", 2_200, 2_100, 0);
     expect(asking.cache.capacity).toBeLessThan(ENDLESS);
   });
 
