@@ -452,7 +452,8 @@ export class SharedCache {
     this.engine.uses.take(sent.at, sent.total, 1);
     if (sent.since === null) this.#streams.delete(sent.stream);
     else {
-      this.#streams.set(sent.stream, { ...sent.since });
+      const doubtful = stream.doubtful === requestId ? sent.since.doubtful : stream.doubtful;
+      this.#streams.set(sent.stream, { ...sent.since, doubtful });
       this.engine.uses.putBack(sent.before, sent.taken, 1);
     }
   }

@@ -227,6 +227,24 @@ describe("a cache that all users share", () => {
     expect(asking.cache.capacity).toBeLessThan(ENDLESS);
   });
 
+  it("… nor where a prompt that was sent before its client left is taken back after", () => {
+    const asking = new Asking(new SharedCache(new EngineCache()));
+    asking.ask("a", 2_000);
+    const left = asking.newest;
+    asking.ask("a", 2_100, 2_000);
+    asking.cache.interrupted(left);
+    asking.cache.withdrawn(asking.newest);
+    asking.ask("a", 2_200, 2_000, 0);
+    expect(asking.cache.capacity).toBe(ENDLESS);
+    // Of one that is taken back itself nothing is left to doubt.
+    asking.ask("b", 2_000);
+    asking.ask("b", 2_100, 2_000);
+    asking.leave();
+    asking.cache.withdrawn(asking.newest);
+    asking.ask("b", 2_200, 2_000, 0);
+    expect(asking.cache.capacity).toBeLessThan(ENDLESS);
+  });
+
   it("keeps sums only, whatever is asked: streams without end in bounded memory", () => {
     const cache = new SharedCache(new EngineCache(1e6));
     const asking = new Asking(cache);
