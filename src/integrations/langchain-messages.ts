@@ -225,8 +225,8 @@ export function findGiven(given: readonly ChatMessage[], composed: readonly Chat
   return found.reverse();
 }
 
-/** What memstem puts into a message, whole: in front of its text, or after it. */
-const SECTION = /^\s*<memories>\n[\s\S]*<\/memories>\s*$/;
+/** What memstem puts into a message, whole: in front of its text, or after it. A section has no empty line. */
+const SECTION = /^\s*<memories>\n(?:[^\n]+\n)*<\/memories>(?:\n[^\n]+)*\s*$/;
 
 /** Whether a message is the given one with a section or cache marks in its content. */
 function isWithMore({ content, ...message }: ChatMessage, { content: given, ...own }: ChatMessage): boolean {

@@ -52,7 +52,8 @@ export function modelSays(asked: Asked): Said {
   return { kind: "text", text: asJson ? JSON.stringify(TRIP) : answerTo(question) };
 }
 
-const SECTION = /<memories>[\s\S]*?<\/memories>\s*/g;
+const SECTION =
+  /<memories>[\s\S]*?<\/memories>(?:\n(?:Most relevant|No longer true|Current again|Also relevant)[^\n]*(?:\n {2}[^\n]*)*)*\s*/g;
 
 /** One message as {@link lastQuestion} reads it. */
 export interface Turn {

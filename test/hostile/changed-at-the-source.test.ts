@@ -58,10 +58,10 @@ describe("a memory that changes at its source during a conversation", () => {
     const say = await begun("c", door);
     serve({ ...dog, memory: NEW }, tea);
     const next = await say("two");
-    expect(next.last).toContain(`- ${NEW}\\nNo longer true: ${OLD}\\n`);
+    expect(next.last).toContain(`- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`);
     expect((await say("three")).last).not.toContain("called");
     serve({ ...dog, memory: `${NEW}, and he is two` }, tea);
-    expect((await say("four")).last).toContain(`- ${NEW}, and he is two\\nNo longer true: ${NEW}\\n`);
+    expect((await say("four")).last).toContain(`- ${NEW}, and he is two\\n</memories>\\nNo longer true: ${NEW}\\n`);
     serve(dog, tea);
     expect((await say("five")).last).toContain(`Current again: ${OLD}\\nNo longer true: ${NEW}, and he is two\\n`);
   });
@@ -69,7 +69,7 @@ describe("a memory that changes at its source during a conversation", () => {
   it("is corrected where Mem0 does not say whose it is, as it need not in a search", async () => {
     const say = await begun("c");
     serve({ id: "dog", memory: NEW }, tea);
-    expect((await say("two")).last).toContain(`- ${NEW}\\nNo longer true: ${OLD}\\n`);
+    expect((await say("two")).last).toContain(`- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`);
   });
 
   it.each([
@@ -210,7 +210,9 @@ describe("a memory that changes at its source during a conversation", () => {
     await say("one", { memories: [dog, tea] });
     const event = { event_details: { id: "dog", event: "UPDATE", data: { memory: NEW } } };
     expect((await app.send("POST", `/webhooks/mem0?token=${encodeURIComponent(TOKEN)}`, event)).status).toBe(204);
-    expect((await say("two", { memories: [tea] })).last).toContain(`- ${NEW}\\nNo longer true: ${OLD}\\n`);
+    expect((await say("two", { memories: [tea] })).last).toContain(
+      `- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`,
+    );
   });
 
   it("is said to be no longer true by what the webhook brings, with its text or without, once", async () => {
@@ -245,7 +247,9 @@ describe("a memory that changes at its source during a conversation", () => {
     await conversation("other")("one", { memories: [bo] });
     const event = { event_details: { id: "dog", event: "UPDATE", data: { replaced_by: "bo" } } };
     await app.send("POST", `/webhooks/mem0?token=${encodeURIComponent(TOKEN)}`, event);
-    expect((await say("two", { memories: [tea] })).last).toContain(`- ${NEW}\\nNo longer true: ${OLD}\\n`);
+    expect((await say("two", { memories: [tea] })).last).toContain(
+      `- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`,
+    );
   });
 
   it("is corrected by what another conversation found", async () => {
@@ -254,6 +258,6 @@ describe("a memory that changes at its source during a conversation", () => {
     mem0.finds = null;
     await conversation("other")("one");
     mem0.finds = ["tea"];
-    expect((await say("two")).last).toContain(`- ${NEW}\\nNo longer true: ${OLD}\\n`);
+    expect((await say("two")).last).toContain(`- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`);
   });
 });

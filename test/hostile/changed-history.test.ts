@@ -158,7 +158,8 @@ function* requestsOf({ at, old, now }: Change): Generator<Messages> {
 
 /** The prompt less what memstem put in. */
 function bare(prompt: Messages): Messages {
-  const section = /<memories>\n.*?\n<\/memories>(?:\n\n)?/s;
+  const section =
+    /<memories>\n(?:.*?\n)?<\/memories>(?:\n(?:Most|No longer|Current|Also) [^\n]*(?:\n {2}[^\n]*)*)*(?:\n\n)?/s;
   return prompt.flatMap((message) => {
     const { content } = message;
     if (typeof content === "string") {

@@ -111,7 +111,8 @@ function moved(said: readonly Said[], { pick }: Client): readonly Said[] {
 
 /** A prompt's messages without what memstem put in, contents as lists, names in one order. */
 function bare(messages: readonly Json[]): readonly unknown[] {
-  const section = /<memories>\n.*?\n<\/memories>(?:\n\n)?/s;
+  const section =
+    /<memories>\n(?:.*?\n)?<\/memories>(?:\n(?:Most|No longer|Current|Also) [^\n]*(?:\n {2}[^\n]*)*)*(?:\n\n)?/s;
   const isOurs = (part: Json) =>
     part["text"] === "" || (Array.isArray(part["content"]) && part["content"].length === 0);
   const partsOf = (content: unknown): readonly Json[] => {

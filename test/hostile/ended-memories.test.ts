@@ -216,7 +216,7 @@ describe("a memory that no longer holds", () => {
     const fresh = { id: "new", memory: NEW, user_id: "ada" };
     const ended = { ...old, lifecycle_state: "superseded", replaced_by: "new" };
     const { last, answer } = await say("two", { memories: [fresh, ended, tea] });
-    expect(last).toContain(`- ${NEW}\\nNo longer true: ${OLD}\\n`);
+    expect(last).toContain(`- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`);
     expect(answer.blocks).toMatchObject([{ memory_id: "new", replaces: [1] }, { memory_id: "tea" }]);
     expect((await say("three", { memories: [fresh, ended, tea] })).last).not.toContain("No longer");
   });

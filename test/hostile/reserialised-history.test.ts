@@ -68,7 +68,8 @@ const CLIENTS: Record<string, (turn: number) => Client> = {
 
 /** The prompt less what memstem put in. */
 function bare(prompt: readonly ChatMessage[]): ChatMessage[] {
-  const section = /^<memories>\n.*?\n<\/memories>(\n\n)?/s;
+  const section =
+    /^<memories>\n(?:.*?\n)?<\/memories>(?:\n(?:Most|No longer|Current|Also) [^\n]*(?:\n {2}[^\n]*)*)*(\n\n)?/s;
   return prompt.flatMap((message) => {
     const { content } = message;
     if (typeof content === "string") {

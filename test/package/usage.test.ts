@@ -39,7 +39,7 @@ describe("an installed memstem", () => {
         { role: "assistant", content: "So." },
         {
           role: "user",
-          content: "<memories>\n- for love\nMost relevant: in Paris\n</memories>\n\nWhy?",
+          content: "<memories>\n- for love\n</memories>\nMost relevant: in Paris\n\nWhy?",
         },
       ],
     ]);

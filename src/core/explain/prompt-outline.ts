@@ -237,10 +237,10 @@ function sectionSegments(
     ...injection.blocks.map((block): SectionSegment => {
       return { ...where, kind: "block", block, key: blockKey(block) };
     }),
+    { ...where, kind: "closing", placement, key: `>${placement}` },
     ...injection.annotations.map((annotation): SectionSegment => {
       return { ...where, kind: "annotation", annotation, key: `a${annotationKey(annotation)}` };
     }),
-    { ...where, kind: "closing", placement, key: `>${placement}` },
   ];
 }
 

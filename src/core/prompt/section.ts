@@ -14,7 +14,7 @@ export interface InjectedBlock {
 /** What most blocks supersede. */
 export const NOTHING_REPLACED: readonly Label[] = [];
 
-/** One line after the blocks of a section. */
+/** One line after a section's closing tag. */
 export type Annotation =
   /** The relevance ranking, best first, because blocks were reordered (docs/internals/algorithms.md, "Annotations"). */
   | { readonly kind: "order"; readonly template: string; readonly labels: readonly Label[] }
@@ -121,15 +121,17 @@ export function ownMessageBehind(messages: readonly ChatMessage[], count = messa
 /*
  * A section is what memstem injects into a message:
  *
- *   section      = "<memories>" LF *block *annotation "</memories>"
+ *   section      = "<memories>" LF *block "</memories>" *( LF annotation )
  *   block        = ( 1*DIGIT SP [ "(replaces " labels ") " ] / "- " ) text LF *( SP SP text LF )
  *   labels       = 1*( "[" 1*DIGIT "]" )
- *   annotation   = a line that begins with neither digits and a space, "- ", "[", "<" nor white space LF *( SP SP text LF )
+ *   annotation   = a line that names a label or begins with one of three fixed words, but with neither digits and a space, "- ", "[", "<"
+ *                  nor white space *( LF SP SP text )
  *
- * Blocks are items of a list, which small models read better than numbered lines (docs/quality.md), and annotations quote them. Where a caller's
- * annotations name labels, a block begins with its label as a bare number, which takes two tokens less than one in brackets. Memory text is
- * untrusted. Every line except the first is indented, and anything that looks like structure is escaped with a backslash (see escaping.ts), so
- * no memory can forge structure.
+ * Blocks are items of a list, which small models read better than numbered lines, and annotations quote them after the closing tag, next to
+ * the question, where both models that were asked make more of them (docs/quality.md). Where a caller's annotations name labels, a block begins
+ * with its label as a bare number, which takes two tokens less than one in brackets. Memory text is untrusted. Every line except the first is
+ * indented, and anything that looks like structure is escaped with a backslash (see escaping.ts), so no memory can forge structure: no empty
+ * line either, which ends a section's annotations.
  */
 
 /** Separates a section from the message's own text. */
@@ -137,9 +139,9 @@ const GLUE = "\n\n";
 
 /** Opens every section; before the first block, so it is cached with it. */
 export const SECTION_OPENING = "<memories>\n";
-/** Closes a section that is a message of its own. */
+/** Closes the blocks of a section that is a message of its own. */
 export const LONE_SECTION_CLOSING = "</memories>";
-/** Closes a section that is followed by the message's own text. */
+/** Closes a section without annotations that is followed by the message's own text. */
 export const SECTION_CLOSING = LONE_SECTION_CLOSING + GLUE;
 
 /** The text of a block; throws for an unknown label, which is a defect of memstem, not of the input. */
@@ -163,6 +165,8 @@ const LONGEST_AGAIN = 400;
 const BEST = "Most relevant: ";
 const OUTDATED = "No longer true: ";
 const RESTORED = "Current again: ";
+/** What annotations that quote begin with. */
+const QUOTES = [BEST, OUTDATED, RESTORED];
 
 /** One annotation's line, without the line break; of several lines where it gives a text of several again. */
 export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
@@ -183,7 +187,7 @@ const NAMED_LABEL = /\[(\d+)\]/g;
 /** What the line of an annotation refers to: labels, or a text as {@link givenAgain} has it. A label in a quoted text is escaped, so none. */
 export function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
   const labels = [...line.matchAll(NAMED_LABEL)].map(([, digits]) => Number(digits));
-  const words = labels.length > 0 ? undefined : [BEST, OUTDATED, RESTORED].find((start) => line.startsWith(start));
+  const words = labels.length > 0 ? undefined : QUOTES.find((start) => line.startsWith(start));
   return { labels, quoted: words === undefined ? null : line.slice(words.length) };
 }
 
@@ -201,8 +205,8 @@ export function renderSection(injection: Injection, textOf: TextOf): string {
   // Joined, as V8 keeps a sum of strings in its parts, and sections are kept.
   const parts = [SECTION_OPENING];
   for (const block of injection.blocks) parts.push(renderBlock(block, textOf(block.label)));
-  for (const annotation of injection.annotations) parts.push(renderAnnotation(annotation, textOf), "\n");
   parts.push(LONE_SECTION_CLOSING);
+  for (const annotation of injection.annotations) parts.push("\n", renderAnnotation(annotation, textOf));
   return parts.join("");
 }
 
@@ -210,8 +214,10 @@ export function renderSection(injection: Injection, textOf: TextOf): string {
 export function injectInto(message: ChatMessage, section: string): ChatMessage {
   if (section === "") return message;
   const { content } = message;
-  if (Array.isArray(content)) return { ...message, content: [{ type: "text", text: section }, ...content] };
-  return { ...message, content: `${section}${GLUE}${content ?? ""}` };
+  if (!Array.isArray(content)) return { ...message, content: `${section}${GLUE}${content ?? ""}` };
+  // Engines and chat templates write parts without anything between them: a line would go on in the question.
+  const isLine = !section.endsWith(LONE_SECTION_CLOSING) && content.length > 0;
+  return { ...message, content: [{ type: "text", text: isLine ? section + GLUE : section }, ...content] };
 }
 
 /** The message with the section after its own content: a tool's result, which programs parse from its start. */
@@ -251,8 +257,9 @@ export function stripSection(message: ChatMessage, isOurs: (section: string) => 
     const others = content.slice(count);
     // Before parts, a section is a part of its own. So this was a plain text that a client or a cache mark turned into parts.
     if (others.length === 0) return rest === "" ? null : { ...message, content: withoutGlue(rest) };
-    const last: ContentPart = { ...content[count - 1], type: "text", text: withoutGlue(rest) };
-    return { ...message, content: rest === "" ? others : [last, ...others] };
+    const left = withoutGlue(rest);
+    const last: ContentPart = { ...content[count - 1], type: "text", text: left };
+    return { ...message, content: left === "" ? others : [last, ...others] };
   }
   return message;
 }
@@ -306,6 +313,24 @@ function withoutGlue(text: string): string {
   return text.startsWith(GLUE) ? text.slice(GLUE.length) : text;
 }
 
+/** The end of the annotations that follow a closing tag, which ends at an offset; that offset without any. */
+function annotationsEnd(text: string, from: number): number {
+  let end = from;
+  while (text.startsWith("\n", end)) {
+    const next = text.indexOf("\n", end + 1);
+    const line = text.slice(end + 1, next < 0 ? text.length : next);
+    if (!isAnnotation(line) && (end === from || lineKindAt(line, 0) !== "continued")) break;
+    end += 1 + line.length;
+  }
+  return end;
+}
+
+/** Whether a line after a closing tag is memstem's, not the text that follows the section. */
+function isAnnotation(line: string): boolean {
+  if (lineKindAt(line, 0) !== "annotation") return false;
+  return QUOTES.some((start) => line.startsWith(start)) || line.search(NAMED_LABEL) >= 0;
+}
+
 /** The kind of a section's line; `close`: starts with the closing tag. */
 type LineKind = "block" | "continued" | "annotation" | "close" | "none";
 
@@ -319,23 +344,13 @@ function lineKindAt(text: string, at: number): LineKind {
   return at >= text.length || isAt(NO_ANNOTATION, text, at) ? "none" : "annotation";
 }
 
-/** The part of a section that the scan is in: before the blocks, in them, or in the annotations after them. */
-type SectionPart = "opening" | "blocks" | "annotations";
-
-/** Transitions; a line kind that is missing here means that this is not a section. */
-const NEXT: Readonly<Record<SectionPart, Partial<Record<LineKind, SectionPart>>>> = {
-  opening: { block: "blocks", annotation: "annotations" },
-  blocks: { block: "blocks", continued: "blocks", annotation: "annotations" },
-  annotations: { annotation: "annotations", continued: "annotations" },
-};
-
 /**
  * Finds the ends of sections in one untrusted text: clients send them back, models repeat them, and attackers write half a section ten thousand
  * times. Linear time: lines that were scanned without success are not scanned again.
  */
 class SectionScan {
-  /** Ranges of lines that led to no section, by the part in which they were scanned. */
-  readonly #vain = new Map<SectionPart, { readonly from: number; to: number }>();
+  /** Lines of blocks that led to no section. */
+  #vain: { readonly from: number; readonly to: number } | null = null;
 
   constructor(private readonly text: string) {}
 
@@ -343,21 +358,17 @@ class SectionScan {
   endFrom(start: number): number {
     const { text } = this;
     if (!text.startsWith(SECTION_OPENING, start)) return -1;
-    let part: SectionPart = "opening";
-    const read = new Map<SectionPart, { readonly from: number; to: number }>();
+    let read: { readonly from: number; to: number } | null = null;
     for (let at = start + SECTION_OPENING.length; ; at = text.indexOf("\n", at) + 1) {
       const kind = lineKindAt(text, at);
-      if (kind === "close") return at + LONE_SECTION_CLOSING.length;
-      const next: SectionPart | undefined = NEXT[part][kind];
-      const vain = next === undefined ? undefined : this.#vain.get(next);
-      const isKnown = vain !== undefined && at >= vain.from && at <= vain.to;
-      if (next === undefined || isKnown || text.indexOf("\n", at) < 0) break;
-      part = next;
-      const lines = read.get(part);
-      if (lines === undefined) read.set(part, { from: at, to: at });
-      else lines.to = at;
+      if (kind === "close") return annotationsEnd(text, at + LONE_SECTION_CLOSING.length);
+      const isOfBlock = kind === "block" || (kind === "continued" && read !== null);
+      const isKnown = this.#vain !== null && at >= this.#vain.from && at <= this.#vain.to;
+      if (!isOfBlock || isKnown || text.indexOf("\n", at) < 0) break;
+      if (read === null) read = { from: at, to: at };
+      else read.to = at;
     }
-    for (const [one, lines] of read) this.#vain.set(one, lines);
+    if (read !== null) this.#vain = read;
     return -1;
   }
 }
@@ -398,7 +409,7 @@ export function blockBounds(text: string): readonly number[] {
   if (section === null) return [];
   const bounds: number[] = [];
   let at = SECTION_OPENING.length;
-  for (const line of section.slice(SECTION_OPENING.length, -LONE_SECTION_CLOSING.length).split("\n")) {
+  for (const line of section.slice(SECTION_OPENING.length).split("\n")) {
     const kind = lineKindAt(line, 0);
     if (kind === "block") bounds.push(at);
     else if (kind !== "continued") break;
@@ -422,39 +433,39 @@ const BLOCK_LINE = /^(?:(\d+) (?:\(replaces ((?:\[\d+\])+)\) )?|- )(.*)$/s;
 
 /** Parses a section by its grammar; null for any violation. The inverse of {@link renderSection}. */
 export function parseSection(section: string): ParsedSection | null {
-  if (!section.startsWith(SECTION_OPENING) || !section.endsWith(`\n${LONE_SECTION_CLOSING}`)) return null;
-  const lines = section.slice(SECTION_OPENING.length, -LONE_SECTION_CLOSING.length).split("\n");
-  lines.pop();
+  if (!section.startsWith(SECTION_OPENING)) return null;
   const blocks: { label: number | null; replaces: number[]; lines: string[] }[] = [];
-  const annotations: string[] = [];
-  for (const line of lines) {
-    const last = blocks.at(-1);
-    const match = BLOCK_LINE.exec(line);
-    if (match) {
-      if (annotations.length > 0) return null;
+  const annotations: string[][] = [];
+  /** The lines of what the last line belongs to. */
+  let open: string[] | null = null;
+  let isClosed = false;
+  for (const line of section.slice(SECTION_OPENING.length).split("\n")) {
+    const kind = lineKindAt(line, 0);
+    const match = kind === "block" ? BLOCK_LINE.exec(line) : null;
+    if (kind === "continued" && open !== null) open.push(line);
+    else if (match !== null && !isClosed) {
       const [, label, replaced = "", text = ""] = match;
+      open = [text];
       blocks.push({
         label: label === undefined ? null : Number(label),
         replaces: [...replaced.matchAll(/\d+/g)].map(([digits]) => Number(digits)),
-        lines: [text],
+        lines: open,
       });
-    } else if (lineKindAt(line, 0) === "continued") {
-      const annotation = annotations.pop();
-      if (annotation !== undefined) annotations.push(`${annotation}\n${line}`);
-      else if (last === undefined) return null;
-      else last.lines.push(line);
-    } else if (lineKindAt(line, 0) === "annotation") {
-      annotations.push(line);
-    } else {
-      return null;
-    }
+    } else if (isClosed && isAnnotation(line)) {
+      open = [line];
+      annotations.push(open);
+    } else if (line === LONE_SECTION_CLOSING && !isClosed) {
+      open = null;
+      isClosed = true;
+    } else return null;
   }
+  if (!isClosed) return null;
   return {
     blocks: blocks.map(({ label, replaces, lines: text }) => ({
       label,
       replaces,
       text: unescapeText(text.join("\n")),
     })),
-    annotations,
+    annotations: annotations.map((lines) => lines.join("\n")),
   };
 }

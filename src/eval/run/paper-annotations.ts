@@ -12,7 +12,7 @@ export const PAPER_WORDING = {
   order: "Please read the context in the following priority order: {labels} and answer the question.",
   location: "Please refer to {labels} in the previous conversation.",
 } as const;
-const LOCATION = /^Please refer to ((?:\[\d+\])+) in the previous conversation\.\n/m;
+const LOCATION = /\nPlease refer to ((?:\[\d+\])+) in the previous conversation\./;
 
 /**
  * Writes a conversation's sections as ContextPilot does: the ranking as `[2] > [1] > [4]`, before the question, and in place of each duplicate
@@ -34,7 +34,7 @@ export class PaperSections {
     const section = newest === undefined ? null : sectionAtStart(messageText(newest));
     if (section !== null && !this.#written.has(section)) this.#written.set(section, paperSection(section, blocks));
     const written = (text: string) =>
-      text.replace(/<memories>\n.*?<\/memories>/gs, (known) => this.#written.get(known) ?? known);
+      text.replace(/<memories>\n.*?<\/memories>(?:\n[^\n]+)*/gs, (known) => this.#written.get(known) ?? known);
     return messages.map((message) =>
       typeof message.content === "string" ? { ...message, content: written(message.content) } : message,
     );

@@ -188,8 +188,9 @@ function inputOf(input: z.ZodObject, user: string | undefined): z.ZodObject {
   return user === undefined ? input : input.omit({ user_id: true });
 }
 
-/** The section of a prompt that has memories alone; empty where there are none. */
+/** The lines of a prompt's memories, without their tags; empty where there are none. */
 function sectionIn(composed: readonly { readonly content?: unknown }[]): string {
   const content = composed.at(-1)?.content;
-  return typeof content === "string" ? (/^<memories>\n([\s\S]*?)\n<\/memories>\n/.exec(content)?.[1] ?? "") : "";
+  const section = typeof content === "string" ? /^<memories>\n(?:[^\n]+\n)*/.exec(content)?.[0] : undefined;
+  return section === undefined ? "" : section.replace(/^<\/?memories>\n/gm, "").trimEnd();
 }

@@ -33,7 +33,7 @@ describe("a memory whose text changed", () => {
   it("is given anew, and the text before it is quoted as no longer true", () => {
     const [, second] = asked([rome, tea], [tea, oslo]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n- Lives in Oslo.\nNo longer true: Lives in Rome.\nMost relevant: Likes tea.\n</memories>\n\nQuestion 1",
+      "<memories>\n- Lives in Oslo.\n</memories>\nNo longer true: Lives in Rome.\nMost relevant: Likes tea.\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 1, replaces: [1] });
   });
@@ -41,7 +41,7 @@ describe("a memory whose text changed", () => {
   it("with labels gets one of its own, and says which one in this conversation it replaces", () => {
     const [, second] = askedWithLabels([rome, tea], [oslo, tea]);
     expect(second?.messages.at(-1)?.content).toBe(
-      "<memories>\n3 (replaces [1]) Lives in Oslo.\nMost relevant first: [3][2].\n</memories>\n\nQuestion 1",
+      "<memories>\n3 (replaces [1]) Lives in Oslo.\n</memories>\nMost relevant first: [3][2].\n\nQuestion 1",
     );
     expect(second?.memories[0]).toEqual({ label: 3, memoryId: "home", placement: "new", rank: 0, replaces: [1] });
   });

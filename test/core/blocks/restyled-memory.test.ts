@@ -56,26 +56,30 @@ describe("a memory that another block template renders", () => {
   it("replaces the text that stands there where its words changed too", () => {
     const [, second] = asked([rome(BARE)], [oslo(DATED)]);
     expect(second?.messages.at(-1)?.content).toContain(
-      "- 2023-05-08: Lives in Oslo.\nNo longer true: Lives in Rome.\n",
+      "- 2023-05-08: Lives in Oslo.\n</memories>\nNo longer true: Lives in Rome.\n",
     );
   });
 
   it("replaces it where the template is the same and the date is another", () => {
     const [, second] = asked([tea(DATED)], [tea(DATED, JUNE)]);
     expect(second?.messages.at(-1)?.content).toContain(
-      "- 2023-06-01: Likes tea.\nNo longer true: 2023-05-08: Likes tea.\n",
+      "- 2023-06-01: Likes tea.\n</memories>\nNo longer true: 2023-05-08: Likes tea.\n",
     );
   });
 
   it("is sent again where the prompt says that its words were replaced", () => {
     const [, , third] = asked([rome(BARE)], [oslo(BARE)], [rome(DATED)]);
-    expect(third?.messages.at(-1)?.content).toContain("- 2023-05-08: Lives in Rome.\nNo longer true: Lives in Oslo.\n");
+    expect(third?.messages.at(-1)?.content).toContain(
+      "- 2023-05-08: Lives in Rome.\n</memories>\nNo longer true: Lives in Oslo.\n",
+    );
   });
 
   it("knows after a template without effect that a date changed", () => {
     const undated = (createdAt: string) => memory("drink", "Likes tea.", DATED, createdAt);
     const [, , third] = asked([tea(BARE)], [undated("unknown")], [undated(JUNE)]);
-    expect(third?.messages.at(-1)?.content).toContain("- 2023-06-01: Likes tea.\nNo longer true: Likes tea.\n");
+    expect(third?.messages.at(-1)?.content).toContain(
+      "- 2023-06-01: Likes tea.\n</memories>\nNo longer true: Likes tea.\n",
+    );
   });
 
   it("is never lost, never said to be replaced by its own words, and each label keeps its text, whatever changes", () => {

@@ -166,7 +166,7 @@ describe("a prompt with a depth", () => {
   });
 
   it.each([
-    ["as a list", {}, "- Lives in Rome.\nNo longer true: Lives in Oslo.\n"],
+    ["as a list", {}, "- Lives in Rome.\n</memories>\nNo longer true: Lives in Oslo.\n"],
     ["with labels", LABELLED, "5 (replaces [1]) Lives in Rome."],
   ] as const)(
     "always gives what takes the place of a text that stands in the prompt, %s",

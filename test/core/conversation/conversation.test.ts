@@ -127,7 +127,7 @@ describe("a conversation", () => {
     chat.answer("1");
     const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
     expect(messages.at(-1)).toEqual(
-      user("<memories>\n- The user's d is known.\nMost relevant: The user's c is known.\n</memories>\n\nTwo?"),
+      user("<memories>\n- The user's d is known.\n</memories>\nMost relevant: The user's c is known.\n\nTwo?"),
     );
     expect(annotations).toEqual(["Most relevant: The user's c is known."]);
     expect(placed).toEqual([
@@ -155,7 +155,7 @@ describe("a conversation", () => {
     chat.answer("1");
     const { messages, memories: placed, annotations } = chat.ask("Two?", memories("c", "d", "a"));
     expect(messages.at(-1)).toEqual(
-      user("<memories>\n4 The user's d is known.\nMost relevant first: [3][4][1].\n</memories>\n\nTwo?"),
+      user("<memories>\n4 The user's d is known.\n</memories>\nMost relevant first: [3][4][1].\n\nTwo?"),
     );
     expect(annotations).toEqual(["Most relevant first: [3][4][1]."]);
     expect(placed).toEqual([
@@ -215,13 +215,13 @@ describe("a conversation", () => {
     const requested = [...memories("a"), memory("home", "Lives in Rome.")];
     const second = labelled.ask("Two?", requested);
     expect(second.messages.at(-1)).toEqual(
-      user("<memories>\n3 (replaces [1]) Lives in Rome.\nMost relevant first: [2][3].\n</memories>\n\nTwo?"),
+      user("<memories>\n3 (replaces [1]) Lives in Rome.\n</memories>\nMost relevant first: [2][3].\n\nTwo?"),
     );
     expectPromises(second, requested);
     const other = listed.ask("Two?", requested, LABELLED);
     expect(other.messages.at(-1)).toEqual(
       user(
-        "<memories>\n- Lives in Rome.\nNo longer true: Lives in Oslo.\nMost relevant: The user's a is known.\n</memories>\n\nTwo?",
+        "<memories>\n- Lives in Rome.\n</memories>\nNo longer true: Lives in Oslo.\nMost relevant: The user's a is known.\n\nTwo?",
       ),
     );
     expectPromises(other, requested);
@@ -277,13 +277,13 @@ describe("a conversation", () => {
 
 describe("a conversation with tools", () => {
   it.each([
-    [...FORMS[0], "- The user's b is known.\nMost relevant: The user's a is known."],
-    [...FORMS[1], "2 The user's b is known.\nMost relevant first: [1][2]."],
+    [...FORMS[0], "- The user's b is known.\n</memories>\nMost relevant: The user's a is known."],
+    [...FORMS[1], "2 The user's b is known.\n</memories>\nMost relevant first: [1][2]."],
   ] as const)("replays what was given after a tool's result where it stood, %s", (_form, options, lines) => {
     const chat = new Chat(new UserScope(), "chat", undefined, options);
     chat.ask("One?", memories("a"));
     const tail = chat.send(toolExchange("42"), memories("a", "b"));
-    expect(tail.messages.at(-1)).toEqual(user(`<memories>\n${lines}\n</memories>`));
+    expect(tail.messages.at(-1)).toEqual(user(`<memories>\n${lines}`));
     chat.answer("It is 42.");
     const next = chat.ask("Sure?", memories("a", "b"));
     expect(next.messages.slice(0, tail.messages.length)).toEqual(tail.messages);

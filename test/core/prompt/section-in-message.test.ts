@@ -6,7 +6,8 @@ import { user } from "../compose/scope-fixture.js";
 import { hostileText } from "../escaping/hostile-text.js";
 
 const SECTION = "<memories>\n1 Likes tea.\n</memories>";
-const ours = (section: string) => section === SECTION;
+const LINED = "<memories>\n- Likes tea.\n</memories>\nMost relevant: Likes tea.\n  Green tea.";
+const ours = (section: string) => section === SECTION || section === LINED;
 
 const image = { type: "image_url", image_url: { url: "data:," } };
 
@@ -36,14 +37,22 @@ describe("a section in a message", () => {
     expect(message.content).toBe("Hello");
   });
 
-  it("comes off again, leaving the message that it was put into", () => {
+  it("ends with an empty line as a part with annotations, which the question would go on", () => {
+    const content = [{ type: "text", text: "What tea?" }];
+    expect(injectInto({ role: "user", content }, LINED).content).toEqual([
+      { type: "text", text: `${LINED}\n\n` },
+      ...content,
+    ]);
+  });
+
+  it.each([SECTION, LINED])("comes off again, leaving the message that it was put into: %j", (section) => {
     const parts = [{ type: "text", text: "a" }, image];
     const anyMessage: fc.Arbitrary<ChatMessage> = fc
       .oneof(hostileText, fc.constant(parts), fc.constant([image]), fc.constant(""))
       .map((content) => ({ role: "user", content }));
     fc.assert(
       fc.property(anyMessage, (message) => {
-        expect(stripSection(injectInto(message, SECTION), ours)).toEqual(message);
+        expect(stripSection(injectInto(message, section), ours)).toEqual(message);
       }),
     );
   });
@@ -80,7 +89,7 @@ describe("a section in a message", () => {
 });
 
 describe("the section at the start of a text", () => {
-  it("ends at its own closing tag, whatever follows", () => {
+  it("ends at its own closing tag, whatever follows but an annotation", () => {
     fc.assert(
       fc.property(hostileText, (after) => {
         expect(sectionAtStart(SECTION + after)).toBe(SECTION);

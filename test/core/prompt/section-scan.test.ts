@@ -22,6 +22,7 @@ const LINES = [
   "[x]",
   "<b>",
   "tea <memories>",
+  "Most relevant: tea",
 ];
 const pieces = [
   ...LINES.map((line) => `${line}\n`),
@@ -54,8 +55,17 @@ function withoutThrift(text: string): string {
 function byGrammar(text: string): string | null {
   const end = text.indexOf(`\n${LONE_SECTION_CLOSING}`, SECTION_OPENING.length - 1);
   if (!text.startsWith(SECTION_OPENING) || end < 0) return null;
-  const section = text.slice(0, end + 1 + LONE_SECTION_CLOSING.length);
-  return parseSection(section) === null ? null : section;
+  let section = text.slice(0, end + 1 + LONE_SECTION_CLOSING.length);
+  if (parseSection(section) === null) return null;
+  for (const line of text
+    .slice(section.length)
+    .split("\n")
+    .slice(text.startsWith("\n", section.length) ? 1 : 0)) {
+    const longer = `${section}\n${line}`;
+    if (!text.startsWith(longer) || parseSection(longer) === null) break;
+    section = longer;
+  }
+  return section;
 }
 
 describe("sections in any text", () => {
@@ -77,6 +87,8 @@ describe("sections in any text", () => {
     ["blocks that begin none", "1 a\n"],
     ["tags", "<memories>"],
     ["sections", `${SECTION_OPENING}[1] a\n${LONE_SECTION_CLOSING}`],
+    ["sections with lines behind them", `${SECTION_OPENING}${LONE_SECTION_CLOSING}\nMost relevant: a\n  b\n`],
+    ["lines behind a section", "</memories>\nMost relevant: a\n"],
   ])("cost in proportion to the text: %s", (_what, piece) => {
     const linesRead = (characters: number) => {
       const text = new CountedText(`${SECTION_OPENING}${piece.repeat(characters / piece.length)}`);

@@ -7,7 +7,7 @@ const user = (content: string) => ({ role: "user", content });
 describe("countReferences", () => {
   it("finds labels wherever a memory stands in the prompt, and counts those that stand nowhere", () => {
     const earlier = user(`${section("1 Ada drinks tea", "2 Ada keeps bees")}\n\nWho?`);
-    const now = user(`${section("7 Ada rows", "Most relevant first: [7][2].")}\n\nAnd?`);
+    const now = user(`${section("7 Ada rows")}\nMost relevant first: [7][2].\n\nAnd?`);
     const annotations = ["Most relevant first: [7][2].", "Also relevant, given earlier: [3]."];
     expect(countReferences(annotations, [earlier, now])).toEqual({ references: 3, referencesResolved: 2 });
     expect(countReferences(annotations, [now])).toEqual({ references: 3, referencesResolved: 1 });

@@ -167,7 +167,7 @@ describe("forms of a memory's line", () => {
     async (form, lines, resolved) => {
       const [own, formed] = [await promptsOf({ annotations: ranked }), await promptsOf({ annotations: ranked, form })];
       const [, asked = ""] = textsOf(formed[1] as ArmPrompt);
-      expect(asked).toBe(`<memories>\n${lines}Most relevant first: [3][2][1].\n</memories>\n\nQuestion 1?`);
+      expect(asked).toBe(`<memories>\n${lines}</memories>\nMost relevant first: [3][2][1].\n\nQuestion 1?`);
       expect(formed[1]).toMatchObject({ figures: { references: 3, referencesResolved: resolved }, expected: null });
       expect(formed[1]?.order).toEqual(own[1]?.order);
     },

@@ -71,7 +71,7 @@ describe("POST /compose in a conversation", () => {
     for (const text of ["Ada drinks green tea", "Ada lives in Paris", "Ada rides a bicycle", "Ada lives in Lyon"]) {
       expect(last.split(`- ${text}`)).toHaveLength(2);
     }
-    expect(last).toContain("- Ada lives in Lyon\nNo longer true: Ada lives in Paris\n");
+    expect(last).toContain("- Ada lives in Lyon\n</memories>\nNo longer true: Ada lives in Paris\n");
   });
 
   it("expects everything but the new turn to be cached", async () => {

@@ -40,7 +40,7 @@ describe("POST /compose without a conversation", () => {
     expect(answer.annotations).toEqual([`Most relevant: ${bicycle.memory}`]);
     expect(answer.messages[0]?.["content"]).toBe(
       `<memories>\n- ${paris.memory}\n- ${tea.memory}\n- ${bicycle.memory}\n` +
-        `Most relevant: ${bicycle.memory}\n</memories>\n\ntwo`,
+        `</memories>\nMost relevant: ${bicycle.memory}\n\ntwo`,
     );
     expect(answer.plan).toMatchObject({ order_changed: true, search_path: [0] });
     expect(answer.plan.expected_cached_tokens).toBeGreaterThan(0);
@@ -98,7 +98,9 @@ describe("POST /compose without a conversation", () => {
     await compose(own, paris);
     const answer = await compose(own, bicycle, paris);
     expect(answer.annotations).toEqual(["Read [2] first."]);
-    expect(answer.messages[0]?.["content"]).toContain(`1 ${paris.memory}\n2 ${bicycle.memory}\nRead [2] first.\n`);
+    expect(answer.messages[0]?.["content"]).toContain(
+      `1 ${paris.memory}\n2 ${bicycle.memory}\n</memories>\nRead [2] first.\n`,
+    );
   });
 
   it("warns that a memory budget changes nothing with a policy that carries nothing over", async () => {
