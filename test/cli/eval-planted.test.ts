@@ -44,10 +44,11 @@ interface Seen {
 
 function seenIn({ body }: Received): Seen {
   const [system = "", user = ""] = body.messages.map(messageText);
-  const section = /<memories>\n(.*?)<\/memories>/s.exec(`${system}\n${user}`)?.[1] ?? "";
+  const whole = `${system}\n${user}`;
+  const section = /<memories>\n(.*?)<\/memories>/s.exec(whole)?.[1] ?? "";
   const labels = [...section.matchAll(/^(\d+) /gm)].map(([, label]) => Number(label));
   const isAscending = labels.every((label, at) => at === 0 || label > (labels[at - 1] ?? 0));
-  const isRanked = /^(Most relevant|Please read).*\[\d+\]/m.test(section);
+  const isRanked = /^(Most relevant|Please read).*\[\d+\]/m.test(whole);
   const rightness =
     PLANTED.easy +
     (isAscending ? PLANTED.ascending : 0) +
