@@ -237,10 +237,11 @@ function sectionSegments(
     ...injection.blocks.map((block): SectionSegment => {
       return { ...where, kind: "block", block, key: blockKey(block) };
     }),
-    { ...where, kind: "closing", placement, key: `>${placement}` },
+    // Before the tag that they follow: in a prompt without them it ends in other tokens, so it is not shared.
     ...injection.annotations.map((annotation): SectionSegment => {
       return { ...where, kind: "annotation", annotation, key: `a${annotationKey(annotation)}` };
     }),
+    { ...where, kind: "closing", placement, key: `>${placement}` },
   ];
 }
 

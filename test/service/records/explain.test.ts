@@ -138,7 +138,7 @@ describe("what changed", () => {
     await asking.single("r2", { ...bike, ...tea }, { policy: "sorted" });
     expect(await asking.explain("r2")).toMatchObject({
       cause: { kind: "other_annotations" },
-      difference: { block: null, here: { kind: "annotation" }, there: { kind: "message" } },
+      difference: { block: null, here: { kind: "annotation" }, there: { kind: "closing" } },
     });
   });
 
