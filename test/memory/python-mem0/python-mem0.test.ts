@@ -136,7 +136,7 @@ describe.skipIf(missing)(title, () => {
       expect((await say("Where is Ana this week?")).last).toContain("- Ana is in Lisbon this week.");
       await mem0.call("PUT", `/memories/${ids.place}`, { text: "Ana is in Porto this week." });
       expect((await say("What should we cook for her?")).last).toContain(
-        "- Ana is in Porto this week.\nNo longer true: Ana is in Lisbon this week.",
+        "- Ana is in Porto this week.\n</memories>\nNo longer true: Ana is in Lisbon this week.",
       );
       await mem0.call("DELETE", `/memories/${ids.place}`);
       expect((await say("And for dessert?")).all).not.toMatch(/Lisbon|Porto/);
