@@ -108,12 +108,14 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
     async () => {
       const [first] = engines;
       await first?.kill();
-      await vi.waitFor(() => turn("ada"), PATIENT);
-      for (const user of ["bob", "eve"]) await turn(user);
+      // Whose worker it was only the router knows, and it takes a check of theirs to know what became of one.
+      for (const user of ["ada", "bob", "eve"]) await vi.waitFor(() => turn(user), PATIENT);
       engines[0] = await serving({ ...engine, port: Number(new URL(first?.url ?? "").port) });
-      for (const user of ["ada", "bob", "eve"]) await turn(user);
-      const again = await turn("bob");
-      expect(again.cached).toBeGreaterThan(0.8 * (again.prompt - 40));
+      for (const user of ["ada", "bob", "eve"]) await vi.waitFor(() => turn(user), PATIENT);
+      await vi.waitFor(async () => {
+        const again = await turn("bob");
+        expect(again.cached).toBeGreaterThan(0.8 * (again.prompt - 40));
+      }, PATIENT);
     },
     400_000,
   );
