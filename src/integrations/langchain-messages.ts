@@ -225,8 +225,11 @@ export function findGiven(given: readonly ChatMessage[], composed: readonly Chat
   return found.reverse();
 }
 
-/** What memstem puts into a message, whole: in front of its text, or after it. A section has no empty line. */
-const SECTION = /^\s*<memories>\n(?:[^\n]+\n)*<\/memories>(?:\n[^\n]+)*\s*$/;
+/** Whether a text is what memstem puts into a message, whole: in front of its text, or after it. Linear time; a section has no empty line. */
+function isSection(text: string): boolean {
+  const section = text.trim();
+  return section.startsWith("<memories>\n") && /\n<\/memories>(?:\n|$)/.test(section) && !section.includes("\n\n");
+}
 
 /** Whether a message is the given one with a section or cache marks in its content. */
 function isWithMore({ content, ...message }: ChatMessage, { content: given, ...own }: ChatMessage): boolean {
@@ -236,7 +239,7 @@ function isWithMore({ content, ...message }: ChatMessage, { content: given, ...o
   const isInFront = text.endsWith(said);
   if (!isInFront && !text.startsWith(said)) return false;
   const more = isInFront ? text.slice(0, text.length - said.length) : text.slice(said.length);
-  return (more === "" || SECTION.test(more)) && isSame(othersIn(parts), othersIn(ownParts));
+  return (more === "" || isSection(more)) && isSame(othersIn(parts), othersIn(ownParts));
 }
 
 function partsOf(content: ChatMessage["content"]): readonly ContentPart[] {

@@ -14,6 +14,7 @@ import { openAiEngine } from "../http/routes/openai-engine.js";
 import { answersResponses } from "../http/routes/responses-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import { IS_WHOLE } from "../run-length.js";
+import { SECTION } from "./section-pattern.js";
 
 type Messages = readonly ChatMessage[];
 
@@ -158,16 +159,14 @@ function* requestsOf({ at, old, now }: Change): Generator<Messages> {
 
 /** The prompt less what memstem put in. */
 function bare(prompt: Messages): Messages {
-  const section =
-    /<memories>\n(?:.*?\n)?<\/memories>(?:\n(?:Most|No longer|Current|Also) [^\n]*(?:\n {2}[^\n]*)*)*(?:\n\n)?/s;
   return prompt.flatMap((message) => {
     const { content } = message;
     if (typeof content === "string") {
-      const rest = content.replace(section, "");
+      const rest = content.replace(SECTION, "");
       return rest === "" && content !== "" ? [] : [{ ...message, content: rest }];
     }
     if (!Array.isArray(content)) return [message];
-    const parts = content.filter((part) => typeof part["text"] !== "string" || !section.test(part["text"]));
+    const parts = content.filter((part) => typeof part["text"] !== "string" || !SECTION.test(part["text"]));
     return parts.length === 0 ? [] : [{ ...message, content: parts }];
   });
 }

@@ -10,6 +10,7 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { anthropicServer } from "../http/routes/anthropic-server.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
+import { SECTION } from "./section-pattern.js";
 
 type Json = Readonly<Record<string, unknown>>;
 interface Said {
@@ -111,8 +112,6 @@ function moved(said: readonly Said[], { pick }: Client): readonly Said[] {
 
 /** A prompt's messages without what memstem put in, contents as lists, names in one order. */
 function bare(messages: readonly Json[]): readonly unknown[] {
-  const section =
-    /<memories>\n(?:.*?\n)?<\/memories>(?:\n(?:Most|No longer|Current|Also) [^\n]*(?:\n {2}[^\n]*)*)*(?:\n\n)?/s;
   const isOurs = (part: Json) =>
     part["text"] === "" || (Array.isArray(part["content"]) && part["content"].length === 0);
   const partsOf = (content: unknown): readonly Json[] => {
@@ -126,8 +125,8 @@ function bare(messages: readonly Json[]): readonly unknown[] {
     return parts.flatMap((part) => {
       const { text, content: inner } = part;
       if (part["type"] === "tool_result") return [{ ...part, content: partsOf(inner) }];
-      if (typeof text !== "string" || !section.test(text)) return [part];
-      const left = { ...part, text: text.replace(section, "") };
+      if (typeof text !== "string" || !SECTION.test(text)) return [part];
+      const left = { ...part, text: text.replace(SECTION, "") };
       return isOurs(left) ? [] : [left];
     });
   };

@@ -9,6 +9,7 @@ import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { storedExchanges } from "../http/routes/stored-rows.js";
 import { servedApp } from "../http/server/served-app.js";
+import { SECTION } from "./section-pattern.js";
 
 const FACTS = Array.from(
   { length: 60 },
@@ -68,8 +69,7 @@ const CLIENTS: Record<string, (turn: number) => Client> = {
 
 /** The prompt less what memstem put in. */
 function bare(prompt: readonly ChatMessage[]): ChatMessage[] {
-  const section =
-    /^<memories>\n(?:.*?\n)?<\/memories>(?:\n(?:Most|No longer|Current|Also) [^\n]*(?:\n {2}[^\n]*)*)*(\n\n)?/s;
+  const section = new RegExp(`^${SECTION.source}`, SECTION.flags);
   return prompt.flatMap((message) => {
     const { content } = message;
     if (typeof content === "string") {

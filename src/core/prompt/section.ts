@@ -165,9 +165,6 @@ const LONGEST_AGAIN = 400;
 const BEST = "Most relevant: ";
 const OUTDATED = "No longer true: ";
 const RESTORED = "Current again: ";
-/** What annotations that quote begin with. */
-const QUOTES = [BEST, OUTDATED, RESTORED];
-
 /** One annotation's line, without the line break; of several lines where it gives a text of several again. */
 export function renderAnnotation(annotation: Annotation, textOf: TextOf): string {
   const quoted = (labels: readonly Label[]) => labels.map(textOf).map(givenAgain).join(" ");
@@ -187,7 +184,7 @@ const NAMED_LABEL = /\[(\d+)\]/g;
 /** What the line of an annotation refers to: labels, or a text as {@link givenAgain} has it. A label in a quoted text is escaped, so none. */
 export function referencesIn(line: string): { readonly labels: readonly number[]; readonly quoted: string | null } {
   const labels = [...line.matchAll(NAMED_LABEL)].map(([, digits]) => Number(digits));
-  const words = labels.length > 0 ? undefined : QUOTES.find((start) => line.startsWith(start));
+  const words = labels.length > 0 ? undefined : [BEST, OUTDATED, RESTORED].find((start) => line.startsWith(start));
   return { labels, quoted: words === undefined ? null : line.slice(words.length) };
 }
 
@@ -328,7 +325,8 @@ function annotationsEnd(text: string, from: number): number {
 /** Whether a line after a closing tag is memstem's, not the text that follows the section. */
 function isAnnotation(line: string): boolean {
   if (lineKindAt(line, 0) !== "annotation") return false;
-  return QUOTES.some((start) => line.startsWith(start)) || line.search(NAMED_LABEL) >= 0;
+  const { labels, quoted } = referencesIn(line);
+  return labels.length > 0 || quoted !== null;
 }
 
 /** The kind of a section's line; `close`: starts with the closing tag. */
