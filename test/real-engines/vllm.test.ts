@@ -4,8 +4,8 @@ import { everyDoor, type Fronted, memoriesOf, type Sent, withEngine } from "./re
 
 /** vLLM's on a CPU. */
 const BLOCK = 128;
-/** Of 72 prompts each, of clients at once; 7 are more than 500 prompts. */
-const ROUNDS = Number(process.env["ENGINE_ROUNDS"] ?? 3);
+/** Of 72 prompts each, of clients at once: one with a reset, one with a restart. 7 are more than 500 prompts. */
+const ROUNDS = Number(process.env["ENGINE_ROUNDS"] ?? 2);
 const instructions = { role: "system", content: "You answer questions about Ada in a few words." };
 
 interface Day {
@@ -125,7 +125,7 @@ withEngine("vLLM with room for 8,960 tokens", options, { MEMSTEM_ENGINE_FAMILY: 
 
   it("caches what is expected of it, within a block, where all fits", async () => {
     await of().restartEngine({ blocks: 200, blockTokens: BLOCK });
-    const sent = await day(of(), "fits", { users: 4, turns: 25, isAtOnce: true });
+    const sent = await day(of(), "fits", { users: 4, turns: 15, isAtOnce: true });
     expect(wrong(sent, BLOCK).length, JSON.stringify(wrong(sent, BLOCK))).toBeLessThanOrEqual(sent.length / 20);
     expect(sent.at(-1)?.cached).toBeGreaterThan(500);
   }, 1_200_000);
@@ -162,7 +162,7 @@ withEngine("vLLM that publishes its events", published, { MEMSTEM_ENGINE_FAMILY:
     "caches what is expected of it, exactly, though users and a foreign client displace each other: %s",
     async (retention) => {
       const sent: Sent[] = [];
-      for (let n = 1; n <= 4; n++) {
+      for (let n = 1; n <= 2; n++) {
         sent.push(...(await day(of(), `exact ${retention} ${n}`, { users: 4, turns: 6, retention })));
         await foreign(n);
       }
