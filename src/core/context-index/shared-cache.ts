@@ -39,6 +39,8 @@ const INACCURACY = 0.02;
 const MOST_AHEAD = 1_000_000;
 /** A prompt that was not reported for so long will not be. */
 const LONGEST_UNDER_WAY_MS = 2 * 60_000;
+/** By how much memstem's counter may count more than the engine's, as a share. */
+const COUNTED_OTHERWISE = 0.25;
 /** Readings after which a counter that went back once is trusted as before. */
 const DOUBT = 20;
 /** Weight of the newest report in the mean ratio of tokens, and the bounds of what can be a tokenizer's. */
@@ -131,11 +133,13 @@ class CacheUses {
     return { since: this.#clearedAt === Number.NEGATIVE_INFINITY ? null : this.#clearedAt, tips };
   }
 
-  /** Nothing that was used before is cached any more. */
+  /** Nothing that was last used by then is cached any more. */
   clear(at: number): void {
-    this.#at = [];
-    this.#tokens = [];
-    this.#tips = [];
+    const left = this.#at.findIndex((period) => period > at);
+    const from = left < 0 ? this.#at.length : left;
+    this.#at = this.#at.slice(from);
+    this.#tokens = this.#tokens.slice(from);
+    this.#tips = this.#tips.slice(from);
     this.#clearedAt = at;
   }
 
@@ -229,6 +233,8 @@ export class EngineCache {
   #foreign = 0;
   /** How often its counter went back of late: a counter that several engines share at one address says nothing. */
   #doubt = 0;
+  /** When its counter was read last. */
+  #readAt = Number.NEGATIVE_INFINITY;
 
   /** @param configured tokens that it holds, which readings do not change; null: not known */
   constructor(private readonly configured: number | null = null) {}
@@ -295,7 +301,7 @@ export class EngineCache {
 
   /**
    * Takes a reading. What the engine computed beyond memstem's own prompts displaces these as they displace each other. A counter that went
-   * back is that of an engine that was started again: nothing is cached there any more.
+   * back is that of an engine that was started again since the reading before: cached is what it has computed since, which was used last.
    *
    * @param at milliseconds since the epoch
    */
@@ -303,11 +309,14 @@ export class EngineCache {
     const before = this.#reading.computedTokens;
     const now = reading.computedTokens;
     this.#reading = { ...reading, computedTokens: now ?? before };
+    const readAt = this.#readAt;
+    if (now !== null) this.#readAt = at;
     if (now === null || before === null) return;
     const isBack = now < before;
     this.#doubt = isBack ? this.#doubt + DOUBT : Math.max(0, this.#doubt - 1);
     const isTrusted = this.#doubt <= 2 * DOUBT;
-    if (isBack && isTrusted) this.uses.clear(at);
+    if (isBack && isTrusted)
+      this.uses.clear(Math.max(readAt, this.uses.within(now * (1 + COUNTED_OTHERWISE)).since ?? readAt));
     if (isBack || !isTrusted) this.#unexplained = 0;
     else this.#unexplained = Math.max(-MOST_AHEAD, this.#unexplained + now - before);
     const foreign = this.#unexplained - this.#maybeComputed(at);

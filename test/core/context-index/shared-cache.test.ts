@@ -253,6 +253,33 @@ describe("a cache that all users share", () => {
     expect(cache.residentOf("s0")).toBe(ENDLESS);
   });
 
+  it("keeps what was served since its engine was started again, where that shows late, and nothing of before", () => {
+    const engine = new EngineCache();
+    const cache = new SharedCache(engine);
+    const send = (stream: string, at: number, total: number, known: number, found: number) => {
+      const cached = Math.min(known, cache.residentOf(stream));
+      cache.served({ stream, requestId: `${stream} ${at}`, at, total, cached, known, head: 0 });
+      cache.reported(`${stream} ${at}`, { cachedTokens: found, promptTokens: total }, at + 1);
+    };
+    const read = (computedTokens: number, at: number) =>
+      engine.read({ capacityTokens: 100_000, blockTokens: 16, computedTokens }, at);
+    const resident = () => ["a", "b", "c", "d"].map((stream) => cache.residentOf(stream) > 0);
+    read(0, 0);
+    for (const [at, stream] of ["a", "b", "c"].entries()) send(stream, 10 + at, 2_000, 0, 0);
+    read(6_000, 20);
+    send("d", 30, 2_000, 0, 0);
+    // It is started again, and gets a.
+    send("a", 40, 2_100, 2_000, 0);
+    send("a", 50, 2_200, 2_100, 2_100);
+    expect(resident()).toEqual([true, true, true, true]);
+    read(2_200, 60);
+    expect(resident()).toEqual([true, false, false, false]);
+    expect([engine.foreignTokens, cache.state.streams]).toEqual([0, 1]);
+    send("b", 70, 2_100, 2_000, 0);
+    read(4_300, 80);
+    expect(resident()).toEqual([true, true, false, false]);
+  });
+
   /**
    * Streams that grow by a turn each time, start afresh or go on with the end of what they had (a window), in turn or by chance, on a simulated
    * engine that others may use too, that may be started again, and that never gets some prompts.
@@ -268,6 +295,7 @@ describe("a cache that all users share", () => {
     isWindow: fc.boolean(),
     foreign: fc.constantFrom(0, 0, 500),
     isRestarted: fc.boolean(),
+    readEvery: fc.constantFrom(1, 1, 7),
     withdrawn: fc.constantFrom(0, 0, 0.1),
     left: fc.constantFrom(0, 0, 0.02),
   });
@@ -305,7 +333,7 @@ describe("a cache that all users share", () => {
     for (let n = 0; n < prompted; n++) {
       if (of.isRestarted && n === Math.floor(prompted / 2)) [served, computed] = [start(), 0];
       // Engines say at least so much where they are asked at all.
-      if (isTold) engine.read({ capacityTokens: capacity, blockTokens: block, computedTokens: computed }, 4 * n);
+      if (isTold && n % of.readEvery === 0) engine.read({ capacityTokens: capacity, blockTokens: block, computedTokens: computed }, 4 * n);
       const stream = inTurn ? n % streams : Math.floor(draw() * streams);
       const [name, requestId, before] = [String(stream), String(n), prompts[stream] as number[]];
       const isAfresh = happens(of.afresh) || before.length > 1.5 * room;
