@@ -9,6 +9,7 @@ import {
   ANNOTATION_WORDINGS,
   ANSWER_SCORES,
   ARM_FORMS,
+  type ArmDepth,
   type Dataset,
   LONGMEMEVAL_TYPES,
   typeNumber,
@@ -95,6 +96,11 @@ const RUN_OPTIONS = {
     "<names>",
     `how memstem's memories are written: ${ARM_FORMS.join(", ")}; ${EVERY_QUESTION} (default: memstem's)`,
     list(oneOf(ARM_FORMS)),
+  ),
+  adaptiveDepth: optional(
+    "<values>",
+    `off, or as many memories as a first token is sure with: 5:1 is tries from 5 on, at most 1 nat; ${EVERY_QUESTION} (default: off)`,
+    list(adaptiveDepth),
   ),
   budgetRatio: standard(
     "<numbers>",
@@ -287,6 +293,14 @@ export function runOptions<G extends GivenRunOptions>(
 
 function listWithRepeats(value: string): string[] {
   return value.split(",").map((part) => identifier(part.trim()));
+}
+
+/** `5:1`: tries from 5 memories on, of which one whose first token has at most 1 nat of entropy is enough; `off`: null. */
+function adaptiveDepth(given: string): ArmDepth | null {
+  if (given === "off") return null;
+  const [blocks = "", nats = "", ...more] = given.split(":");
+  if (more.length > 0 || nats === "") throw new InvalidArgumentError("must be off, or memories:nats as 5:1");
+  return { firstBlocks: wholeNumber(1, 1_000)(blocks), entropyNats: positiveNumber(nats) };
 }
 
 function identifier(given: string): string {

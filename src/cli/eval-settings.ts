@@ -82,6 +82,7 @@ export function describeRun(
       places: options.place,
       annotations: annotated(options),
       forms: options.form ?? [null],
+      depths: depthsOf(options, engine.kind),
       retentions,
       ...budgetOf(options),
       ...windowed(options),
@@ -115,6 +116,17 @@ function budgetOf({ budgetRatio, budgetEach }: EvalLocomoOptions): Pick<ArmChoic
   return budgetEach === undefined
     ? { budgetRatios: budgetRatio, budgetOf: "all" }
     : { budgetRatios: budgetEach, budgetOf: "each" };
+}
+
+function depthsOf(
+  { adaptiveDepth = [null] }: EvalLocomoOptions,
+  engine: RunRecord["engine"]["kind"],
+): ArmChoices["depths"] {
+  if (engine !== "url" && adaptiveDepth.some((depth) => depth !== null))
+    throw new EvaluationError(
+      "--adaptive-depth: needs an engine that gives log-probabilities: --engine with its address",
+    );
+  return adaptiveDepth;
 }
 
 function annotated(options: EvalLocomoOptions): ArmChoices["annotations"] {

@@ -23,6 +23,6 @@ export function linesOf(path: string): string[] {
 /** The lines of `results.jsonl` as they are, but for what a clock said. */
 export function untimed(directory: string): string[] {
   return linesOf(join(directory, "results.jsonl")).map((line) =>
-    line.replace(/"(searchMs|composeMs|ttftMs)":[\d.e-]+/g, '"$1":0'),
+    line.replace(/"(searchMs|composeMs|probeMs|ttftMs)":[\d.e-]+/g, '"$1":0'),
   );
 }

@@ -56,21 +56,23 @@ export interface DepthProbe {
 }
 
 /** Why the prompt has its depth. */
-export type DepthOutcome =
+export const DEPTH_OUTCOMES = [
   /** The engine was sure of its first token. */
-  | "sure"
+  "sure",
   /** No probe was sure, so all blocks are in the prompt. */
-  | "unsure"
+  "unsure",
   /** There were no more blocks than the first probe would contain. */
-  | "few"
+  "few",
   /** The request fixes the start of the answer (a schema, a required tool), so the first token says nothing. */
-  | "fixed_start"
+  "fixed_start",
   /** The first token is one of the model's own markers (a thought starts), or there was none. */
-  | "unclear"
+  "unclear",
   /** The engine returns no log probabilities. */
-  | "unavailable"
+  "unavailable",
   /** A probe failed or timed out. */
-  | "failed";
+  "failed",
+] as const;
+export type DepthOutcome = (typeof DEPTH_OUTCOMES)[number];
 
 /** How the depth was chosen. */
 export interface DepthChoice {

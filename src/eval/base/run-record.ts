@@ -8,7 +8,7 @@
 
 import { z } from "zod";
 import { HISTORY_NAMES } from "../../core/conversation/epoch.js";
-import { POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
+import { DEPTH_OUTCOMES, POLICY_NAMES, RETENTION_NAMES } from "../../core/index.js";
 
 /** Data sets that an evaluation reads. */
 export const DATASETS = ["locomo", "longmemeval"] as const;
@@ -64,6 +64,9 @@ export type ArmForm = (typeof ARM_FORMS)[number];
 export const ANSWER_SCORES = ["words", "likelihood"] as const;
 export type AnswerScore = (typeof ANSWER_SCORES)[number];
 
+/** Adaptive depth: the memories of its first try, and the most entropy of a first token that counts as sure. */
+const armDepth = z.strictObject({ firstBlocks: z.int().min(1), entropyNats: z.number().min(0) });
+
 /** What annotations say of a prompt's memories. */
 export const ANNOTATION_KINDS = ["none", "order", "references", "both"] as const;
 /** Whose sentences annotations are. */
@@ -101,6 +104,8 @@ const arm = z.strictObject({
   annotations: annotated.nullable(),
   /** Null: memstem's own, or prompts are not memstem's. */
   form: z.enum(ARM_FORMS).nullable().default(null),
+  /** Null: prompts have all memories. */
+  depth: armDepth.nullable().default(null),
 });
 
 /** What one judge made of one answer. Prompt and raw answer are kept so that anybody can check them. */
@@ -131,6 +136,22 @@ const asked = {
   isWarmUp: z.boolean(),
 };
 
+/** How adaptive depth found a prompt's memories: how many it got, and each try, a call of its own. */
+const chosenDepth = z.strictObject({
+  outcome: z.enum(DEPTH_OUTCOMES),
+  given: count,
+  /** What all tries took. */
+  probeMs: milliseconds,
+  probes: z.array(
+    z.strictObject({
+      blocks: count,
+      entropy: z.number().min(0).nullable(),
+      promptTokens: count.nullable(),
+      cachedTokens: count.nullable(),
+    }),
+  ),
+});
+
 /** A question that was answered, with everything that was measured on the way. */
 const answered = z.strictObject({
   ...asked,
@@ -142,8 +163,9 @@ const answered = z.strictObject({
   answerTokens: count.nullable(),
   searchMs: milliseconds.nullable(),
   composeMs: milliseconds.nullable(),
+  /** To the first token of the answer, tries of adaptive depth included … */
   ttftMs: milliseconds.nullable(),
-  /** To the end of the answer; null where it was not measured. */
+  /** … and to its end; null where it was not measured. */
   totalMs: milliseconds.nullable(),
   retrievedTokens: count,
   /** Memory tokens in the prompt, carried ones and those of earlier turns included. */
@@ -153,6 +175,8 @@ const answered = z.strictObject({
   messagesCut: count.default(0),
   /** Whether the prompt began without what its conversation's last one held. */
   isFreshStart: z.boolean().default(false),
+  /** Null without adaptive depth. */
+  depth: chosenDepth.nullable().default(null),
   /** Gold evidence ids of the question, and how many of them are of a memory in the prompt. */
   evidence: count,
   evidenceInPrompt: count,
@@ -224,6 +248,8 @@ export const runRecord = z.strictObject({
 
 export type EvalArm = z.output<typeof arm>;
 export type EngineIdentity = NonNullable<RunRecord["engine"]["served"]>;
+export type ArmDepth = z.output<typeof armDepth>;
+export type RecordedDepth = z.output<typeof chosenDepth>;
 export type ArmAnnotations = z.output<typeof annotated>;
 export type ClientWindow = z.output<typeof window>;
 export type AnswerLikelihood = NonNullable<AnsweredQuestion["likelihood"]>;

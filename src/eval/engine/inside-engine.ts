@@ -30,6 +30,7 @@ export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions):
       const engine = await keptIn(opened, arm.id, () => open(arm));
       return {
         mark: null,
+        chooseDepth: null,
         promptTokens: promptTokensWithin({ contextTokens: engine.contextTokens, promptTokens: null }, maxTokens),
         ask: async ({ messages }, _after, signal) => {
           let text = "";

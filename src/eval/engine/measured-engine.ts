@@ -6,8 +6,9 @@
  * No arm finds another arm's prompts in its cache.
  */
 
-import type { ChatMessage } from "../../core/index.js";
+import type { ChatMessage, Depth, DepthSettings } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
+import type { ChosenDepth, DraftedPrompt } from "../../service/compose/prompt-planner.js";
 import type { AnswerLikelihood, EngineIdentity, EvalArm } from "../base/run-record.js";
 
 /** A prompt as an engine gets it. */
@@ -40,12 +41,27 @@ export interface AfterPrompt {
   readonly gold: string | null;
 }
 
+/**
+ * Chooses how many memories a prompt gets, as the proxy does: by the first token of the answer after a few of them. Never rejects.
+ *
+ * @param tenant the same object for all prompts of an arm in a conversation
+ * @param draftAt the prompt at a depth; null: with all memories
+ */
+export type ChooseDepth = (
+  tenant: object,
+  settings: DepthSettings,
+  draftAt: (depth: Depth | null) => Promise<DraftedPrompt>,
+  signal: AbortSignal,
+) => Promise<ChosenDepth>;
+
 /** An engine's cache as one arm finds it for one conversation: empty, and shared with no other arm. */
 export interface ArmCache {
   /** A line to put at the head of every prompt, where no salt separates arms; null for none. */
   readonly mark: string | null;
   /** Most tokens of a prompt that leave room for its answer, by the engine's own count; null: no limit is known. */
   readonly promptTokens: number | null;
+  /** Null where the engine gives no probabilities of tokens: prompts have all memories. */
+  readonly chooseDepth: ChooseDepth | null;
   ask(prompt: EnginePrompt, after: AfterPrompt, signal: AbortSignal): Promise<EngineAnswer>;
   /** A prompt that was asked before the run was stopped, for caches that live in this process. */
   repeat(prompt: EnginePrompt, goesOn: ChatMessage | null): void;

@@ -33,6 +33,7 @@ export function simulatedEngine(
       };
       return {
         promptTokens: null,
+        chooseDepth: null,
         mark: markOf(arm.id, conversation),
         ask: async (prompt, { goesOn }) => ({
           ...serve(prompt, goesOn),

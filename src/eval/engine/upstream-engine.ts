@@ -7,6 +7,7 @@ import { ENGINES } from "../../engines/adapters/engines.js";
 import { eventsOf, wholeOf } from "../../engines/upstream/answer-body.js";
 import { ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import { OWN_NAME, type Upstream } from "../../engines/upstream/upstream.js";
+import { AdaptiveDepth } from "../../service/chat/adaptive-depth.js";
 import type { AnswerLikelihood, AnswerScore, EngineIdentity } from "../base/run-record.js";
 import type { EngineAnswer, EnginePrompt, MeasuredEngine } from "./measured-engine.js";
 
@@ -69,6 +70,11 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
     return await completion(upstream, family, { body: JSON.stringify(body), headers }, signal);
   };
   let limit: Promise<number | null> | undefined;
+  const depths = new AdaptiveDepth({
+    upstream,
+    readUsage: (answer) => ENGINES[family].readUsage(answer),
+    clock: () => performance.now(),
+  });
   return {
     kind: "url",
     losesCache: scores.includes("words"),
@@ -82,12 +88,14 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
     },
     open: async (arm, conversation) => {
       const own = armSalt(salt, arm.id, conversation);
+      const salted = isSalted ? { cache_salt: own } : {};
       limit ??= listedLimit(options);
       return {
         promptTokens: await limit,
         mark: isSalted ? null : markOf(own),
+        chooseDepth: (tenant, settings, draftAt, signal) =>
+          depths.choose(tenant, { body: { model, ...salted }, query: "", headers: [] }, settings, draftAt, signal),
         ask: async (prompt, { gold }, signal) => {
-          const salted = isSalted ? { cache_salt: own } : {};
           const asked = scores.includes("words") ? await ask(prompt, salted, signal) : UNASKED;
           const answer = isNoise ? { ...asked, answer: null } : asked;
           if (!likely || gold === null) return answer;

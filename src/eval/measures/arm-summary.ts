@@ -113,6 +113,10 @@ function summariseQuestions(records: readonly QuestionRecord[], prices: readonly
     ),
     /** Uncached tokens ÷ seconds to the first token, of all prompts together: what the engine took in, waiting and all. */
     prefillPerSecond: ratio(uncachedTokens, ({ ttftMs }) => (ttftMs === null ? null : ttftMs / 1_000)),
+    /** Adaptive depth, means: memories that a prompt got, tries, and 1 where one was sure; null without it. */
+    memoriesGiven: mean(({ depth }) => depth?.given ?? null),
+    tries: mean(({ depth }) => depth?.probes.length ?? null),
+    sure: mean(({ depth }) => depth && Number(depth.outcome === "sure")),
     searchMs: median((one) => one.searchMs),
     composeMs: median((one) => one.composeMs),
     /** Gold evidence in the prompt ÷ gold evidence; `n` is questions that have some. */

@@ -55,9 +55,26 @@ export function quantile(values: readonly number[], share: number): number | nul
   return below + (above - below) * (at - Math.floor(at));
 }
 
-/** Prompt tokens that the cache did not hold; null where either count was not measured. */
-export function uncachedTokens({ promptTokens, cachedTokens }: AnsweredQuestion): number | null {
-  return promptTokens === null || cachedTokens === null ? null : promptTokens - cachedTokens;
+/** Tokens of one prompt. */
+export interface PromptCounts {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+}
+
+/** The prompts that a question took: its own, and before it those of adaptive depth; null where a count of one was not measured. */
+export function promptsOf(question: AnsweredQuestion): readonly PromptCounts[] | null {
+  const prompts: PromptCounts[] = [];
+  for (const { promptTokens, cachedTokens } of [...(question.depth?.probes ?? []), question]) {
+    if (promptTokens === null || cachedTokens === null) return null;
+    prompts.push({ promptTokens, cachedTokens });
+  }
+  return prompts;
+}
+
+/** Tokens of a question's prompts that the cache did not hold; null where a count was not measured. */
+export function uncachedTokens(question: AnsweredQuestion): number | null {
+  const prompts = promptsOf(question);
+  return prompts && sum(prompts.map(({ promptTokens, cachedTokens }) => promptTokens - cachedTokens));
 }
 
 /** 1 where the judge says that the answer is right, 0 where it says that it is not; null without a readable verdict. */

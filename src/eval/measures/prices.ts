@@ -7,7 +7,7 @@ import {
 } from "../../engines/adapters/provider-limits.js";
 import { checked } from "../base/run-files.js";
 import type { AnsweredQuestion } from "../base/run-record.js";
-import { type Measured, meanOf } from "./measured.js";
+import { type Measured, meanOf, promptsOf } from "./measured.js";
 
 const usd = z.number().min(0);
 
@@ -129,9 +129,11 @@ const PER = 1_000 / 1_000_000;
 export function costAt(price: Price, questions: readonly AnsweredQuestion[]): RunCost {
   return {
     price,
-    prompts: meanOf(questions, ({ promptTokens, cachedTokens }) =>
-      promptTokens === null || cachedTokens === null ? null : PER * promptUsd(price, promptTokens, cachedTokens),
-    ),
+    prompts: meanOf(questions, (question) => {
+      const prompts = promptsOf(question);
+      if (prompts === null) return null;
+      return prompts.reduce((usd, one) => usd + PER * promptUsd(price, one.promptTokens, one.cachedTokens), 0);
+    }),
     answers: meanOf(questions, ({ answerTokens }) =>
       answerTokens === null ? null : PER * answerTokens * price.output,
     ),

@@ -7,7 +7,7 @@ import {
   questionKey,
   type RunRecord,
 } from "../base/run-record.js";
-import { annotationsLabel, budgetLabel } from "../run/arms.js";
+import { annotationsLabel, budgetLabel, depthLabel } from "../run/arms.js";
 import { type BootstrapOptions, bootstrapGroups, clustersOf, type Interval } from "./bootstrap.js";
 import { judgedRight, logLikelihood, type Measure } from "./measured.js";
 import { baselineOf, holm, type Pair, type PairedDifference, pairedDifference, pairsOf } from "./paired-difference.js";
@@ -119,7 +119,7 @@ function scoresOfRun(
   ];
 }
 
-const OPTIONS = ["order", "place", "annotations", "form"] as const;
+const OPTIONS = ["order", "place", "annotations", "form", "depth"] as const;
 
 /** One option of a run set to another value, all else alike. */
 export interface OptionChange {
@@ -136,6 +136,8 @@ type ArmOptions = Readonly<Record<(typeof OPTIONS)[number] | "alike", string>> &
 
 /** How memories are written: Mem0's dashes, or memstem's lines, in whatever form. */
 const [LIST, LINES] = ["Mem0’s list", "memstem’s lines"];
+/** Prompts without adaptive depth. */
+const ALL = "all memories";
 
 /**
  * What each option of memstem's arms does to a measure, one at a time: every value against the first that the run has, over all pairs of arms
@@ -177,7 +179,7 @@ function valuesOf(option: (typeof OPTIONS)[number], arms: readonly ArmOptions[])
 }
 
 function optionsOf(arm: EvalArm): ArmOptions {
-  const { layout, k, policy, retention, window, place, annotations, form, ...budget } = arm;
+  const { layout, k, policy, retention, window, place, annotations, form, depth, ...budget } = arm;
   // A window of which memstem makes nothing is sent as it is.
   const alike = JSON.stringify([layout, k, window && { ...window, history: window.history ?? "exact" }]);
   if (policy === "readme" || policy === "last-message") {
@@ -189,6 +191,7 @@ function optionsOf(arm: EvalArm): ArmOptions {
       place: policy === "readme" ? "system prompt" : own,
       annotations: "none",
       form: LIST,
+      depth: ALL,
     };
   }
   const isPlain = policy === "retrieval" && (retention === null || retention === "ephemeral");
@@ -200,6 +203,7 @@ function optionsOf(arm: EvalArm): ArmOptions {
     // The search's own order has no annotation where nothing stands earlier.
     annotations: isPlain ? "none" : annotationsLabel(annotations).join(" ").replace("annotations=", "") || "default",
     form: form === null ? LINES : `${LINES} as ${form}`,
+    depth: depthLabel(depth).join(" ") || ALL,
   };
 }
 

@@ -7,6 +7,7 @@
  */
 
 import {
+  type AnnotationSettings,
   type ChatMessage,
   Conversation,
   type ConversationId,
@@ -137,6 +138,8 @@ export interface ReplayOptions {
   readonly residency?: ResidencyModel | undefined;
   /** Which texts are given once. Default: the default one. */
   readonly dedupe?: DedupeName | undefined;
+  /** Default: the default ones. */
+  readonly annotations?: AnnotationSettings | undefined;
   /** The cache that others use too, which the prompts are planned for; default: none. */
   readonly shared?: { readonly cache: SharedCache; readonly stream: string; now(): number } | undefined;
   /** First so many questions only. */
@@ -207,7 +210,7 @@ export function* composeTrace(
       policy: options.policy,
       memoryBudgetTokens: budgetEach === null ? null : Math.floor(budgetEach * retrievedTokens),
       memoryBudgetRatio: options.budgetRatio,
-      annotations: DEFAULT_ANNOTATIONS,
+      annotations: options.annotations ?? DEFAULT_ANNOTATIONS,
       residency,
       shareTokens: shared?.cache.shareOf(shared.stream),
       residentTokens: shared?.cache.residentOf(shared.stream),

@@ -70,6 +70,12 @@ const TIMES: readonly ArmColumn[] = [
   measured("Compose p50 ms", milliseconds, ({ composeMs }) => composeMs),
 ];
 
+const DEPTH: readonly ArmColumn[] = [
+  measured("Memories given", tokens, ({ memoriesGiven }) => memoriesGiven),
+  measured("Tries", tokens, ({ tries }) => tries),
+  measured("Sure", percent, ({ sure }) => sure),
+];
+
 const QUALITY: readonly ArmColumn[] = [
   counted("Evidence in prompt", ({ evidenceRecall }) => evidenceRecall),
   counted("References that resolve", ({ referencesResolved }) => referencesResolved),
@@ -94,7 +100,8 @@ function armRows(summaries: readonly ArmSummary[], columns: readonly ArmColumn[]
 
 /** Everything on one line per arm: the table to paste. */
 export function wholeTable({ summaries }: ReportContent): ReportTable {
-  const columns = [...COUNTS, ...TIMES.slice(0, 4), ...CACHE, ...CUT, ...TIMES.slice(4), ...QUALITY];
+  const depth = summaries.some(isAdaptive) ? DEPTH : [];
+  const columns = [...COUNTS, ...TIMES.slice(0, 4), ...CACHE, ...CUT, ...depth, ...TIMES.slice(4), ...QUALITY];
   return armTable("All figures", columns, armRows(summaries, columns));
 }
 
@@ -102,11 +109,17 @@ export function wholeTable({ summaries }: ReportContent): ReportTable {
 export function armTables({ summaries }: ReportContent): ReportTable[] {
   const table = (caption: string, columns: readonly ArmColumn[]) =>
     armTable(caption, columns, armRows(summaries, columns));
+  const adaptive = summaries.filter(isAdaptive);
   return [
     table("Prompts and cache, tokens per question", [...COUNTS, ...CACHE, ...CUT]),
+    ...(adaptive.length === 0 ? [] : [armTable("Adaptive depth, means", DEPTH, armRows(adaptive, DEPTH))]),
     table("Time", TIMES),
     table("Evidence and answers", QUALITY),
   ];
+}
+
+function isAdaptive({ arm }: ArmSummary): boolean {
+  return arm.depth !== null;
 }
 
 /** One table per category that was asked, by its number. */

@@ -1,6 +1,8 @@
 import {
   type ChatMessage,
   type ConversationId,
+  DEFAULT_DEPTH,
+  type Depth,
   isInstruction,
   messageText,
   type PolicyName,
@@ -10,7 +12,9 @@ import {
 } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { ComposeAnswer } from "../../service/base/call-types.js";
-import { composeRequest } from "../../service/compose/compose-request.js";
+import { type ComposeRequest, composeRequest } from "../../service/compose/compose-request.js";
+import type { Drive } from "../../service/compose/prompt-composer.js";
+import type { ChosenDepth, DraftedPrompt } from "../../service/compose/prompt-planner.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
 import {
@@ -21,8 +25,8 @@ import {
   sectionText,
   WindowMemories,
 } from "../base/prompt-memories.js";
-import type { AnsweredQuestion, EvalArm } from "../base/run-record.js";
-import type { EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
+import type { AnsweredQuestion, EvalArm, RecordedDepth } from "../base/run-record.js";
+import type { ChooseDepth, EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
 import { composedAnnotations, hasLabels, inForm } from "./arms.js";
 import { PaperSections } from "./paper-annotations.js";
 
@@ -36,17 +40,20 @@ export interface PromptRequest {
   /** Memory numbers, best first. */
   readonly retrieved: readonly number[];
   readonly evidence: readonly string[];
+  /** Adaptive depth as it was recorded: the engine is not asked again. Absent: it is. */
+  readonly knownDepth?: RecordedDepth | null;
 }
 
 /** A prompt, and what is known of it before an engine gets it. */
 export interface ArmPrompt extends EnginePrompt, StandingMemories {
+  /** Without the tries of adaptive depth. */
   readonly composeMs: number;
   /** What memstem expects of the cache, by its own count of tokens; null where prompts are not memstem's. */
   readonly expected: { readonly cachedTokens: number; readonly totalTokens: number } | null;
   /** As its record has them, in this order. */
   readonly figures: Pick<
     AnsweredQuestion,
-    | ("retrievedTokens" | "memoryTokens" | "memoriesCut" | "messagesCut" | "isFreshStart")
+    | ("retrievedTokens" | "memoryTokens" | "memoriesCut" | "messagesCut" | "isFreshStart" | "depth")
     | ("evidence" | "evidenceInPrompt" | "references" | "referencesResolved")
   >;
   /** Reports to whoever built it what the engine reported, as in production. */
@@ -55,7 +62,8 @@ export interface ArmPrompt extends EnginePrompt, StandingMemories {
 
 /** How one arm builds the prompts of one conversation, one after the other. */
 export interface PromptBuilder {
-  build(request: PromptRequest): Promise<ArmPrompt>;
+  /** The signal ends tries of adaptive depth, not composing. */
+  build(request: PromptRequest, signal?: AbortSignal): Promise<ArmPrompt>;
   close(): Promise<void>;
 }
 
@@ -83,6 +91,7 @@ export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND,
           memoriesCut: 0,
           messagesCut: 0,
           isFreshStart: false,
+          depth: null,
           evidence: evidence.length,
           evidenceInPrompt: list.evidenceIn(retrieved, evidence),
           references: 0,
@@ -107,21 +116,27 @@ export interface MemoryBudget {
 export interface ComposedPromptsOptions {
   /** Opens one without users, on this clock; closed with the builder. */
   readonly openMemstem: (now: () => number) => Memstem;
-  readonly arm: Pick<EvalArm, "layout" | "k" | "retention" | "window" | "place" | "annotations" | "form">;
+  readonly arm: Pick<EvalArm, "layout" | "k" | "retention" | "window" | "place" | "annotations" | "form" | "depth">;
   readonly budget: MemoryBudget;
   readonly policy: PolicyName;
   readonly family: EngineName;
   readonly mark: string | null;
   /** Most tokens of a prompt that its engine takes; null: unknown. */
   readonly promptTokens: number | null;
+  /** Null: prompts have all memories. */
+  readonly chooseDepth: ChooseDepth | null;
 }
 
+/** An evaluation waits for a try as long as for an answer. */
+const PROBES_MS = 600_000;
+
+const NEVER = new AbortController().signal;
 const USER = "evaluation" as UserId;
 const CONVERSATION = "questions" as ConversationId;
 
 /** With memstem, through its service. */
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
-  const { openMemstem, arm, budget, policy, family, mark, promptTokens } = options;
+  const { openMemstem, arm, budget, policy, family, mark, promptTokens, chooseDepth } = options;
   const { window } = arm;
   const isInSystem = arm.place === "system";
   const annotations = composedAnnotations(arm);
@@ -131,7 +146,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
   const standing = standingMemories(list, isInSystem ? null : window);
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
-    build: async ({ turn, question, history, retrieved, evidence }) => {
+    build: async ({ turn, question, history, retrieved, evidence, knownDepth }, signal = NEVER) => {
       now = turn * PAUSE_MS;
       const retrievedTokens = list.tokens(retrieved);
       const given = composeRequest({
@@ -151,12 +166,20 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       const startedAt = performance.now();
       // As the service composes for an engine whose list of models it has read.
       const destination = { model: "", promptTokens, besideTokens: 0 };
-      const answer = await memstem.compose({ ...given, destination });
-      const composeMs = performance.now() - startedAt;
+      const request = { ...given, destination };
+      const { answer, probeMs } =
+        arm.depth === null || chooseDepth === null
+          ? { answer: await memstem.compose(request), probeMs: 0 }
+          : await composedAtDepth(memstem, request, (draftAt) =>
+              knownDepth == null
+                ? chooseDepth(memstem, { ...DEFAULT_DEPTH, ...arm.depth, timeLimitMs: PROBES_MS }, draftAt, signal)
+                : repeatedDepth(knownDepth, draftAt),
+            );
+      const composeMs = performance.now() - startedAt - probeMs;
       const { order, carried } = standing(answer);
       const placed = isInSystem ? memoriesInSystem(answer.messages) : answer.messages;
       const messages = inForm(paper?.in(answer.messages, answer.blocks, placed) ?? placed, arm.form);
-      const { expectedCachedTokens: cachedTokens, totalTokens, freshStart, epoch } = answer.plan;
+      const { expectedCachedTokens: cachedTokens, totalTokens, freshStart, epoch, depth = null } = answer.plan;
       return {
         messages,
         fields: answer.engine.fields,
@@ -172,6 +195,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
           memoriesCut: answer.warnings.find(({ code }) => code === "memory_left_out")?.memoryIds?.length ?? 0,
           messagesCut: epoch?.leftOut ?? 0,
           isFreshStart: freshStart || (epoch !== undefined && epoch.began !== null),
+          depth: depth && { outcome: depth.outcome, given: depth.given, probeMs, probes: [...depth.probes] },
           evidence: evidence.length,
           evidenceInPrompt: list.evidenceIn(order, evidence),
           ...countReferences(answer.annotations, hasLabels(arm.form) ? placed : messages),
@@ -181,6 +205,39 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
     },
     close: () => memstem.close(),
   };
+}
+
+type DraftAt = (depth: Depth | null) => Promise<DraftedPrompt>;
+
+/** Composes with as many memories as are chosen for it. */
+async function composedAtDepth(
+  memstem: Memstem,
+  request: ComposeRequest,
+  choose: (draftAt: DraftAt) => Promise<ChosenDepth>,
+): Promise<{ readonly answer: ComposeAnswer; readonly probeMs: number }> {
+  let probeMs = 0;
+  const drive: Drive = async (composing) => {
+    const retrieved = await composing.retrieve();
+    const startedAt = performance.now();
+    const chosen = await choose((depth) => composing.draft(retrieved, depth));
+    probeMs = performance.now() - startedAt;
+    for (;;) {
+      const planned = await composing.plan(retrieved, chosen);
+      if (await planned.commit()) return planned;
+    }
+  };
+  const { answer } = await memstem.chats.composer.compose({ request }, drive);
+  return { answer, probeMs };
+}
+
+/** The choice that was recorded, with the order that its tries had. */
+async function repeatedDepth({ outcome, probes }: RecordedDepth, draftAt: DraftAt): Promise<ChosenDepth> {
+  const whole = await draftAt(null);
+  let after: Depth["after"] = null;
+  for (const { blocks } of probes)
+    after = (await draftAt({ blocks, after, choice: { outcome: "unsure", probes: [] } })).ordering;
+  const blocks = (outcome === "sure" ? probes.at(-1)?.blocks : undefined) ?? whole.blocks;
+  return { blocks, after, choice: { outcome, probes }, warnings: [] };
 }
 
 function standingMemories(

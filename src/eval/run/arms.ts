@@ -10,6 +10,7 @@ import {
 import {
   type ARM_POLICIES,
   type ArmAnnotations,
+  type ArmDepth,
   type ArmForm,
   type ClientWindow,
   type EvalArm,
@@ -35,6 +36,8 @@ export interface ArmChoices {
   readonly annotations: readonly (ArmAnnotations | null)[];
   /** Null: memstem's default. Do not apply to prompts that are not memstem's. */
   readonly forms: readonly (ArmForm | null)[];
+  /** Null: all memories. Apply to prompts that are sent as memstem composes them. */
+  readonly depths: readonly (ArmDepth | null)[];
   /** What conversations keep of injected memories; does not apply to single prompts or to prompts that are not memstem's. */
   readonly retentions: readonly RetentionName[];
   /** What carry-over may send, as a multiple of the tokens retrieved; does not apply to the other policies. */
@@ -53,6 +56,11 @@ function isComposed(policy: ArmPolicy): policy is PolicyName {
   return !HAND_BUILT.some((name) => name === policy);
 }
 
+/** Whether an arm's prompts reach the engine as memstem composes them: neither another's, nor rewritten. */
+function isSentAsComposed({ policy, place, annotations, form }: Omit<EvalArm, "id" | "depth">): boolean {
+  return isComposed(policy) && place === null && form === null && annotations?.wording !== "paper";
+}
+
 /** Whether `history_ratio` bounds what it sends. */
 export function hasRatio(history: HistoryName): boolean {
   return history !== "exact" && history !== "stored";
@@ -68,9 +76,13 @@ export function armsOf(choices: ArmChoices): EvalArm[] {
           waysOf(layout, policy, choices).flatMap((way) =>
             sentWith(messages, policy, way.place, choices).flatMap((window) =>
               annotationsOf(policy, way, choices).flatMap((annotations) =>
-                (isComposed(policy) ? choices.forms : [null]).map((form) => {
+                (isComposed(policy) ? choices.forms : [null]).flatMap((form) => {
                   const arm = { layout, k, policy, ...way, window, annotations, form };
-                  return { id: idOf(arm), ...arm };
+                  return (isSentAsComposed(arm) ? choices.depths : [null]).map((depth) => ({
+                    id: idOf({ ...arm, depth }),
+                    ...arm,
+                    depth,
+                  }));
                 }),
               ),
             ),
@@ -145,6 +157,7 @@ export function buildLabels({
   place,
   annotations,
   form,
+  depth,
   ...budget
 }: Omit<EvalArm, "id">): string[] {
   return [
@@ -156,7 +169,13 @@ export function buildLabels({
     ...(window?.ratio == null ? [] : [`ratio ${window.ratio}`]),
     ...annotationsLabel(annotations),
     ...(form === null ? [] : [`as ${form}`]),
+    ...depthLabel(depth),
   ];
+}
+
+/** Adaptive depth's part of an arm's name: empty without. */
+export function depthLabel(depth: ArmDepth | null): readonly string[] {
+  return depth === null ? [] : [`depth from ${depth.firstBlocks} at ${depth.entropyNats} nats`];
 }
 
 /** A budget's part of an arm's name: empty without one. */

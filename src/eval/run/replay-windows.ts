@@ -67,7 +67,15 @@ export async function replayWindows(
     const prompts = composedPrompts(list, {
       openMemstem: parts.openMemstem,
       arm: {
-        ...{ layout: "conversation", k: replay.k, retention: null, place: null, annotations: null, form: null },
+        ...{
+          layout: "conversation",
+          k: replay.k,
+          retention: null,
+          place: null,
+          annotations: null,
+          form: null,
+          depth: null,
+        },
         window: windowOf(replay, arm),
       },
       budget: replay.budget,
@@ -75,6 +83,7 @@ export async function replayWindows(
       family: "generic",
       mark: null,
       promptTokens: null,
+      chooseDepth: null,
     });
     arms.push(await replayArm(trace, replay, parts, { arm, prompts }));
   }

@@ -103,14 +103,14 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
 async function openArm(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<ArmRun> {
   const { engine, judges, openMemstem } = parts;
   const cache = await engine.open(arm, conversation);
-  const { mark, promptTokens } = cache;
+  const { mark, promptTokens, chooseDepth } = cache;
   const { family } = engine;
   const { policy, budgetRatio, budgetOf } = arm;
   const budget = budgetOf === "all" ? { average: budgetRatio, each: null } : { average: null, each: budgetRatio };
   const prompts =
     policy === "readme" || policy === "last-message"
       ? handBuiltPrompts(list, policy, mark)
-      : composedPrompts(list, { openMemstem, arm, budget, policy, family, mark, promptTokens });
+      : composedPrompts(list, { openMemstem, arm, budget, policy, family, mark, promptTokens, chooseDepth });
   return new ArmRun({ arm, conversation, prompts, cache, countsAlike: engine.kind === "simulated", judges });
 }
 
@@ -170,7 +170,7 @@ class ArmRun {
     if (search.retrieved === null) return failure("search", search.message);
     let prompt: ArmPrompt;
     try {
-      prompt = await this.#build(found, search.retrieved);
+      prompt = await this.#build(found, search.retrieved, { signal });
     } catch (error) {
       return failure("compose", error);
     }
@@ -183,6 +183,7 @@ class ArmRun {
     } catch (error) {
       return failure("engine", error);
     }
+    const { probeMs = 0 } = prompt.figures.depth ?? {};
     return {
       ...asked,
       outcome: "answered",
@@ -192,8 +193,8 @@ class ArmRun {
       answerTokens: answer.answerTokens,
       searchMs: search.searchMs,
       composeMs: prompt.composeMs,
-      ttftMs: answer.ttftMs,
-      totalMs: answer.totalMs,
+      ttftMs: answer.ttftMs === null ? null : answer.ttftMs + probeMs,
+      totalMs: answer.totalMs === null ? null : answer.totalMs + probeMs,
       ...prompt.figures,
       answer: answer.answer,
       gold: question.answer,
@@ -209,29 +210,35 @@ class ArmRun {
     const isAnswered = recorded.outcome === "answered";
     let prompt: ArmPrompt;
     try {
-      prompt = await this.#build(found, found.search.retrieved);
+      prompt = await this.#build(found, found.search.retrieved, { knownDepth: isAnswered ? recorded.depth : null });
     } catch (error) {
       if (!isAnswered && recorded.stage === "compose") return;
       throw error;
     }
     if (!isAnswered) return;
     this.#options.cache.repeat(prompt, this.#goesOn(found));
-    await prompt.learn(recorded);
+    const { ttftMs, depth } = recorded;
+    await prompt.learn({ ...recorded, ttftMs: ttftMs === null ? null : ttftMs - (depth?.probeMs ?? 0) });
   }
 
   close(): Promise<void> {
     return this.#options.prompts.close();
   }
 
-  #build({ turn, question, history }: FoundQuestion, retrieved: readonly number[]): Promise<ArmPrompt> {
+  #build(
+    { turn, question, history }: FoundQuestion,
+    retrieved: readonly number[],
+    { signal, ...known }: Pick<PromptRequest, "knownDepth"> & { readonly signal?: AbortSignal },
+  ): Promise<ArmPrompt> {
     const request: PromptRequest = {
       turn,
       question: askedText(question),
       history: historySent(history, this.arm),
       retrieved,
       evidence: question.evidence,
+      ...known,
     };
-    return this.#options.prompts.build(request);
+    return this.#options.prompts.build(request, signal);
   }
 
   #goesOn({ said }: FoundQuestion): ChatMessage | null {

@@ -99,7 +99,7 @@ const planDepth = z
   .object({
     retrieved: z.int().describe("Retrieved memories that no earlier turn gave."),
     given: z.int().describe("Those of them in the prompt."),
-    outcome: z.enum(["sure", "unsure", "few", "fixed_start", "unclear", "unavailable", "failed"]),
+    outcome: field.depthOutcome,
     probes: z.array(
       z.object({
         blocks: z.int(),

@@ -12,6 +12,7 @@ import {
   type ContentPart,
   type ConversationId,
   DEDUPE_NAMES,
+  DEPTH_OUTCOMES,
   EPOCH_REASONS,
   FIXED_RETENTIONS,
   foundTextProblem,
@@ -192,6 +193,7 @@ export const memoryBudgetRatio = z
   .max(MAX_MEMORY_BUDGET_RATIO, `must be at most ${MAX_MEMORY_BUDGET_RATIO}`);
 export const history = z.enum(HISTORY_NAMES);
 export const epochReason = z.enum(EPOCH_REASONS);
+export const depthOutcome = z.enum(DEPTH_OUTCOMES);
 /** Average tokens of prompts, as a multiple of what the client's own windows would have sent. */
 export const historyRatio = z.number().min(1).max(100);
 /** Most tokens of one prompt, by the token counter. */

@@ -333,7 +333,8 @@ describe("a cache that all users share", () => {
     for (let n = 0; n < prompted; n++) {
       if (of.isRestarted && n === Math.floor(prompted / 2)) [served, computed] = [start(), 0];
       // Engines say at least so much where they are asked at all.
-      if (isTold && n % of.readEvery === 0) engine.read({ capacityTokens: capacity, blockTokens: block, computedTokens: computed }, 4 * n);
+      if (isTold && n % of.readEvery === 0)
+        engine.read({ capacityTokens: capacity, blockTokens: block, computedTokens: computed }, 4 * n);
       const stream = inTurn ? n % streams : Math.floor(draw() * streams);
       const [name, requestId, before] = [String(stream), String(n), prompts[stream] as number[]];
       const isAfresh = happens(of.afresh) || before.length > 1.5 * room;

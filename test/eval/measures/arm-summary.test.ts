@@ -101,7 +101,7 @@ describe("an arm's summary", () => {
     const { answered, failed, judgeUnread, costs, cut, freshStarts, ...measures } = summary?.overall ?? {};
     expect({ answered, failed, judgeUnread }).toEqual({ answered: 1, failed: 0, judgeUnread: 0 });
     expect({ cut, freshStarts }).toEqual({ cut: 0, freshStarts: 0 });
-    expect(Object.keys(measures)).toHaveLength(17);
+    expect(Object.keys(measures)).toHaveLength(20);
     expect(Object.values(measures).every((measure) => measure === null)).toBe(true);
     expect(costs).toEqual([{ price, prompts: null, answers: null }]);
   });

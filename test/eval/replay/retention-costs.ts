@@ -1,6 +1,7 @@
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import {
   type ChatMessage,
+  DEFAULT_ANNOTATIONS,
   ENGINE_MODELS,
   type EngineModel,
   FIXED_RETENTIONS,
@@ -106,9 +107,11 @@ export function singlesWith(
   policy: PolicyName,
   budgetRatio: number | null,
   engine: EngineModel = ENGINE_MODELS.gpu,
+  annotations = DEFAULT_ANNOTATIONS,
 ): (readonly Served[])[] {
   const options = {
     k,
+    annotations,
     policy: ORDERING_POLICIES[policy],
     budgetRatio,
     layout: "single",

@@ -33,6 +33,7 @@ async function promptsOf(arm: Partial<EvalArm>, promptTokens: number | null = nu
     family: "generic",
     mark: null,
     promptTokens,
+    chooseDepth: null,
   });
   const prompts: ArmPrompt[] = [];
   const history: { role: string; content: string }[] = [];

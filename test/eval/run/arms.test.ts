@@ -5,7 +5,7 @@ import { ANNOTATION_KINDS, ANNOTATION_WORDINGS, ARM_FORMS, ARM_POLICIES } from "
 import { ARM_PLACES, annotationChoices, armsOf } from "../../../src/eval/run/arms.js";
 import { DEFAULT_ARMS } from "./default-arms.js";
 
-const OWN = { places: ["turn"], annotations: [null], forms: [null] } as const;
+const OWN = { places: ["turn"], annotations: [null], forms: [null], depths: [null] } as const;
 const WHOLE = { ...OWN, windows: [null], histories: HISTORY_NAMES, historyRatio: null } as const;
 
 describe("armsOf", () => {
@@ -107,6 +107,7 @@ describe("armsOf", () => {
       places: some(...ARM_PLACES),
       annotations: some(null, ...annotationChoices(ANNOTATION_KINDS, [3, "all", "auto"], ANNOTATION_WORDINGS)),
       forms: some(null, ...ARM_FORMS),
+      depths: some(null, { firstBlocks: 5, entropyNats: 1 }, { firstBlocks: 5, entropyNats: 2 }),
       budgetOf: fc.constantFrom("each" as const, "all" as const),
       windows: some(null, 1, 8, 20),
       histories: some(...HISTORY_NAMES),

@@ -9,6 +9,7 @@ export const DEFAULT_ARMS: ArmChoices = {
   places: ["turn"],
   annotations: [null],
   forms: [null],
+  depths: [null],
   retentions: [DEFAULT_RETENTION],
   budgetRatios: [1.5],
   budgetOf: "all",

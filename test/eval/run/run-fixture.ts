@@ -12,6 +12,7 @@ export const README_ARM: EvalArm = {
   place: null,
   annotations: null,
   form: null,
+  depth: null,
 };
 
 export const EXACT_ARM: EvalArm = { ...README_ARM, id: "single k=20 prefix-exact", policy: "prefix-exact" };
@@ -70,6 +71,7 @@ export function answeredBy(arm: EvalArm, question: number, given: Partial<Answer
     memoriesCut: 0,
     messagesCut: 0,
     isFreshStart: false,
+    depth: null,
     evidence: 0,
     evidenceInPrompt: 0,
     references: 0,
