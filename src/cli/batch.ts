@@ -5,6 +5,7 @@ import { finished } from "node:stream/promises";
 import { z } from "zod";
 import type { ServicePlanner } from "../core/index.js";
 import { writeBatchEvent } from "../http/contracts/batch-contract.js";
+import { writtenJson } from "../http/contracts/wire-form.js";
 import { batchLines } from "../http/routes/batch-route.js";
 import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
 import * as field from "../service/fields/fields.js";
@@ -53,7 +54,7 @@ export async function runBatch(
       if (event.kind === "end") end = event;
       else {
         bar.increment();
-        if (!output.write(`${JSON.stringify(writeBatchEvent(event))}\n`)) await once(output, "drain");
+        if (!output.write(`${writtenJson(writeBatchEvent(event))}\n`)) await once(output, "drain");
       }
     }
     if (out !== undefined) await finished(output.end());

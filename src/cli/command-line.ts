@@ -11,7 +11,7 @@ import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
 import { MODEL_SIZES } from "../engines/random-model/random-model.js";
-import { type MemoriesPath, parseSafeJson } from "../http/guards/safe-json.js";
+import { type BodyPlaces, parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { readOptions } from "../service/fields/fields.js";
@@ -110,13 +110,14 @@ function commandLine(call: Invocation): Command {
     .action(async ({ dryRun }: { readonly dryRun?: true }) => {
       const settings = readSettings(call.env);
       const wire = await import("../http/contracts/compose-contract.js");
-      const given = readJson(await text(call.stdin), wire.MEMORIES_AT);
+      const given = readJson(await text(call.stdin), wire.COMPOSE_PLACES);
       const request = wire.readCompose(readOptions(wire.composeBodyWithNulls, given));
       const { assemble } = await import("./assemble.js");
       const memstem = assemble(settings);
       try {
         const asked = dryRun === true ? { ...request, dryRun } : request;
-        call.print(JSON.stringify(wire.writeCompose(await memstem.compose(asked)), null, 2));
+        const { writtenJson } = await import("../http/contracts/wire-form.js");
+        call.print(writtenJson(wire.writeCompose(await memstem.compose(asked)), 2));
       } finally {
         await memstem.close();
       }
@@ -328,9 +329,9 @@ function widthOf(output: Output): number {
     : 80;
 }
 
-function readJson(input: string, memoriesAt: MemoriesPath): unknown {
+function readJson(input: string, places: BodyPlaces): unknown {
   try {
-    return parseSafeJson(input, memoriesAt);
+    return parseSafeJson(input, places);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);

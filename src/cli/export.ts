@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { exportOf, writeExport } from "../http/contracts/user-contract.js";
+import { writtenJson } from "../http/contracts/wire-form.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";
@@ -23,7 +24,7 @@ export async function runExport(
   const { memstem } = await assembleWhereStored(withDatabase(readSettings(env)));
   try {
     const own = memstem.forTenant({ ...DEFAULT_TENANT, name: tenant });
-    print(JSON.stringify(writeExport(exportOf(await own.exportUser(user_id))), null, 2));
+    print(writtenJson(writeExport(exportOf(await own.exportUser(user_id))), 2));
   } finally {
     await memstem.close();
   }

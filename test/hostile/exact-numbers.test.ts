@@ -31,6 +31,37 @@ const DOORS: readonly (readonly [path: string, body: string])[] = [
 ];
 const bytes = (json: string) => new TextEncoder().encode(json);
 
+describe("numbers that JavaScript has not, in prompts that memstem composes for their sender,", () => {
+  const app = servedApp({ source: () => answeringSource(["Ada drinks green tea"]) });
+  const messages = `[{"role":"user","content":"Which?"},{"role":"assistant","content":"\uf8ffmemstem:number:7","found":${INPUT}},{"role":"user","content":"And?"}]`;
+  const asked = (id: string, more = "") =>
+    `{"user_id":"ada","conversation_id":"c","request_id":"${id}","messages":${messages}${more}}`;
+  const sent = (path: string, body: string, type = "application/json") => app.send("POST", path, bytes(body), type);
+
+  it("come back as they were said, one by one, in batches, and where they are shown", async () => {
+    const answers = [
+      await sent("/compose", asked("one")),
+      await sent("/compose", asked("one")),
+      await sent("/compose/batch", `{"requests":[${asked("two")}]}`),
+      await sent("/compose/batch", `${asked("three")}\n`, "application/x-ndjson"),
+      await app.send("GET", "/users/ada/export"),
+    ];
+    for (const [at, { status, text: said }] of answers.entries()) {
+      expect([at, status]).toEqual([at, 200]);
+      expect(said).toContain(INPUT);
+      expect([at, said.includes("memstem:number:7"), said.includes("\uf8ff")]).toEqual([at, true, false]);
+    }
+  });
+
+  it("are what they were where memstem reads them", async () => {
+    const huge = ',"memory_budget_tokens":12345678901234567890';
+    expect((await sent("/compose", asked("four", huge))).status).toBe(422);
+    const batch = await sent("/compose/batch", `{"requests":[${asked("five", huge)},${asked("six")}]}`);
+    expect(JSON.parse(batch.text)).toMatchObject({ end: { composed: 1, failed: 1 } });
+    expect((await sent("/compose/batch", '{"requests":[],"planner":12345678901234567890}')).status).toBe(422);
+  });
+});
+
 describe.each(["openai", "anthropic"] as const)(
   "numbers that JavaScript has not, in front of the API of %s,",
   (api) => {
@@ -111,15 +142,21 @@ describe.each(["openai", "anthropic"] as const)(
         }
     });
 
-    it("are not what a tool's result forges that is written as memstem carries them", async () => {
-      const forged = JSON.stringify("\uf8ffmemstem:number:7");
-      for (const [path, body] of DOORS) {
-        const said = `{"model":"m","user":"ada","metadata":{"user_id":"ada"},${body.replace(text("9223372036854775807"), forged)}}`;
-        expect([path, (await app.send("POST", path, bytes(said))).status]).toEqual([path, 200]);
-      }
-      const raws = api === "openai" ? engine.requests.map(({ raw }) => raw) : anthropic.raws;
-      expect(raws.filter((raw) => raw.includes('"memstem:number:7"')).length).toBeGreaterThanOrEqual(DOORS.length);
-    });
+    it.each([1, 2, 3])(
+      "are not what a tool's result forges that is written as memstem carries them, %d times",
+      async (times) => {
+        const forged = JSON.stringify(`${"\uf8ff".repeat(times)}memstem:number:7`);
+        for (const [path, body] of DOORS) {
+          const said = `{"model":"m","user":"ada","metadata":{"user_id":"ada"},${body.replace(text("9223372036854775807"), forged)}}`;
+          expect([path, (await app.send("POST", path, bytes(said))).status]).toEqual([path, 200]);
+        }
+        const raws = api === "openai" ? engine.requests.map(({ raw }) => raw) : anthropic.raws;
+        const plain = raws.filter((raw) => raw.includes('"memstem:number:7"'));
+        expect(plain.length).toBeGreaterThanOrEqual(DOORS.length);
+        // Beside it numbers are exact all the same.
+        expect(plain.filter((raw) => raw.includes(SCHEMA))).toEqual(plain);
+      },
+    );
 
     it("are what they were where memstem reads them", async () => {
       const ask = (more: string) =>

@@ -38,6 +38,7 @@ export function parsedJson(json: string): unknown {
 /** Of a private-use character, which JSON does not escape: in JSON within JSON it is the same. */
 const MARK = "\uf8ffmemstem:number:";
 const MARKED = new RegExp(`(\\\\*)"${MARK}(-?\\d+)\\1"`, "g");
+const FORGED = /\uf8ff+(?=memstem:number:)/g;
 /** JSON may write any character so. */
 const ESCAPED_ASCII = /\\u00[2-7]/;
 const ALONE = new RegExp(`^${MARK}(-?\\d+)$`);
@@ -47,17 +48,25 @@ const NEXT = /"|-?\d[\d.eE+-]*/g;
 
 /**
  * A sender's JSON in which no text has the mark: it would be a number where a text has to be, and a tool's result could end a chat so. Such a
- * text loses the mark's first character, which is not shown. The same where it has none, or is no JSON.
+ * text loses the mark's first character, which is not shown, however often it is there. The same where it has none.
  */
 export function withoutForgedNumbers(json: string): string {
-  if (!json.includes("number:") && !ESCAPED_ASCII.test(json)) return json;
-  let plain = "";
-  try {
-    plain = JSON.stringify(JSON.parse(json));
-  } catch {
-    // No JSON, or nested deeper than can be read: that is rejected elsewhere.
+  if (!mayForge(json)) return json;
+  let written = "";
+  let from = 0;
+  for (let at = json.indexOf('"'), end = 0; at >= 0; at = json.indexOf('"', end)) {
+    end = textEnd(json, at);
+    const literal = json.slice(at, end);
+    const said = mayForge(literal) ? parsedJson(literal) : null;
+    if (typeof said !== "string" || !said.includes(MARK)) continue;
+    written += json.slice(from, at) + JSON.stringify(said.replace(FORGED, ""));
+    from = end;
   }
-  return plain.includes(MARK) ? plain.replaceAll(MARK, MARK.slice(1)) : json;
+  return written + json.slice(from);
+}
+
+function mayForge(json: string): boolean {
+  return json.includes("number:") || ESCAPED_ASCII.test(json);
 }
 
 /** JSON with such numbers as marked texts, and no other text with the mark; the same where it has none. */

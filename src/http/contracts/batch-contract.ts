@@ -7,7 +7,7 @@ import { planner, workers } from "../../service/fields/compose-options.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
 import { problemOf, problemSchema } from "../problems/problem.js";
-import { composeBody, composeResult, MEMORIES_AT, readCompose } from "./compose-contract.js";
+import { COMPOSE_PLACES, composeBody, composeResult, readCompose } from "./compose-contract.js";
 import { writerOf } from "./wire-form.js";
 
 /*
@@ -78,8 +78,8 @@ export const batchQuery = z.strictObject({
   planner: planner.optional(),
 });
 
-/** Where the JSON document has memories. */
-export const MEMORIES_AT_REQUESTS = ["requests", "*", ...MEMORIES_AT] as const;
+/** The same of the JSON document. */
+export const DOCUMENT_PLACES = { ...COMPOSE_PLACES, within: ["requests", "*"] } as const;
 
 const ownFields = z.preprocess(withoutAbsentMemories, composeBody.omit(OF_ALL));
 

@@ -92,14 +92,14 @@ export const engineAnswer = (id: string) =>
   z.looseObject({}).meta({ id, description: "The engine's answer, unmodified." });
 export const engineEvents = z.string().describe("The engine's server-sent events, unmodified.");
 
-/** Where the body of a client's API has memories. */
-export const MEMORIES_AT_CHATS = ["memstem", "memories"] as const;
-
-/** Fields whose numbers may be no numbers of JavaScript's: prompts with calls of tools, schemas, the seed. memstem reads none of them. */
-export const EXACT_FIELDS: ReadonlySet<string> = new Set([
-  ...["messages", "input", "system", "instructions", "tools", "functions", "seed"],
-  ...["response_format", "text", "output_config", "guided_json", "structured_outputs"],
-]);
+/** Where the body of a client's API has memories; and what may have numbers that JavaScript has not: calls of tools, schemas, the seed. */
+export const CHAT_PLACES = {
+  memories: ["memstem", "memories"],
+  exact: new Set([
+    ...["messages", "input", "system", "instructions", "tools", "functions", "seed"],
+    ...["response_format", "text", "output_config", "guided_json", "structured_outputs"],
+  ]),
+} as const;
 
 /** Everything but `memstem` goes upstream unread. */
 const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });

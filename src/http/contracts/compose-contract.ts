@@ -49,8 +49,8 @@ const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
  * `POST /compose`.
  */
 
-/** Where the body has memories. */
-export const MEMORIES_AT = ["memories"] as const;
+/** Where the body has memories, and what of it is sent on. */
+export const COMPOSE_PLACES = { memories: ["memories"], exact: new Set(["messages", "system"]) } as const;
 
 const MEMORIES = { type: "array", items: refTo("Memory") };
 const { messages, memories } = composeOptions.shape;
@@ -189,7 +189,7 @@ export const readCompose = readerOf(composeOptions, composeRequest);
 
 export const composeWireBody: WireBody<ComposeRequest> = {
   schema: composeBodyWithNulls,
-  memoriesAt: MEMORIES_AT,
+  places: COMPOSE_PLACES,
   read: readCompose,
 };
 

@@ -10,6 +10,7 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { type CamelName, camelName, type FromWire, type WireName, wireName } from "../../client/wire-names.js";
 import { withPlainNumbers } from "../../service/fields/fields.js";
+import type { BodyPlaces } from "../guards/safe-json.js";
 
 /** A block's label in answers. */
 export const label = z.int().describe("The block's label: `[12]` in the prompt.");
@@ -105,8 +106,8 @@ export function readerOf<S extends z.ZodObject, T = z.output<S>>(
 /** A request's body: its schema, and the service's form of what the schema accepted. */
 export interface WireBody<T> {
   readonly schema: z.ZodType;
-  /** Where it has memories; absent: it has none. */
-  readonly memoriesAt?: readonly string[];
+  /** Absent: it has no memories. */
+  readonly places?: BodyPlaces;
   read(body: object): T;
 }
 
@@ -167,8 +168,13 @@ export const PRETTY_PARAMETER = {
   schema: { type: "string" },
 } as const;
 
+/** JSON as it leaves memstem: numbers that JavaScript has not are numbers again. `space`: of the indentation. */
+export function writtenJson(value: unknown, space = 0): string {
+  return withPlainNumbers(JSON.stringify(value, null, space));
+}
+
 /** An answer in JSON, in the form that its query wants. */
 export function jsonOf(c: Context, value: unknown, status: 200 | 201 | 503 = 200): Response {
-  const json = JSON.stringify(value, null, c.req.query("pretty") === undefined ? 0 : 2);
-  return c.body(withPlainNumbers(json), status, { "content-type": "application/json" });
+  const json = writtenJson(value, c.req.query("pretty") === undefined ? 0 : 2);
+  return c.body(json, status, { "content-type": "application/json" });
 }

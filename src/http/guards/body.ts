@@ -5,7 +5,7 @@ import { AbandonedRequestError, InvalidRequestError } from "../../service/base/e
 import { answerProblem, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 import { awaitBody } from "./limits.js";
-import { type MemoriesPath, safeJson, unsafeIn } from "./safe-json.js";
+import { type BodyPlaces, safeJson, unsafeIn } from "./safe-json.js";
 
 /** Limits on a body. */
 export interface BodyLimits {
@@ -90,18 +90,12 @@ function receivedBody(c: Context<HttpEnvironment>): Buffer | null {
   return Buffer.isBuffer(body) ? body : null;
 }
 
-/**
- * What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does.
- *
- * @param memoriesAt where it has memories; absent: it has none
- * @param exactFields as {@link safeJson} takes them; default: none
- */
+/** What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does. */
 export async function bodyAsJson(
   c: Context<HttpEnvironment>,
-  memoriesAt?: MemoriesPath,
-  exactFields?: ReadonlySet<string>,
+  places?: BodyPlaces,
 ): Promise<{ readonly value: unknown } | null> {
-  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()), memoriesAt, exactFields);
+  return safeJson(receivedBody(c) ?? (await c.req.arrayBuffer()), places);
 }
 
 /** Whether a `content-type` is JSON's, or one of those that are written in JSON. */
@@ -109,20 +103,16 @@ export function isJsonType(type: string): boolean {
   return /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type);
 }
 
-/**
- * A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse.
- *
- * @param memoriesAt where it has memories; absent: it has none
- */
+/** A body's JSON; the problem where its type or its bytes are not JSON's. Throws {@link InvalidRequestError} for what is not safe to parse. */
 export async function readJson(
   c: Context<HttpEnvironment>,
-  memoriesAt?: MemoriesPath,
+  places?: BodyPlaces,
 ): Promise<{ readonly value: unknown } | Response> {
   if (!isJsonType(c.req.header("content-type") ?? "")) {
     const message = "must be application/json";
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
   }
-  return (await bodyAsJson(c, memoriesAt)) ?? problemResponse(notJson());
+  return (await bodyAsJson(c, places)) ?? problemResponse(notJson());
 }
 
 /** The minimum data rate of a request's body. */

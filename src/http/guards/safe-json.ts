@@ -13,16 +13,43 @@ import {
  * memory that a request gives, it costs the memory, as any other fault of it does; elsewhere it costs the request.
  */
 
-/** Where a body has memories: the fields on the way, `*` for every item of a list. */
-export type MemoriesPath = readonly string[];
+/** The fields on the way to a part of a body, `*` for every item of a list. */
+type BodyPath = readonly string[];
+
+/** What is read of a body in a way of its own. */
+export interface BodyPlaces {
+  /** The way to the requests in it. Default: it is one. */
+  readonly within?: BodyPath;
+  /** The way from a request to its memories. */
+  readonly memories: BodyPath;
+  /** Fields of a request that go on to an engine: their numbers are as `withExactNumbers` has them. Default: none. */
+  readonly exact?: ReadonlySet<string>;
+}
 
 /**
  * Parses a client's JSON. Where it is nested too deep, or has a field named `__proto__`, it is not parsed: memories that are so are left out,
  * with {@link UnreadMemory} in their places, and anything else throws {@link InvalidRequestError}. Throws a `SyntaxError` where it is not JSON.
  *
- * @param memoriesAt where it has memories; absent: it has none
+ * @param places absent: there are neither memories nor exact fields
  */
-export function parseSafeJson(json: string, memoriesAt?: MemoriesPath): unknown {
+export function parseSafeJson(json: string, places?: BodyPlaces): unknown {
+  const { within = [], memories, exact } = places ?? {};
+  const carried = exact === undefined ? withoutForgedNumbers(json) : withExactNumbers(json);
+  const value = parsedSafely(carried, memories && [...within, ...memories]);
+  if (exact !== undefined && carried !== json) roundOthers(value, within, exact);
+  return value;
+}
+
+/** Rounds numbers in all but these fields of the values at a path. */
+function roundOthers(value: unknown, [step, ...below]: BodyPath, exact: ReadonlySet<string>): void {
+  if (typeof value !== "object" || value === null) return;
+  for (const [name, said] of Object.entries(value)) {
+    if (step === name || step === "*") roundOthers(said, below, exact);
+    else if (step !== undefined || !exact.has(name)) Object.assign(value, { [name]: roundedNumbers(said) });
+  }
+}
+
+function parsedSafely(json: string, memoriesAt?: BodyPath): unknown {
   const issue = unsafeIn(json);
   if (issue === null) return JSON.parse(json);
   if (memoriesAt === undefined) throw new InvalidRequestError([issue]);
@@ -35,25 +62,10 @@ export function parseSafeJson(json: string, memoriesAt?: MemoriesPath): unknown 
   return body;
 }
 
-/**
- * What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does.
- *
- * @param exactFields those that go on to an engine: their numbers are as `withExactNumbers` has them
- */
-export function safeJson(
-  body: ArrayBuffer | Uint8Array,
-  memoriesAt?: MemoriesPath,
-  exactFields?: ReadonlySet<string>,
-): { readonly value: unknown } | null {
+/** What a body in JSON says; null where it is not JSON in UTF-8. Throws as {@link parseSafeJson} does. */
+export function safeJson(body: ArrayBuffer | Uint8Array, places?: BodyPlaces): { readonly value: unknown } | null {
   try {
-    const json = utf8Text(body);
-    const exact = exactFields === undefined ? withoutForgedNumbers(json) : withExactNumbers(json);
-    const value = parseSafeJson(exact, memoriesAt);
-    if (exactFields !== undefined && exact !== json && typeof value === "object" && value !== null) {
-      for (const [field, said] of Object.entries(value))
-        if (!exactFields.has(field)) Object.assign(value, { [field]: roundedNumbers(said) });
-    }
-    return { value };
+    return { value: parseSafeJson(utf8Text(body), places) };
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof TypeError) return null;
     throw error;
@@ -143,7 +155,7 @@ interface UnsafeMemory extends Omit<Part, "key"> {
 const RESULTS = "results";
 
 /** Those in a body, in their order. A list of memories may stand in `results`; what stands beside that, as relations do, nobody reads. */
-function unsafeMemories(json: string, path: MemoriesPath): readonly UnsafeMemory[] {
+function unsafeMemories(json: string, path: BodyPath): readonly UnsafeMemory[] {
   const start = pastBlanks(json, 0);
   const items = [
     [...path, "*"],
@@ -182,7 +194,7 @@ function putUnread(body: unknown, place: readonly (string | number)[], problem: 
 /** The parts at a path in a value that begins at `start`. */
 function* partsAt(
   json: string,
-  [step, ...below]: MemoriesPath,
+  [step, ...below]: BodyPath,
   start: number,
   before: readonly (string | number)[],
 ): Generator<Omit<Part, "key"> & Pick<UnsafeMemory, "place">> {

@@ -6,8 +6,9 @@ import { type BatchEvent, type BatchInput, composeBatch, MAX_BATCH } from "../..
 import { readOptions } from "../../service/fields/fields.js";
 import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
-import { MEMORIES_AT } from "../contracts/compose-contract.js";
+import { COMPOSE_PLACES } from "../contracts/compose-contract.js";
 import { operation } from "../contracts/operations.js";
+import { writtenJson } from "../contracts/wire-form.js";
 import { type BodyRate, bodyChunks, isJsonType, readBody } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
 import { parseSafeJson, safeJson, utf8Text } from "../guards/safe-json.js";
@@ -51,7 +52,7 @@ function readLine(index: number, text: string): BatchInput {
 
 function parse(text: string): unknown {
   try {
-    return parseSafeJson(text, MEMORIES_AT);
+    return parseSafeJson(text, COMPOSE_PLACES);
   } catch (error) {
     throw error instanceof SyntaxError ? notJsonError() : error;
   }
@@ -178,7 +179,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     const limits = { maxBytes: MAX_DOCUMENT_BYTES, rate: parts.bodyRate, clock, onTooLarge: () => {} };
     const body = incoming === undefined ? await c.req.arrayBuffer() : await readBody(c, incoming, limits);
     if (body instanceof Response) return body;
-    const given = safeJson(body, wire.MEMORIES_AT_REQUESTS);
+    const given = safeJson(body, wire.DOCUMENT_PLACES);
     if (given === null) return problemResponse(notJson());
     const document = wire.readBatch(given.value);
     inputs = document.inputs;
@@ -212,7 +213,7 @@ async function* linesFor(
       if (clock() - last < PROGRESS_EVERY_MS) continue;
       last = clock();
     }
-    yield ENCODER.encode(`${JSON.stringify(wire.writeBatchEvent(event))}\n`);
+    yield ENCODER.encode(`${writtenJson(wire.writeBatchEvent(event))}\n`);
   }
 }
 
@@ -220,7 +221,7 @@ async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<Uint8
   let before = '{"answers":[';
   for await (const event of events) {
     if (event.kind === "progress") continue;
-    const written = JSON.stringify(wire.writeBatchEvent(event));
+    const written = writtenJson(wire.writeBatchEvent(event));
     const text = event.kind === "end" ? `${before === "," ? "" : before}],${written.slice(1)}` : before + written;
     yield ENCODER.encode(text);
     before = ",";

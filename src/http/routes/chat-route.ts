@@ -86,7 +86,7 @@ async function complete(
   { isShed, onFault, chat: engine }: Pick<ChatRouteParts, "isShed" | "onFault" | "chat">,
   readChat: ReadChat,
 ): Promise<Response> {
-  const json = await bodyAsJson(c, wire.MEMORIES_AT_CHATS, wire.EXACT_FIELDS);
+  const json = await bodyAsJson(c, wire.CHAT_PLACES);
   if (json === null) return answerProblem(c, notJson());
   const { value: given } = json;
   const { headers } = c.req.raw;
@@ -115,7 +115,7 @@ async function countTokens(
   chat: Chat,
   onFault: (error: unknown) => void,
 ): Promise<Response> {
-  const json = await bodyAsJson(c, wire.MEMORIES_AT_CHATS, wire.EXACT_FIELDS);
+  const json = await bodyAsJson(c, wire.CHAT_PLACES);
   if (json === null) return answerProblem(c, notJson());
   const { value: given } = json;
   const client = linkedSignal(c.req.raw.signal);

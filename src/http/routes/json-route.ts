@@ -49,7 +49,7 @@ export function addPost<T, R extends z.ZodType>(
 ): void {
   const written = writerOf(result);
   addRoute(app, id, { method: "post", path, body: body.schema, answer: result, status }, async (c) => {
-    const given = await readJson(c, body.memoriesAt);
+    const given = await readJson(c, body.places);
     if (given instanceof Response) return given;
     const asked = body.read((await validated(body.schema, given.value)) as object);
     return jsonOf(c, written(await answer(asked, c)), status);

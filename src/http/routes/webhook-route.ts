@@ -25,15 +25,19 @@ const updated = z
   .looseObject({ event: eventName.pipe(z.literal("UPDATE")), id: memoryId, data: z.looseObject({}).nullish() })
   .transform(({ id, data, ...details }, context): MemoryEvent => {
     const said: Readonly<Record<string, unknown>> = { id, ...details, ...data };
-    const end = field.memoryEnd(said);
-    const text = field.foundMemoryText.nullish().safeParse(said["memory"]);
-    const isOfNothing = end === undefined && text.data == null;
+    const { memory } = said;
+    const text = field.foundMemoryText.safeParse(memory).data ?? null;
+    // A new text that cannot be sent replaces the old one all the same.
+    const isUnusable = typeof memory === "string" && text === null;
+    const end = field.memoryEnd(said) ?? (isUnusable ? { until: field.ENDED } : undefined);
     // One that says that its memory no longer holds needs no text.
-    if (isOfNothing) {
-      const [{ message } = { message: "has neither a text nor an end" }] = text.error?.issues ?? [];
-      context.addIssue({ code: "custom", path: text.success ? [] : ["data", "memory"], message });
-    }
-    return { kind: "updated", memoryId: id, text: text.data ?? null, end };
+    if (end === undefined && text === null)
+      context.addIssue({
+        code: "custom",
+        path: memory == null ? [] : ["data", "memory"],
+        message: "has neither a text nor an end",
+      });
+    return { kind: "updated", memoryId: id, text, end };
   });
 const other = z
   .looseObject({
@@ -66,7 +70,7 @@ export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
   } as const;
   addRoute(app, "receiveMem0Event", described, async (c) => {
     // What nobody reads of the memory, its metadata for one, costs no event.
-    const given = await readJson(c, ["event_details", "data"]);
+    const given = await readJson(c, { memories: ["event_details", "data"] });
     if (given instanceof Response) return given;
     const { event_details: event } = await validated(body, given.value);
     if (event !== null) await c.get("memstem").takeMemoryEvent(event, c.req.raw.signal);
