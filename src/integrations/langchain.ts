@@ -1,32 +1,16 @@
 /*
- * LangChain JS: a middleware for agents made with `createAgent`, and a function for chains and LangGraph nodes.
+ * LangChain JS: a middleware for agents made with `createAgent`. What needs no `langchain` is in `langgraph.ts`.
  * Compiled by tsconfig.langchain.json: LangGraph's types extend zod's, as zod-to-openapi's do, and no program can have both.
  */
 
 import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import { createMiddleware, type ModelRequest } from "langchain";
 import { z } from "zod";
-import type { ChatMessage } from "../core/index.js";
 import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
 import type { EngineHints } from "../service/base/call-types.js";
-import {
-  type AdapterOptions,
-  composeCall,
-  type NameOf,
-  type PromptOptions,
-  type ReportedUsage,
-  tellError,
-} from "./composing.js";
-import { baseMessageOf, chatMessageOf, contentWith, findGiven, isSame, withContent } from "./langchain-messages.js";
-
-export {
-  type LangGraphStore,
-  type StoredItem,
-  type StoredMemory,
-  type StoreSource,
-  type StoreSourceOptions,
-  storeSource,
-} from "./langchain-store.js";
+import type { AdapterOptions, NameOf, PromptOptions } from "./composing.js";
+import { isSame } from "./langchain-messages.js";
+import { type HintedPrompt, promptOf } from "./langchain-prompt.js";
 
 /** A name in a context. What is none is as good as absent: a context that does not fit a schema fails the agent's call. */
 const name = z.union([z.string(), z.number()]).nullish().catch(null);
@@ -98,7 +82,7 @@ interface AskedPrompt extends HintedPrompt {
 async function askedPrompt(options: AdapterOptions<ModelCall>, request: ModelCall): Promise<AskedPrompt | null> {
   const { messages, systemMessage } = request;
   const placed = { ...options, compose: { ...termsOf(request), ...options.compose } };
-  const composed = await prompt(placed, request, hasText(systemMessage) ? [systemMessage, ...messages] : messages);
+  const composed = await promptOf(placed, request, hasText(systemMessage) ? [systemMessage, ...messages] : messages);
   return composed === null ? null : { ...composed, request };
 }
 
@@ -120,81 +104,6 @@ function isAsked({ request }: AskedPrompt, { messages, systemMessage }: ModelCal
 
 function hasText(message: SystemMessage): boolean {
   return message.text !== "";
-}
-
-/** A prompt for a model of LangChain's. */
-export interface LangChainPrompt {
-  readonly messages: BaseMessage[];
-  /** Reports the usage of the model's answer. Never rejects. */
-  report(answer: unknown): Promise<void>;
-}
-
-/**
- * Composes the messages of a chain or of a LangGraph node, for `model.invoke(messages)`. Where something fails, which `onError` gets, or
- * no user is named, they are the given messages. Never rejects.
- *
- * @example
- * ```ts
- * const { messages, report } = await composeMessages({ memstem, userId, conversationId }, state.messages);
- * const answer = await model.invoke(messages);
- * await report(answer);
- * ```
- */
-export async function composeMessages(
-  options: AdapterOptions<readonly BaseMessage[]>,
-  messages: BaseMessage[],
-): Promise<LangChainPrompt> {
-  return (await prompt(options, messages, messages)) ?? { messages, report: async () => {} };
-}
-
-/** A prompt with what goes along with it. */
-interface HintedPrompt extends LangChainPrompt {
-  readonly engine: EngineHints;
-}
-
-async function prompt<Call>(
-  options: AdapterOptions<Call>,
-  call: Call,
-  given: readonly BaseMessage[],
-): Promise<HintedPrompt | null> {
-  const asked: ChatMessage[] = [];
-  const chat = () => {
-    for (const message of given) asked.push(chatMessageOf(message));
-    return asked;
-  };
-  const composed = await composeCall<Call, ChatMessage>(options, call, chat, "chat");
-  if (composed === null) return null;
-  try {
-    const messages = findGiven(asked, composed.messages).map(({ message, of, isSame: isGiven }) => {
-      const own = of === null ? undefined : given[of];
-      if (of === null || own === undefined) return baseMessageOf(message);
-      return isGiven ? own : withContent(own, contentWith(message.content, asked[of]?.content));
-    });
-    const report = (answer: unknown) => composed.report(usageOf(answer));
-    return { messages, report, engine: composed.engine };
-  } catch (error) {
-    tellError(options, error);
-    return null;
-  }
-}
-
-const answered = z.object({
-  usage_metadata: z.object({
-    input_tokens: z.number(),
-    input_token_details: z.object({ cache_read: z.number().optional() }).optional(),
-  }),
-});
-/** An agent that gives a structured answer has the model's among others. */
-const answers = z
-  .union([
-    answered.transform((one) => [one]),
-    z.object({ messages: z.array(answered.nullable().catch(null)) }).transform(({ messages }) => messages),
-  ])
-  .catch([]);
-
-function usageOf(answer: unknown): ReportedUsage {
-  const { usage_metadata: usage } = answers.parse(answer).findLast((one) => one !== null) ?? {};
-  return { promptTokens: usage?.input_tokens, cachedTokens: usage?.input_token_details?.cache_read };
 }
 
 /** The parts of a request that a prompt changes: its messages, and what the engine is to be sent along with them. */

@@ -8,8 +8,8 @@ import {
   ToolMessage,
 } from "@langchain/core/messages";
 import { describe, expect, it } from "vitest";
-import { composeMessages } from "../../../src/integrations/langchain.js";
 import { baseMessageOf, chatMessageOf } from "../../../src/integrations/langchain-messages.js";
+import { composeMessages } from "../../../src/integrations/langgraph.js";
 import { agentTrial } from "./agent-trial.js";
 
 class MarkedQuestion extends HumanMessage {

@@ -6,7 +6,7 @@ import { Embeddings } from "@langchain/core/embeddings";
 import { InMemoryStore } from "@langchain/langgraph";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createMemstem, type MemstemClient } from "../../../src/index.js";
-import { type StoreSource, storeSource } from "../../../src/integrations/langchain.js";
+import { type StoreSource, storeSource } from "../../../src/integrations/langgraph.js";
 import { withDeadline } from "../../../src/memory/memory-source.js";
 import { openOwnMem0 } from "../../../src/memory/own-mem0.js";
 import { describeMemorySource } from "../../memory/memory-source.suite.js";

@@ -1,0 +1,86 @@
+/*
+ * Prompts for models of LangChain's, composed of their messages. Needs `@langchain/core` alone.
+ */
+
+import type { BaseMessage } from "@langchain/core/messages";
+import { z } from "zod";
+import type { ChatMessage } from "../core/index.js";
+import type { EngineHints } from "../service/base/call-types.js";
+import { type AdapterOptions, composeCall, type ReportedUsage, tellError } from "./composing.js";
+import { baseMessageOf, chatMessageOf, contentWith, findGiven, withContent } from "./langchain-messages.js";
+
+/** A prompt for a model of LangChain's. */
+export interface LangChainPrompt {
+  readonly messages: BaseMessage[];
+  /** Reports the usage of the model's answer. Never rejects. */
+  report(answer: unknown): Promise<void>;
+}
+
+/**
+ * Composes the messages of a chain or of a LangGraph node, for `model.invoke(messages)`. Where something fails, which `onError` gets, or
+ * no user is named, they are the given messages. Never rejects.
+ *
+ * @example
+ * ```ts
+ * const { messages, report } = await composeMessages({ memstem, userId, conversationId }, state.messages);
+ * const answer = await model.invoke(messages);
+ * await report(answer);
+ * ```
+ */
+export async function composeMessages(
+  options: AdapterOptions<readonly BaseMessage[]>,
+  messages: BaseMessage[],
+): Promise<LangChainPrompt> {
+  return (await promptOf(options, messages, messages)) ?? { messages, report: async () => {} };
+}
+
+/** A prompt with what goes along with it. */
+export interface HintedPrompt extends LangChainPrompt {
+  readonly engine: EngineHints;
+}
+
+/** Composes the messages of a call; null where they are to be sent unmodified. Never rejects. */
+export async function promptOf<Call>(
+  options: AdapterOptions<Call>,
+  call: Call,
+  given: readonly BaseMessage[],
+): Promise<HintedPrompt | null> {
+  const asked: ChatMessage[] = [];
+  const chat = () => {
+    for (const message of given) asked.push(chatMessageOf(message));
+    return asked;
+  };
+  const composed = await composeCall<Call, ChatMessage>(options, call, chat, "chat");
+  if (composed === null) return null;
+  try {
+    const messages = findGiven(asked, composed.messages).map(({ message, of, isSame: isGiven }) => {
+      const own = of === null ? undefined : given[of];
+      if (of === null || own === undefined) return baseMessageOf(message);
+      return isGiven ? own : withContent(own, contentWith(message.content, asked[of]?.content));
+    });
+    const report = (answer: unknown) => composed.report(usageOf(answer));
+    return { messages, report, engine: composed.engine };
+  } catch (error) {
+    tellError(options, error);
+    return null;
+  }
+}
+
+const answered = z.object({
+  usage_metadata: z.object({
+    input_tokens: z.number(),
+    input_token_details: z.object({ cache_read: z.number().optional() }).optional(),
+  }),
+});
+/** An agent that gives a structured answer has the model's among others. */
+const answers = z
+  .union([
+    answered.transform((one) => [one]),
+    z.object({ messages: z.array(answered.nullable().catch(null)) }).transform(({ messages }) => messages),
+  ])
+  .catch([]);
+
+function usageOf(answer: unknown): ReportedUsage {
+  const { usage_metadata: usage } = answers.parse(answer).findLast((one) => one !== null) ?? {};
+  return { promptTokens: usage?.input_tokens, cachedTokens: usage?.input_token_details?.cache_read };
+}
