@@ -59,6 +59,7 @@ export type { RestatedTurn } from "./conversation/replay.js";
 export { withSpanReferences } from "./conversation/spans.js";
 export { type ContinuedWindow, findWindow, type Window, withCut } from "./conversation/window.js";
 export * from "./cost/engine-model.js";
+export * from "./cost/engine-work.js";
 export * from "./cost/time-law-fit.js";
 export { escapeText, unescapeText } from "./escaping/escaping.js";
 export { comparableText, QuoteSearch } from "./escaping/quote-search.js";

@@ -63,7 +63,7 @@ export interface ChatParts extends ChatEngine {
 export interface ChatComposer {
   readonly countTokens: TokenCounter;
   readonly composer: Pick<PromptComposer, "compose" | "engineTokens" | "plainFields" | "sessionKey" | "tokenized">;
-  readonly reports: Pick<EngineReports, "feedback" | "interrupted" | "neverServed" | "withdraw">;
+  readonly reports: Pick<EngineReports, "began" | "ended" | "feedback" | "interrupted" | "neverServed" | "withdraw">;
   readonly additions: Pick<MemoryAdditions, "keepExchange" | "watch">;
   readonly responses: Pick<StoredResponses, "find" | "keep">;
 }

@@ -78,6 +78,7 @@ interface AnsweredRequest {
 /** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
 export class Exchange {
   readonly #observed: AnswerReader;
+  #hasBegun = false;
 
   constructor(
     private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">,
@@ -103,6 +104,7 @@ export class Exchange {
     try {
       for await (const { bytes, data, isLast } of eventsOf(body)) {
         this.#observed.take(data, this.parts.clock());
+        this.#began();
         // Clients stop reading here, and may send their next request at once.
         if ((isLast || this.#observed.isOver) && !isLearned) {
           isLearned = true;
@@ -117,6 +119,15 @@ export class Exchange {
     } finally {
       if (!isLearned) this.#learn();
     }
+  }
+
+  /** Says once that the first token came. */
+  #began(): void {
+    const { firstTokenAt } = this.#observed;
+    const { memstem, request, composed, started } = this.of;
+    if (this.#hasBegun || firstTokenAt === null || composed === null) return;
+    this.#hasBegun = true;
+    memstem.reports.began(request.userId, request.agentId, composed, { sentAt: started, firstAt: firstTokenAt });
   }
 
   /**
@@ -150,6 +161,7 @@ export class Exchange {
     });
     if (composed === null) return;
     const { userId, agentId, compose } = request;
+    if (this.#hasBegun) memstem.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
     if (firstTokenAt === null && reported === null) memstem.reports.interrupted(userId, agentId, composed.requestId);
     if (Object.keys(observation).length === 0) return;
     const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(usage) };

@@ -7,6 +7,7 @@ import {
   KNOWN_TIME_LAWS,
   LruMap,
   likelyTimeLaw,
+  type PromptWork,
   type TimeLaw,
   type UserId,
 } from "../../core/index.js";
@@ -63,6 +64,13 @@ export class EngineLaw {
     await this.#read();
   }
 
+  /** Milliseconds that the engine takes to compute a prompt; 0 where what prompts cost is no time. */
+  timeOf({ computedTokens, promptTokens }: PromptWork): number {
+    const { cost } = this.model;
+    if (cost.kind !== "time") return 0;
+    return computedTokens * (cost.perTokenMs + cost.perPairMs * (promptTokens - computedTokens / 2));
+  }
+
   /** Adds an answer as a sample of how long its tokens took. */
   takeAnswer(answer: AnswerTime): void {
     const { model } = this;
@@ -74,11 +82,15 @@ export class EngineLaw {
     this.#pace = answerPace(this.#answers, model.cost);
   }
 
-  /** Adds a report as a sample, where it has a time to first token and both token counts. */
-  async take({ promptTokens, cachedTokens, ttftMs }: EngineReport): Promise<void> {
+  /**
+   * Adds a report as a sample, where it has a time to first token and both token counts.
+   *
+   * @param share of that time that the engine took for this prompt, and not for others
+   */
+  async take({ promptTokens, cachedTokens, ttftMs }: EngineReport, share = 1): Promise<void> {
     if (promptTokens === undefined || cachedTokens === undefined || ttftMs === undefined) return;
     if (cachedTokens > promptTokens || ttftMs <= 0) return;
-    const time = { uncachedTokens: promptTokens - cachedTokens, cachedTokens, ms: ttftMs };
+    const time = { uncachedTokens: promptTokens - cachedTokens, cachedTokens, ms: ttftMs * share };
     await this.store.keepFirstTokenTime(this.engine, time, KEPT_SAMPLES + TIMES_BETWEEN_FITS);
     if (this.configured.cost.kind === "time") await this.#read();
   }

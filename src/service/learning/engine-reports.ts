@@ -6,11 +6,13 @@
 
 import {
   type AgentId,
+  type EngineWork,
   groupBy,
   hadOnlyHead,
   KEEPS_ALL,
   NOTHING_CORRECTED,
   type NodeId,
+  type PromptWait,
   type RequestId,
   type ResidencyModel,
   type Scope,
@@ -20,7 +22,7 @@ import {
 } from "../../core/index.js";
 import { sentRequestId } from "../../engines/adapters/engine-adapter.js";
 import type { EngineReport, ServedRequest, Store } from "../../store/api/store.js";
-import type { Eviction, Feedback } from "../base/call-types.js";
+import type { ComposeAnswer, Eviction, Feedback } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
 import type { MemstemObserver } from "../base/memstem-observer.js";
 import type { TenantParts } from "../base/memstem-parts.js";
@@ -121,8 +123,22 @@ export class EngineReports {
     private readonly scopes: WorkingScopes,
     private readonly law: EngineLaw,
     private readonly ratios: TokenRatios,
+    /** What the engine works on, for all tenants. */
+    private readonly work: EngineWork,
     private readonly observer: Required<MemstemObserver>,
   ) {}
+
+  /** The first token of a prompt's answer came. Times are of the caller's clock, the same for all prompts. */
+  began(userId: UserId, agentId: AgentId | null, { requestId, plan }: ComposeAnswer, wait: PromptWait): void {
+    const { totalTokens: promptTokens, expectedCachedTokens } = plan;
+    const work = { promptTokens, computedTokens: promptTokens - expectedCachedTokens };
+    this.work.begins(sentAs(this.jobs.scopeOf(userId, agentId), requestId), wait, work);
+  }
+
+  /** A prompt's answer ended, at a time of the same clock. */
+  ended(userId: UserId, agentId: AgentId | null, id: RequestId, at: number): void {
+    this.work.ends(sentAs(this.jobs.scopeOf(userId, agentId), id), at);
+  }
 
   /**
    * The engine dropped these requests' cache: what only they had is no longer expected to hit. `of`: one user's alone; an engine that names
@@ -214,19 +230,27 @@ export class EngineReports {
       );
       if (reported === null) throw new NotFoundError("request_id", "no such request of this user");
       const { feedback, before } = reported;
+      const sent = sentAs(scope, id);
       const { promptTokens, cachedTokens } = observation;
       if (cachedTokens !== undefined) {
         const report = { cachedTokens, promptTokens: promptTokens ?? null };
-        sharedCache?.reported(sentAs(scope, id), report, at, served.besideTokens);
+        sharedCache?.reported(sent, report, at, served.besideTokens);
       }
       if (promptTokens !== undefined && before.observed?.promptTokens === undefined) {
         const estimated = before.plan.totalTokens + served.besideTokens;
         this.ratios.take({ userId, model: served.model }, { estimated, reported: promptTokens });
       }
-      if (promptTokens !== undefined && served.answered) this.law.takeAnswer({ promptTokens, ...served.answered });
+      if (promptTokens !== undefined && cachedTokens !== undefined)
+        this.work.counted(sent, { promptTokens, computedTokens: promptTokens - cachedTokens });
+      if (promptTokens !== undefined && served.answered) {
+        const answer = { promptTokens, ...served.answered };
+        const own = this.work.ownAnswer(sent, answer, (work) => this.law.timeOf(work));
+        if (own !== null) this.law.takeAnswer(own);
+      }
       const isFirst = before.observed?.ttftMs === undefined;
       this.observer.reported({ scope, feedback, report: observation, isFirstTime: isFirst, model });
-      if (isFirst) await retryWhileLocked(() => this.law.take({ ...before.observed, ...observation }));
+      if (isFirst)
+        await retryWhileLocked(() => this.law.take({ ...before.observed, ...observation }, this.work.ownShare(sent)));
       return feedback;
     });
   }

@@ -10,6 +10,7 @@ import {
   type CacheState,
   DEFAULT_SCOPE_BOUNDS,
   type EngineCache,
+  EngineWork,
   groupBy,
   isWithinTtl,
   KEEPS_ALL,
@@ -56,6 +57,8 @@ interface SharedWork {
   readonly tenants: Map<string, Memstem>;
   readonly observers: Observers;
   readonly degraded: DegradedParts;
+  /** What the engine works on. */
+  readonly work: EngineWork;
   usage: RecordedUsage | null;
 }
 
@@ -138,6 +141,7 @@ export class Memstem {
       tenants: new Map([[tenant.name, this]]),
       observers,
       degraded,
+      work: new EngineWork(),
       usage: null,
     };
     this.#scopes = this.#shared.scopes;
@@ -152,7 +156,7 @@ export class Memstem {
     const observer = this.#shared.observers;
     this.#additions = new MemoryAdditions(source, store, this.#jobs);
     const ratios = new TokenRatios(parts.now);
-    this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, observer);
+    this.#reports = new EngineReports(parts, this.#jobs, this.#scopes, this.#law, ratios, this.#shared.work, observer);
     const { planning = planHere } = parts;
     const routing = new PromptRouting(parts, this.#scopes, this.#jobs);
     this.#composer = new PromptComposer({

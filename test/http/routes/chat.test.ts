@@ -12,6 +12,7 @@ import {
   streamedAnswer,
   wholeAnswer,
 } from "./openai-engine.js";
+import { storedExchanges, storedRows } from "./stored-rows.js";
 
 const TEA = "Ada drinks green tea";
 const PARIS = "Ada lives in Paris";
@@ -189,6 +190,33 @@ describe("OpenAI's own client, with another base URL", () => {
       expect((await observedBy(app))["ttftMs"]).toBeGreaterThan(0);
     },
   );
+
+  it("waits for what others sent; of that only its own share is taken for what its prompt costs", async () => {
+    const waiting: (() => void)[] = [];
+    engine.behave(async (_request, response, usage) => {
+      await new Promise<void>((served) => {
+        waiting.push(served);
+        // Both at once, some time after both are there.
+        if (waiting.length === 2) setTimeout(() => waiting.map((one) => one()), 300);
+      });
+      sendEvents(response, streamedAnswer("Indeed.", usage));
+    });
+    const users = ["ada", "bob"];
+    await Promise.all(
+      users.map((user) =>
+        app.send("POST", "/v1/chat/completions", { ...ask(`Which tea? ${"For me. ".repeat(50)}`), user, stream: true }),
+      ),
+    );
+    await expect.poll(() => storedRows(app.database).get("first_token_times")?.length).toBe(2);
+    const taken =
+      storedRows(app.database)
+        .get("first_token_times")
+        ?.map(({ ms }) => Number(ms)) ?? [];
+    const waited = storedExchanges(app.database).requests.map(({ observed }) => Number(observed?.["ttftMs"]));
+    const share = Math.min(...taken) / Math.max(...waited);
+    expect(share).toBeLessThan(0.75);
+    expect(waited.some((ms) => taken.includes(ms))).toBe(true);
+  });
 
   it("gets its stream of an engine that refuses to be asked for usage, which is asked only once", async () => {
     engine.behave((request, response) => {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ENGINE_MODELS, type EngineModel, promptCost, smooth } from "../../../src/core/index.js";
+import { DEFAULT_TENANT } from "../../../src/service/base/tenant.js";
 import type { Memstem } from "../../../src/service/library/memstem.js";
 import { ana, composeWith, openService } from "../compose/service-fixture.js";
 
@@ -89,6 +90,36 @@ describe("the law of a service's engine", () => {
     expect(await retentions(service, "steady")).not.toContain(false);
     await serve(service, gpu, 300, "slowed", (promptTokens) => 40 + 0.01 * promptTokens);
     expect(await retentions(service, "slow")).toContain(false);
+    await service.close();
+  });
+
+  it("is the engine's own where several prompts at once wait for each other, for all tenants' users", async () => {
+    const service = open(cpu);
+    const other = service.forTenant({ ...DEFAULT_TENANT, name: "other" });
+    const perTokenMs = 0.5;
+    for (let round = 0; round < 12; round++) {
+      const sent = await Promise.all(
+        [service, service, other].map(async (tenant, at) => {
+          const requestId = `${round}-${at}`;
+          const answer = await composeWith(tenant, { userId: "ana", requestId, query: `${round}?`, memories: [] });
+          const promptTokens = 1_000 + ((97 * (3 * round + at)) % 1_500);
+          return { reports: tenant.chats.reports, answer, promptTokens };
+        }),
+      );
+      // One after the other, all sent at once.
+      let firstAt = 10_000 * round;
+      for (const { reports, answer, promptTokens } of sent) {
+        firstAt += perTokenMs * promptTokens;
+        const plan = { ...answer.plan, totalTokens: promptTokens, expectedCachedTokens: 0 };
+        reports.began(ana, null, { ...answer, plan }, { sentAt: 10_000 * round, firstAt });
+        reports.ended(ana, null, answer.requestId, firstAt);
+        const observed = { promptTokens, cachedTokens: 0, ttftMs: firstAt - 10_000 * round };
+        await reports.feedback(ana, null, answer.requestId, observed);
+      }
+    }
+    const law = await service.timeLaw();
+    expect(law?.fixedMs).toBeCloseTo(0, 1);
+    expect(law?.perTokenMs).toBeCloseTo(perTokenMs, 2);
     await service.close();
   });
 

@@ -1,0 +1,99 @@
+import type { AnswerTime } from "./time-law-fit.js";
+
+/** Prompts that are known; an engine computes fewer at a time. */
+const MOST_PROMPTS = 1_024;
+/** Less of an answer's time than this share says nothing of the answer: the rest went into others' prompts. */
+const LEAST_OWN = 0.25;
+
+/** What an engine has to do for a prompt. */
+export interface PromptWork {
+  /** Tokens that it computes, about; above 0. */
+  readonly computedTokens: number;
+  /** Tokens of the whole prompt, over which its answer attends. */
+  readonly promptTokens: number;
+}
+
+/** From when a prompt was sent to its answer's first token, in milliseconds of one clock. */
+export interface PromptWait {
+  readonly sentAt: number;
+  readonly firstAt: number;
+}
+
+interface Worked extends PromptWait {
+  computedTokens: number;
+  promptTokens: number;
+  /** When its answer ended; null: it goes on. */
+  endedAt: number | null;
+}
+
+/**
+ * What one engine works on, for all its users (docs/internals/algorithms.md, "What a prompt costs"). It computes several prompts and gives several
+ * answers at a time, and a client waits for all of them. What changes with its own prompt is a share of that, and it is that share which a
+ * law of the engine's is fitted to: a queue says what others sent.
+ */
+export class EngineWork {
+  /** By request, in the order of their first tokens. */
+  readonly #prompts = new Map<string, Worked>();
+
+  /** A prompt's first token came. Does nothing where it is known. */
+  begins(requestId: string, { sentAt, firstAt }: PromptWait, { computedTokens, promptTokens }: PromptWork): void {
+    if (this.#prompts.has(requestId)) return;
+    this.#prompts.set(requestId, {
+      ...{ sentAt, firstAt, endedAt: null },
+      ...{ computedTokens: Math.max(1, computedTokens), promptTokens },
+    });
+    const [oldest] = this.#prompts.keys();
+    if (oldest !== undefined && this.#prompts.size > MOST_PROMPTS) this.#prompts.delete(oldest);
+  }
+
+  /** The engine's own counts of a prompt. */
+  counted(requestId: string, { computedTokens, promptTokens }: PromptWork): void {
+    const prompt = this.#prompts.get(requestId);
+    if (prompt !== undefined) Object.assign(prompt, { computedTokens: Math.max(1, computedTokens), promptTokens });
+  }
+
+  /** An answer's last token came, or its client left. */
+  ends(requestId: string, at: number): void {
+    const prompt = this.#prompts.get(requestId);
+    if (prompt !== undefined) prompt.endedAt ??= at;
+  }
+
+  /** The share of the time to a prompt's first token in which the engine computed that prompt; 1 where nothing is known of it. */
+  ownShare(requestId: string): number {
+    const own = this.#prompts.get(requestId);
+    if (own === undefined) return 1;
+    const others = this.#othersIn(requestId, own.sentAt, own.firstAt);
+    return own.computedTokens / others.reduce((sum, { computedTokens }) => sum + computedTokens, own.computedTokens);
+  }
+
+  /**
+   * An answer without what the engine did for others: less the time of prompts that were computed meanwhile, and behind a prompt as long as those
+   * of all answers that were given meanwhile, on average, as at each of its tokens the engine computes one of theirs, too. The answer as it is
+   * where nothing is known of it; null where little of its time is left.
+   *
+   * @param timeOf milliseconds that the engine takes to compute a prompt
+   */
+  ownAnswer(requestId: string, answer: AnswerTime, timeOf: (work: PromptWork) => number): AnswerTime | null {
+    const own = this.#prompts.get(requestId);
+    const { ms } = answer;
+    if (own === undefined || !(ms > 0)) return answer;
+    const [from, to] = [own.firstAt, own.firstAt + ms];
+    const left = this.#othersIn(requestId, from, to).reduce((rest, work) => rest - timeOf(work), ms);
+    if (left < LEAST_OWN * ms) return null;
+    let { promptTokens } = answer;
+    for (const [id, other] of this.#prompts) {
+      const together = Math.min(to, other.endedAt ?? to) - Math.max(from, other.firstAt);
+      if (id !== requestId && together > 0) promptTokens += (other.promptTokens * together) / ms;
+    }
+    return { ...answer, promptTokens, ms: left };
+  }
+
+  /** Of other prompts, what was computed between two times; those whose first token came later are not known yet. */
+  #othersIn(requestId: string, from: number, to: number): readonly PromptWork[] {
+    return [...this.#prompts].flatMap(([id, { sentAt, firstAt, computedTokens, promptTokens }]) => {
+      if (id === requestId || firstAt <= from || firstAt > to) return [];
+      const share = sentAt >= from ? 1 : (firstAt - from) / (firstAt - sentAt);
+      return [{ computedTokens: computedTokens * share, promptTokens }];
+    });
+  }
+}

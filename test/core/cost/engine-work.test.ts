@@ -1,0 +1,168 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type AnswerTime,
+  answerPace,
+  EngineWork,
+  type FirstTokenTime,
+  fitTimeLaw,
+  type PromptWork,
+} from "../../../src/core/index.js";
+import { seeded } from "../../../src/eval/measures/bootstrap.js";
+
+/** A model on few cores: milliseconds of a step, of a step with answers, per computed token, per pair, and per token that an answer's token attends over. */
+const LAW = { stepMs: 5, weightsMs: 30, perTokenMs: 6.8, perPairMs: 4e-4, perHeldMs: 8e-3 };
+/** Tokens of a step, as vLLM has them on a CPU. */
+const STEP_TOKENS = 2_048;
+const ANSWER_TOKENS = 16;
+
+interface Job {
+  readonly client: number;
+  readonly id: string;
+  readonly computedTokens: number;
+  readonly promptTokens: number;
+  readonly sentAt: number;
+  left: number;
+  firstAt: number;
+  answered: number;
+}
+
+interface Load {
+  readonly clients: number;
+  readonly turns: number;
+  /** Whether all wait for the last one before they send again; else each thinks for a while of its own. */
+  readonly isAtOnce: boolean;
+  readonly seed: number;
+}
+
+/** What an engine that computes prompts in turn, several in a step, and gives all answers meanwhile, measures of its clients' prompts. */
+function served({ clients, turns, isAtOnce, seed }: Load) {
+  const draw = seeded(seed);
+  const work = new EngineWork();
+  const timeOf = ({ computedTokens, promptTokens }: PromptWork) =>
+    computedTokens * (LAW.perTokenMs + LAW.perPairMs * (promptTokens - computedTokens / 2));
+  const measured: FirstTokenTime[] = [];
+  const own = { firsts: [] as FirstTokenTime[], answers: [] as AnswerTime[] };
+  const sizes = Array.from({ length: clients }, () => 300);
+  const turn = Array.from({ length: clients }, () => 0);
+  const next = Array.from({ length: clients }, () => (isAtOnce ? 0 : 2_000 * clients * draw()));
+  let now = 0;
+  let queue: Job[] = [];
+  let answering: Job[] = [];
+  const send = (client: number) => {
+    const computedTokens = 100 + Math.floor(400 * draw());
+    const promptTokens = Math.floor((sizes[client] ?? 0) * (draw() < 0.5 ? 1 : 0.7) + computedTokens + ANSWER_TOKENS);
+    sizes[client] = promptTokens;
+    const id = `${client} ${turn[client]}`;
+    turn[client] = (turn[client] ?? 0) + 1;
+    next[client] = Number.POSITIVE_INFINITY;
+    queue.push({
+      client,
+      id,
+      computedTokens,
+      promptTokens,
+      sentAt: now,
+      left: computedTokens,
+      firstAt: 0,
+      answered: 0,
+    });
+  };
+  for (;;) {
+    const isIdle = queue.length + answering.length === 0;
+    for (let client = 0; client < clients; client++)
+      if ((turn[client] ?? 0) < turns && (isAtOnce ? isIdle : (next[client] ?? 0) <= now)) send(client);
+    if (queue.length + answering.length === 0) {
+      const soonest = Math.min(...next.filter((_, client) => (turn[client] ?? 0) < turns));
+      if (soonest === Number.POSITIVE_INFINITY) return { measured, own };
+      now = soonest;
+      continue;
+    }
+    // One step: a token of each answer, and as many of prompts as have room.
+    let room = STEP_TOKENS - answering.length;
+    let ms = LAW.stepMs + (answering.length > 0 ? LAW.weightsMs : 0);
+    for (const { promptTokens, answered } of answering) ms += LAW.perHeldMs * (promptTokens + answered);
+    for (const job of queue) {
+      const taken = Math.min(room, job.left);
+      ms += taken * (LAW.perTokenMs + LAW.perPairMs * (job.promptTokens - job.left + taken / 2));
+      job.left -= taken;
+      room -= taken;
+    }
+    now += ms;
+    for (const job of answering) job.answered++;
+    for (const job of queue.filter(({ left }) => left === 0)) {
+      Object.assign(job, { firstAt: now, answered: 1 });
+      work.begins(job.id, { sentAt: job.sentAt, firstAt: now }, job);
+      answering.push(job);
+    }
+    queue = queue.filter(({ left }) => left > 0);
+    for (const { client, id, computedTokens, promptTokens, sentAt, firstAt, answered } of answering) {
+      if (answered < ANSWER_TOKENS) continue;
+      work.ends(id, now);
+      const first = {
+        uncachedTokens: computedTokens,
+        cachedTokens: promptTokens - computedTokens,
+        ms: firstAt - sentAt,
+      };
+      const answer = { promptTokens, tokens: ANSWER_TOKENS - 1, ms: now - firstAt };
+      measured.push(first);
+      own.firsts.push({ ...first, ms: first.ms * work.ownShare(id) });
+      own.answers.push(...[work.ownAnswer(id, answer, timeOf) ?? []].flat());
+      if (!isAtOnce) next[client] = now + 3_000 * draw();
+    }
+    answering = answering.filter(({ answered }) => answered < ANSWER_TOKENS);
+  }
+}
+
+describe("what an engine works on", () => {
+  it("is told from what a client waits for, however many there are", () => {
+    const loads = fc.record({
+      clients: fc.integer({ min: 2, max: 16 }),
+      turns: fc.integer({ min: 15, max: 20 }),
+      isAtOnce: fc.boolean(),
+      seed: fc.integer(),
+    });
+    fc.assert(
+      fc.property(loads, (load) => {
+        const { own } = served(load);
+        const law = fitTimeLaw(own.firsts);
+        if (law === null) throw new Error("too few prompts for a law");
+        // A typical prompt's, as tokens and pairs may stand for each other.
+        const typical = (of: typeof LAW | typeof law) => 300 * (of.perTokenMs + of.perPairMs * 850);
+        expect(typical(law) / typical(LAW)).toBeGreaterThan(0.8);
+        expect(typical(law) / typical(LAW)).toBeLessThan(1.35);
+        expect(answerPace(own.answers, law)).toBeLessThan(1.5 * LAW.perHeldMs);
+      }),
+    );
+  });
+
+  it("is not what their waiting shows: of eight at once it seems not to matter what is computed", () => {
+    const { measured, own } = served({ clients: 8, turns: 20, isAtOnce: true, seed: 1 });
+    const [seeming, law] = [fitTimeLaw(measured), fitTimeLaw(own.firsts)];
+    if (seeming === null || law === null) throw new Error("too few prompts for a law");
+    expect(seeming.perTokenMs).toBeLessThan(0.2 * LAW.perTokenMs);
+    expect(law.perTokenMs).toBeGreaterThan(0.9 * LAW.perTokenMs);
+    expect(law.perTokenMs).toBeLessThan(1.2 * LAW.perTokenMs);
+  });
+
+  it("counts what is known: nothing of a prompt that was not sent here, the engine's own counts, and the newest thousand prompts", () => {
+    const work = new EngineWork();
+    const answer = { promptTokens: 10, tokens: 4, ms: 100 };
+    expect([work.ownShare("a"), work.ownAnswer("a", answer, () => 1_000)]).toEqual([1, answer]);
+    work.begins("a", { sentAt: 0, firstAt: 100 }, { computedTokens: 300, promptTokens: 400 });
+    work.begins("b", { sentAt: 50, firstAt: 100 }, { computedTokens: 100, promptTokens: 400 });
+    // Half of its time is behind where it was sent before.
+    expect([work.ownShare("a"), work.ownShare("b")]).toEqual([0.75, 100 / 250]);
+    work.counted("b", { computedTokens: 900, promptTokens: 1_000 });
+    expect(work.ownShare("a")).toBe(0.25);
+    work.begins("b", { sentAt: 0, firstAt: 500 }, { computedTokens: 1, promptTokens: 1 });
+    work.ends("b", 150);
+    work.ends("b", 1_000);
+    expect(work.ownAnswer("a", answer, () => 0)).toEqual({ ...answer, promptTokens: 10 + 500 });
+    work.begins("c", { sentAt: 110, firstAt: 180 }, { computedTokens: 10, promptTokens: 200 });
+    expect(work.ownAnswer("a", answer, () => 70)).toEqual({ ...answer, promptTokens: 10 + 500 + 40, ms: 30 });
+    expect(work.ownAnswer("a", answer, () => 80)).toBeNull();
+    for (let n = 0; n < 1_100; n++)
+      work.begins(`n${n}`, { sentAt: 200 + n, firstAt: 201 + n }, { computedTokens: 1, promptTokens: 1 });
+    expect(work.ownShare("a")).toBe(1);
+  });
+});
