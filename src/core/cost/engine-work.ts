@@ -3,7 +3,7 @@ import type { AnswerTime } from "./time-law-fit.js";
 /** Prompts that are known; an engine computes fewer at a time. */
 const MOST_PROMPTS = 1_024;
 /** Less of an answer's time than this share says nothing of the answer: the rest went into others' prompts. */
-const LEAST_OWN = 0.25;
+const LEAST_OWN = 0.6;
 
 /** What an engine has to do for a prompt. */
 export interface PromptWork {
@@ -12,6 +12,9 @@ export interface PromptWork {
   /** Tokens of the whole prompt, over which its answer attends. */
   readonly promptTokens: number;
 }
+
+/** About how long an engine computes a prompt, above 0. */
+export type WorkTime = (work: PromptWork) => number;
 
 /** From when a prompt was sent to its answer's first token, in milliseconds of one clock. */
 export interface PromptWait {
@@ -59,11 +62,11 @@ export class EngineWork {
   }
 
   /** The share of the time to a prompt's first token in which the engine computed that prompt; 1 where nothing is known of it. */
-  ownShare(requestId: string): number {
+  ownShare(requestId: string, timeOf: WorkTime): number {
     const own = this.#prompts.get(requestId);
     if (own === undefined) return 1;
-    const others = this.#othersIn(requestId, own.sentAt, own.firstAt);
-    return own.computedTokens / others.reduce((sum, { computedTokens }) => sum + computedTokens, own.computedTokens);
+    const ownTime = timeOf(own);
+    return ownTime / (ownTime + this.#othersTimeIn(requestId, own.sentAt, own.firstAt, timeOf));
   }
 
   /**
@@ -73,12 +76,12 @@ export class EngineWork {
    *
    * @param timeOf milliseconds that the engine takes to compute a prompt
    */
-  ownAnswer(requestId: string, answer: AnswerTime, timeOf: (work: PromptWork) => number): AnswerTime | null {
+  ownAnswer(requestId: string, answer: AnswerTime, timeOf: WorkTime): AnswerTime | null {
     const own = this.#prompts.get(requestId);
     const { ms } = answer;
     if (own === undefined || !(ms > 0)) return answer;
     const [from, to] = [own.firstAt, own.firstAt + ms];
-    const left = this.#othersIn(requestId, from, to).reduce((rest, work) => rest - timeOf(work), ms);
+    const left = ms - this.#othersTimeIn(requestId, from, to, timeOf);
     if (left < LEAST_OWN * ms) return null;
     let { promptTokens } = answer;
     for (const [id, other] of this.#prompts) {
@@ -88,12 +91,15 @@ export class EngineWork {
     return { ...answer, promptTokens, ms: left };
   }
 
-  /** Of other prompts, what was computed between two times; those whose first token came later are not known yet. */
-  #othersIn(requestId: string, from: number, to: number): readonly PromptWork[] {
-    return [...this.#prompts].flatMap(([id, { sentAt, firstAt, computedTokens, promptTokens }]) => {
-      if (id === requestId || firstAt <= from || firstAt > to) return [];
-      const share = sentAt >= from ? 1 : (firstAt - from) / (firstAt - sentAt);
-      return [{ computedTokens: computedTokens * share, promptTokens }];
-    });
+  /**
+   * For how long other prompts were computed between two times. A prompt is computed just before its first token; of those whose first token
+   * came later nothing is known yet.
+   */
+  #othersTimeIn(requestId: string, from: number, to: number, timeOf: WorkTime): number {
+    let sum = 0;
+    for (const [id, other] of this.#prompts)
+      if (id !== requestId && other.firstAt > from && other.firstAt <= to)
+        sum += Math.min(timeOf(other), other.firstAt - from);
+    return sum;
   }
 }

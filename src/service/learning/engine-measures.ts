@@ -64,10 +64,10 @@ export class EngineLaw {
     await this.#read();
   }
 
-  /** Milliseconds that the engine takes to compute a prompt; 0 where what prompts cost is no time. */
+  /** About how many milliseconds the engine takes to compute a prompt; by its tokens alone where prompts cost money. */
   timeOf({ computedTokens, promptTokens }: PromptWork): number {
     const { cost } = this.model;
-    if (cost.kind !== "time") return 0;
+    if (cost.kind !== "time") return computedTokens;
     return computedTokens * (cost.perTokenMs + cost.perPairMs * (promptTokens - computedTokens / 2));
   }
 

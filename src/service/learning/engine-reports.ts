@@ -13,6 +13,7 @@ import {
   NOTHING_CORRECTED,
   type NodeId,
   type PromptWait,
+  type PromptWork,
   type RequestId,
   type ResidencyModel,
   type Scope,
@@ -242,15 +243,18 @@ export class EngineReports {
       }
       if (promptTokens !== undefined && cachedTokens !== undefined)
         this.work.counted(sent, { promptTokens, computedTokens: promptTokens - cachedTokens });
+      const timeOf = (work: PromptWork) => this.law.timeOf(work);
       if (promptTokens !== undefined && served.answered) {
         const answer = { promptTokens, ...served.answered };
-        const own = this.work.ownAnswer(sent, answer, (work) => this.law.timeOf(work));
+        const own = this.work.ownAnswer(sent, answer, timeOf);
         if (own !== null) this.law.takeAnswer(own);
       }
       const isFirst = before.observed?.ttftMs === undefined;
       this.observer.reported({ scope, feedback, report: observation, isFirstTime: isFirst, model });
       if (isFirst)
-        await retryWhileLocked(() => this.law.take({ ...before.observed, ...observation }, this.work.ownShare(sent)));
+        await retryWhileLocked(() =>
+          this.law.take({ ...before.observed, ...observation }, this.work.ownShare(sent, timeOf)),
+        );
       return feedback;
     });
   }

@@ -105,7 +105,7 @@ function served({ clients, turns, isAtOnce, seed }: Load) {
       };
       const answer = { promptTokens, tokens: ANSWER_TOKENS - 1, ms: now - firstAt };
       measured.push(first);
-      own.firsts.push({ ...first, ms: first.ms * work.ownShare(id) });
+      own.firsts.push({ ...first, ms: first.ms * work.ownShare(id, timeOf) });
       own.answers.push(...[work.ownAnswer(id, answer, timeOf) ?? []].flat());
       if (!isAtOnce) next[client] = now + 3_000 * draw();
     }
@@ -147,22 +147,23 @@ describe("what an engine works on", () => {
   it("counts what is known: nothing of a prompt that was not sent here, the engine's own counts, and the newest thousand prompts", () => {
     const work = new EngineWork();
     const answer = { promptTokens: 10, tokens: 4, ms: 100 };
-    expect([work.ownShare("a"), work.ownAnswer("a", answer, () => 1_000)]).toEqual([1, answer]);
-    work.begins("a", { sentAt: 0, firstAt: 100 }, { computedTokens: 300, promptTokens: 400 });
-    work.begins("b", { sentAt: 50, firstAt: 100 }, { computedTokens: 100, promptTokens: 400 });
-    // Half of its time is behind where it was sent before.
-    expect([work.ownShare("a"), work.ownShare("b")]).toEqual([0.75, 100 / 250]);
+    const shareOf = (id: string) => work.ownShare(id, ({ computedTokens }) => computedTokens);
+    expect([shareOf("a"), work.ownAnswer("a", answer, () => 1_000)]).toEqual([1, answer]);
+    work.begins("a", { sentAt: 0, firstAt: 500 }, { computedTokens: 300, promptTokens: 400 });
+    work.begins("b", { sentAt: 450, firstAt: 500 }, { computedTokens: 100, promptTokens: 400 });
+    // A prompt takes as long as it has tokens: of a's time 50 is behind b.
+    expect([shareOf("a"), shareOf("b")]).toEqual([300 / 400, 100 / 150]);
     work.counted("b", { computedTokens: 900, promptTokens: 1_000 });
-    expect(work.ownShare("a")).toBe(0.25);
-    work.begins("b", { sentAt: 0, firstAt: 500 }, { computedTokens: 1, promptTokens: 1 });
-    work.ends("b", 150);
+    expect(shareOf("a")).toBe(300 / 800);
+    work.begins("b", { sentAt: 0, firstAt: 900 }, { computedTokens: 1, promptTokens: 1 });
+    work.ends("b", 550);
     work.ends("b", 1_000);
     expect(work.ownAnswer("a", answer, () => 0)).toEqual({ ...answer, promptTokens: 10 + 500 });
-    work.begins("c", { sentAt: 110, firstAt: 180 }, { computedTokens: 10, promptTokens: 200 });
-    expect(work.ownAnswer("a", answer, () => 70)).toEqual({ ...answer, promptTokens: 10 + 500 + 40, ms: 30 });
-    expect(work.ownAnswer("a", answer, () => 80)).toBeNull();
+    work.begins("c", { sentAt: 510, firstAt: 580 }, { computedTokens: 10, promptTokens: 200 });
+    expect(work.ownAnswer("a", answer, () => 40)).toEqual({ ...answer, promptTokens: 10 + 500 + 40, ms: 60 });
+    expect(work.ownAnswer("a", answer, () => 41)).toBeNull();
     for (let n = 0; n < 1_100; n++)
-      work.begins(`n${n}`, { sentAt: 200 + n, firstAt: 201 + n }, { computedTokens: 1, promptTokens: 1 });
-    expect(work.ownShare("a")).toBe(1);
+      work.begins(`n${n}`, { sentAt: 600 + n, firstAt: 601 + n }, { computedTokens: 1, promptTokens: 1 });
+    expect(shareOf("a")).toBe(1);
   });
 });
