@@ -130,7 +130,7 @@ class CacheUses {
       tips += this.#tips[period] as number;
       if (tokens > capacity) return { since: this.#at[period] as number, tips };
     }
-    return { since: this.#clearedAt === Number.NEGATIVE_INFINITY ? null : this.#clearedAt, tips };
+    return { since: this.#clearedAt === Number.NEGATIVE_INFINITY ? null : this.#clearedAt + 1, tips };
   }
 
   /** Nothing that was last used by then is cached any more. */
