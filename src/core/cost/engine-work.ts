@@ -70,7 +70,7 @@ export class EngineWork {
   }
 
   /**
-   * An answer without what the engine did for others: less the time of prompts that were computed meanwhile, and behind a prompt as long as those
+   * An answer without what the engine did for others: less the time of prompts that were computed meanwhile, and after a prompt as long as those
    * of all answers that were given meanwhile, on average, as at each of its tokens the engine computes one of theirs, too. The answer as it is
    * where nothing is known of it; null where little of its time is left.
    *
