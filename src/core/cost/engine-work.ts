@@ -42,8 +42,11 @@ export class EngineWork {
   begins(requestId: string, { sentAt, firstAt }: PromptWait, { computedTokens, promptTokens }: PromptWork): void {
     if (this.#prompts.has(requestId)) return;
     this.#prompts.set(requestId, {
-      ...{ sentAt, firstAt, endedAt: null },
-      ...{ computedTokens: Math.max(1, computedTokens), promptTokens },
+      sentAt,
+      firstAt,
+      endedAt: null,
+      computedTokens: Math.max(1, computedTokens),
+      promptTokens,
     });
     const [oldest] = this.#prompts.keys();
     if (oldest !== undefined && this.#prompts.size > MOST_PROMPTS) this.#prompts.delete(oldest);
