@@ -7,7 +7,7 @@ const LEAST_OWN = 0.6;
 
 /** What an engine has to do for a prompt. */
 export interface PromptWork {
-  /** Tokens that it computes, about; above 0. */
+  /** Tokens that it computes, about. */
   readonly computedTokens: number;
   /** Tokens of the whole prompt, over which its answer attends. */
   readonly promptTokens: number;
@@ -39,23 +39,17 @@ export class EngineWork {
   readonly #prompts = new Map<string, Worked>();
 
   /** A prompt's first token came. Does nothing where it is known. */
-  begins(requestId: string, { sentAt, firstAt }: PromptWait, { computedTokens, promptTokens }: PromptWork): void {
+  begins(requestId: string, { sentAt, firstAt }: PromptWait, work: PromptWork): void {
     if (this.#prompts.has(requestId)) return;
-    this.#prompts.set(requestId, {
-      sentAt,
-      firstAt,
-      endedAt: null,
-      computedTokens: Math.max(1, computedTokens),
-      promptTokens,
-    });
+    this.#prompts.set(requestId, { sentAt, firstAt, endedAt: null, ...atLeastOne(work) });
     const [oldest] = this.#prompts.keys();
     if (oldest !== undefined && this.#prompts.size > MOST_PROMPTS) this.#prompts.delete(oldest);
   }
 
   /** The engine's own counts of a prompt. */
-  counted(requestId: string, { computedTokens, promptTokens }: PromptWork): void {
+  counted(requestId: string, work: PromptWork): void {
     const prompt = this.#prompts.get(requestId);
-    if (prompt !== undefined) Object.assign(prompt, { computedTokens: Math.max(1, computedTokens), promptTokens });
+    if (prompt !== undefined) Object.assign(prompt, atLeastOne(work));
   }
 
   /** An answer's last token came, or its client left. */
@@ -105,4 +99,9 @@ export class EngineWork {
         sum += Math.min(timeOf(other), other.firstAt - from);
     return sum;
   }
+}
+
+/** An engine computes at least a prompt's last token. */
+function atLeastOne({ computedTokens, promptTokens }: PromptWork): PromptWork {
+  return { computedTokens: Math.max(1, computedTokens), promptTokens: Math.max(1, promptTokens) };
 }

@@ -6,9 +6,9 @@
  * No arm finds another arm's prompts in its cache.
  */
 
-import type { ChatMessage, Depth, DepthSettings } from "../../core/index.js";
+import type { ChatMessage, DepthSettings } from "../../core/index.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
-import type { ChosenDepth, DraftedPrompt } from "../../service/compose/prompt-planner.js";
+import type { ChosenDepth, DraftAt } from "../../service/compose/prompt-planner.js";
 import type { AnswerLikelihood, EngineIdentity, EvalArm } from "../base/run-record.js";
 
 /** A prompt as an engine gets it. */
@@ -45,12 +45,11 @@ export interface AfterPrompt {
  * Chooses how many memories a prompt gets, as the proxy does: by the first token of the answer after a few of them. Never rejects.
  *
  * @param tenant the same object for all prompts of an arm in a conversation
- * @param draftAt the prompt at a depth; null: with all memories
  */
 export type ChooseDepth = (
   tenant: object,
   settings: DepthSettings,
-  draftAt: (depth: Depth | null) => Promise<DraftedPrompt>,
+  draftAt: DraftAt,
   signal: AbortSignal,
 ) => Promise<ChosenDepth>;
 

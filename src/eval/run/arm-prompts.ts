@@ -13,8 +13,8 @@ import {
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { type ComposeRequest, composeRequest } from "../../service/compose/compose-request.js";
-import type { Drive } from "../../service/compose/prompt-composer.js";
-import type { ChosenDepth, DraftedPrompt } from "../../service/compose/prompt-planner.js";
+import { storeAtDepth } from "../../service/compose/prompt-composer.js";
+import type { ChosenDepth, DraftAt } from "../../service/compose/prompt-planner.js";
 import type { Memstem } from "../../service/library/memstem.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
 import {
@@ -27,7 +27,7 @@ import {
 } from "../base/prompt-memories.js";
 import type { AnsweredQuestion, EvalArm, RecordedDepth } from "../base/run-record.js";
 import type { ChooseDepth, EngineAnswer, EnginePrompt } from "../engine/measured-engine.js";
-import { composedAnnotations, hasLabels, inForm } from "./arms.js";
+import { composedAnnotations, hasLabels, inForm, isSentAsComposed } from "./arms.js";
 import { PaperSections } from "./paper-annotations.js";
 
 /** What is asked, with what the search found for it. */
@@ -188,7 +188,7 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
         carried,
         composeMs,
         // What it expects is of the prompt that it composed.
-        expected: isInSystem || arm.form !== null || paper !== null ? null : { cachedTokens, totalTokens },
+        expected: isSentAsComposed(arm) ? { cachedTokens, totalTokens } : null,
         figures: {
           retrievedTokens,
           memoryTokens: list.tokens(order),
@@ -207,8 +207,6 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
   };
 }
 
-type DraftAt = (depth: Depth | null) => Promise<DraftedPrompt>;
-
 /** Composes with as many memories as are chosen for it. */
 async function composedAtDepth(
   memstem: Memstem,
@@ -216,16 +214,12 @@ async function composedAtDepth(
   choose: (draftAt: DraftAt) => Promise<ChosenDepth>,
 ): Promise<{ readonly answer: ComposeAnswer; readonly probeMs: number }> {
   let probeMs = 0;
-  const drive: Drive = async (composing) => {
-    const retrieved = await composing.retrieve();
+  const drive = storeAtDepth(async (draftAt) => {
     const startedAt = performance.now();
-    const chosen = await choose((depth) => composing.draft(retrieved, depth));
+    const chosen = await choose(draftAt);
     probeMs = performance.now() - startedAt;
-    for (;;) {
-      const planned = await composing.plan(retrieved, chosen);
-      if (await planned.commit()) return planned;
-    }
-  };
+    return chosen;
+  });
   const { answer } = await memstem.chats.composer.compose({ request }, drive);
   return { answer, probeMs };
 }

@@ -56,9 +56,13 @@ function isComposed(policy: ArmPolicy): policy is PolicyName {
   return !HAND_BUILT.some((name) => name === policy);
 }
 
-/** Whether an arm's prompts reach the engine as memstem composes them: neither another's, nor rewritten. */
-function isSentAsComposed({ policy, place, annotations, form }: Omit<EvalArm, "id" | "depth">): boolean {
-  return isComposed(policy) && place === null && form === null && annotations?.wording !== "paper";
+/** Whether prompts that memstem composes reach the engine as they are: neither moved, nor written in another form. */
+export function isSentAsComposed({
+  place,
+  annotations,
+  form,
+}: Pick<EvalArm, "place" | "annotations" | "form">): boolean {
+  return place === null && form === null && annotations?.wording !== "paper";
 }
 
 /** Whether `history_ratio` bounds what it sends. */
@@ -78,7 +82,7 @@ export function armsOf(choices: ArmChoices): EvalArm[] {
               annotationsOf(policy, way, choices).flatMap((annotations) =>
                 (isComposed(policy) ? choices.forms : [null]).flatMap((form) => {
                   const arm = { layout, k, policy, ...way, window, annotations, form };
-                  return (isSentAsComposed(arm) ? choices.depths : [null]).map((depth) => ({
+                  return (isComposed(policy) && isSentAsComposed(arm) ? choices.depths : [null]).map((depth) => ({
                     id: idOf({ ...arm, depth }),
                     ...arm,
                     depth,

@@ -17,7 +17,7 @@ import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engine
 import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream.js";
 import { linkedSignal } from "../base/linked-signal.js";
 import { inClientSpan } from "../base/spans.js";
-import type { ChosenDepth, DraftedPrompt } from "../compose/prompt-planner.js";
+import type { ChosenDepth, DraftAt, DraftedPrompt } from "../compose/prompt-planner.js";
 import { type ClientRequest, formatOf, type ProbeRequest } from "./chat-format.js";
 import type { ChatParts } from "./chat-request.js";
 import { modelName } from "./engine-limits.js";
@@ -109,9 +109,6 @@ type Said =
   | { readonly kind: "unavailable"; readonly why: string | null }
   | { readonly kind: "failed"; readonly why: string | null };
 
-/** Drafts a prompt at a depth; null: with all its blocks. */
-type DraftPrompt = (depth: Depth | null) => Promise<DraftedPrompt>;
-
 /**
  * Chooses how many memories a prompt gets (docs/internals/algorithms.md, "Adaptive depth"). A probe sends a prompt with the most relevant memories for one token; where
  * that token's entropy is high, a probe with more memories follows, appended to the ones before, so that it hits their prefix. After any
@@ -140,7 +137,7 @@ export class AdaptiveDepth {
     tenant: object,
     given: ClientRequest,
     settings: DepthSettings,
-    draftAt: DraftPrompt,
+    draftAt: DraftAt,
     signal: AbortSignal,
   ): Promise<ChosenDepth> {
     const request = { ...given, support: this.#supportOf(tenant) };

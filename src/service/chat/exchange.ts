@@ -78,7 +78,6 @@ interface AnsweredRequest {
 /** Passes an engine's answer on, and reads from it: cached tokens, time to first token, the text. */
 export class Exchange {
   readonly #observed: AnswerReader;
-  #hasBegun = false;
 
   constructor(
     private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">,
@@ -103,8 +102,9 @@ export class Exchange {
     let isLearned = false;
     try {
       for await (const { bytes, data, isLast } of eventsOf(body)) {
+        const isAwaited = this.#observed.firstTokenAt === null;
         this.#observed.take(data, this.parts.clock());
-        this.#began();
+        if (isAwaited) this.#began();
         // Clients stop reading here, and may send their next request at once.
         if ((isLast || this.#observed.isOver) && !isLearned) {
           isLearned = true;
@@ -121,12 +121,11 @@ export class Exchange {
     }
   }
 
-  /** Says once that the first token came. */
+  /** Says that the first token came, if it did. */
   #began(): void {
     const { firstTokenAt } = this.#observed;
     const { memstem, request, composed, started } = this.of;
-    if (this.#hasBegun || firstTokenAt === null || composed === null) return;
-    this.#hasBegun = true;
+    if (firstTokenAt === null || composed === null) return;
     memstem.reports.began(request.userId, request.agentId, composed, { sentAt: started, firstAt: firstTokenAt });
   }
 
@@ -161,7 +160,7 @@ export class Exchange {
     });
     if (composed === null) return;
     const { userId, agentId, compose } = request;
-    if (this.#hasBegun) memstem.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
+    if (firstTokenAt !== null) memstem.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
     if (firstTokenAt === null && reported === null) memstem.reports.interrupted(userId, agentId, composed.requestId);
     if (Object.keys(observation).length === 0) return;
     const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(usage) };

@@ -44,6 +44,7 @@ import { type ComposeRequest, topKOf } from "./compose-request.js";
 import {
   type ChosenDepth,
   type ColdHead,
+  type DraftAt,
   type DraftedPrompt,
   type KnownTexts,
   type Planned,
@@ -105,14 +106,20 @@ export interface PlannedPrompt {
 /** Takes a request from its user's queue to a committed prompt. Called again where a deletion starts the request again. */
 export type Drive = (composing: ComposingRequest) => Promise<PlannedPrompt>;
 
+/** Stores a prompt with as many of its memories as are chosen; null: with all. */
+export const storeAtDepth =
+  (choose: (draftAt: DraftAt) => Promise<ChosenDepth> | null): Drive =>
+  async (composing) => {
+    const retrieved = await composing.retrieve();
+    const chosen = await choose((depth) => composing.draft(retrieved, depth));
+    for (;;) {
+      const planned = await composing.plan(retrieved, chosen);
+      if (await planned.commit()) return planned;
+    }
+  };
+
 /** The plain drive: nothing comes between. */
-const storeAtOnce: Drive = async (composing) => {
-  const retrieved = await composing.retrieve();
-  for (;;) {
-    const planned = await composing.plan(retrieved);
-    if (await planned.commit()) return planned;
-  }
-};
+const storeAtOnce = storeAtDepth(() => null);
 
 /** Dependencies of a tenant's composer. */
 export interface ComposerParts {

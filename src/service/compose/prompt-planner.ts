@@ -77,6 +77,9 @@ export interface DraftedPrompt extends ColdHead {
   readonly noLogprobs: string | null;
 }
 
+/** Drafts a request's prompt at a depth; null: with all its blocks. */
+export type DraftAt = (depth: Depth | null) => Promise<DraftedPrompt>;
+
 /** The chosen depth, and warnings for the caller. */
 export interface ChosenDepth extends Depth {
   readonly warnings: readonly Warning[];

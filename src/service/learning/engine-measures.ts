@@ -8,6 +8,7 @@ import {
   LruMap,
   likelyTimeLaw,
   type PromptWork,
+  promptCost,
   type TimeLaw,
   type UserId,
 } from "../../core/index.js";
@@ -68,7 +69,8 @@ export class EngineLaw {
   timeOf({ computedTokens, promptTokens }: PromptWork): number {
     const { cost } = this.model;
     if (cost.kind !== "time") return computedTokens;
-    return computedTokens * (cost.perTokenMs + cost.perPairMs * (promptTokens - computedTokens / 2));
+    const law = { cost: { ...cost, fixedMs: 0 }, blockTokens: 1, minimumPrefixTokens: 0 };
+    return promptCost(law, promptTokens, promptTokens - computedTokens);
   }
 
   /** Adds an answer as a sample of how long its tokens took. */

@@ -133,12 +133,16 @@ export class EngineReports {
   began(userId: UserId, agentId: AgentId | null, { requestId, plan }: ComposeAnswer, wait: PromptWait): void {
     const { totalTokens: promptTokens, expectedCachedTokens } = plan;
     const work = { promptTokens, computedTokens: promptTokens - expectedCachedTokens };
-    this.work.begins(sentAs(this.jobs.scopeOf(userId, agentId), requestId), wait, work);
+    this.work.begins(this.#sentAs(userId, agentId, requestId), wait, work);
   }
 
   /** A prompt's answer ended, at a time of the same clock. */
   ended(userId: UserId, agentId: AgentId | null, id: RequestId, at: number): void {
-    this.work.ends(sentAs(this.jobs.scopeOf(userId, agentId), id), at);
+    this.work.ends(this.#sentAs(userId, agentId, id), at);
+  }
+
+  #sentAs(userId: UserId, agentId: AgentId | null, id: RequestId): string {
+    return sentAs(this.jobs.scopeOf(userId, agentId), id);
   }
 
   /**
@@ -198,13 +202,13 @@ export class EngineReports {
 
   /** The engine never got a request's prompt: no hit is expected from it, and nothing was displaced by it. */
   async neverServed(userId: UserId, agentId: AgentId | null, id: RequestId): Promise<void> {
-    this.parts.sharedCache?.withdrawn(sentAs(this.jobs.scopeOf(userId, agentId), id));
+    this.parts.sharedCache?.withdrawn(this.#sentAs(userId, agentId, id));
     await this.evict([id], userId);
   }
 
   /** A request's client left before the engine said anything of its prompt, which may have been computed. */
   interrupted(userId: UserId, agentId: AgentId | null, id: RequestId): void {
-    this.parts.sharedCache?.interrupted(sentAs(this.jobs.scopeOf(userId, agentId), id));
+    this.parts.sharedCache?.interrupted(this.#sentAs(userId, agentId, id));
   }
 
   /**

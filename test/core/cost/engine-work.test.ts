@@ -106,7 +106,8 @@ function served({ clients, turns, isAtOnce, seed }: Load) {
       const answer = { promptTokens, tokens: ANSWER_TOKENS - 1, ms: now - firstAt };
       measured.push(first);
       own.firsts.push({ ...first, ms: first.ms * work.ownShare(id, timeOf) });
-      own.answers.push(...[work.ownAnswer(id, answer, timeOf) ?? []].flat());
+      const ownAnswer = work.ownAnswer(id, answer, timeOf);
+      if (ownAnswer !== null) own.answers.push(ownAnswer);
       if (!isAtOnce) next[client] = now + 3_000 * draw();
     }
     answering = answering.filter(({ answered }) => answered < ANSWER_TOKENS);
