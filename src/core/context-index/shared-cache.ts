@@ -346,7 +346,7 @@ export interface CacheState {
   readonly capacityTokens: number | null;
   /** Null: the capacity is not known. */
   readonly capacityFrom: CapacityOrigin | null;
-  /** Of it, what the stream of the tenant's newest prompt may have; null: not known, or no prompt yet. See {@link SharedCache.shareOf}. */
+  /** Of it, what the stream of the tenant's newest prompt could have; null: not known, or no prompt yet. See {@link SharedCache.shareOf}. */
   readonly shareTokens: number | null;
   /** Tokens of its blocks; null: not known. */
   readonly blockTokens: number | null;
@@ -368,8 +368,8 @@ export class SharedCache {
   readonly #tokenized = new LruMap<string, TokenizedPrompt>(MOST_TOKENIZED);
   /** The engine's tokens of one of memstem's. */
   #ratio = 1;
-  /** Whose prompt came last. */
-  #newest: string | null = null;
+  /** Whose prompt came last, and tokens that others' prompts used since its stream's prompt before. */
+  #newest: { readonly stream: string; readonly between: number } | null = null;
 
   constructor(private readonly engine: EngineCache) {}
 
@@ -387,7 +387,7 @@ export class SharedCache {
     return {
       capacityTokens: isKnown ? capacity : null,
       capacityFrom: isKnown ? (isAsTold ? this.engine.capacityFrom : "reports") : null,
-      shareTokens: isKnown && this.#newest !== null ? Math.round(this.shareOf(this.#newest)) : null,
+      shareTokens: isKnown && this.#newest !== null ? Math.round(this.#share(this.#newest)) : null,
       blockTokens: this.engine.blockTokens,
       streams: this.engine.uses.within(capacity).tips,
       foreignTokens: this.engine.foreignTokens,
@@ -416,7 +416,8 @@ export class SharedCache {
 
   served({ stream, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
     const before = this.#streams.get(stream);
-    this.#newest = stream;
+    const above = this.#above(before);
+    this.#newest = { stream, between: above.tokens };
     const underWay = { at, computed: this.#ratio * Math.max(0, total - cached), cached: this.#ratio * cached };
     this.engine.sends(underWay);
     const sent = {
@@ -436,7 +437,7 @@ export class SharedCache {
       this.#streams.set(stream, { requestId, at, total, among: this.#newcomers, doubtful: null });
       this.#sent.set(requestId, sent);
     } else {
-      const { tokens, tips } = this.engine.uses.above(before.at);
+      const { tokens, tips } = above;
       const known = Math.min(followed, before.total);
       const taken = this.engine.uses.take(before.at, Math.min(cached, before.total), 1);
       this.#sent.set(requestId, { ...sent, since: { ...before }, before: before.at, taken, distance: tokens, known });
@@ -536,11 +537,25 @@ export class SharedCache {
     return capacity === Number.POSITIVE_INFINITY ? capacity : Math.max(0, Math.floor(capacity - tokens));
   }
 
-  /** Tokens that a stream's prompts may have to be still resident at its next turn: a fair share. Infinite where the capacity is not known. */
+  /**
+   * Tokens that a stream's prompts may have to be still resident at its next turn: what the others leave of the cache between two of its turns,
+   * at least a fair share. Where prompts outgrow the cache, the first that has more than its fair share starts afresh, and the others grow on:
+   * so all of the cache is used, and prompts become up to twice as long as if each kept to a fair share. Infinite where the capacity is not known.
+   */
   shareOf(stream: string): number {
+    return this.#share({ stream, between: this.#above(this.#streams.get(stream)).tokens });
+  }
+
+  #share({ stream, between }: { readonly stream: string; readonly between: number }): number {
     const { capacity } = this;
     if (capacity === Number.POSITIVE_INFINITY) return capacity;
-    return (MARGIN * capacity) / (this.#streams.get(stream)?.among ?? this.#newcomers);
+    const fair = (MARGIN * capacity) / (this.#streams.get(stream)?.among ?? this.#newcomers);
+    return Math.max(fair, MARGIN * capacity - between);
+  }
+
+  /** What was used since a stream's newest prompt: without end where it has none. */
+  #above(known: Stream | undefined): { readonly tokens: number; readonly tips: number } {
+    return known === undefined ? { tokens: Number.POSITIVE_INFINITY, tips: 0 } : this.engine.uses.above(known.at);
   }
 
   /** Streams that have something in the cache, with one that comes new. */
