@@ -1,6 +1,6 @@
 import type { EngineModel } from "../cost/engine-model.js";
 import { LruMap } from "../text/collections.js";
-import { type CacheReport, stepOf } from "./cache-report.js";
+import { type CacheReport, IN_FLIGHT_MS, stepOf } from "./cache-report.js";
 import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./context-index.js";
 import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
@@ -70,8 +70,15 @@ interface Stream {
   total: number;
   /** Mean streams, itself included, that come from one of its turns to the next. */
   among: number;
-  /** A prompt of it that the engine may never have computed; null: none since one that should have found something of its own cached. */
-  doubtful: string | null;
+  /** Null: none since one that should have found something of its own cached. */
+  doubtful: DoubtfulPrompt | null;
+}
+
+/** A prompt that the engine may never have computed. */
+interface DoubtfulPrompt {
+  readonly requestId: string;
+  /** When it was sent. */
+  readonly at: number;
 }
 
 /** A prompt in the engine's own tokens. */
@@ -462,7 +469,7 @@ export class SharedCache {
     this.engine.uses.take(sent.at, sent.total, 1);
     if (sent.since === null) this.#streams.delete(sent.stream);
     else {
-      const doubtful = stream.doubtful === requestId ? sent.since.doubtful : stream.doubtful;
+      const doubtful = stream.doubtful?.requestId === requestId ? sent.since.doubtful : stream.doubtful;
       this.#streams.set(sent.stream, { ...sent.since, doubtful });
       this.engine.uses.putBack(sent.before, sent.taken, 1);
     }
@@ -470,8 +477,9 @@ export class SharedCache {
 
   /** A prompt's client left before the engine said anything of it: what is missed of it later says nothing of how much is held. */
   interrupted(requestId: string): void {
-    const stream = this.#streams.peek(this.#sent.peek(requestId)?.stream ?? "");
-    if (stream !== undefined) stream.doubtful = requestId;
+    const sent = this.#sent.peek(requestId);
+    const stream = sent === undefined ? undefined : this.#streams.peek(sent.stream);
+    if (sent !== undefined && stream !== undefined) stream.doubtful = { requestId, at: sent.at };
   }
 
   /**
@@ -503,8 +511,9 @@ export class SharedCache {
     )
       this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
     if (stream === undefined) return;
-    // What was missed of the doubtful prompt is expected no longer.
-    if (doubtful === requestId || (isOwn && sent.since?.doubtful === doubtful)) stream.doubtful = null;
+    // What was missed of the doubtful prompt is expected no longer, unless it may have been in flight.
+    const isSettled = doubtful !== null && sent.since?.doubtful === doubtful && sent.at - doubtful.at >= IN_FLIGHT_MS;
+    if (doubtful?.requestId === requestId || (isOwn && isSettled)) stream.doubtful = null;
     if (stream.at > at) return;
     const moved = this.engine.uses.take(stream.at, stream.total, 1);
     stream.at = at;
