@@ -6,7 +6,7 @@
  * `README`: memories in the system prompt; `last message`: in the newest message only, without memstem. Then what memstem may be set to, and its
  * defaults: `read`, where the engine's metrics are read (capacity, block, computed tokens), and `learned` by its reports alone. `÷ by hand`: the
  * worse of those two against the better of those without memstem; `÷ best`: the same against the best setting of the cell, that is for prompts of
- * every length. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`, `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`,
+ * every length. `HEAD=0`: tokens that the instructions of all have besides. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`, `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`,
  * `FOREIGN=0`: tokens of other clients between two prompts, on average. `WINDOW=20`: clients send their last 20 messages; default: all.
  */
 import { openMeasuredMemstem } from "../src/cli/assemble.js";
@@ -19,7 +19,7 @@ import {
   type MemoryId,
   type UserId,
 } from "../src/core/index.js";
-import { INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
+import { answerOf, INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
 import { seeded } from "../src/eval/measures/bootstrap.js";
 import type { RecordedTrace } from "../src/eval/replay/recorded-trace.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";
@@ -30,14 +30,16 @@ import { neededData } from "./recorded-data.js";
 
 const number = (name: string, standard: number) => Number(process.env[name] ?? standard);
 const rooms = (process.env["ROOM"] ?? "500,1000,2000,3000,4000,6000,12000,30000").split(",").map(Number);
-const [conversations, turns, k, block, foreign, window] = [
+const [conversations, turns, k, block, foreign, window, head] = [
   number("N", 12),
   number("TURNS", 60),
   number("K", 20),
   number("BLOCK", 16),
   number("FOREIGN", 0),
   number("WINDOW", 0),
+  number("HEAD", 0),
 ];
+const instructions = head > 0 ? `${INSTRUCTION} ${answerOf(head)}` : INSTRUCTION;
 const arrivals = process.env["ORDER"] ?? "turn";
 /** Most prompts of one conversation in a row, where they come in bursts. */
 const MOST_IN_A_ROW = 6;
@@ -72,7 +74,10 @@ interface Memory {
 
 const byHand = (build: typeof inLastMessage) => (): Arm => ({
   build: async (_, history, memories) => ({
-    messages: build(memories, history),
+    messages: build(memories, history).map((message) => ({
+      ...message,
+      content: String(message.content).replace(INSTRUCTION, instructions),
+    })),
     expectedCachedTokens: null,
     report: async () => {},
   }),
@@ -91,7 +96,7 @@ const memstem =
     return {
       async build(client, messages, memories) {
         const userId = `user ${client}` as UserId;
-        const asked = { userId, conversationId: "c" as ConversationId, messages, memories, system: INSTRUCTION };
+        const asked = { userId, conversationId: "c" as ConversationId, messages, memories, system: instructions };
         const { requestId, messages: composed, plan } = await service.compose(composeRequest({ ...asked, ...chosen }));
         return {
           messages: composed,
@@ -198,7 +203,7 @@ async function run(capacity: number, open: (capacity: number, now: () => number)
 }
 
 console.log(
-  `${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${arrivals}, foreign ${foreign}, ${window > 0 ? `last ${window} messages` : "whole histories"}`,
+  `${conversations} conversations, ${turns} turns, k=${k}, blocks of ${block}, ${arrivals}, foreign ${foreign}, ${window > 0 ? `last ${window} messages` : "whole histories"}, ${head} more tokens of instructions`,
 );
 console.log(`| C ÷ N | ${arms.map(([name]) => name).join(" | ")} | ÷ by hand | ÷ best |`);
 console.log(`| --: |${" --: |".repeat(arms.length + 2)}`);

@@ -124,7 +124,10 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const served = serve(index, input.residency, sections, known, state.tick(), input.now);
   const { leaf } = served;
   const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
-  const resident = Math.min(served.cachedTokens, totalTokens, input.residentTokens ?? totalTokens);
+  const resident = Math.max(
+    Math.min(served.cachedTokens, totalTokens, input.residentTokens ?? totalTokens),
+    input.heldHead?.(replay.head, replay.headTokens) ?? 0,
+  );
   const expectedCachedTokens = input.wholeBlocks?.(resident) ?? resident;
   const turnId = state.newTurnId();
   policy.learn?.(request, ordering, state, turnId);

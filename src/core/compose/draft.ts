@@ -25,7 +25,7 @@ import {
   withCorrections,
 } from "../conversation/injecting.js";
 import { asGiven, type DedupeName, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
-import { type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
+import { type HeldHead, type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
 import { bankAllowance } from "../ordering/carry-over.js";
 import { type CarryAllowance, type Ordering, type OrderingRequest, orderAfter } from "../ordering/ordering.js";
@@ -284,6 +284,8 @@ export interface ComposeInput extends PastInput, SelectionInput {
   readonly shareTokens?: number | undefined;
   /** How many leading tokens of the conversation's newest prompt the engine holds at most; see `SharedCache.residentOf`. Default: all. */
   readonly residentTokens?: number | undefined;
+  /** See `SharedCache.heldHead`. Default: none. */
+  readonly heldHead?: HeldHead | undefined;
   /** How many of so many leading tokens the engine can have cached; see `SharedCache.wholeBlocks`. Default: all. */
   readonly wholeBlocks?: ((tokens: number) => number) | undefined;
   /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
@@ -417,7 +419,7 @@ export function draftOf(
   const placement = placementFor(rest.messages.at(-1) as ChatMessage, history, input.toolMemories ?? null);
   const { answer, question } = splitAtAnchor(rest, placement);
 
-  const replayed = (own: Dropping) => replayTurns(state, turns, past.head, history, own, countTokens);
+  const replayed = (own: Dropping) => replayTurns(state, turns, past.head, history, own, countTokens, input.heldHead);
   const going = replayed(DROPS_NOTHING);
   const asGivenIn = ({ turns: replayedTurns }: Replay) => {
     const standing = standingOf(replayedTurns.map(({ injection }) => injection));

@@ -35,6 +35,8 @@ const NEGLIGIBLE = 0.05;
 const LONGEST_PAUSE_MS = 5 * 60_000;
 /** Tokens that a report may lack, as a share of the prompt: another tokenizer's. */
 const INACCURACY = 0.02;
+/** Instructions that are known. */
+const MOST_HEADS = 1_024;
 /** Tokens of own prompts that an engine is yet to count, at most; more went to another one. */
 const MOST_AHEAD = 1_000_000;
 /** A prompt that was not reported for so long will not be. */
@@ -59,8 +61,13 @@ export interface SharedPrompt {
   readonly cached: number;
   /** Those that would be if nothing were ever evicted. */
   readonly known: number;
-  /** Tokens of the instructions at its head, which others' prompts may share. */
-  readonly head: number;
+  readonly head: PromptHead;
+}
+
+/** The instructions that a prompt begins with, which others' prompts may share. */
+export interface PromptHead {
+  readonly digest: string;
+  readonly tokens: number;
 }
 
 interface Stream {
@@ -68,6 +75,7 @@ interface Stream {
   requestId: string;
   at: number;
   total: number;
+  head: PromptHead;
   /** Mean streams, itself included, that come from one of its turns to the next. */
   among: number;
   /** Null: none since one that should have found something of its own cached. */
@@ -98,12 +106,16 @@ interface Sent {
   readonly before: number;
   /** What was taken from there. */
   readonly taken: number;
+  /** When its instructions were used last; null: never. */
+  readonly headBefore: number | null;
+  /** Tokens of them that were taken from there. */
+  readonly headTaken: number;
   /** Expected to be cached. */
   readonly cached: number;
-  /** Tokens used since the stream's prompt before. */
+  /** Tokens used since the stream's prompt before, but for its own instructions. */
   readonly distance: number;
   readonly known: number;
-  readonly head: number;
+  readonly head: PromptHead;
   readonly total: number;
   readonly underWay: UnderWay;
 }
@@ -347,6 +359,18 @@ export class EngineCache {
 /** Where a capacity comes from: it was configured, the engine says it, or reports showed it, which may contradict both. */
 export type CapacityOrigin = "setting" | "engine" | "reports";
 
+/** What a stream shares the cache with. */
+interface Sharing {
+  /** See {@link Stream.among}. */
+  readonly among: number;
+  /** Streams whose newest prompts came since its own. */
+  readonly tips: number;
+  /** Tokens that were used since its newest prompt, but for its instructions; infinite where it has none. */
+  readonly between: number;
+  /** Tokens of its instructions where others have used them since. */
+  readonly headTokens: number;
+}
+
 /** An engine's cache as it is planned for. */
 export interface CacheState {
   /** Tokens that it is taken to hold, by memstem's counter; null: not known. */
@@ -370,13 +394,15 @@ export interface CacheState {
 export class SharedCache {
   readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
   readonly #sent = new LruMap<string, Sent>(MOST_STREAMS);
+  /** When the tenant's prompts used instructions last, by their digest. */
+  readonly #heads = new LruMap<string, number>(MOST_HEADS);
   readonly #evidence = new CapacityEvidence();
   /** Prompts that the engine made tokens of, by request. */
   readonly #tokenized = new LruMap<string, TokenizedPrompt>(MOST_TOKENIZED);
   /** The engine's tokens of one of memstem's. */
   #ratio = 1;
-  /** Whose prompt came last, and tokens that others' prompts used since its stream's prompt before. */
-  #newest: { readonly stream: string; readonly between: number } | null = null;
+  /** What the stream of the newest prompt shared the cache with. */
+  #newest: Sharing | null = null;
 
   constructor(private readonly engine: EngineCache) {}
 
@@ -422,38 +448,30 @@ export class SharedCache {
   }
 
   served({ stream, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
+    const { uses } = this.engine;
     const before = this.#streams.get(stream);
-    const above = this.#above(before);
-    this.#newest = { stream, between: above.tokens };
+    const sharing = this.#sharing(before);
+    this.#newest = sharing;
     const underWay = { at, computed: this.#ratio * Math.max(0, total - cached), cached: this.#ratio * cached };
     this.engine.sends(underWay);
-    const sent = {
-      stream,
-      at,
-      since: null,
-      before: at,
-      taken: 0,
-      distance: 0,
-      known: 0,
-      cached,
-      head,
-      total,
-      underWay,
-    };
+    // Instructions are there once, and were used last by whoever sent them last.
+    const headBefore = this.#heads.get(head.digest) ?? null;
+    const headTaken = headBefore === null ? 0 : uses.take(headBefore, head.tokens, 0);
+    this.#heads.set(head.digest, at);
+    const sent = { stream, at, since: null, before: at, taken: 0, headBefore, headTaken, distance: 0, known: 0 };
+    const of = { cached, head, total, underWay };
     if (before === undefined) {
-      this.#streams.set(stream, { requestId, at, total, among: this.#newcomers, doubtful: null });
-      this.#sent.set(requestId, sent);
+      this.#streams.set(stream, { requestId, at, total, head, among: sharing.among, doubtful: null });
+      this.#sent.set(requestId, { ...sent, ...of });
     } else {
-      const { tokens, tips } = above;
       const known = Math.min(followed, before.total);
-      const taken = this.engine.uses.take(before.at, Math.min(cached, before.total), 1);
-      this.#sent.set(requestId, { ...sent, since: { ...before }, before: before.at, taken, distance: tokens, known });
-      before.among += NEWEST * (tips + 1 - before.among);
-      before.requestId = requestId;
-      before.at = at;
-      before.total = total;
+      const taken = uses.take(before.at, ownOf(Math.min(cached, before.total), head), 1);
+      const { between: distance } = sharing;
+      this.#sent.set(requestId, { ...sent, ...of, since: { ...before }, before: before.at, taken, distance, known });
+      before.among += NEWEST * (sharing.tips + 1 - before.among);
+      Object.assign(before, { requestId, at, total, head });
     }
-    this.engine.uses.put(at, total, 1);
+    uses.put(at, total, 1);
   }
 
   /** Takes a prompt back that the engine never got, or refused: as if it had not been served. */
@@ -466,7 +484,14 @@ export class SharedCache {
     const stream = this.#streams.get(sent.stream);
     // What a later prompt took of it stays where that one put it.
     if (stream?.requestId !== requestId) return;
-    this.engine.uses.take(sent.at, sent.total, 1);
+    const { head, headBefore } = sent;
+    const isHeadsLast = this.#heads.peek(head.digest) === sent.at;
+    this.engine.uses.take(sent.at, isHeadsLast ? sent.total : ownOf(sent.total, head), 1);
+    if (isHeadsLast && headBefore === null) this.#heads.delete(head.digest);
+    else if (isHeadsLast && headBefore !== null) {
+      this.#heads.set(head.digest, headBefore);
+      this.engine.uses.putBack(headBefore, sent.headTaken, 0);
+    }
     if (sent.since === null) this.#streams.delete(sent.stream);
     else {
       const doubtful = stream.doubtful?.requestId === requestId ? sent.since.doubtful : stream.doubtful;
@@ -499,23 +524,26 @@ export class SharedCache {
       this.#ratio += NEWEST_RATIO * (ratio - this.#ratio);
       this.engine.computed(ratio * (total + beside) * (1 - Math.min(1, cachedTokens / promptTokens)), sent.underWay);
     } else this.engine.computed((total - Math.min(cached, total)) * this.#ratio, sent.underWay);
-    this.engine.uses.take(before, Math.min(cached, known) - sent.cached, 0);
+    const { head } = sent;
+    this.engine.uses.take(before, ownOf(Math.min(cached, known), head) - ownOf(sent.cached, head), 0);
     const stream = this.#streams.get(sent.stream);
     const doubtful = stream?.doubtful ?? null;
-    const isOwn = known > sent.head;
+    const isOwn = known > head.tokens;
     if (
       isOwn &&
       (doubtful === null || cached >= known) &&
       sent.at - before <= LONGEST_PAUSE_MS &&
       Number.isFinite(sent.distance)
     )
-      this.#evidence.take(sent, cached, stepOf(cachedTokens) * scale);
+      this.#evidence.take({ ...sent, head: head.tokens }, cached, stepOf(cachedTokens) * scale);
     if (stream === undefined) return;
     // What was missed of the doubtful prompt is expected no longer, unless it may have been in flight.
     const isSettled = doubtful !== null && sent.since?.doubtful === doubtful && sent.at - doubtful.at >= IN_FLIGHT_MS;
     if (doubtful?.requestId === requestId || (isOwn && isSettled)) stream.doubtful = null;
     if (stream.at > at) return;
-    const moved = this.engine.uses.take(stream.at, stream.total, 1);
+    const isHeadsLast = this.#heads.peek(stream.head.digest) === stream.at;
+    const moved = this.engine.uses.take(stream.at, isHeadsLast ? stream.total : ownOf(stream.total, stream.head), 1);
+    if (isHeadsLast) this.#heads.set(stream.head.digest, at);
     stream.at = at;
     this.engine.uses.put(at, moved, 1);
   }
@@ -535,42 +563,62 @@ export class SharedCache {
    * to be gone.
    */
   residentOf(stream: string): number {
-    const { capacity } = this;
     const known = this.#streams.get(stream);
     if (known === undefined) return Number.POSITIVE_INFINITY;
     const tokenized = this.#tokenized.get(known.requestId);
     const exact = tokenized === undefined ? null : this.engine.residentTokens(tokenized.chains);
     if (tokenized !== undefined && exact !== null) return Math.floor((exact * known.total) / tokenized.tokens);
-    const { tokens } = this.engine.uses.above(known.at);
-    if (tokens === Number.POSITIVE_INFINITY) return 0;
-    return capacity === Number.POSITIVE_INFINITY ? capacity : Math.max(0, Math.floor(capacity - tokens));
+    const { headTokens } = this.#sharing(known);
+    return this.#leftAt(known.at) + (headTokens > 0 ? this.heldHead(known.head.digest, headTokens) : 0);
+  }
+
+  /** How many tokens of these instructions are held, whoever sent them last. */
+  readonly heldHead = (digest: string, tokens: number): number => {
+    const at = this.#heads.peek(digest);
+    return at === undefined ? 0 : Math.min(tokens, this.#leftAt(at));
+  };
+
+  /** Tokens of what was last used then that are not displaced; infinite where nothing is known to be. */
+  #leftAt(at: number): number {
+    const { tokens } = this.engine.uses.above(at);
+    return tokens === Number.POSITIVE_INFINITY ? 0 : Math.max(0, Math.floor(this.capacity - tokens));
   }
 
   /**
    * Tokens that a stream's prompts may have to be still resident at its next turn: what the others leave of the cache between two of its turns,
    * at least a fair share. Where prompts outgrow the cache, the first that has more than its fair share starts afresh, and the others grow on:
-   * so all of the cache is used, and prompts become up to twice as long as if each kept to a fair share. Infinite where the capacity is not known.
+   * so all of the cache is used, and prompts become up to twice as long as if each kept to a fair share. Instructions that others send too are
+   * there once. Infinite where the capacity is not known.
    */
   shareOf(stream: string): number {
-    return this.#share({ stream, between: this.#above(this.#streams.get(stream)).tokens });
+    return this.#share(this.#sharing(this.#streams.get(stream)));
   }
 
-  #share({ stream, between }: { readonly stream: string; readonly between: number }): number {
+  #share({ among, between, headTokens }: Sharing): number {
     const { capacity } = this;
     if (capacity === Number.POSITIVE_INFINITY) return capacity;
-    const fair = (MARGIN * capacity) / (this.#streams.get(stream)?.among ?? this.#newcomers);
-    return Math.max(fair, MARGIN * capacity - between);
+    const left = MARGIN * capacity - headTokens;
+    return headTokens + Math.max(left / among, left - between);
   }
 
-  /** What was used since a stream's newest prompt: without end where it has none. */
-  #above(known: Stream | undefined): { readonly tokens: number; readonly tips: number } {
-    return known === undefined ? { tokens: Number.POSITIVE_INFINITY, tips: 0 } : this.engine.uses.above(known.at);
+  #sharing(stream: Stream | undefined): Sharing {
+    if (stream === undefined)
+      return { among: this.#newcomers, tips: 0, between: Number.POSITIVE_INFINITY, headTokens: 0 };
+    const { head, among } = stream;
+    const { tokens, tips } = this.engine.uses.above(stream.at);
+    const headTokens = (this.#heads.peek(head.digest) ?? 0) > stream.at ? head.tokens : 0;
+    return { among, tips, between: Math.max(0, tokens - headTokens), headTokens };
   }
 
   /** Streams that have something in the cache, with one that comes new. */
   get #newcomers(): number {
     return this.engine.uses.within(this.capacity).tips + 1;
   }
+}
+
+/** Of so many leading tokens those after the instructions. */
+function ownOf(tokens: number, head: PromptHead): number {
+  return Math.max(0, tokens - head.tokens);
 }
 
 /** What all users' prompts leave of one user's in an engine's cache, where that keeps things by `own` rules besides. */
@@ -603,7 +651,11 @@ class CapacityEvidence {
    * @param distance tokens used since `known` ones were, of which `cached` were still there, counted in steps of so many
    * @param head tokens that all prompts share
    */
-  take({ distance, known, head }: Pick<Sent, "distance" | "known" | "head">, cached: number, step: number): void {
+  take(
+    { distance, known, head }: { readonly distance: number; readonly known: number; readonly head: number },
+    cached: number,
+    step: number,
+  ): void {
     this.#found = null;
     const isOwn = cached > head + step;
     if (isOwn) this.#hit(levelOf(distance + Math.min(cached, known)));

@@ -57,6 +57,9 @@ export interface PromptSection {
   readonly sentBy: TurnId | null;
 }
 
+/** How many of so many tokens of these instructions the engine holds by what others sent. */
+export type HeldHead = (head: Digest, tokens: number) => number;
+
 /** The scope's knowledge that replay reads; only `heads` changes, as a cache. */
 export interface ReplayKnowledge {
   readonly index: ContextIndex;
@@ -76,6 +79,7 @@ export function replayTurns(
   history: RecalledHistory,
   own: Dropping,
   countTokens: TokenCounter,
+  heldHead?: HeldHead,
 ): Replay {
   const prompt = new Prompt();
   prompt.push(head);
@@ -90,7 +94,7 @@ export function replayTurns(
   let stableMessages = 0;
   let knownTokens = history.turns.length === 0 ? 0 : headTokens;
   // Another prompt with these instructions is held: the first of a conversation, a single one, or an epoch's.
-  let cachedTokens = index.hasAnchor(headDigest) ? headTokens : 0;
+  let cachedTokens = index.hasAnchor(headDigest) ? headTokens : (heldHead?.(headDigest, headTokens) ?? 0);
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;
   const sections: PromptSection[] = [];

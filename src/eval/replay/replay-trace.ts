@@ -214,6 +214,7 @@ export function* composeTrace(
       residency,
       shareTokens: shared?.cache.shareOf(shared.stream),
       residentTokens: shared?.cache.residentOf(shared.stream),
+      heldHead: shared?.cache.heldHead,
       wholeBlocks: shared?.cache.wholeBlocks,
       now,
       retention: options.retention ?? DEFAULT_RETENTION,
@@ -231,7 +232,7 @@ export function* composeTrace(
       total,
       cached,
       known: composition.knownTokens,
-      head: composition.headTokens,
+      head: { digest: composition.turn.head, tokens: composition.headTokens },
     });
     const answered: ChatMessage = { role: "assistant", content: options.answer ?? saidTo(recorded) };
     history.push(spoken, answered);

@@ -212,7 +212,7 @@ export class PromptPlanner {
               total: plan.totalTokens,
               cached: plan.expectedCachedTokens,
               known: composition.knownTokens,
-              head: headTokens,
+              head: { digest: turn.head, tokens: headTokens },
             });
           if (answer.worker !== undefined) this.routing.assigned(answer.worker, plan, at);
         },
@@ -388,6 +388,7 @@ export class PromptPlanner {
       acceptedTokens,
       shareTokens: sharedCache?.shareOf(stream),
       residentTokens: sharedCache?.residentOf(stream),
+      heldHead: sharedCache?.heldHead,
       wholeBlocks: sharedCache?.wholeBlocks,
     };
     return { input, warnings };
