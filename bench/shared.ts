@@ -6,8 +6,9 @@
  * `README`: memories in the system prompt; `last message`: in the newest message only, without memstem. Then what memstem may be set to, and its
  * defaults: `read`, where the engine's metrics are read (capacity, block, computed tokens), and `learned` by its reports alone. `÷ by hand`: the
  * worse of those two against the better of those without memstem; `÷ best`: the same against the best setting of the cell, that is for prompts of
- * every length. `HEAD=0`: tokens that the instructions of all have besides. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`, `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`,
+ * every length. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`, `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`,
  * `FOREIGN=0`: tokens of other clients between two prompts, on average. `WINDOW=20`: clients send their last 20 messages; default: all.
+ * `HEAD=0`: tokens that everybody's instructions have besides.
  */
 import { openMeasuredMemstem } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";

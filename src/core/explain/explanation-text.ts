@@ -29,10 +29,12 @@ const SHOWN_OF_DIGEST = 8;
  */
 export function explanationText(explanation: Explanation): readonly string[] {
   const { difference, cause, tokens, nearest } = explanation;
-  const { total, shared } = tokens;
+  const { total, shared, expected } = tokens;
   if (nearest === null || difference === null) {
+    const reuse = `There was no prefix to reuse: all of its ${count(total, "token")} had to be computed.`;
     return [
-      `Request ${explanation.requestId} is the first prompt of its user and agent. There was no prefix to reuse: all of its ${count(total, "token")} had to be computed.`,
+      `Request ${explanation.requestId} is the first prompt of its user and agent.${expected === 0 ? ` ${reuse}` : ""}`,
+      ...indexWords(explanation.index, explanation),
       ...engineWords(explanation.engine, explanation),
     ];
   }
@@ -139,7 +141,10 @@ function causeWords(cause: MissCause): string {
 }
 
 function indexWords(verdict: IndexVerdict, { tokens: { shared, expected } }: Explanation): string[] {
-  if (verdict.kind === "nothing_shared") return [];
+  if (verdict.kind === "nothing_shared")
+    return expected === 0
+      ? []
+      : [`memstem expected ${count(expected, "cached token")}: other users' prompts begin with the same instructions.`];
   if (verdict.kind === "expected") {
     const rest = shared - expected;
     const uncounted =

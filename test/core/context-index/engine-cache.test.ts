@@ -161,7 +161,15 @@ describe("what an engine says of its cache", () => {
       const tokens = [...kept, ...fresh(100 + Math.floor(300 * draw()))];
       const cached = cache.wholeBlocks(Math.min(kept.length, cache.residentOf(`${stream}`)));
       const [requestId, total] = [`${n}`, tokens.length];
-      cache.served({ stream: `${stream}`, requestId, at: 10 * n + 1, total, cached, known: kept.length, head: NO_HEAD });
+      cache.served({
+        stream: `${stream}`,
+        requestId,
+        at: 10 * n + 1,
+        total,
+        cached,
+        known: kept.length,
+        head: NO_HEAD,
+      });
       const cachedTokens = served.serve(tokens);
       cache.reported(requestId, { cachedTokens, promptTokens: total }, 10 * n + 2);
       computed += total - cachedTokens;
