@@ -53,6 +53,8 @@ const [LEAST_RATIO, MOST_RATIO] = [0.5, 4];
 export interface SharedPrompt {
   /** Whose prompts continue each other: a conversation, or a user's single prompts. */
   readonly stream: string;
+  /** Whose stream. */
+  readonly user: string;
   readonly requestId: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -89,6 +91,14 @@ interface DoubtfulPrompt {
   readonly at: number;
 }
 
+/** Instructions that a tenant's prompts begin with. */
+interface HeadUse {
+  /** When a prompt used them last. */
+  readonly at: number;
+  /** The only user who has sent them; null: several have. */
+  readonly by: string | null;
+}
+
 /** A prompt in the engine's own tokens. */
 export interface TokenizedPrompt {
   readonly tokens: number;
@@ -106,8 +116,8 @@ interface Sent {
   readonly before: number;
   /** What was taken from there. */
   readonly taken: number;
-  /** When its instructions were used last; null: never. */
-  readonly headBefore: number | null;
+  /** Its instructions as they were used before; null: never. */
+  readonly headBefore: HeadUse | null;
   /** Tokens of them that were taken from there. */
   readonly headTaken: number;
   /** Expected to be cached. */
@@ -394,8 +404,8 @@ export interface CacheState {
 export class SharedCache {
   readonly #streams = new LruMap<string, Stream>(MOST_STREAMS);
   readonly #sent = new LruMap<string, Sent>(MOST_STREAMS);
-  /** When the tenant's prompts used instructions last, by their digest. */
-  readonly #heads = new LruMap<string, number>(MOST_HEADS);
+  /** By their digest. */
+  readonly #heads = new LruMap<string, HeadUse>(MOST_HEADS);
   readonly #evidence = new CapacityEvidence();
   /** Prompts that the engine made tokens of, by request. */
   readonly #tokenized = new LruMap<string, TokenizedPrompt>(MOST_TOKENIZED);
@@ -447,7 +457,7 @@ export class SharedCache {
     return Math.round((tokens * this.#ratio) / step) * step;
   }
 
-  served({ stream, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
+  served({ stream, user, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
     const { uses } = this.engine;
     const before = this.#streams.get(stream);
     const sharing = this.#sharing(before);
@@ -456,8 +466,8 @@ export class SharedCache {
     this.engine.sends(underWay);
     // Instructions are there once, and were used last by whoever sent them last.
     const headBefore = this.#heads.get(head.digest) ?? null;
-    const headTaken = headBefore === null ? 0 : uses.take(headBefore, head.tokens, 0);
-    this.#heads.set(head.digest, at);
+    const headTaken = headBefore === null ? 0 : uses.take(headBefore.at, head.tokens, 0);
+    this.#heads.set(head.digest, { at, by: headBefore === null || headBefore.by === user ? user : null });
     const sent = { stream, at, since: null, before: at, taken: 0, headBefore, headTaken, distance: 0, known: 0 };
     const of = { cached, head, total, underWay };
     if (before === undefined) {
@@ -485,12 +495,12 @@ export class SharedCache {
     // What a later prompt took of it stays where that one put it.
     if (stream?.requestId !== requestId) return;
     const { head, headBefore } = sent;
-    const isHeadsLast = this.#heads.peek(head.digest) === sent.at;
+    const isHeadsLast = this.#heads.peek(head.digest)?.at === sent.at;
     this.engine.uses.take(sent.at, isHeadsLast ? sent.total : ownOf(sent.total, head), 1);
     if (isHeadsLast && headBefore === null) this.#heads.delete(head.digest);
     else if (isHeadsLast && headBefore !== null) {
       this.#heads.set(head.digest, headBefore);
-      this.engine.uses.putBack(headBefore, sent.headTaken, 0);
+      this.engine.uses.putBack(headBefore.at, sent.headTaken, 0);
     }
     if (sent.since === null) this.#streams.delete(sent.stream);
     else {
@@ -541,9 +551,10 @@ export class SharedCache {
     const isSettled = doubtful !== null && sent.since?.doubtful === doubtful && sent.at - doubtful.at >= IN_FLIGHT_MS;
     if (doubtful?.requestId === requestId || (isOwn && isSettled)) stream.doubtful = null;
     if (stream.at > at) return;
-    const isHeadsLast = this.#heads.peek(stream.head.digest) === stream.at;
+    const used = this.#heads.peek(stream.head.digest);
+    const isHeadsLast = used?.at === stream.at;
     const moved = this.engine.uses.take(stream.at, isHeadsLast ? stream.total : ownOf(stream.total, stream.head), 1);
-    if (isHeadsLast) this.#heads.set(stream.head.digest, at);
+    if (isHeadsLast) this.#heads.set(stream.head.digest, { ...used, at });
     stream.at = at;
     this.engine.uses.put(at, moved, 1);
   }
@@ -569,14 +580,19 @@ export class SharedCache {
     const exact = tokenized === undefined ? null : this.engine.residentTokens(tokenized.chains);
     if (tokenized !== undefined && exact !== null) return Math.floor((exact * known.total) / tokenized.tokens);
     const { headTokens } = this.#sharing(known);
-    return this.#leftAt(known.at) + (headTokens > 0 ? this.heldHead(known.head.digest, headTokens) : 0);
+    return this.#leftAt(known.at) + (headTokens > 0 ? Math.min(headTokens, this.#headsLeft(known.head.digest)) : 0);
   }
 
-  /** How many tokens of these instructions are held, whoever sent them last. */
-  readonly heldHead = (digest: string, tokens: number): number => {
-    const at = this.#heads.peek(digest);
-    return at === undefined ? 0 : Math.min(tokens, this.#leftAt(at));
-  };
+  /**
+   * How many tokens of these instructions are held, whoever sent them last. Those that one user alone has sent are nobody else's to know of: 0.
+   */
+  readonly heldHead = (digest: string, tokens: number): number =>
+    this.#heads.peek(digest)?.by === null ? Math.min(tokens, this.#headsLeft(digest)) : 0;
+
+  #headsLeft(digest: string): number {
+    const used = this.#heads.peek(digest);
+    return used === undefined ? 0 : this.#leftAt(used.at);
+  }
 
   /** Tokens of what was last used then that are not displaced; infinite where nothing is known to be. */
   #leftAt(at: number): number {
@@ -606,7 +622,7 @@ export class SharedCache {
       return { among: this.#newcomers, tips: 0, between: Number.POSITIVE_INFINITY, headTokens: 0 };
     const { head, among } = stream;
     const { tokens, tips } = this.engine.uses.above(stream.at);
-    const headTokens = (this.#heads.peek(head.digest) ?? 0) > stream.at ? head.tokens : 0;
+    const headTokens = (this.#heads.peek(head.digest)?.at ?? 0) > stream.at ? head.tokens : 0;
     return { among, tips, between: Math.max(0, tokens - headTokens), headTokens };
   }
 

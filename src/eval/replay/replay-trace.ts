@@ -227,6 +227,7 @@ export function* composeTrace(
     const { totalTokens: total, expectedCachedTokens: cached } = composition.plan;
     shared?.cache.served({
       stream: shared.stream,
+      user: shared.stream,
       requestId: `${shared.stream} ${requestId}`,
       at: now,
       total,

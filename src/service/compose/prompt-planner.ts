@@ -35,7 +35,7 @@ import type { ObservedCompose, PlannedReuse } from "../base/memstem-observer.js"
 import type { MemstemParts, TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
-import { type DeletionWatch, deltaOf, sentAs, streamOf, type WorkingScope } from "../scopes/working-scopes.js";
+import { type DeletionWatch, deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
 import {
   type AnswerForm,
   answerAgain,
@@ -207,6 +207,7 @@ export class PromptPlanner {
           if (request.recordUsage !== false)
             sharedCache?.served({
               stream: streamOf(scope, request.conversationId),
+              user: userOf(scope),
               requestId: sentAs(scope, requestId),
               at,
               total: plan.totalTokens,

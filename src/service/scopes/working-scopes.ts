@@ -357,6 +357,11 @@ export function streamOf({ tenant, userId, agentId }: Scope, conversation: Conve
   return digestOf(JSON.stringify([tenant, userId, agentId, "conversation", conversation]));
 }
 
+/** Whose prompts those of all agents are. */
+export function userOf({ tenant, userId }: Scope): string {
+  return digestOf(JSON.stringify([tenant, userId, "user"]));
+}
+
 /** One prompt. */
 export function sentAs({ tenant, userId, agentId }: Scope, request: RequestId): string {
   return digestOf(JSON.stringify([tenant, userId, agentId, "request", request]));

@@ -5,6 +5,8 @@ import { seeded } from "../../../src/eval/measures/bootstrap.js";
 import { BlockHashCache } from "../../../src/simulator/block-hash-cache.js";
 
 const NO_HEAD = { digest: "", tokens: 0 };
+/** Of one user. */
+const own = { stream: "a", user: "a", head: NO_HEAD };
 const reading = (computedTokens: number | null, capacityTokens: number | null = 10_000) => ({
   capacityTokens,
   blockTokens: 16,
@@ -16,7 +18,7 @@ function withPrompt(counted = 0) {
   const engine = new EngineCache();
   const cache = new SharedCache(engine);
   engine.read(reading(counted), 0);
-  cache.served({ stream: "a", requestId: "1", at: 1, total: 1_000, cached: 0, known: 0, head: NO_HEAD });
+  cache.served({ ...own, requestId: "1", at: 1, total: 1_000, cached: 0, known: 0 });
   return { engine, cache };
 }
 
@@ -57,7 +59,7 @@ describe("what an engine says of its cache", () => {
     const { engine, cache } = withPrompt();
     cache.reported("1", { cachedTokens: 0, promptTokens: 1_000 }, 2);
     engine.read(reading(1_000), 3);
-    cache.served({ stream: "a", requestId: "2", at: 4, total: 1_200, cached: 1_000, known: 1_000, head: NO_HEAD });
+    cache.served({ ...own, requestId: "2", at: 4, total: 1_200, cached: 1_000, known: 1_000 });
     // Counted by the engine, which computes all of it, and reported later.
     engine.read(reading(2_200), 5);
     expect(engine.foreignTokens).toBe(0);
@@ -65,7 +67,7 @@ describe("what an engine says of its cache", () => {
     engine.read(reading(2_200), 7);
     expect(engine.foreignTokens).toBe(0);
     // One that is never reported hides nothing for ever.
-    cache.served({ stream: "a", requestId: "3", at: 8, total: 1_400, cached: 1_200, known: 1_200, head: NO_HEAD });
+    cache.served({ ...own, requestId: "3", at: 8, total: 1_400, cached: 1_200, known: 1_200 });
     engine.read(reading(2_400 + 700), 9);
     expect(engine.foreignTokens).toBe(0);
     engine.read(reading(2_400 + 700), 10 * 60_000);
@@ -76,7 +78,7 @@ describe("what an engine says of its cache", () => {
     const { engine, cache } = withPrompt();
     cache.reported("1", { cachedTokens: 0, promptTokens: 2_000 }, 2);
     for (let n = 2; n < 40; n++) {
-      const sent = { stream: `s${n}`, requestId: `${n}`, at: n, total: 100, cached: 0, known: 0, head: NO_HEAD };
+      const sent = { ...own, stream: `s${n}`, requestId: `${n}`, at: n, total: 100, cached: 0, known: 0 };
       cache.served(sent);
       cache.reported(`${n}`, { cachedTokens: 0, promptTokens: 200 }, n);
     }
@@ -93,7 +95,7 @@ describe("what an engine says of its cache", () => {
     engine.read(reading(0), 3);
     expect(cache.heldSince()).toBe(3);
     expect(cache.residentOf("a")).toBe(0);
-    cache.served({ stream: "a", requestId: "2", at: 4, total: 1_200, cached: 0, known: 1_000, head: NO_HEAD });
+    cache.served({ ...own, requestId: "2", at: 4, total: 1_200, cached: 0, known: 1_000 });
     cache.reported("2", { cachedTokens: 0, promptTokens: 1_200 }, 5);
     expect(cache.capacity).toBe(10_000);
     expect(cache.residentOf("a")).toBe(10_000);
@@ -102,7 +104,7 @@ describe("what an engine says of its cache", () => {
   it("is not believed where it comes from many engines behind one address, whose counters go back and forth", () => {
     const { engine, cache } = withPrompt();
     for (let n = 0; n < 40; n++) engine.read(reading(n % 2 === 0 ? 50_000 + n : 900 + n), 2 + n);
-    cache.served({ stream: "a", requestId: "2", at: 60, total: 1_000, cached: 1_000, known: 1_000, head: NO_HEAD });
+    cache.served({ ...own, requestId: "2", at: 60, total: 1_000, cached: 1_000, known: 1_000 });
     for (let n = 40; n < 60; n++) engine.read(reading(n % 2 === 0 ? 50_000 + n : 900 + n), 21 + n);
     expect(cache.residentOf("a")).toBe(10_000);
   });
@@ -111,7 +113,7 @@ describe("what an engine says of its cache", () => {
     const { engine, cache } = withPrompt();
     const liar = new SharedCache(engine);
     for (const [n, cachedTokens] of [1e300, Number.POSITIVE_INFINITY, 0, 1e9].entries()) {
-      liar.served({ stream: `l${n}`, requestId: `${n}`, at: 2 + n, total: 100, cached: 50, known: 100, head: NO_HEAD });
+      liar.served({ ...own, stream: `l${n}`, requestId: `${n}`, at: 2 + n, total: 100, cached: 50, known: 100 });
       liar.reported(`${n}`, { cachedTokens, promptTokens: n % 2 === 0 ? 1 : 1e300 }, 2 + n);
     }
     engine.read(reading(1_400), 9);
@@ -136,7 +138,7 @@ describe("what an engine says of its cache", () => {
     blocks.take([{ kind: "removed", hashes: hashes.slice(50), medium: null }]);
     expect(cache.residentOf("a")).toBe(399);
     // Its next prompt is not known block by block yet.
-    cache.served({ stream: "a", requestId: "2", at: 2, total: 1_200, cached: 399, known: 1_000, head: NO_HEAD });
+    cache.served({ ...own, requestId: "2", at: 2, total: 1_200, cached: 399, known: 1_000 });
     expect(cache.residentOf("a")).toBe(10_000);
   });
 
@@ -162,13 +164,13 @@ describe("what an engine says of its cache", () => {
       const cached = cache.wholeBlocks(Math.min(kept.length, cache.residentOf(`${stream}`)));
       const [requestId, total] = [`${n}`, tokens.length];
       cache.served({
+        ...own,
         stream: `${stream}`,
         requestId,
         at: 10 * n + 1,
         total,
         cached,
         known: kept.length,
-        head: NO_HEAD,
       });
       const cachedTokens = served.serve(tokens);
       cache.reported(requestId, { cachedTokens, promptTokens: total }, 10 * n + 2);

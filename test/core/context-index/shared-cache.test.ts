@@ -18,7 +18,7 @@ class Asking {
     const requestId = String(this.#requests++);
     const cached = Math.min(known, this.cache.residentOf(stream));
     this.#at += 1_000;
-    this.cache.served({ stream, requestId, at: this.#at, total, cached, known, head: NO_HEAD });
+    this.cache.served({ stream, user: stream, requestId, at: this.#at, total, cached, known, head: NO_HEAD });
     if (found !== null) this.cache.reported(requestId, { cachedTokens: found, promptTokens: total }, this.#at);
   }
 
@@ -152,7 +152,16 @@ describe("a cache that all users share", () => {
               longest = Math.max(longest, total);
             }
             const known = isAfresh ? 0 : before;
-            cache.served({ stream: name, requestId: String(at), at: at++, total, cached: known, known, head: NO_HEAD });
+            cache.served({
+              stream: name,
+              user: name,
+              requestId: String(at),
+              at: at++,
+              total,
+              cached: known,
+              known,
+              head: NO_HEAD,
+            });
             totals[stream] = total;
           }
         expect(held / prompts).toBeGreaterThan(0.97);
@@ -167,13 +176,14 @@ describe("a cache that all users share", () => {
     const head = { digest: "instructions", tokens: 3_000 };
     let at = 0;
     const send = (stream: string, total: number, cached: number, known = cached, of = head) =>
-      cache.served({ stream, requestId: String(++at), at, total, cached, known, head: of });
+      cache.served({ stream, user: stream, requestId: String(++at), at, total, cached, known, head: of });
     send("a", 4_000, 0);
-    expect(cache.heldHead("instructions", 3_000)).toBe(3_000);
-    expect(cache.heldHead("others", 3_000)).toBe(0);
+    // Those of one user alone are nobody else's to know of.
+    expect(cache.heldHead("instructions", 3_000)).toBe(0);
     for (const stream of ["b", "c", "d", "e"]) send(stream, 5_000, 3_000);
     // 8,000 of their own and the instructions: what "a" had of its own is gone.
     expect(cache.residentOf("a")).toBe(3_000);
+    expect([cache.heldHead("instructions", 3_000), cache.heldHead("others", 3_000)]).toEqual([3_000, 0]);
     expect([cache.residentOf("b"), cache.residentOf("c"), cache.residentOf("e")]).toEqual([4_000, 6_000, 10_000]);
     expect(cache.shareOf("e")).toBe(9_500);
     expect(cache.shareOf("c")).toBe(9_500 - 4_000);
@@ -221,7 +231,16 @@ describe("a cache that all users share", () => {
     const engine = new EngineCache(10_000);
     const [honest, liar] = [new SharedCache(engine), new SharedCache(engine)];
     const send = (cache: SharedCache, stream: string, at: number, found: number) => {
-      const sent = { stream, requestId: String(at), at, total: 1_000, cached: 1_000, known: 1_000, head: NO_HEAD };
+      const sent = {
+        stream,
+        user: stream,
+        requestId: String(at),
+        at,
+        total: 1_000,
+        cached: 1_000,
+        known: 1_000,
+        head: NO_HEAD,
+      };
       cache.served(sent);
       cache.reported(String(at), { cachedTokens: found, promptTokens: 1_000 }, at);
     };
@@ -237,7 +256,16 @@ describe("a cache that all users share", () => {
 
   it("is as if a prompt had not been sent that the engine never got: displaces nothing, and hides no other client's", () => {
     const send = (cache: SharedCache, stream: string, at: number, total: number, cached = 0) =>
-      cache.served({ stream, requestId: `${stream} ${at}`, at, total, cached, known: cached, head: NO_HEAD });
+      cache.served({
+        stream,
+        user: stream,
+        requestId: `${stream} ${at}`,
+        at,
+        total,
+        cached,
+        known: cached,
+        head: NO_HEAD,
+      });
     const told = (withdrawn: boolean) => {
       const engine = new EngineCache();
       const cache = new SharedCache(engine);
@@ -340,7 +368,7 @@ describe("a cache that all users share", () => {
     const cache = new SharedCache(engine);
     const send = (stream: string, at: number, total: number, known: number, found: number) => {
       const cached = Math.min(known, cache.residentOf(stream));
-      cache.served({ stream, requestId: `${stream} ${at}`, at, total, cached, known, head: NO_HEAD });
+      cache.served({ stream, user: stream, requestId: `${stream} ${at}`, at, total, cached, known, head: NO_HEAD });
       cache.reported(`${stream} ${at}`, { cachedTokens: found, promptTokens: total }, at + 1);
     };
     const read = (computedTokens: number, at: number) =>
@@ -425,7 +453,7 @@ describe("a cache that all users share", () => {
       const tokens = [...kept, ...fresh(60 + Math.floor(200 * draw()))];
       const total = tokens.length;
       const cached = Math.min(known, cache.residentOf(name));
-      cache.served({ stream: name, requestId, at: 4 * n + 1, total, cached, known, head: NO_HEAD });
+      cache.served({ stream: name, user: name, requestId, at: 4 * n + 1, total, cached, known, head: NO_HEAD });
       if (happens(of.withdrawn)) {
         cache.withdrawn(requestId);
         continue;

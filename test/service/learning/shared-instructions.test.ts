@@ -24,6 +24,8 @@ it("of a user's first prompt the instructions are expected that others' prompts 
     });
   };
   expect((await ask("ana", INSTRUCTIONS)).plan.expectedCachedTokens).toBe(0);
+  // Those of one user alone are nobody else's to know of.
+  expect((await ask("dora", INSTRUCTIONS)).plan.expectedCachedTokens).toBe(0);
   const { plan, requestId } = await ask("bea", INSTRUCTIONS);
   expect(plan.expectedCachedTokens).toBeGreaterThan(500);
   expect(plan.expectedCachedTokens % 16).toBe(0);
