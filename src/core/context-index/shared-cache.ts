@@ -63,11 +63,11 @@ export interface SharedPrompt {
   readonly cached: number;
   /** Those that would be if nothing were ever evicted. */
   readonly known: number;
-  readonly head: PromptHead;
+  readonly head: SharedHead;
 }
 
 /** The instructions that a prompt begins with, which others' prompts may share. */
-export interface PromptHead {
+export interface SharedHead {
   readonly digest: string;
   readonly tokens: number;
 }
@@ -77,7 +77,7 @@ interface Stream {
   requestId: string;
   at: number;
   total: number;
-  head: PromptHead;
+  head: SharedHead;
   /** Mean streams, itself included, that come from one of its turns to the next. */
   among: number;
   /** Null: none since one that should have found something of its own cached. */
@@ -125,7 +125,7 @@ interface Sent {
   /** Tokens used since the stream's prompt before, but for its own instructions. */
   readonly distance: number;
   readonly known: number;
-  readonly head: PromptHead;
+  readonly head: SharedHead;
   readonly total: number;
   readonly underWay: UnderWay;
 }
@@ -633,7 +633,7 @@ export class SharedCache {
 }
 
 /** Of so many leading tokens those after the instructions. */
-function ownOf(tokens: number, head: PromptHead): number {
+function ownOf(tokens: number, head: SharedHead): number {
   return Math.max(0, tokens - head.tokens);
 }
 
