@@ -213,7 +213,7 @@ export class PromptPlanner {
               total: plan.totalTokens,
               cached: plan.expectedCachedTokens,
               known: composition.knownTokens,
-              head: { digest: turn.head, tokens: headTokens },
+              head: { digest: headOf(request, turn.head), tokens: headTokens },
             });
           if (answer.worker !== undefined) this.routing.assigned(answer.worker, plan, at);
         },
@@ -389,7 +389,7 @@ export class PromptPlanner {
       acceptedTokens,
       shareTokens: sharedCache?.shareOf(stream),
       residentTokens: sharedCache?.residentOf(stream),
-      heldHead: sharedCache?.heldHead,
+      heldHead: (head, tokens) => sharedCache?.heldHead(headOf(request, head), tokens) ?? 0,
       wholeBlocks: sharedCache?.wholeBlocks,
     };
     return { input, warnings };
@@ -451,6 +451,11 @@ export class PromptPlanner {
     const { toolMemories } = this.parts.defaults;
     return request.toolMemories ?? toolMemories ?? this.#engineOf(request).toolMemories ?? null;
   }
+}
+
+/** A prompt's instructions as its engine has them: behind its tools, by its model. */
+function headOf({ destination }: ComposeRequest, head: Digest): string {
+  return `${head} ${destination?.besideTokens ?? 0} ${destination?.model ?? ""}`;
 }
 
 function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {

@@ -86,4 +86,26 @@ describe("users whose conversations do not fit into the engine's cache together"
     // Fresh starts come in turn: on average a prompt has a fair share.
     expect(auto.reduce((sum, { total }) => sum + total, 0) / auto.length).toBeLessThan(1.1 * ROOM);
   });
+
+  it("find the instructions cached that others of them have sent, behind the same tools, by the same model", async () => {
+    const { key } = callerOf(app, "of newcomers");
+    const system = { role: "system", content: "Answer in one sentence, from what you remember. ".repeat(9) };
+    const tool = { type: "function", function: { name: "search", parameters: { type: "object" } } };
+    const first = async (user: string, body: object = {}) => {
+      const messages = [system, { role: "user", content: `What about ${user}?` }];
+      const response = await fetch(`${app.base}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}`, ...byName(user) },
+        body: JSON.stringify({ model: "stub-1", messages, ...body }),
+      });
+      expect(response.status).toBe(200);
+      await response.text();
+      return Number(response.headers.get("x-memstem-expected-cached-tokens"));
+    };
+    source.found = [];
+    expect([await first("one"), await first("two")]).toEqual([0, 0]);
+    expect(await first("three")).toBeGreaterThan(64);
+    expect(await first("four", { tools: [tool] })).toBe(0);
+    expect(await first("five", { model: "stub-2" })).toBe(0);
+  });
 });
