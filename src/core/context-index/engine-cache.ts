@@ -1,0 +1,253 @@
+import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
+
+/** Sums by time that are kept; the oldest ones are merged. */
+const MOST_PERIODS = 1_024;
+/** Tokens of own prompts that an engine is yet to count, at most; more went to another one. */
+const MOST_AHEAD = 1_000_000;
+/** Prompts whose reports are awaited. */
+const MOST_UNDER_WAY = 16_384;
+/** A prompt that was not reported for so long will not be. */
+const LONGEST_UNDER_WAY_MS = 2 * 60_000;
+/** By how much memstem's counter may count more than the engine's, as a share. */
+const COUNTED_OTHERWISE = 0.25;
+/** Readings after which a counter that went back once is trusted as before. */
+const DOUBT = 20;
+
+/**
+ * When an engine's tokens were used last, by time, and how many streams' newest prompts lie there: sums of all users' prompts. A prompt takes
+ * what it reuses from where it lay, and puts it on top with what it adds. Constant work and memory for each prompt.
+ */
+class CacheUses {
+  /** Ascending. */
+  #at: number[] = [];
+  #tokens: number[] = [];
+  #tips: number[] = [];
+  #clearedAt = Number.NEGATIVE_INFINITY;
+
+  /** What was used after a time, in milliseconds since the epoch: without end where the cache was cleared since. */
+  above(at: number): { readonly tokens: number; readonly tips: number } {
+    let [tokens, tips] = [at <= this.#clearedAt ? Number.POSITIVE_INFINITY : 0, 0];
+    for (let period = this.#at.length - 1; period >= 0 && (this.#at[period] as number) > at; period--) {
+      tokens += this.#tokens[period] as number;
+      tips += this.#tips[period] as number;
+    }
+    return { tokens, tips };
+  }
+
+  /** The newest time before which what was used is gone from a cache of this capacity, and the streams after it. */
+  within(capacity: number): { readonly since: number | null; readonly tips: number } {
+    let [tokens, tips] = [0, 0];
+    for (let period = this.#at.length - 1; period >= 0; period--) {
+      tokens += this.#tokens[period] as number;
+      tips += this.#tips[period] as number;
+      if (tokens > capacity) return { since: this.#at[period] as number, tips };
+    }
+    return { since: this.#clearedAt === Number.NEGATIVE_INFINITY ? null : this.#clearedAt + 1, tips };
+  }
+
+  /** Nothing that was last used by then is cached any more. */
+  clear(at: number): void {
+    const left = this.#at.findIndex((period) => period > at);
+    const from = left < 0 ? this.#at.length : left;
+    this.#at = this.#at.slice(from);
+    this.#tokens = this.#tokens.slice(from);
+    this.#tips = this.#tips.slice(from);
+    this.#clearedAt = at;
+  }
+
+  /** Takes so much from where it was last used, as far as it is there; gives how many tokens that were. */
+  take(at: number, tokens: number, tips: number): number {
+    const period = this.#periodOf(at);
+    const held = this.#tokens[period] ?? 0;
+    if (held === 0) return 0;
+    const taken = Math.max(0, Math.min(tokens, held));
+    this.#tokens[period] = held - taken;
+    this.#tips[period] = Math.max(0, (this.#tips[period] as number) - tips);
+    return taken;
+  }
+
+  /** Puts back what was taken, where it was last used before; not where the cache was cleared since. */
+  putBack(at: number, tokens: number, tips: number): void {
+    const period = this.#periodOf(at);
+    if (this.#at[period] === undefined || at <= this.#clearedAt) return;
+    this.#tokens[period] = (this.#tokens[period] as number) + tokens;
+    this.#tips[period] = (this.#tips[period] as number) + tips;
+  }
+
+  put(at: number, tokens: number, tips: number): void {
+    const last = this.#at.length - 1;
+    // A clock that was set back does not change the order of use.
+    if (last >= 0 && (this.#at[last] as number) >= at) {
+      this.#tokens[last] = (this.#tokens[last] as number) + tokens;
+      this.#tips[last] = (this.#tips[last] as number) + tips;
+      return;
+    }
+    this.#at.push(at);
+    this.#tokens.push(tokens);
+    this.#tips.push(tips);
+    if (this.#at.length > MOST_PERIODS) this.#merge();
+  }
+
+  /** The first period that is not older, else the newest. */
+  #periodOf(at: number): number {
+    let low = 0;
+    let high = this.#at.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#at[middle] as number) < at) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Merges the older half of the periods two by two; each is as new as its newer one. */
+  #merge(): void {
+    const half = MOST_PERIODS / 2;
+    const [at, tokens, tips]: [number[], number[], number[]] = [[], [], []];
+    for (let period = 0; period < half; period += 2) {
+      at.push(this.#at[period + 1] as number);
+      tokens.push((this.#tokens[period] as number) + (this.#tokens[period + 1] as number));
+      tips.push((this.#tips[period] as number) + (this.#tips[period + 1] as number));
+    }
+    this.#at = [...at, ...this.#at.slice(half)];
+    this.#tokens = [...tokens, ...this.#tokens.slice(half)];
+    this.#tips = [...tips, ...this.#tips.slice(half)];
+  }
+}
+
+/** What an engine says of its prefix cache, in its own tokens. Null: unknown. */
+export interface CacheReading {
+  readonly capacityTokens: number | null;
+  /** Only whole blocks of so many tokens are cached. */
+  readonly blockTokens: number | null;
+  /** Prompt tokens that it computed since it started, for all of its clients. */
+  readonly computedTokens: number | null;
+}
+
+/** A prompt that is not reported yet, in the engine's tokens, as far as they are known. */
+export interface UnderWay {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly computed: number;
+  readonly cached: number;
+}
+
+/** Where a capacity comes from: it was configured, the engine says it, or reports showed it, which may contradict both. */
+export type CapacityOrigin = "setting" | "engine" | "reports";
+
+/** One engine's cache, for all tenants: how much it says that it holds, and when its tokens were used. */
+export class EngineCache {
+  readonly uses = new CacheUses();
+  /** What events say, of each worker that publishes them. */
+  readonly residents: ResidentBlocks[] = [];
+  #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
+  /** Tokens that the engine counted beyond those of memstem's prompts; below 0: those that it is yet to count. */
+  #unexplained = 0;
+  readonly #underWay = new Set<UnderWay>();
+  #sent = 0;
+  #foreign = 0;
+  /** How often its counter went back of late: a counter that several engines share at one address says nothing. */
+  #doubt = 0;
+  /** When its counter was read last. */
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  /** @param configured tokens that it holds, which readings do not change; null: not known */
+  constructor(private readonly configured: number | null = null) {}
+
+  /** Tokens that it is said to hold, in its own; null: not known. */
+  get capacityTokens(): number | null {
+    return this.configured ?? this.#reading.capacityTokens;
+  }
+
+  /** Who says so. */
+  get capacityFrom(): CapacityOrigin | null {
+    if (this.configured !== null) return "setting";
+    return this.#reading.capacityTokens === null ? null : "engine";
+  }
+
+  /** Tokens of its blocks; null: not known. */
+  get blockTokens(): number | null {
+    return this.residents.find(({ blockTokens }) => blockTokens !== null)?.blockTokens ?? this.#reading.blockTokens;
+  }
+
+  /** The names of a prompt's whole blocks; null until an event has said how long they are. */
+  chainsOf(tokens: readonly number[], apart: string | null): readonly BlockChain[] | null {
+    return this.residents.find(({ blockTokens }) => blockTokens !== null)?.chainsOf(tokens, apart) ?? null;
+  }
+
+  /** How many leading tokens of a prompt some worker has cached; null where no events say it. See {@link ResidentBlocks.residentTokens}. */
+  residentTokens(chains: readonly BlockChain[], sentAt?: readonly number[]): number | null {
+    return this.residents.reduce<number | null>((most, blocks, at) => {
+      const tokens = blocks.residentTokens(chains, sentAt?.[at]);
+      return tokens === null ? most : Math.max(most ?? 0, tokens);
+    }, null);
+  }
+
+  /** Prompts of memstem's so far. */
+  get prompts(): number {
+    return this.#sent;
+  }
+
+  /** Tokens that it computed for clients that do not come through memstem, as far as its readings show. */
+  get foreignTokens(): number {
+    return this.#foreign;
+  }
+
+  /** Takes a prompt of memstem's in, of which so many of the engine's tokens are expected to be computed and to be cached. */
+  sends(prompt: UnderWay): void {
+    this.#unexplained -= prompt.computed;
+    this.#underWay.add(prompt);
+    const [oldest] = this.#underWay;
+    if (oldest !== undefined && this.#underWay.size > MOST_UNDER_WAY) this.#underWay.delete(oldest);
+    this.#sent++;
+  }
+
+  /** Takes a prompt back that it never got. */
+  withdrawn(prompt: UnderWay): void {
+    this.#underWay.delete(prompt);
+    this.#unexplained += prompt.computed;
+  }
+
+  /** Takes in how many tokens it computed of a prompt. */
+  computed(tokens: number, prompt: UnderWay): void {
+    this.#underWay.delete(prompt);
+    this.#unexplained -= tokens - prompt.computed;
+  }
+
+  /**
+   * Takes a reading. What the engine computed beyond memstem's own prompts displaces these as they displace each other. A counter that went
+   * back is that of an engine that was started again since the reading before: cached is what it has computed since, which was used last.
+   *
+   * @param at milliseconds since the epoch
+   */
+  read(reading: CacheReading, at: number): void {
+    const before = this.#reading.computedTokens;
+    const now = reading.computedTokens;
+    this.#reading = { ...reading, computedTokens: now ?? before };
+    const readAt = this.#readAt;
+    if (now !== null) this.#readAt = at;
+    if (now === null || before === null) return;
+    const isBack = now < before;
+    this.#doubt = isBack ? this.#doubt + DOUBT : Math.max(0, this.#doubt - 1);
+    const isTrusted = this.#doubt <= 2 * DOUBT;
+    if (isBack && isTrusted)
+      this.uses.clear(Math.max(readAt, this.uses.within(now * (1 + COUNTED_OTHERWISE)).since ?? readAt));
+    if (isBack || !isTrusted) this.#unexplained = 0;
+    else this.#unexplained = Math.max(-MOST_AHEAD, this.#unexplained + now - before);
+    const foreign = this.#unexplained - this.#maybeComputed(at);
+    if (foreign <= 0) return;
+    this.uses.put(at, foreign, 0);
+    this.#unexplained -= foreign;
+    this.#foreign += foreign;
+  }
+
+  /** Tokens of prompts under way that were expected to be cached, and may not have been. */
+  #maybeComputed(at: number): number {
+    let tokens = 0;
+    for (const prompt of this.#underWay) {
+      if (at - prompt.at > LONGEST_UNDER_WAY_MS) this.#underWay.delete(prompt);
+      else tokens += prompt.cached;
+    }
+    return tokens;
+  }
+}
