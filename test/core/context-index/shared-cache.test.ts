@@ -409,6 +409,7 @@ describe("a cache that all users share", () => {
     readEvery: fc.constantFrom(1, 1, 7),
     withdrawn: fc.constantFrom(0, 0, 0.1),
     left: fc.constantFrom(0, 0, 0.02),
+    instructions: fc.constantFrom(0, 0, 400, 2_000),
   });
 
   it("says what is cached, in any life, within the engine's blocks: on average by some hundredths of the prompt", () => {
@@ -432,13 +433,16 @@ describe("a cache that all users share", () => {
     const foreign = isTold ? of.foreign : 0;
     const draw = seeded(of.seed);
     const happens = (chance: number) => draw() < chance;
-    const capacity = Math.max(1_500, room * streams);
+    const capacity = Math.max(1_500, room * streams) + of.instructions;
     const start = () => new BlockHashCache({ capacityTokens: capacity }, block);
     const engine = new EngineCache();
     const cache = new SharedCache(engine);
-    const prompts = Array.from({ length: streams }, () => [] as number[]);
     let [token, computed, served] = [0, 0, start()];
     const fresh = (count: number) => Array.from({ length: count }, () => token++);
+    const instructions = fresh(of.instructions);
+    const head = { digest: "everybody's", tokens: instructions.length };
+    /** What each said, but for the instructions. */
+    const prompts = Array.from({ length: streams }, () => [] as number[]);
     const errors: number[] = [];
     const prompted = 60 + 20 * streams;
     for (let n = 0; n < prompted; n++) {
@@ -449,12 +453,14 @@ describe("a cache that all users share", () => {
       const stream = inTurn ? n % streams : Math.floor(draw() * streams);
       const [name, requestId, before] = [String(stream), String(n), prompts[stream] as number[]];
       const isAfresh = happens(of.afresh) || before.length > 1.5 * room;
-      const known = isAfresh ? (of.isWindow ? 0 : Math.floor(before.length / 3)) : before.length;
-      const kept = isAfresh && of.isWindow ? before.slice(-Math.floor(before.length / 3)) : before.slice(0, known);
-      const tokens = [...kept, ...fresh(60 + Math.floor(200 * draw()))];
+      const again = isAfresh ? (of.isWindow ? 0 : Math.floor(before.length / 3)) : before.length;
+      const kept = isAfresh && of.isWindow ? before.slice(-Math.floor(before.length / 3)) : before.slice(0, again);
+      const said = [...kept, ...fresh(60 + Math.floor(200 * draw()))];
+      const tokens = [...instructions, ...said];
       const total = tokens.length;
-      const cached = Math.min(known, cache.residentOf(name));
-      cache.served({ stream: name, user: name, requestId, at: 4 * n + 1, total, cached, known, head: NO_HEAD });
+      const known = before.length === 0 ? 0 : head.tokens + again;
+      const cached = Math.max(Math.min(known, cache.residentOf(name)), cache.heldHead(head.digest, head.tokens));
+      cache.served({ stream: name, user: name, requestId, at: 4 * n + 1, total, cached, known, head });
       if (happens(of.withdrawn)) {
         cache.withdrawn(requestId);
         continue;
@@ -463,7 +469,7 @@ describe("a cache that all users share", () => {
         // The engine may have computed it.
         if (happens(0.5)) computed += total - served.serve(tokens);
         cache.interrupted(requestId);
-        prompts[stream] = tokens;
+        prompts[stream] = said;
         continue;
       }
       const cachedTokens = served.serve(tokens);
@@ -475,7 +481,7 @@ describe("a cache that all users share", () => {
         computed += others.length;
       }
       if (n >= 50) errors.push(Math.max(0, Math.abs(cached - cachedTokens) - block) / total);
-      prompts[stream] = tokens;
+      prompts[stream] = said;
     }
     return errors.length === 0 ? 0 : errors.reduce((sum, error) => sum + error, 0) / errors.length;
   }
