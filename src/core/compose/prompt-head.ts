@@ -25,9 +25,9 @@ export interface PromptHead {
  */
 export function promptHead(
   state: ScopeState,
-  input: PastInput & Pick<ComposeInput, "residency" | "retention" | "now" | "countTokens">,
+  input: PastInput & Pick<ComposeInput, "residency" | "retention" | "now" | "countTokens" | "heldHead">,
 ): PromptHead | null {
-  const { residency, countTokens } = input;
+  const { residency, countTokens, heldHead } = input;
   const { index, register } = state;
   const { head, turns, history } = recallPast(input);
   if (history.rest.messages.at(-1)?.role !== "user") return null;
@@ -42,10 +42,11 @@ export function promptHead(
   const own = { anchor, sharedAnchor: null, blocks: [], before: tokens, end: tokens, sentBy: null };
   const { sections, known } = promptSections(replay, own, residency, register, countTokens);
   const { cachedTokens } = heldTokens(index, residency, sections, known);
+  const others = heldHead?.(replay.head, replay.headTokens) ?? 0;
   return {
     messages: prompt.messages,
     instructions: head.messages.length,
-    coldTokens: Math.max(0, tokens - cachedTokens),
+    coldTokens: Math.max(0, tokens - Math.max(cachedTokens, others)),
   };
 }
 

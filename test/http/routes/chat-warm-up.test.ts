@@ -7,12 +7,12 @@ import { openAiEngine, sendJson, wholeAnswer } from "./openai-engine.js";
 const TEA = "Ada drinks green tea";
 const LONG = "Be kind, and say what you know. ".repeat(60);
 
-const complete = (app: ServedApp, system: string, question = "Which tea?") =>
+const complete = (app: ServedApp, system: string, question = "Which tea?", user = "ada") =>
   new OpenAI({
     baseURL: `${app.base}/v1`,
     apiKey: "sk-of-the-client",
     maxRetries: 0,
-    defaultHeaders: { connection: "close", "x-memstem-user": "ada" },
+    defaultHeaders: { connection: "close", "x-memstem-user": user },
   }).chat.completions.create({
     model: "stub-1",
     messages: [
@@ -69,6 +69,13 @@ describe("while memories are searched for, with MEMSTEM_WARM_UP=on", () => {
     await complete(app, LONG, "And coffee?");
     await complete(app, "Be kind.");
     expect(engine.requests).toHaveLength(4);
+    // Nor what two other users have sent.
+    until.search = () => vi.waitFor(() => expect(engine.requests.length).toBeGreaterThan(4));
+    await complete(app, LONG, "Which tea?", "bob");
+    expect(engine.requests).toHaveLength(6);
+    until.search = async () => null;
+    await complete(app, LONG, "Which tea?", "cleo");
+    expect(engine.requests).toHaveLength(7);
   });
 
   it("an engine that does not get done with it is not waited for", async () => {
