@@ -73,9 +73,12 @@ describe("while memories are searched for, with MEMSTEM_WARM_UP=on", () => {
     until.search = () => vi.waitFor(() => expect(engine.requests.length).toBeGreaterThan(4));
     await complete(app, LONG, "Which tea?", "bob");
     expect(engine.requests).toHaveLength(6);
-    until.search = async () => null;
-    await complete(app, LONG, "Which tea?", "cleo");
-    expect(engine.requests).toHaveLength(7);
+    // One with others, sent after it, says when it would have come.
+    const other = `Be brief. ${LONG}`;
+    const isWarm = () => engine.requests.some(({ body }) => body.messages?.[0]?.content === other);
+    until.search = () => vi.waitFor(() => expect(isWarm()).toBe(true));
+    await Promise.all([complete(app, LONG, "Which tea?", "cleo"), complete(app, other, "Which tea?", "dora")]);
+    expect(engine.requests).toHaveLength(9);
   });
 
   it("an engine that does not get done with it is not waited for", async () => {
