@@ -453,7 +453,7 @@ export class PromptPlanner {
   }
 }
 
-/** A prompt's instructions as its engine has them: behind its tools, by its model. */
+/** A prompt's instructions as its engine has them: after its tools, by its model. */
 function headOf({ destination }: ComposeRequest, head: Digest): string {
   return `${head} ${destination?.besideTokens ?? 0} ${destination?.model ?? ""}`;
 }
