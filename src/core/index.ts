@@ -26,7 +26,7 @@ export { type BatchKnowledge, batchKnowledge, type PromptHead, promptHead } from
 export * from "./compose/scope-state.js";
 export * from "./context-index/cache-report.js";
 export * from "./context-index/context-index.js";
-export * from "./context-index/engine-cache.js";
+export { type CacheReading, type CapacityOrigin, EngineCache } from "./context-index/engine-cache.js";
 export type {
   HeldEnd,
   IndexEntry,

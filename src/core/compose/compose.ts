@@ -126,7 +126,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const cachedBlocks = draft.head?.cachedBlocks ?? served.cachedBlocks;
   const resident = Math.max(
     Math.min(served.cachedTokens, totalTokens, input.residentTokens ?? totalTokens),
-    input.heldHead?.(replay.head, replay.headTokens) ?? 0,
+    replay.othersTokens,
   );
   const expectedCachedTokens = input.wholeBlocks?.(resident) ?? resident;
   const turnId = state.newTurnId();

@@ -32,7 +32,7 @@ export function promptHead(
   const { head, turns, history } = recallPast(input);
   if (history.rest.messages.at(-1)?.role !== "user") return null;
   residency.expire(index, input.now);
-  const replay = replayTurns(state, turns, head, history, DROPS_NOTHING, countTokens);
+  const replay = replayTurns(state, turns, head, history, DROPS_NOTHING, countTokens, heldHead);
   if (input.retention === "auto" && replay.turns.some(({ section }) => section !== "")) return null;
   const { answer } = splitAtAnchor(history.rest, "in-question");
   const { prompt } = replay;
@@ -42,11 +42,10 @@ export function promptHead(
   const own = { anchor, sharedAnchor: null, blocks: [], before: tokens, end: tokens, sentBy: null };
   const { sections, known } = promptSections(replay, own, residency, register, countTokens);
   const { cachedTokens } = heldTokens(index, residency, sections, known);
-  const others = heldHead?.(replay.head, replay.headTokens) ?? 0;
   return {
     messages: prompt.messages,
     instructions: head.messages.length,
-    coldTokens: Math.max(0, tokens - Math.max(cachedTokens, others)),
+    coldTokens: Math.max(0, tokens - Math.max(cachedTokens, replay.othersTokens)),
   };
 }
 

@@ -319,7 +319,7 @@ export class SharedCache {
     const tokenized = this.#tokenized.get(known.requestId);
     const exact = tokenized === undefined ? null : this.engine.residentTokens(tokenized.chains);
     if (tokenized !== undefined && exact !== null) return Math.floor((exact * known.total) / tokenized.tokens);
-    const { headTokens } = this.#sharing(known);
+    const headTokens = this.#sharedHeadTokens(known);
     return this.#leftAt(known.at) + (headTokens > 0 ? Math.min(headTokens, this.#headsLeft(known.head.digest)) : 0);
   }
 
@@ -360,10 +360,14 @@ export class SharedCache {
   #sharing(stream: Stream | undefined): Sharing {
     if (stream === undefined)
       return { among: this.#newcomers, tips: 0, between: Number.POSITIVE_INFINITY, headTokens: 0 };
-    const { head, among } = stream;
     const { tokens, tips } = this.engine.uses.above(stream.at);
-    const headTokens = (this.#heads.peek(head.digest)?.at ?? 0) > stream.at ? head.tokens : 0;
-    return { among, tips, between: Math.max(0, tokens - headTokens), headTokens };
+    const headTokens = this.#sharedHeadTokens(stream);
+    return { among: stream.among, tips, between: Math.max(0, tokens - headTokens), headTokens };
+  }
+
+  /** Tokens of a stream's instructions where others have used them since its newest prompt; else 0. */
+  #sharedHeadTokens({ head, at }: Stream): number {
+    return (this.#heads.peek(head.digest)?.at ?? 0) > at ? head.tokens : 0;
   }
 
   /** Streams that have something in the cache, with one that comes new. */

@@ -29,6 +29,8 @@ export interface Replay {
   readonly prompt: Prompt;
   readonly head: Digest;
   readonly headTokens: number;
+  /** Of them, those that the engine holds by what others sent. */
+  readonly othersTokens: number;
   readonly turns: readonly ReplayedTurn[];
   readonly tokens: number;
   /** Tokens of the prefix that earlier prompts share, evicted or not. */
@@ -94,7 +96,8 @@ export function replayTurns(
   let stableMessages = 0;
   let knownTokens = history.turns.length === 0 ? 0 : headTokens;
   // Another prompt with these instructions is held: the first of a conversation, a single one, or an epoch's.
-  let cachedTokens = index.hasAnchor(headDigest) ? headTokens : (heldHead?.(headDigest, headTokens) ?? 0);
+  const othersTokens = heldHead?.(headDigest, headTokens) ?? 0;
+  let cachedTokens = index.hasAnchor(headDigest) ? headTokens : othersTokens;
   let cachedEnd: NodeId | null = null;
   let cachedSections = 0;
   const sections: PromptSection[] = [];
@@ -133,6 +136,7 @@ export function replayTurns(
     prompt,
     head: headDigest,
     headTokens,
+    othersTokens,
     turns,
     tokens,
     knownTokens,
