@@ -1,11 +1,14 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import Database from "better-sqlite3";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type TestContext } from "vitest";
+import { childOutput } from "../child-output.js";
 import { ROOT, samplesOf } from "../docs/pages.js";
+import { endingWithUs } from "../ending-children.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
@@ -29,27 +32,32 @@ const [installing = "", ...settingUp] = (
   .split("\n");
 const OPENCLAW = /openclaw@(\S+)/.exec(installing)?.[1] ?? "";
 
-/** The plugin's engine, asked by OpenClaw's own code; what it prints is what each turn's prompt has, and what was logged. */
-const PROGRAM = `import { assembleHarnessContextEngine } from "openclaw/plugin-sdk/agent-harness-runtime";
-import { text } from "node:stream/consumers";
+/**
+ * The plugin's engine, asked by OpenClaw's own code. A line of its input is a configuration and turns, and registers the plugin anew; what
+ * it prints is what each turn's prompt has, and what was logged.
+ */
+const PROGRAM = `import { createInterface } from "node:readline";
+import { assembleHarnessContextEngine } from "openclaw/plugin-sdk/agent-harness-runtime";
 import plugin from "./memstem/index.js";
-const { config, turns } = JSON.parse(await text(process.stdin));
-const logged = [];
-let make;
-plugin.register({
-  pluginConfig: config,
-  logger: { warn: (line) => logged.push(line) },
-  registerContextEngine: (_id, factory) => { make = factory; },
-});
-const assembled = [];
-for (const turn of turns) {
-  const { messages } = await assembleHarnessContextEngine({
-    contextEngine: make({}), sessionId: "s1", sessionKey: "agent:main:main", modelId: "stub-1",
-    contextEngineHostSupport: { id: "openclaw-embedded", label: "here", capabilities: [] }, ...turn,
+for await (const line of createInterface({ input: process.stdin })) {
+  const { config, turns } = JSON.parse(line);
+  const logged = [];
+  let make;
+  plugin.register({
+    pluginConfig: config,
+    logger: { warn: (line) => logged.push(line) },
+    registerContextEngine: (_id, factory) => { make = factory; },
   });
-  assembled.push(messages);
+  const assembled = [];
+  for (const turn of turns) {
+    const { messages } = await assembleHarnessContextEngine({
+      contextEngine: make({}), sessionId: "s1", sessionKey: "agent:main:main", modelId: "stub-1",
+      contextEngineHostSupport: { id: "openclaw-embedded", label: "here", capabilities: [] }, ...turn,
+    });
+    assembled.push(messages);
+  }
+  console.log("\\n" + JSON.stringify({ assembled, logged }));
 }
-console.log("\\n" + JSON.stringify({ assembled, logged }));
 process.exit(0);
 `;
 
@@ -82,7 +90,10 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
     cpSync(join(ROOT, "examples/openclaw/memstem"), join(packages, "memstem"), { recursive: true });
     writeFileSync(join(packages, "program.js"), PROGRAM);
   }, INSTALL_MS);
-  afterAll(() => rmSync(packages, { recursive: true }));
+  afterAll(() => {
+    program?.child.kill("SIGKILL");
+    rmSync(packages, { recursive: true, maxRetries: 5 });
+  });
 
   const engine = openAiEngine();
   const source = answeringSource([]);
@@ -110,13 +121,30 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
     return stdout + stderr;
   }
 
+  /** One for all tests: to load OpenClaw takes seconds. */
+  let program: ReturnType<typeof startProgram> | undefined;
+  function startProgram() {
+    const env = { ...environment(), HOME: packages };
+    const child = endingWithUs(spawn("node", [join(packages, "program.js")], { cwd: packages, env }));
+    const output = childOutput(child);
+    return {
+      child,
+      lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() as AsyncIterator<string, undefined>,
+      errors: () => output.stderr,
+    };
+  }
+
   /** Has OpenClaw's code ask the plugin's engine. */
   async function turns(context: TestContext, asked: readonly Turn[], settings: object = {}): Promise<Outcome> {
     if (missing !== "") context.skip(missing);
-    const options = { cwd: packages, env: environment(), timeout: COMMAND_MS };
-    const running = run("node", [join(packages, "program.js")], options);
-    running.child.stdin?.end(JSON.stringify({ config: { url: app.base, userId: "ana", ...settings }, turns: asked }));
-    return JSON.parse((await running).stdout.trim().split("\n").at(-1) ?? "") as Outcome;
+    program ??= startProgram();
+    const order = { config: { url: app.base, userId: "ana", ...settings }, turns: asked };
+    program.child.stdin.write(`${JSON.stringify(order)}\n`);
+    for (;;) {
+      const { value } = await program.lines.next();
+      if (value === undefined) throw new Error(`OpenClaw's code ended: ${program.errors()}`);
+      if (value.startsWith('{"assembled":')) return JSON.parse(value) as Outcome;
+    }
   }
 
   it(

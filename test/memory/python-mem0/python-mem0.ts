@@ -57,12 +57,21 @@ export async function startPythonMem0(): Promise<PythonMem0 | string> {
 
     await run(PYTHON, ["-m", "venv", join(folder, "venv")]);
     const packages = isServer ? ["-r", join(server, "requirements.txt")] : SERVING;
-    const installing = ["-m", "pip", "install", "--quiet", ...packages, `mem0ai==${version}`, ...BESIDE];
+    const installing = [
+      "-m",
+      "pip",
+      "install",
+      "--quiet",
+      "--no-compile",
+      ...packages,
+      `mem0ai==${version}`,
+      ...BESIDE,
+    ];
     await run(join(folder, "venv/bin/python"), installing, { timeout: 1_200_000 });
 
     const started = (command: string, args: readonly string[], more: object = {}) => {
       const path = [join(folder, "venv/bin"), process.env["PATH"]].join(delimiter);
-      const env = { PATH: path, HOME: folder, PYTHONDONTWRITEBYTECODE: "1", ...more };
+      const env = { PATH: path, HOME: folder, PYTHONPYCACHEPREFIX: join(folder, "compiled"), ...more };
       const child = endingWithUs(spawn(command, args, { cwd: server, env, stdio: ["ignore", "pipe", "pipe"] }));
       closing.push(() => ended(child));
       const output = childOutput(child);
