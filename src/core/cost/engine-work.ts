@@ -2,6 +2,8 @@ import type { AnswerTime } from "./time-law-fit.js";
 
 /** Prompts that are known; an engine computes fewer at a time. */
 const MOST_PROMPTS = 1_024;
+/** Prompts that an engine computes in one step have their first tokens at one time; they come as much apart as this share of the wait. */
+const ONE_STEP = 0.01;
 /** Less of an answer's time than this share says nothing of the answer: the rest went into others' prompts. */
 const LEAST_OWN = 0.6;
 
@@ -63,7 +65,8 @@ export class EngineWork {
     const own = this.#prompts.get(requestId);
     if (own === undefined) return 1;
     const ownTime = timeOf(own);
-    return ownTime / (ownTime + this.#othersTimeIn(requestId, own.sentAt, own.firstAt, timeOf));
+    const to = own.firstAt + ONE_STEP * (own.firstAt - own.sentAt);
+    return ownTime / (ownTime + this.#othersTimeIn(requestId, own.sentAt, to, timeOf));
   }
 
   /**

@@ -15,6 +15,8 @@ const LAW = { stepMs: 5, weightsMs: 30, perTokenMs: 6.8, perPairMs: 4e-4, perHel
 /** Tokens of a step, as vLLM has them on a CPU. */
 const STEP_TOKENS = 2_048;
 const ANSWER_TOKENS = 16;
+/** Between first tokens of one step, as a proxy sees them. */
+const BETWEEN_FIRST_MS = 2;
 
 interface Job {
   readonly client: number;
@@ -89,9 +91,10 @@ function served({ clients, turns, isAtOnce, seed }: Load) {
     }
     now += ms;
     for (const job of answering) job.answered++;
-    for (const job of queue.filter(({ left }) => left === 0)) {
-      Object.assign(job, { firstAt: now, answered: 1 });
-      work.begins(job.id, { sentAt: job.sentAt, firstAt: now }, job);
+    for (const [at, job] of queue.filter(({ left }) => left === 0).entries()) {
+      const firstAt = now + at * BETWEEN_FIRST_MS;
+      Object.assign(job, { firstAt, answered: 1 });
+      work.begins(job.id, { sentAt: job.sentAt, firstAt }, job);
       answering.push(job);
     }
     queue = queue.filter(({ left }) => left > 0);
