@@ -10,30 +10,46 @@ const CONTRADICTED = 0.5;
 const NEGLIGIBLE = 0.05;
 /** Tokens that a report may lack, as a share of the prompt: another tokenizer's. */
 const INACCURACY = 0.02;
+/** Tokens that all prompts may share besides their instructions: those of a template. */
+const TEMPLATE_TOKENS = 64;
+/** Misses that can be taken back. */
+const MOST_TAKEN_BACK = 1_024;
 
 /** What reports say of how much an engine holds. */
 export class CapacityEvidence {
   /** By level: that so much is held, and that it is not. */
   readonly #hits = new Float64Array(LEVELS);
   readonly #misses = new Float64Array(LEVELS);
+  /** The newest misses. */
+  #newest: { readonly at: number; readonly level: number }[] = [];
   /** Since the last report. */
   #found: { readonly told: number | null; readonly capacity: number } | null = null;
 
   /**
    * @param distance tokens used since `known` ones were, of which `cached` were still there, counted in steps of so many
    * @param head tokens that all prompts share
+   * @param at when it was reported, in milliseconds since the epoch
    */
   take(
     { distance, known, head }: { readonly distance: number; readonly known: number; readonly head: number },
     cached: number,
     step: number,
+    at: number,
   ): void {
     this.#found = null;
-    const isOwn = cached > head + step;
+    const isOwn = cached > head + step + TEMPLATE_TOKENS;
     if (isOwn) this.#hit(levelOf(distance + Math.min(cached, known)));
     if (cached + step >= known * (1 - INACCURACY)) return;
     // Prompts are evicted from their ends; where nothing of its own was left, any of it may have been the last.
-    this.#miss(levelOf(distance + (isOwn ? cached + step : known)) + (isOwn ? 1 : 0));
+    this.#miss(levelOf(distance + (isOwn ? cached + step : known)) + (isOwn ? 1 : 0), at);
+  }
+
+  /** Takes misses back that were reported since a time: what an engine lost by a restart says nothing of how much it holds. */
+  withdrawMisses(since: number): void {
+    this.#found = null;
+    for (const { at, level } of this.#newest)
+      if (at >= since) this.#misses[level] = Math.max(0, (this.#misses[level] as number) - 1);
+    this.#newest = this.#newest.filter(({ at }) => at < since);
   }
 
   #hit(level: number): void {
@@ -43,8 +59,10 @@ export class CapacityEvidence {
     this.#hits[highest] = (this.#hits[highest] as number) + 1;
   }
 
-  #miss(level: number): void {
+  #miss(level: number, at: number): void {
     if (level < 0 || level >= LEVELS) return;
+    this.#newest.push({ at, level });
+    if (this.#newest.length > MOST_TAKEN_BACK) this.#newest.shift();
     for (let above = level; above < LEVELS; above++) this.#hits[above] = lessened(this.#hits[above]);
     this.#misses[level] = (this.#misses[level] as number) + 1;
   }

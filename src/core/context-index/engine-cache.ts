@@ -74,9 +74,14 @@ class CacheUses {
     this.#tips[period] = (this.#tips[period] as number) + tips;
   }
 
+  /** A time of use as it counts here: a clock that was set back, and a prompt that others overtook, do not change the order. */
+  timeOf(at: number): number {
+    return Math.max(at, this.#at.at(-1) ?? at);
+  }
+
+  /** @param at as {@link timeOf} has it; where it is older it counts as that */
   put(at: number, tokens: number, tips: number): void {
     const last = this.#at.length - 1;
-    // A clock that was set back does not change the order of use.
     if (last >= 0 && (this.#at[last] as number) >= at) {
       this.#tokens[last] = (this.#tokens[last] as number) + tokens;
       this.#tips[last] = (this.#tips[last] as number) + tips;
@@ -135,6 +140,12 @@ export interface UnderWay {
 /** Where a capacity comes from: it was configured, the engine says it, or reports showed it, which may contradict both. */
 export type CapacityOrigin = "setting" | "engine" | "reports";
 
+/** Between two readings, in milliseconds since the epoch, an engine was started again. */
+export interface EngineRestart {
+  readonly after: number;
+  readonly by: number;
+}
+
 /** One engine's cache, for all tenants: how much it says that it holds, and when its tokens were used. */
 export class EngineCache {
   readonly uses = new CacheUses();
@@ -150,6 +161,7 @@ export class EngineCache {
   #doubt = 0;
   /** When its counter was read last. */
   #readAt = Number.NEGATIVE_INFINITY;
+  #restart: EngineRestart | null = null;
 
   /** @param configured tokens that it holds, which readings do not change; null: not known */
   constructor(private readonly configured: number | null = null) {}
@@ -193,6 +205,11 @@ export class EngineCache {
     return this.#foreign;
   }
 
+  /** Its newest restart; null: none was seen. */
+  get restart(): EngineRestart | null {
+    return this.#restart;
+  }
+
   /** Takes a prompt of memstem's in, of which so many of the engine's tokens are expected to be computed and to be cached. */
   sends(prompt: UnderWay): void {
     this.#unexplained -= prompt.computed;
@@ -230,8 +247,10 @@ export class EngineCache {
     const isBack = now < before;
     this.#doubt = isBack ? this.#doubt + DOUBT : Math.max(0, this.#doubt - 1);
     const isTrusted = this.#doubt <= 2 * DOUBT;
-    if (isBack && isTrusted)
+    if (isBack && isTrusted) {
       this.uses.clear(Math.max(readAt, this.uses.within(now * (1 + COUNTED_OTHERWISE)).since ?? readAt));
+      this.#restart = { after: readAt, by: at };
+    }
     if (isBack || !isTrusted) this.#unexplained = 0;
     else this.#unexplained = Math.max(-MOST_AHEAD, this.#unexplained + now - before);
     const foreign = this.#unexplained - this.#maybeComputed(at);

@@ -165,6 +165,7 @@ export class ResidentBlocks {
     for (const [oldest, block] of this.#blocks) {
       if (this.#blocks.size <= MOST_BLOCKS) break;
       this.#drop(oldest, block);
+      this.#isWhole = false;
     }
   }
 

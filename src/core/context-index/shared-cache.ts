@@ -3,7 +3,7 @@ import { LruMap } from "../text/collections.js";
 import { type CacheReport, IN_FLIGHT_MS, stepOf } from "./cache-report.js";
 import { CapacityEvidence } from "./capacity-evidence.js";
 import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./context-index.js";
-import type { CapacityOrigin, EngineCache, UnderWay } from "./engine-cache.js";
+import type { CapacityOrigin, EngineCache, EngineRestart, UnderWay } from "./engine-cache.js";
 import type { BlockChain } from "./resident-blocks.js";
 
 /*
@@ -27,6 +27,8 @@ const LONGEST_PAUSE_MS = 5 * 60_000;
 /** Weight of the newest report in the mean ratio of tokens, and the bounds of what can be a tokenizer's. */
 const NEWEST_RATIO = 0.2;
 const [LEAST_RATIO, MOST_RATIO] = [0.5, 4];
+/** By how much an engine's tokens of what it counts besides a prompt (tools, in a template's form) may differ from memstem's, as a share. */
+const BESIDE_ERROR = 0.25;
 
 /** A prompt that an engine is about to compute. Tokens are estimates of one counter. */
 export interface SharedPrompt {
@@ -72,7 +74,9 @@ interface DoubtfulPrompt {
 
 /** Instructions that a tenant's prompts begin with. */
 interface HeadUse {
-  /** When a prompt used them last. */
+  /** The prompt that used them last. */
+  readonly requestId: string;
+  /** When it did. */
   readonly at: number;
   /** The only user who has sent them; null: several have. */
   readonly by: string | null;
@@ -89,16 +93,22 @@ export interface TokenizedPrompt {
 interface Sent {
   readonly stream: string;
   readonly at: number;
+  /** When its tokens were used last. */
+  readonly usedAt: number;
   /** The stream as it was; null: it was new. */
   readonly since: Readonly<Stream> | null;
   /** When the stream's prompt before was used last. */
   readonly before: number;
-  /** What was taken from there. */
+  /** Tokens that were taken from there. */
   readonly taken: number;
   /** Its instructions as they were used before; null: never. */
   readonly headBefore: HeadUse | null;
   /** Tokens of them that were taken from there. */
   readonly headTaken: number;
+  /** The prompt that used its instructions next; null: none yet. */
+  readonly headNext: string | null;
+  /** The stream's next prompt, and how many tokens that one took of this one's; null: none yet. */
+  readonly next: { readonly requestId: string; readonly taken: number } | null;
   /** Expected to be cached. */
   readonly cached: number;
   /** Tokens used since the stream's prompt before, but for its own instructions. */
@@ -151,6 +161,8 @@ export class SharedCache {
   readonly #tokenized = new LruMap<string, TokenizedPrompt>(MOST_TOKENIZED);
   /** The engine's tokens of one of memstem's. */
   #ratio = 1;
+  /** The newest one of which the evidence knows. */
+  #restart: EngineRestart | null = null;
   /** What the stream of the newest prompt shared the cache with. */
   #newest: Sharing | null = null;
 
@@ -158,7 +170,9 @@ export class SharedCache {
 
   /** Tokens that the engine is taken to hold; infinite until it is known. */
   get capacity(): number {
-    const { capacityTokens } = this.engine;
+    const { capacityTokens, restart } = this.engine;
+    if (restart !== null && restart !== this.#restart) this.#evidence.withdrawMisses(restart.after);
+    this.#restart = restart;
     return Math.round(this.#evidence.capacity(capacityTokens === null ? null : capacityTokens / this.#ratio));
   }
 
@@ -197,8 +211,9 @@ export class SharedCache {
     return Math.round((tokens * this.#ratio) / step) * step;
   }
 
-  served({ stream, user, requestId, at, total, cached, known: followed, head }: SharedPrompt): void {
+  served({ stream, user, requestId, total, cached, known: followed, head, ...prompt }: SharedPrompt): void {
     const { uses } = this.engine;
+    const at = uses.timeOf(prompt.at);
     const before = this.#streams.get(stream);
     const sharing = this.#sharing(before);
     this.#newest = sharing;
@@ -207,17 +222,19 @@ export class SharedCache {
     // Instructions are there once, and were used last by whoever sent them last.
     const headBefore = this.#heads.get(head.digest) ?? null;
     const headTaken = headBefore === null ? 0 : uses.take(headBefore.at, head.tokens, 0);
-    this.#heads.set(head.digest, { at, by: headBefore === null || headBefore.by === user ? user : null });
-    const sent = { stream, at, since: null, before: at, taken: 0, headBefore, headTaken, distance: 0, known: 0 };
-    const of = { cached, head, total, underWay };
+    this.#heads.set(head.digest, { requestId, at, by: headBefore === null || headBefore.by === user ? user : null });
+    this.#changeSent(headBefore?.requestId, { headNext: requestId });
+    const lying = { at, usedAt: at, since: null, before: at, taken: 0, next: null, distance: 0, known: 0 };
+    const sent = { ...lying, stream, headBefore, headTaken, headNext: null, cached, head, total, underWay };
     if (before === undefined) {
       this.#streams.set(stream, { requestId, at, total, head, among: sharing.among, doubtful: null });
-      this.#sent.set(requestId, { ...sent, ...of });
+      this.#sent.set(requestId, sent);
     } else {
       const known = Math.min(followed, before.total);
       const taken = uses.take(before.at, ownOf(Math.min(cached, before.total), head), 1);
       const { between: distance } = sharing;
-      this.#sent.set(requestId, { ...sent, ...of, since: { ...before }, before: before.at, taken, distance, known });
+      this.#sent.set(requestId, { ...sent, since: { ...before }, before: before.at, taken, distance, known });
+      this.#changeSent(before.requestId, { next: { requestId, taken } });
       before.among += NEWEST * (sharing.tips + 1 - before.among);
       Object.assign(before, { requestId, at, total, head });
     }
@@ -231,23 +248,38 @@ export class SharedCache {
     this.#sent.delete(requestId);
     this.#tokenized.delete(requestId);
     this.engine.withdrawn(sent.underWay);
-    const stream = this.#streams.get(sent.stream);
-    // What a later prompt took of it stays where that one put it.
-    if (stream?.requestId !== requestId) return;
-    const { head, headBefore } = sent;
-    const isHeadsLast = this.#heads.peek(head.digest)?.at === sent.at;
-    this.engine.uses.take(sent.at, isHeadsLast ? sent.total : ownOf(sent.total, head), 1);
-    if (isHeadsLast && headBefore === null) this.#heads.delete(head.digest);
-    else if (isHeadsLast && headBefore !== null) {
-      this.#heads.set(head.digest, headBefore);
-      this.engine.uses.putBack(headBefore.at, sent.headTaken, 0);
-    }
-    if (sent.since === null) this.#streams.delete(sent.stream);
+    const { uses } = this.engine;
+    const { head, headBefore, headTaken, headNext, since, next, usedAt } = sent;
+    // What later prompts took of it is theirs now: they follow what it followed.
+    const isHeadsLast = this.#heads.peek(head.digest)?.requestId === requestId;
+    const own = ownOf(sent.total, head) - (next?.taken ?? 0);
+    uses.take(usedAt, own + (isHeadsLast ? Math.min(sent.total, head.tokens) : 0), next === null ? 1 : 0);
+    this.#changeSent(headBefore?.requestId, { headNext });
+    if (!isHeadsLast) this.#changeSent(headNext, { headBefore, headTaken });
+    else if (headBefore === null) this.#heads.delete(head.digest);
     else {
-      const doubtful = stream.doubtful?.requestId === requestId ? sent.since.doubtful : stream.doubtful;
-      this.#streams.set(sent.stream, { ...sent.since, doubtful });
-      this.engine.uses.putBack(sent.before, sent.taken, 1);
+      this.#heads.set(head.digest, headBefore);
+      uses.putBack(headBefore.at, headTaken, 0);
     }
+    const taken = next === null ? 0 : Math.min(sent.taken, next.taken);
+    this.#changeSent(since?.requestId, { next: next === null ? null : { ...next, taken } });
+    const stream = this.#streams.get(sent.stream);
+    if (next !== null) {
+      uses.putBack(sent.before, sent.taken - taken, 0);
+      this.#changeSent(next.requestId, { since, before: sent.before, taken });
+    } else if (stream?.requestId !== requestId) return;
+    else if (since === null) this.#streams.delete(sent.stream);
+    else {
+      const doubtful = stream.doubtful?.requestId === requestId ? since.doubtful : stream.doubtful;
+      this.#streams.set(sent.stream, { ...since, doubtful });
+      uses.putBack(sent.before, sent.taken, 1);
+    }
+  }
+
+  /** Changes what is kept of a prompt whose report is to come; of another nothing is. */
+  #changeSent(requestId: string | null | undefined, change: Partial<Sent>): void {
+    const sent = requestId == null ? undefined : this.#sent.peek(requestId);
+    if (sent !== undefined) Object.assign(sent, change);
   }
 
   /** A prompt's client left before the engine said anything of it: what is missed of it later says nothing of how much is held. */
@@ -262,13 +294,16 @@ export class SharedCache {
    *
    * @param beside tokens of what the engine counted besides the prompt, by memstem's counter
    */
-  reported(requestId: string, { cachedTokens, promptTokens }: CacheReport, at: number, beside = 0): void {
+  reported(requestId: string, { cachedTokens, promptTokens }: CacheReport, reportedAt: number, beside = 0): void {
     const sent = this.#sent.get(requestId);
     if (sent === undefined || !(cachedTokens >= 0)) return;
+    const at = this.engine.uses.timeOf(reportedAt);
     this.#sent.delete(requestId);
+    if (sent.since !== null) this.#tokenized.delete(sent.since.requestId);
     const { known, total, before } = sent;
-    const scale = promptTokens === null || promptTokens <= 0 ? 1 : total / promptTokens;
-    const cached = cachedTokens * scale;
+    const scale = promptTokens === null || promptTokens <= 0 ? 1 : (total + beside) / promptTokens;
+    // What is counted besides comes first.
+    const cached = Math.max(0, cachedTokens * scale - beside);
     if (promptTokens !== null && promptTokens > 0 && total > 0) {
       const ratio = Math.min(MOST_RATIO, Math.max(LEAST_RATIO, promptTokens / (total + beside)));
       this.#ratio += NEWEST_RATIO * (ratio - this.#ratio);
@@ -283,20 +318,33 @@ export class SharedCache {
       isOwn &&
       (doubtful === null || cached >= known) &&
       sent.at - before <= LONGEST_PAUSE_MS &&
-      Number.isFinite(sent.distance)
+      Number.isFinite(sent.distance) &&
+      !this.#isAcrossRestart(sent)
     )
-      this.#evidence.take({ ...sent, head: head.tokens }, cached, stepOf(cachedTokens) * scale);
+      this.#evidence.take(
+        { ...sent, head: head.tokens + BESIDE_ERROR * beside },
+        cached,
+        stepOf(cachedTokens) * scale,
+        at,
+      );
     if (stream === undefined) return;
     // What was missed of the doubtful prompt is expected no longer, unless it may have been in flight.
     const isSettled = doubtful !== null && sent.since?.doubtful === doubtful && sent.at - doubtful.at >= IN_FLIGHT_MS;
     if (doubtful?.requestId === requestId || (isOwn && isSettled)) stream.doubtful = null;
     if (stream.at > at) return;
     const used = this.#heads.peek(stream.head.digest);
-    const isHeadsLast = used?.at === stream.at;
+    const isHeadsLast = used?.requestId === stream.requestId;
     const moved = this.engine.uses.take(stream.at, isHeadsLast ? stream.total : ownOf(stream.total, stream.head), 1);
     if (isHeadsLast) this.#heads.set(stream.head.digest, { ...used, at });
     stream.at = at;
+    this.#changeSent(stream.requestId, { usedAt: at });
     this.engine.uses.put(at, moved, 1);
+  }
+
+  /** Whether the engine may have been started again between a prompt and the one before it of its stream. */
+  #isAcrossRestart({ before, at }: Sent): boolean {
+    const { restart } = this.engine;
+    return restart !== null && before <= restart.by && at >= restart.after;
   }
 
   /** Takes a prompt as its engine sees it; before or after it is {@link served}. */
@@ -318,7 +366,8 @@ export class SharedCache {
     if (known === undefined) return Number.POSITIVE_INFINITY;
     const tokenized = this.#tokenized.get(known.requestId);
     const exact = tokenized === undefined ? null : this.engine.residentTokens(tokenized.chains);
-    if (tokenized !== undefined && exact !== null) return Math.floor((exact * known.total) / tokenized.tokens);
+    if (tokenized !== undefined && tokenized.tokens > 0 && exact !== null)
+      return Math.floor((exact * known.total) / tokenized.tokens);
     const headTokens = this.#sharedHeadTokens(known);
     return this.#leftAt(known.at) + (headTokens > 0 ? Math.min(headTokens, this.#headsLeft(known.head.digest)) : 0);
   }

@@ -114,16 +114,20 @@ export class KvExpectations {
     const { cache } = this;
     // Not before they are needed: of an engine that has just started, this prompt's own events are the first to say how long its blocks are.
     let known: readonly BlockChain[] | null = null;
+    // Not for longer either: of many long prompts they are much.
+    let unnamed: readonly number[] | null = ids;
+    const tokens = ids.length;
     return {
-      tokens: ids.length,
+      tokens,
       get chains() {
-        known ??= cache.chainsOf(ids, apart);
+        if (unnamed !== null) known = cache.chainsOf(unnamed, apart);
+        if (known !== null) unnamed = null;
         return known ?? [];
       },
       cachedTokens() {
         const resident = cache.residentTokens(this.chains, sentAt);
         // The last token is computed in any case, and with it its block.
-        const most = ids.length - 1 - ((ids.length - 1) % (cache.blockTokens ?? 1));
+        const most = tokens - 1 - ((tokens - 1) % (cache.blockTokens ?? 1));
         return resident === null ? null : Math.min(resident, most);
       },
     };

@@ -302,6 +302,113 @@ describe("a cache that all users share", () => {
     expect(cache.residentOf("a")).toBe(9_000);
   });
 
+  it("is the same again where all of a burst is refused, in any order: many prompts of one stream, with instructions that many share", () => {
+    const prompt = fc.record({
+      stream: fc.constantFrom("a", "b", "c"),
+      total: fc.integer({ min: 500, max: 3_000 }),
+      reused: fc.double({ min: 0, max: 1, noNaN: true }),
+      head: fc.constantFrom("x", "y"),
+      isReported: fc.boolean(),
+      withdrawn: fc.integer(),
+    });
+    const sequences = fc.record({
+      before: fc.array(prompt, { maxLength: 8 }),
+      burst: fc.array(prompt, { maxLength: 12 }),
+    });
+    fc.assert(
+      fc.property(sequences, ({ before, burst }) => {
+        const cache = new SharedCache(new EngineCache(40_000));
+        let at = 0;
+        const totals: Record<string, number> = {};
+        const serve = ({ stream, total, reused, head }: (typeof burst)[number]) => {
+          at++;
+          const known = Math.floor(reused * (totals[stream] ?? 0));
+          const prompt = { stream, user: stream, requestId: `${at}`, at, total, cached: Math.min(known, total), known };
+          cache.served({ ...prompt, head: { digest: head, tokens: 400 } });
+          return { requestId: `${at}`, total };
+        };
+        for (const each of before) {
+          const { requestId, total } = serve(each);
+          totals[each.stream] = total;
+          if (each.isReported) cache.reported(requestId, { cachedTokens: total, promptTokens: total }, ++at);
+        }
+        const found = () => [
+          ["a", "b", "c"].map((stream) => [cache.residentOf(stream), cache.shareOf(stream)]),
+          ["x", "y"].map((head) => cache.heldHead(head, 400)),
+        ];
+        const expected = found();
+        const refused = burst.map((each) => ({ ...serve(each), order: each.withdrawn }));
+        for (const { requestId } of refused.toSorted((a, b) => a.order - b.order)) cache.withdrawn(requestId);
+        expect(found()).toEqual(expected);
+      }),
+    );
+  });
+
+  it("takes tools, which an engine counts before the instructions, for none of a prompt's own", () => {
+    const cache = new SharedCache(new EngineCache(100_000));
+    const [head, tools, total] = [{ digest: "x", tokens: 500 }, 3_000, 4_500];
+    let at = 0;
+    const send = (stream: string, of: number, found: number) => {
+      const requestId = `${++at}`;
+      const prompt = { stream, user: stream, requestId, at, total: of, cached: Math.min(of, 4_500), known: 4_500 };
+      cache.served({ ...prompt, head });
+      cache.reported(requestId, { cachedTokens: found, promptTokens: of + tools }, at, tools);
+    };
+    for (let turn = 0; turn < 40; turn++) {
+      // All of its own is displaced; tools, in a form that takes somewhat more, and instructions are in every prompt.
+      send("a", total, turn === 0 ? 0 : 3_700);
+      for (let other = 0; other < 40; other++) send(`${turn} ${other}`, 4_500, 3_700);
+    }
+    expect(cache.capacity).toBeGreaterThan(90_000);
+    expect(cache.capacity).toBeLessThan(110_000);
+  });
+
+  it("learns nothing of its size from what an engine's restart lost, seen before the report or after it", () => {
+    for (const isSeenFirst of [false, true]) {
+      const engine = new EngineCache();
+      const cache = new SharedCache(engine);
+      let computed = 0;
+      const read = (at: number) =>
+        engine.read({ capacityTokens: 500_000, blockTokens: 16, computedTokens: computed }, at);
+      const serve = (stream: string, at: number) => {
+        const prompt = { stream, user: stream, requestId: `${stream} ${at}`, at, total: 9_000 };
+        cache.served({ ...prompt, cached: 9_000, known: 9_000, head: NO_HEAD });
+      };
+      const report = (stream: string, at: number, cachedTokens: number) =>
+        cache.reported(`${stream} ${at}`, { cachedTokens, promptTokens: 9_000 }, at + 100);
+      const streams = ["a", "b", "c", "d"];
+      for (let turn = 0; turn < 3; turn++)
+        for (const [n, stream] of streams.entries()) {
+          const at = 10_000 * turn + 1_000 * n;
+          serve(stream, at);
+          report(stream, at, turn === 0 ? 0 : 9_000);
+          computed += turn === 0 ? 9_000 : 10;
+          read(at + 500);
+        }
+      // It is started again, and computes all that follows.
+      computed = 36_000;
+      for (const [n, stream] of streams.entries()) serve(stream, 40_000 + n);
+      const reportAll = () => {
+        for (const [n, stream] of streams.entries()) report(stream, 40_000 + n, 0);
+      };
+      if (!isSeenFirst) reportAll();
+      read(41_000);
+      if (isSeenFirst) reportAll();
+      expect(cache.capacity).toBe(500_000);
+    }
+  });
+
+  it("keeps the order of use where a prompt is counted late, or a clock is set back", () => {
+    const cache = new SharedCache(new EngineCache(100_000));
+    const serve = (stream: string, at: number, total: number) =>
+      cache.served({ stream, user: stream, requestId: stream, at, total, cached: 0, known: 0, head: NO_HEAD });
+    serve("b", 1_002, 5_000);
+    serve("a", 1_000, 60_000);
+    // Nothing came after it, so all but the margin is its own.
+    expect(cache.residentOf("a")).toBe(100_000);
+    expect(cache.shareOf("a")).toBe(95_000);
+  });
+
   it("learns nothing from the miss of a prompt whose client left before the engine said anything of it", () => {
     const asking = new Asking(new SharedCache(new EngineCache()));
     for (let turn = 0; turn < 8; turn++) {
