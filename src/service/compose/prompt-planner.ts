@@ -32,7 +32,7 @@ import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose, PlannedReuse } from "../base/memstem-observer.js";
-import type { MemstemParts, TenantParts } from "../base/memstem-parts.js";
+import type { ComposeDefaults, MemstemParts, TenantParts } from "../base/memstem-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { type DeletionWatch, deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
@@ -144,7 +144,8 @@ export class PromptPlanner {
     // Another process's answer since then makes the commit stale.
     const repeated = working.base === freeAt ? null : await this.repeat(working, request);
     if (repeated !== null) return { answer: repeated, commit: null };
-    const { store, now, newRequestId, sharedCache } = this.parts;
+    const { store, now, newRequestId } = this.parts;
+    const sharedCache = this.#cacheOf(request);
     const at = now();
     // Prompts of concurrent requests may not be in the cache yet when the engine gets this one.
     const underWay = await working.requests.since(at - IN_FLIGHT_MS);
@@ -194,7 +195,7 @@ export class PromptPlanner {
             headBefore: working.newestHead,
             firstNew,
             register: state.register,
-            wholeBlocks: this.parts.sharedCache?.wholeBlocks ?? ((tokens) => tokens),
+            wholeBlocks: sharedCache?.wholeBlocks ?? ((tokens) => tokens),
           }),
         },
         store: async () => {
@@ -355,7 +356,8 @@ export class PromptPlanner {
     { memories, changed, ended, front, depth }: PromptMemories = NO_MEMORIES,
   ): { readonly input: ComposeInput; readonly warnings: readonly Warning[] } {
     const { messages, historyTerms, warnings } = this.#saidIn(request, past);
-    const { defaults, countTokens, residency = KEEPS_ALL, sharedCache } = this.parts;
+    const { defaults, countTokens, residency = KEEPS_ALL } = this.parts;
+    const sharedCache = this.#cacheOf(request);
     const { maxPromptTokens, acceptedTokens } = this.limits.of(request);
     const stream = sharedCache === undefined ? "" : streamOf(scope, request.conversationId);
     const textOf = (label: Label) => state.register.get(label)?.textDigest;
@@ -425,6 +427,11 @@ export class PromptPlanner {
     return this.parts.engines[engine ?? this.parts.defaults.engineFamily];
   }
 
+  /** What is known of the cache that a prompt finds; undefined: nothing. */
+  #cacheOf(request: ComposeRequest): TenantParts["sharedCache"] {
+    return goesElsewhere(request, this.parts.defaults) ? undefined : this.parts.sharedCache;
+  }
+
   #historyOf({ history }: ComposeRequest): HistoryName {
     return history ?? this.parts.defaults.history ?? DEFAULT_HISTORY;
   }
@@ -451,6 +458,11 @@ export class PromptPlanner {
     const { toolMemories } = this.parts.defaults;
     return request.toolMemories ?? toolMemories ?? this.#engineOf(request).toolMemories ?? null;
   }
+}
+
+/** Whether a prompt goes to another engine than the configured one: its caller sends it, and says another family. */
+function goesElsewhere({ destination, engine }: ComposeRequest, { engineFamily }: ComposeDefaults): boolean {
+  return destination == null && engine !== null && engine !== engineFamily;
 }
 
 /** A prompt's instructions as its engine has them: after its tools, by its model. */
@@ -525,11 +537,11 @@ export class PromptLimits {
   }
 
   /** Most tokens of a prompt by its engine's own count; null where it is not known. */
-  #ofEngine({ destination, engine }: ComposeRequest): number | null {
+  #ofEngine(request: ComposeRequest): number | null {
+    const { destination } = request;
     if (destination != null) return destination.promptTokens;
-    const { contextTokens = null, engineFamily } = this.parts.defaults;
-    // A prompt of another family goes to another engine.
-    if (contextTokens === null || (engine ?? engineFamily) !== engineFamily) return null;
+    const { contextTokens = null } = this.parts.defaults;
+    if (contextTokens === null || goesElsewhere(request, this.parts.defaults)) return null;
     return promptTokensWithin({ contextTokens, promptTokens: null }, null);
   }
 }

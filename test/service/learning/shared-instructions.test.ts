@@ -40,3 +40,26 @@ it("of a user's first prompt the instructions are expected that others' prompts 
   expect((await ask("cleo", INSTRUCTIONS)).plan.expectedCachedTokens).toBe(0);
   await service.close();
 });
+
+it("a prompt that its caller sends to an engine of another family takes nothing of the configured one's cache", async () => {
+  const engineCache = new EngineCache(4_096);
+  let now = NOON;
+  const service = openService({ engineCache, now: () => now });
+  const ask = (userId: string, engine: "generic" | "anthropic", system: string) => {
+    now += 1_000;
+    const found = memories({ m1: `${userId} likes green tea` });
+    const query = "Which tea?";
+    return composeWith(service, { userId, conversationId: "c", engine, system, query, memories: found });
+  };
+  const cachedOf = async (...prompt: Parameters<typeof ask>) => (await ask(...prompt)).plan.expectedCachedTokens;
+  const own = "Be brief. ".repeat(200);
+  await ask("ana", "generic", own);
+  const expected = await cachedOf("ana", "generic", own);
+  expect(expected).toBeGreaterThan(400);
+  // They would displace all of it.
+  for (let n = 0; n < 10; n++) await ask(`user ${n}`, "anthropic", `${n} ${"word ".repeat(1_000)}`);
+  expect(await cachedOf("ana", "generic", own)).toBeGreaterThanOrEqual(expected);
+  for (let n = 0; n < 10; n++) await ask(`user ${n}`, "generic", `${n} ${"word ".repeat(1_000)}`);
+  expect(await cachedOf("ana", "generic", own)).toBe(0);
+  await service.close();
+});
