@@ -7,7 +7,7 @@
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
 import { KEEPS_ALL, type MemoryId, type Scope, type UserId } from "../../core/index.js";
 import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
-import type { ExportedUser, ScopesFound, Store } from "../../store/api/store.js";
+import { type ExportedUser, type ScopesFound, type Store, StoreUnavailableError } from "../../store/api/store.js";
 import type { KeptUsage } from "../../store/api/usage-log.js";
 import type { Forgetting } from "../base/call-types.js";
 import type { MemstemParts } from "../base/memstem-parts.js";
@@ -148,22 +148,31 @@ export class UserRecords {
 
   /**
    * Expires what was not used since a time (milliseconds since the epoch), for every tenant's users, one at a time, from each user's queue.
-   * Gives the number of expired turns.
+   * Gives the number of expired turns. Where scopes are damaged, all others expire before it rejects with the first one's error.
    */
   async dropUnused(before: number, signal: AbortSignal): Promise<number> {
     const { store } = this.parts;
     let dropped = 0;
+    let damage: StoreUnavailableError | null = null;
     for (let after: number | null = 0; after !== null && !signal.aborted; ) {
       const found: ScopesFound = await store.scopesWithOldTurns(before, after);
       for (const scope of found.scopes) {
         if (signal.aborted) break;
-        dropped += await this.#dropUnusedOf(scope, before, signal);
+        try {
+          dropped += await this.#dropUnusedOf(scope, before, signal);
+        } catch (error) {
+          // Any other fault is the whole store's.
+          if (!(error instanceof StoreUnavailableError && error.fault === "damaged")) throw error;
+          damage ??= error;
+        }
       }
       after = found.next;
       await setImmediateAsync();
     }
-    if (dropped > 0) await store.emptyLog();
+    // A damaged scope may have lost turns before the damage was met.
+    if (dropped > 0 || damage !== null) await store.emptyLog();
     await store.erased();
+    if (damage !== null) throw damage;
     return dropped;
   }
 

@@ -124,6 +124,21 @@ describe("what nobody used for a time", () => {
     expect(bytes()).toContain("Ana lives in Oslo");
   });
 
+  it("goes where another user's is damaged, which is said at the end", async () => {
+    await ask("ana", { m1: "The key is under the pot" });
+    await ask("bob", { m1: "Bob's car is red" });
+    await service.close();
+    const database = new Database(file);
+    const own = "scope_id = (select scope_id from scopes where user_id = 'ana')";
+    database.exec(`update journal set changes = x'00' where ${own}; delete from snapshots where ${own}`);
+    database.close();
+    now += 10 * DAY;
+    service = openService({ file, now: () => now });
+    await expect(sweep(5)).rejects.toMatchObject({ fault: "damaged" });
+    expect(rows("scopes")).toBe(1);
+    expect(bytes()).not.toContain("car is red");
+  });
+
   it("is looked for again and again, until told to stop", async () => {
     await ask("ana", { m1: "The key is under the pot" });
     now += 10 * DAY;
