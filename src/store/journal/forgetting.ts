@@ -218,8 +218,9 @@ async function eraseScanned(
     removed.push(parts.digests.seal(key));
   }
   if (removed.length > 0) erasure.changes.push({ kind: "remove-shared", digests: removed });
-  // An answer may say in other words what is forgotten, so it is not searched for quotes.
-  if ((await parts.database.responsesOf(scopeId)).length > 0) erasure.changes.push({ kind: "remove-responses" });
+  // An answer may say in other words what is forgotten, so it is not searched for quotes. One may yet be kept before the deletion is counted.
+  if (forget !== null || (await parts.database.responsesOf(scopeId)).length > 0)
+    erasure.changes.push({ kind: "remove-responses" });
 }
 
 function erased(before: ComposedRecord, scan: QuoteScan, forget: ForgetRecord | null, { texts, sections }: Erasure) {
