@@ -73,21 +73,25 @@ export class UserRecords {
     return { memoryId, labels: [...labels], deletedFromSource };
   }
 
-  /** Forgets a user with everything memstem stores of them, with every agent. */
+  /**
+   * Forgets a user with everything memstem stores of them, with every agent. Rejects where the recorded usage cannot be deleted, once
+   * everything else is; a repeated call tries again.
+   */
   async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
-    const forgotten = await this.jobs.run(userId, async () => {
+    const { scopes, usage } = await this.jobs.run(userId, async () => {
       // First: once the user is deleted here, nobody looks again.
-      await this.usage.forget(userId);
+      const [usage] = await Promise.allSettled([this.usage.forget(userId)]);
       const { source, store } = this.parts;
       const isInSource = source?.owned === true;
       const scopes = await retryWhileLocked(() => store.deleteUser(this.jobs.tenant, userId, isInSource));
       this.scopes.dropUser(this.jobs.tenant, userId);
       const deleting = isInSource ? source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing) : null;
       await Promise.all([deleting, setTimeoutAsync(SETTLING_MS)]);
-      return { userId, scopes };
+      return { scopes, usage };
     });
     await this.parts.store.erased();
-    return forgotten;
+    if (usage.status === "rejected") throw usage.reason;
+    return { userId, scopes };
   }
 
   /**
