@@ -27,6 +27,9 @@ export interface KvEventSink {
   began(): void;
 }
 
+/** After how long a publisher that answers no heartbeat is lost, as ZeroMQ takes it. */
+export type Heartbeat = Readonly<Pick<ZeroMq.Subscriber, "heartbeatInterval" | "heartbeatTimeout">>;
+
 /** The packages that events are read with. */
 export interface KvEventPackages {
   readonly zeromq: Pick<typeof ZeroMq, "Subscriber" | "Dealer">;
@@ -35,6 +38,8 @@ export interface KvEventPackages {
 
 /** A larger message ends the connection, which is made again. */
 const MOST_BYTES = 256 * 1024 * 1024;
+/** A publisher that is silent is asked for a sign of life, in milliseconds: a machine that loses its power closes no connection. */
+const HEARTBEAT: Heartbeat = { heartbeatInterval: 10_000, heartbeatTimeout: 30_000 };
 const REPLAY_TIMEOUT_MS = 5_000;
 const NUMBER_BYTES = 8;
 const WHERE_ENGINES_LISTEN =
@@ -62,8 +67,9 @@ export async function followKvEvents(
   { zeromq, unpackr }: KvEventPackages,
   signal: AbortSignal,
   onFault: (error: unknown) => void,
+  heartbeat: Heartbeat = HEARTBEAT,
 ): Promise<void> {
-  const socket = new zeromq.Subscriber({ maxMessageSize: MOST_BYTES, linger: 0 });
+  const socket = new zeromq.Subscriber({ maxMessageSize: MOST_BYTES, linger: 0, ...heartbeat });
   const close = () => socket.close();
   signal.addEventListener("abort", close, { once: true });
   let next: bigint | null = null;

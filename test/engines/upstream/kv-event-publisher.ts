@@ -1,3 +1,4 @@
+import { connect, createServer, type Socket } from "node:net";
 import { Packr } from "msgpackr";
 import { Publisher, Router } from "zeromq";
 
@@ -79,4 +80,50 @@ function numbered(number: bigint): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(number);
   return bytes;
+}
+
+/** Stands between a publisher and a follower. */
+export interface FreezingProxy {
+  readonly endpoint: string;
+  /** How many connections it took. */
+  readonly connections: number;
+  /** Passes nothing on any more, and closes nothing. */
+  freeze(): void;
+  stop(): void;
+}
+
+export async function startFreezingProxy(endpoint: string): Promise<FreezingProxy> {
+  const sockets: Socket[] = [];
+  let connections = 0;
+  let isFrozen = false;
+  const server = createServer((follower) => {
+    connections++;
+    const publisher = connect(Number(endpoint.split(":").at(-1)), "127.0.0.1");
+    for (const [from, to] of [
+      [follower, publisher],
+      [publisher, follower],
+    ] as const) {
+      sockets.push(from);
+      from.on("error", () => {});
+      from.on("data", (data) => {
+        if (!isFrozen) to.write(data);
+      });
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return {
+    endpoint: `tcp://127.0.0.1:${address.port}`,
+    get connections() {
+      return connections;
+    },
+    freeze() {
+      isFrozen = true;
+    },
+    stop() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
 }

@@ -2,8 +2,8 @@ import { Unpackr } from "msgpackr";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as zeromq from "zeromq";
 import { ResidentBlocks } from "../../../src/core/index.js";
-import { apartBy, followKvEvents } from "../../../src/engines/upstream/kv-events.js";
-import { EventPublisher } from "./kv-event-publisher.js";
+import { apartBy, followKvEvents, type Heartbeat } from "../../../src/engines/upstream/kv-events.js";
+import { EventPublisher, startFreezingProxy } from "./kv-event-publisher.js";
 
 const unpackr = new Unpackr({ int64AsType: "bigint", useRecords: false });
 const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n);
@@ -30,7 +30,7 @@ describe("events of an engine's cache", () => {
   let ending: AbortController;
   const faults: unknown[] = [];
 
-  const follow = (replay: string | null = publisher.replay) => {
+  const follow = (replay: string | null = publisher.replay, endpoint = publisher.endpoint, heartbeat?: Heartbeat) => {
     ending = new AbortController();
     blocks = new ResidentBlocks();
     const sink = {
@@ -39,9 +39,10 @@ describe("events of an engine's cache", () => {
       began: () => blocks.forget(true),
     };
     const packages = { zeromq, unpackr };
-    followed = followKvEvents({ endpoint: publisher.endpoint, replay }, sink, packages, ending.signal, (error) => {
+    const onFault = (error: unknown) => {
       faults.push(error);
-    });
+    };
+    followed = followKvEvents({ endpoint, replay }, sink, packages, ending.signal, onFault, heartbeat);
   };
   const resident = (tokens: number[], salt: string | null = null) =>
     blocks.residentTokens(blocks.chainsOf([...tokens, 0], salt === null ? null : apartBy([salt])));
@@ -158,6 +159,21 @@ describe("events of an engine's cache", () => {
     expect(resident(upTo(4, 20), "other")).toBe(0);
     expect(resident(upTo(4, 30), "sql")).toBe(4);
     expect(resident(upTo(4, 30))).toBe(0);
+  });
+
+  it("are unknown once the publisher's machine is gone, without a word, and stay known while it is only quiet", async () => {
+    const proxy = await startFreezingProxy(publisher.endpoint);
+    follow(null, proxy.endpoint, { heartbeatInterval: 50, heartbeatTimeout: 500 });
+    // Live, so that the connection is there.
+    await vi.waitFor(async () => {
+      await publisher.publish([stored([1n], null, upTo(4))]);
+      expect(resident(upTo(4))).toBe(4);
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect([resident(upTo(4)), proxy.connections]).toEqual([4, 1]);
+    proxy.freeze();
+    await vi.waitFor(() => expect(resident(upTo(4))).toBeNull(), 5_000);
+    proxy.stop();
   });
 
   it("that are garbage are a fault once, and leave what is cached unknown until it is told again", async () => {
