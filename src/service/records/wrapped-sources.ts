@@ -63,10 +63,14 @@ async function finishDeletions(source: MemorySource, store: Ledger, user: User, 
   if (pending.everything && source.list === undefined) throw new Error("a source of memstem's own has to list");
   const listed = pending.everything ? ((await source.list?.(user, signal)) ?? []) : [];
   const still = await store.pendingInSource(tenant, userId);
-  const ids = [...(still?.memoryIds ?? []), ...(still?.everything ? listed.map(({ id }) => id) : [])];
+  if (still === null) return;
+  const { memoryIds } = still;
+  // A user may have been deleted since, of whom nothing was listed: that stays pending.
+  const everything = pending.everything && still.everything;
+  const ids = everything ? [...memoryIds, ...listed.map(({ id }) => id)] : memoryIds;
   const scope = { ...user, agentId: null };
   await Promise.all(ids.map((id) => source.delete(scope, id, signal)));
-  await settle(store, user, namesOf(still));
+  await settle(store, user, namesOf({ memoryIds, everything }));
 }
 
 /** Marks deletions as done in the source. */
