@@ -7,7 +7,14 @@ import {
   type Scope,
   type TurnId,
 } from "../../core/index.js";
-import { type MessageId, type NamingTurn, StaleScopeError, type Store } from "../../store/api/store.js";
+import {
+  isSameVersion,
+  type MessageId,
+  type NamingTurn,
+  StaleScopeError,
+  type Store,
+  type StoredVersion,
+} from "../../store/api/store.js";
 import { dropServed } from "../learning/engine-reports.js";
 import { deltaOf, type WorkingScope } from "../scopes/working-scopes.js";
 
@@ -28,7 +35,8 @@ interface Named {
  * label. A scope of which nothing is left is deleted.
  *
  * Each transaction leaves a consistent scope. Conversations lose their latest turns first, so a conversation that is continued meanwhile
- * resumes from what remains. References are counted once, before the first transaction; what is composed after that is read with each.
+ * resumes from what remains. References are counted once, before the first transaction; what is composed after that is read with each. Where
+ * another process removes counted turns meanwhile, its counts are wrong: it stops, and another `ScopeExpiry` takes the rest.
  */
 export class ScopeExpiry {
   readonly #labels = new ReferenceCounts<Label>();
@@ -36,6 +44,11 @@ export class ScopeExpiry {
   readonly #messages = new ReferenceCounts<MessageId>();
   readonly #expired: TurnId[] = [];
   #upTo: TurnId | 0 = 0;
+  /** Scanned turns that are stored, unless another process removed some. */
+  #stored = 0;
+  /** The scope as the last transaction left it, in which {@link #stored} is right; null: none yet. */
+  #version: StoredVersion | null = null;
+  #isOutdated = false;
 
   /** @param before milliseconds since the epoch */
   constructor(
@@ -62,6 +75,7 @@ export class ScopeExpiry {
       this.#messages.add(messages);
     }
     for (const { id } of expired) this.#expired.push(id);
+    this.#stored += expired.length + remaining.length;
     this.#upTo = Math.max(this.#upTo, expired.at(-1)?.id ?? 0, remaining.at(-1)?.id ?? 0) as TurnId | 0;
     return next !== null;
   }
@@ -69,6 +83,11 @@ export class ScopeExpiry {
   /** Scanned turns that have yet to expire. */
   get left(): number {
     return this.#expired.length;
+  }
+
+  /** Whether it stopped early, as another process removed turns that were counted here. */
+  get isOutdated(): boolean {
+    return this.#isOutdated;
   }
 
   /**
@@ -83,6 +102,7 @@ export class ScopeExpiry {
     const ids = this.#expired.slice(-most);
     const settle = (gone: readonly Named[]) => () => {
       this.#expired.length -= ids.length;
+      this.#stored -= gone.length;
       this.#labels.release(gone.flatMap(({ labels }) => labels));
       this.#heads.release(gone.flatMap(({ heads }) => heads));
       this.#messages.release(gone.flatMap(({ messages }) => messages));
@@ -96,7 +116,14 @@ export class ScopeExpiry {
       await store.commitEnd(scope, working.base);
       return settle(gone);
     }
-    await this.#pinNew(state.register);
+    const added = await this.#pinNew(state.register);
+    const isOwn = isSameVersion(working.base.version, this.#version);
+    if (!isOwn && (await store.counts(scope)).turns !== this.#stored + added)
+      return () => {
+        this.#expired.length = 0;
+        this.#isOutdated = true;
+        return 0;
+      };
     await dropServed(working, store, turns.live, this.residency);
     state.forget(state.register.keepOnly(this.#labels.without(gone.flatMap(({ labels }) => labels))));
     const record = {
@@ -106,14 +133,16 @@ export class ScopeExpiry {
       messages: this.#messages.freedBy(gone.flatMap(({ messages }) => messages)),
     };
     await working.commit((base) => store.commitExpiry(scope, base, record));
+    this.#version = working.base.version;
     return settle(gone);
   }
 
-  /** Pins what turns refer to that were composed since the scan: few. */
-  async #pinNew(register: BlockRegister): Promise<void> {
+  /** Pins what turns refer to that were composed since the scan, and gives how many there are: few. */
+  async #pinNew(register: BlockRegister): Promise<number> {
     const { scope, before } = this;
     const { expired, remaining } = await this.store.scanTurns(scope, before, this.#upTo, Number.MAX_SAFE_INTEGER);
     for (const turn of [...expired, ...remaining]) this.#pin(namedBy(turn, register));
+    return expired.length + remaining.length;
   }
 
   #pin({ labels, heads, messages }: Named): void {

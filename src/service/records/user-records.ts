@@ -20,6 +20,10 @@ import { type MemoryEvent, MemoryForgetting, updateIn } from "./memory-forgettin
 const PAUSE_BETWEEN_PIECES_MS = 2;
 /** Turns per transaction of expiry. */
 const MAX_EXPIRED_AT_ONCE = 20;
+/** Milliseconds for another process that expires the same scope, before it is scanned again. */
+const PAUSE_BETWEEN_SCANS_MS = 100;
+/** Scans of a scope in one sweep. What is left after them, the other process or the next sweep expires. */
+const MAX_SCANS = 10;
 
 /**
  * Milliseconds between a deletion and its answer, at least: another process may have asked the store right before it, and sends what it had
@@ -182,8 +186,19 @@ export class UserRecords {
 
   /** Other requests, the same user's too, run between two transactions. */
   async #dropUnusedOf(scope: Scope, before: number, signal: AbortSignal): Promise<number> {
-    const { store, residency = KEEPS_ALL, maxExpiredAtOnce = MAX_EXPIRED_AT_ONCE } = this.parts;
-    const expiry = new ScopeExpiry(store, scope, before, residency);
+    const { store, residency = KEEPS_ALL } = this.parts;
+    let dropped = 0;
+    for (let scans = 0; scans < MAX_SCANS; scans++) {
+      const expiry = new ScopeExpiry(store, scope, before, residency);
+      dropped += await this.#dropBy(expiry, scope, signal);
+      if (!expiry.isOutdated || signal.aborted) break;
+      await setTimeoutAsync(PAUSE_BETWEEN_SCANS_MS);
+    }
+    return dropped;
+  }
+
+  async #dropBy(expiry: ScopeExpiry, scope: Scope, signal: AbortSignal): Promise<number> {
+    const { maxExpiredAtOnce = MAX_EXPIRED_AT_ONCE } = this.parts;
     while (await this.scopes.read(scope, (working) => expiry.scan(working))) await setImmediateAsync();
     let dropped = 0;
     while (expiry.left > 0 && !signal.aborted) {

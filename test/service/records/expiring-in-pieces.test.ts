@@ -5,8 +5,13 @@ import Database from "better-sqlite3";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ChatMessage, residencyModel, type UserId } from "../../../src/core/index.js";
+import type { Memstem } from "../../../src/service/library/memstem.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
+import { JournalStore } from "../../../src/store/journal/journal-store.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
+import { doingBefore } from "../shared-database.js";
 
 const HOUR = 3_600_000;
 const never = new AbortController().signal;
@@ -137,6 +142,59 @@ describe("what nobody used for a time, going in pieces", () => {
       await service.close();
     });
     await fc.assert(sound, { numRuns: 25 });
+  });
+
+  describe("in two processes at once", () => {
+    const file = () => join(directory, "memstem.db");
+    let now: number;
+    beforeEach(() => {
+      now = NOON;
+    });
+    const say = async (service: Memstem, count: number, system: string) => {
+      for (let at = 0; at < count; at++) {
+        const messages = [
+          { role: "system", content: system },
+          { role: "user", content: `Question ${at}` },
+        ];
+        await composeWith(service, { userId: "ana", messages, memories: memories({ m1: "Ana likes tea" }) });
+      }
+    };
+    const instructions = () => {
+      const database = new Database(file(), { readonly: true });
+      const rows = database.prepare("select messages from instructions").pluck().all();
+      database.close();
+      return rows.map(String).filter((row) => row.includes("system"));
+    };
+
+    it("leaves no instructions that only expired turns had, whichever turns go where", async () => {
+      const options = { now: () => now, maxExpiredAtOnce: 2 };
+      const [one, other] = [openService({ file: file(), ...options }), openService({ file: file(), ...options })];
+      await say(one, 60, "Be old.");
+      now += 100 * HOUR;
+      await say(one, 1, "Be young.");
+      const dropped = await Promise.all([one, other].map((service) => service.dropUnused(now - HOUR, never)));
+      expect(dropped.reduce((sum, count) => sum + count)).toBe(60);
+      expect(instructions()).toEqual([expect.stringContaining("Be young.")]);
+      await Promise.all([one.close(), other.close()]);
+      expect((await checkDatabase(file())).findings).toEqual([]);
+    });
+
+    it("leaves none where the other one takes turns that are yet to come here", async () => {
+      const other = openService({ file: file(), now: () => now });
+      const store = doingBefore(new JournalStore(journalIn(openDatabase(file()))), "commitExpiry", async () => {
+        expect(await other.dropUnused(NOON + HOUR, never)).toBe(3);
+      });
+      const one = openService({ store, now: () => now, maxExpiredAtOnce: 2 });
+      await say(one, 3, "Be old.");
+      now += 10 * HOUR;
+      await say(one, 3, "Be old.");
+      now += 10 * HOUR;
+      await say(one, 1, "Be young.");
+      expect(await one.dropUnused(now - HOUR, never)).toBe(3);
+      expect(instructions()).toEqual([expect.stringContaining("Be young.")]);
+      await Promise.all([one.close(), other.close()]);
+      expect((await checkDatabase(file())).findings).toEqual([]);
+    });
   });
 
   it("lets other requests through between two pieces, those of the same user too", async () => {
