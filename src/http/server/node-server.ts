@@ -5,7 +5,7 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import { inCallersTrace } from "../../service/base/spans.js";
 import { SECURITY_HEADERS } from "../guards/guard.js";
 import { problem, problemResponse, RETRY_SOON } from "../problems/problem.js";
-import { ALWAYS_ANSWERED, cutTarget, type HttpEnvironment, isOpenAiPath } from "../requests/request.js";
+import { ALWAYS_ANSWERED, cutTarget, type HttpEnvironment, isOpenAiPath, pathAfterBase } from "../requests/request.js";
 
 /** Milliseconds that a request's head may take. Until it is read, a request does not count as in flight. */
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -236,7 +236,7 @@ export class Admission {
   }
 
   #reject({ request, response, listener, since }: Waiting, reason: RejectedRequest["reason"]): void {
-    if (isOpenAiPath(pathOf(request))) {
+    if (isOpenAiPath(pathAfterBase(pathOf(request)))) {
       this.#shed.add(request);
       listener(request, response);
       return;

@@ -153,6 +153,20 @@ describe("requests that come together", () => {
   });
 });
 
+describe.each([
+  "/users/ana/v1/chat/completions",
+  "/users/ana/agents/cook/conversations/trip/v1/responses?stream=1",
+  "/plain/v1//messages",
+])("a chat below a base URL: %s", (chat) => {
+  it("is let in, and marked", async () => {
+    const served: Served = await serving((request, response) => response.end(String(served.admission.isShed(request))));
+    const paths = [...numbered(2 * (BURST / EACH)), "/users/ana", chat];
+    const answers = await inOneGo(served, paths);
+    expect(answers.slice(-2).map(statusOf)).toEqual(["503", "200"]);
+    expect(answers.at(-1)).toMatch(/true\r\n|true$/);
+  });
+});
+
 describe("new connections", () => {
   it("are accepted while requests wait, though Node accepts one in a turn of its loop", async () => {
     const served = await serving(ok);
