@@ -44,7 +44,7 @@ export interface ResponseTurn {
   readonly previousKey: ResponseKey | null;
   /** Whether it names what it continues: a response, or a conversation of the engine's. */
   readonly isContinued: boolean;
-  /** The engine's conversation that it names. */
+  /** The engine's conversation that it names; null also where it names no user. */
   readonly held: string | null;
   /** What its input adds. */
   readonly added: readonly ChatMessage[];

@@ -11,7 +11,7 @@ import { OutdatedCallError } from "../../engines/upstream/upstream.js";
 import { OutdatedHistoryError } from "../base/errors.js";
 import type { Chat, ChatRequest, ProxiedAnswer } from "../chat/chat.js";
 import type { ProxiedBody } from "../chat/chat-format.js";
-import type { ChatComposer } from "../chat/chat-request.js";
+import { type ChatComposer, NOBODY } from "../chat/chat-request.js";
 import type { DeletionWatch } from "../scopes/working-scopes.js";
 import { type KnownResponse, RememberedResponses, type ResponseKey } from "./remembered-responses.js";
 import { conversationKey, itemKey, ResponsesFormat, type ResponseTurn } from "./responses-format.js";
@@ -108,7 +108,8 @@ export class Responses {
     const { userId, agentId, body, compose } = asked;
     const key = (id: string): ResponseKey => ({ tenant: memstem, userId, agentId, id });
     const previousId = textIn(body["previous_response_id"]);
-    const held = conversationIn(body["conversation"]);
+    // Conversations are remembered by names, which anybody may guess: those of requests that name nobody are the engine's alone.
+    const held = userId === NOBODY ? null : conversationIn(body["conversation"]);
     const before = previousId ?? (held === null ? null : conversationKey(held));
     const found = before === null ? null : await this.#found(memstem, key(before));
     const previous = found === null || found.history === null ? null : { ...found, history: found.history };

@@ -177,6 +177,24 @@ describe("a client that continues a response by its id", () => {
     expect(app.log.flatMap(({ warnings }) => warnings ?? [])).toEqual([]);
   });
 
+  it("gives a conversation of nobody's to nobody: the body goes to the engine as it is", async () => {
+    let turn = 0;
+    engine.behave((_request, response) => {
+      const item = outputMessage(`msg_${turn}`, "Indeed.");
+      sendJson(response, 200, responseObject(`resp_${turn++}`, [item], usageOf(9, 0), { store: false }));
+    });
+    const bodies = ["The safe opens with 4821.", "What was said?"].map((input) => ({
+      model: "stub-1",
+      input,
+      conversation: "support",
+    }));
+    for (const body of bodies) await clientOf(app, { "x-memstem-bypass": "true" }).responses.create(body);
+    expect(received()).toMatchObject(bodies);
+    await clientOf(app, { "x-memstem-user": "eve" }).responses.create(bodies[1] ?? expect.fail());
+    expect(JSON.stringify(received().at(-1))).not.toContain("4821");
+    expect(app.faults).toEqual([]);
+  });
+
   const askAllInConversation = async () => {
     const client = clientOf(app);
     for (const [turn, input] of QUESTIONS.entries()) {
