@@ -234,7 +234,7 @@ export class NoChatFormError extends Error {
 /**
  * Converts a Responses request into a chat completion. Instructions come first, `developer` becomes `system`, calls join the assistant's
  * message before them, and reasoning the message that it led to. Fields that neither API names pass unmodified. Throws {@link NoChatFormError}
- * for items and tools that chats do not have, and for an id of a response.
+ * for items and tools that chats do not have, and for ids of what only an engine with `/responses` keeps.
  * Source: https://platform.openai.com/docs/guides/migrate-to-responses
  */
 export function toChatCompletion(body: JsonObject): JsonObject {
@@ -243,6 +243,8 @@ export function toChatCompletion(body: JsonObject): JsonObject {
     const message = `Previous response with id '${previous}' not found.`;
     throw new NoChatFormError(message, "previous_response_id", "previous_response_not_found");
   }
+  for (const field of ["conversation", "prompt"])
+    if (body[field] != null) throw new NoChatFormError(`\`${field}\` needs an engine that has /responses.`, field);
   const messages = messagesOf(body["input"], body["instructions"]);
   if (messages === null) throw new NoChatFormError("`input` must be a text or a list of items.", "input");
   const same = Object.entries(body).filter(([field, value]) => !RESPONSES_ONLY.has(field) && value !== null);

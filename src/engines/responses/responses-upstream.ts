@@ -49,7 +49,7 @@ async function sendAsChat(
   { id, created }: Omit<ResponseHead, "asked">,
   signal: AbortSignal,
 ): Promise<UpstreamAnswer> {
-  const asked = record(JSON.parse(String(call.body)));
+  const asked = record(JSON.parse(call.convertible ?? String(call.body)));
   let body: JsonObject;
   try {
     body = toChatCompletion(asked);

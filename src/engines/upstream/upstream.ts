@@ -73,6 +73,8 @@ export interface UpstreamCall {
   readonly headers: Iterable<HeaderPair>;
   /** JSON, or bytes of the type that the headers say; null for none. */
   readonly body: string | Uint8Array | null;
+  /** The JSON to convert in place of {@link body} where the engine has no such route: with what an engine that has it keeps itself. */
+  readonly convertible?: string | undefined;
   /** Whether it has effects and so is never sent twice. Default: no. */
   readonly isOnce?: boolean;
   /** Whether memstem makes it for itself, with no client that waits for it. Default: no. */

@@ -45,6 +45,13 @@ export interface ChatFormat {
    */
   bodyOf(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody;
   /**
+   * The body to convert where the engine has no such route, if it is not {@link bodyOf}'s; null: it is.
+   *
+   * @param own the client's, without memstem's fields
+   * @param messages the composed prompt; null: the client's own messages
+   */
+  convertibleOf?(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody | null;
+  /**
    * The body of a request for as few tokens as the format allows, that has the engine compute a prompt's prefix. Null: none is sent.
    *
    * @param own the client's, without memstem's fields

@@ -314,10 +314,12 @@ class Completion {
     const maySend = isPlain ? readSince && (() => isUndeletedSince(readSince)) : () => prompt.watch.isSendable();
     let started = parts.clock();
     const format = formatOf(request);
-    const body = {
-      ...(composed?.engine.fields ?? memstem.composer.plainFields(userId === NOBODY ? null : userId, agentId, engine)),
-      ...format.bodyOf(own, composed?.messages ?? null),
-    };
+    const messages = composed?.messages ?? null;
+    const fields =
+      composed?.engine.fields ?? memstem.composer.plainFields(userId === NOBODY ? null : userId, agentId, engine);
+    const body = { ...fields, ...format.bodyOf(own, messages) };
+    const whole = format.convertibleOf?.(own, messages) ?? null;
+    const convertible = whole === null ? {} : { convertible: JSON.stringify({ ...fields, ...whole }) };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
     const exact = composed === null || !format.isChat ? null : this.#exactly(composed, body);
     const isCurrent = maySend === null ? {} : { isCurrent: maySend };
@@ -334,7 +336,7 @@ class Completion {
     const send = async (sent: object) => {
       if (isAgain) span = new InferenceSpan(inferring);
       return span.during(async () => {
-        const call = { method: "POST", path: format.path, query, body: JSON.stringify(sent) } as const;
+        const call = { method: "POST", path: format.path, query, body: JSON.stringify(sent), ...convertible } as const;
         if ((isAgain || isPlain) && maySend !== null && !(await maySend())) throw new OutdatedCallError();
         isAgain = true;
         started = parts.clock();

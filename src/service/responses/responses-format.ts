@@ -84,6 +84,15 @@ export class ResponsesFormat implements ChatFormat {
     return withTail(own, tailOf(prompt, withoutProviderMemories(added).messages));
   }
 
+  /** A conversation's whole history, as far as it is known: what is converted names none. */
+  convertibleOf(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody | null {
+    const { previous, held, added } = this.turn;
+    if (held === null || previous?.isHeld === false) return null;
+    const { conversation: _conversation, ...alone } = own;
+    const prompt = messages ?? (previous === null ? null : unmarked(previous.history, added));
+    return prompt === null ? alone : { ...alone, input: inputOf(prompt, own["input"]) };
+  }
+
   /** Not where the engine keeps the prefix: it is what it was, and is named by an id. */
   warmUpOf(own: ProxiedBody, prefix: readonly ChatMessage[]): ProxiedBody | null {
     const { previous, isContinued } = this.turn;
@@ -121,16 +130,19 @@ export class ResponsesFormat implements ChatFormat {
     const output = messagesOf(response.output) ?? [];
     const prompt = composed?.messages.filter((message) => !isInstructions(message)) ?? null;
     const before = prompt === null ? sentWith(previous?.sent ?? NOTHING_SENT, added) : sentWith(NOTHING_SENT, prompt);
+    // A conversation that was found in the store has its history by itself.
+    const history = previousKey === null ? (previous?.history ?? []) : [];
     const remembered: RememberedResponse = {
       conversationId,
       previous: previousKey,
-      messages: [...added, ...output],
+      messages: [...history, ...added, ...output],
       isHeld: response.store === true || response.conversation != null,
       sent: sentWith(before, output),
       watch,
     };
     this.remembered.set(key(response.id), remembered);
-    if (composed !== null) this.#store(response.id, composed.requestId, remembered, output);
+    const names = held === null ? [response.id] : [response.id, conversationKey(held)];
+    if (composed !== null) for (const id of names) this.#store(id, composed.requestId, remembered, output);
     if (!remembered.isHeld) this.#rememberItems(remembered, response.output);
     // The conversation's name stands for its newest response.
     const newest = { ...remembered, messages: [], previous: key(response.id) };

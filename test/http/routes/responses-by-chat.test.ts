@@ -155,6 +155,21 @@ describe("the Responses API over an engine that has chat completions", () => {
     ]);
   });
 
+  it.each([
+    ["composed", {}],
+    ["bypassed", { "x-memstem-bypass": "true" }],
+  ])("has a conversation that memstem keeps, from its first turn on: %s", async (_name, headers) => {
+    engine.behave(chatsOnly((turn) => ({ text: `Answer ${turn}.` })));
+    const client = clientOf(app, { "x-memstem-user": "ada", ...headers });
+    for (const input of ["One?", "Two?", "Three?"])
+      await client.responses.create({ model: "stub-1", input, conversation: { id: "c1" } });
+    const { messages, ...fields } = received(-1);
+    expect(fields).not.toHaveProperty("conversation");
+    const roles = messages.map((message) => (message as { readonly role: string }).role);
+    expect(roles).toEqual(["user", "assistant", "user", "assistant", "user"]);
+    expect(app.faults).toEqual([]);
+  });
+
   it("rejects what no chat says, and a response that nobody knows; the engine's own 404 stays", async () => {
     engine.behave(chatsOnly(() => ({ text: "Indeed." })));
     const client = clientOf(app);
@@ -162,6 +177,11 @@ describe("the Responses API over an engine that has chat completions", () => {
     expect([unknown.status, unknown.code]).toEqual([400, "previous_response_not_found"]);
     const tool = await errorOf(client.responses.create({ model: "m", input: "?", tools: [{ type: "web_search" }] }));
     expect([tool.status, tool.param]).toEqual([400, "tools"]);
+    const prompt = await errorOf(client.responses.create({ model: "m", input: "?", prompt: { id: "pmpt_1" } }));
+    expect([prompt.status, prompt.param]).toEqual([400, "prompt"]);
+    const nobody = clientOf(app, { "x-memstem-bypass": "true" });
+    const conversation = await errorOf(nobody.responses.create({ model: "m", input: "?", conversation: "conv_1" }));
+    expect([conversation.status, conversation.param]).toEqual([400, "conversation"]);
   });
 
   it("is asked for again where the engine says that a model is unknown", async () => {

@@ -1,11 +1,11 @@
 import OpenAI from "openai";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { readSettings } from "../../../src/cli/settings.js";
-import { messageText } from "../../../src/core/index.js";
+import { type ChatMessage, messageText } from "../../../src/core/index.js";
 import { messagesOf } from "../../../src/engines/responses/responses-request.js";
 import { type StartedApp, servedApp, startApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
-import { openAiEngine } from "./openai-engine.js";
+import { openAiEngine, sendJson, wholeAnswer } from "./openai-engine.js";
 import { answersResponses, type ReceivedResponses } from "./responses-engine.js";
 import { columnsHolding, filesHolding, rowCounts } from "./stored-rows.js";
 
@@ -30,7 +30,7 @@ describe("a client that continues a response after a restart", () => {
     again = await startApp(settings, source, { log: [], faults: app.faults });
     return again.base;
   };
-  const ask = async (base: string, input: string, previous: string | null, user = "ada") => {
+  const ask = async (base: string, input: string, previous: string | null, user = "ada", more: object = {}) => {
     const client = new OpenAI({
       baseURL: `${base}/v1`,
       apiKey: "sk",
@@ -38,7 +38,7 @@ describe("a client that continues a response after a restart", () => {
       defaultHeaders: { connection: "close", "x-memstem-user": user },
     });
     const before = previous === null ? {} : { previous_response_id: previous };
-    const asked = { model: "stub-1", input, instructions: "Be kind.", ...before };
+    const asked = { model: "stub-1", input, instructions: "Be kind.", ...before, ...more };
     return (await client.responses.create(asked)).id;
   };
   /** An engine that keeps responses, or none. */
@@ -74,6 +74,33 @@ describe("a client that continues a response after a restart", () => {
     expect(last?.slice(0, after?.length)).toEqual(after);
     for (const fact of FACTS) expect(JSON.stringify(last).split(`- ${fact}`)).toHaveLength(2);
     expect(received().map(({ previous_response_id: id }) => id)).toEqual(Array(4).fill(undefined));
+    expect(app.faults).toEqual([]);
+  });
+
+  it.each(["responses", "chats alone"])("has its conversation too, over an engine of %s", async (api) => {
+    const answer = answersResponses((turn) => `Answer ${turn}.`);
+    let turn = 0;
+    engine.behave((request, response, usage) => {
+      if (api === "responses") {
+        const asked = { ...(JSON.parse(request.raw) as object), store: false };
+        return answer({ ...request, raw: JSON.stringify(asked) }, response, usage);
+      }
+      if (request.url === "/v1/responses") return sendJson(response, 404, { detail: "Not Found" });
+      return sendJson(response, 200, wholeAnswer(`Answer ${turn++}.`, usage));
+    });
+    const askIn = (base: string, input: string) => ask(base, input, null, "ada", { conversation: "c1" });
+    await askIn(app.base, "Which tea?");
+    await askIn(app.base, "Which city?");
+    await vi.waitFor(() => expect(rowCounts(app.database)["responses"]).toBe(3));
+    const base = await restarted();
+    await askIn(base, "And then?");
+    await askIn(base, "And now?");
+    const { raw } = engine.requests.at(-1) ?? expect.fail();
+    const { input, messages = messagesOf(input) } = JSON.parse(raw) as { input?: unknown; messages?: ChatMessage[] };
+    const said = (messages ?? []).filter(({ role }) => role !== "system").map(messageText);
+    expect(said.map((text) => text.split("\n").at(-1))).toEqual([
+      ...["Which tea?", "Answer 0.", "Which city?", "Answer 1.", "And then?", "Answer 2.", "And now?"],
+    ]);
     expect(app.faults).toEqual([]);
   });
 
