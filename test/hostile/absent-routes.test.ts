@@ -1,13 +1,13 @@
 /*
  * Attacked: `/v1/responses` and the count of tokens over servers that have neither, each of which says so in its own way; and over some that have
  * them, and answer 404 for a model or an earlier response. Broke: OpenAI's own `unknown_url` was passed on as an answer; OpenRouter's unknown model
- * was taken for an unknown route. Held: an answer of the API is passed on as it is, and asked for again.
+ * was taken for an unknown route; one 405 of a gateway turned the route off for every model. Held: an answer of the API is passed on as it is, and asked for again.
  */
 import { describe, expect, it } from "vitest";
 import { messagesUpstream } from "../../src/engines/anthropic/messages-upstream.js";
 import { responsesUpstream } from "../../src/engines/responses/responses-upstream.js";
 import { openUpstream } from "../../src/engines/upstream/upstream.js";
-import { openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
+import { openAiEngine, sendEvents, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
 
 type Answer = readonly [status: number, body: object | string];
 
@@ -301,10 +301,10 @@ describe("a route that an engine may not have", () => {
     const clock = { now: () => now };
     const dialect = { keepsMarks: false, isOpenAi: false };
     const upstream = responsesUpstream(messagesUpstream(plain, { dialect, ...clock }), clock);
-    return async (path: string, isLater = true, model = "m") => {
+    return async (path: string, isLater = true, model = "m", more: object = {}) => {
       if (isLater) now += 10 * 60 * 1_000;
       const messages = [{ role: "user", content: "Hi." }];
-      const body = JSON.stringify({ model, input: "Hi.", messages });
+      const body = JSON.stringify({ model, input: "Hi.", messages, ...more });
       const call = { method: "POST", path, query: "", headers: [], body } as const;
       const sent = engine.requests.length;
       const { status, body: bytes } = await upstream.send(call, new AbortController().signal);
@@ -339,6 +339,36 @@ describe("a route that an engine may not have", () => {
     const [own, chat] = ["responses", "chat/completions"];
     expect(urls).toEqual([[own, chat], [own], [chat], [own]]);
     expect((await send("responses", true, "old")).urls).toEqual([own, chat]);
+  });
+
+  it("is not given up for a model that it has answered for, nor for others, by one error of nothing in particular", async () => {
+    let hasIt = true;
+    engine.behave(({ url, body: { model, stream } }, response, usage) => {
+      if (url === "/v1/chat/completions") return sendJson(response, 200, wholeAnswer("By chat.", usage));
+      if (!hasIt || model === "none") return sendJson(response, 405, { detail: "Method Not Allowed" });
+      return stream ? sendEvents(response, []) : sendJson(response, 200, { id: "resp_1" });
+    });
+    const send = opened();
+    const [own, chat] = ["responses", "chat/completions"];
+    const urlsOf = async (model: string, isLater = false, more = {}) =>
+      (await send("responses", isLater, model, more)).urls;
+    expect(await urlsOf("none")).toEqual([own, chat]);
+    expect(await urlsOf("none")).toEqual([chat]);
+    const tools = [{ type: "function", name: "car", parameters: { properties: { model: { const: "T" } } } }];
+    for (const [model, more] of [
+      ["m", {}],
+      ["streams", { stream: true }],
+      ["tools", { tools }],
+    ] as const) {
+      hasIt = true;
+      expect(await urlsOf(model, false, more)).toEqual([own]);
+      hasIt = false;
+      expect(await urlsOf(model)).toEqual([own, chat]);
+      expect(await urlsOf(model)).toEqual([own, chat]);
+    }
+    // Another engine took its place.
+    expect(await urlsOf("m", true)).toEqual([own, chat]);
+    expect(await urlsOf("m")).toEqual([chat]);
   });
 
   it("is told from what comes in pieces, which go on whole where it is there", async () => {

@@ -9,8 +9,6 @@ const ROUTE_CODES = new Set<unknown>([
   ...["unknown_url", "method_not_supported", "unsupported_endpoint", "unsupported_api_for_model", "route_not_found"],
   ...["NotImplementedError", "not_implemented"],
 ]);
-/** Those of them that say it of the model. */
-const MODEL_CODES = new Set<unknown>(["unsupported_api_for_model"]);
 /** Messages that say it of a route: OpenAI, LM Studio, Express, Spring, Fastify, Go, Cloudflare … */
 const NO_ROUTE =
   /^(?:unknown request url|invalid url|unexpected endpoint|un(?:known|supported|recogni[sz]ed) (?:endpoint|route|path|url)|cannot (?:get|post)\b|no (?:static resource|route)\b|could not route to\b|route\b.*\bnot found|page not found|path not found)/i;
@@ -78,14 +76,6 @@ function* errorsOf(text: string): Generator<EngineError> {
   if (!isPage) yield { message: text, names: [], fields: {} };
 }
 
-/** Whether an answer that says so says it of the request's model alone: the engine may have the route for others. */
-function isOfModel(text: string): boolean {
-  return [...errorsOf(text)].some(({ message, names }) => {
-    const said = withoutPrefixes(message).text;
-    return names.some((name) => MODEL_CODES.has(name)) || (/\bmodel\b/i.test(said) && NOT_THIS_ROUTE.test(said));
-  });
-}
-
 function isOfRoute(error: EngineError): boolean {
   if (error.names.some((name) => ROUTE_CODES.has(name))) return true;
   const { text } = withoutPrefixes(error.message);
@@ -105,21 +95,24 @@ function isOfThing(error: EngineError): boolean {
   return THING_WORDINGS.test(words.filter((word) => !PATH.test(word)).join(" "));
 }
 
-/** Milliseconds for which an engine counts as one without the route: it may be replaced. */
-const ABSENT_FOR_MS = 10 * 60 * 1_000;
-/** Models without it that are known at a time. */
+/** Milliseconds for which an engine counts as one with the route, or without: it may be replaced. */
+const KNOWN_FOR_MS = 10 * 60 * 1_000;
+/** Models of which it is known at a time. */
 const MOST_MODELS = 1_000;
+/** The field in an object at any depth: within a text its quotes are escaped. */
+const MODEL = /"model"\s*:\s*"[^"\\]{0,256}"/g;
 
 /** The model of a request; empty where it names none. */
 function modelIn({ body }: UpstreamCall): string {
-  return typeof body === "string" ? text(record(parsedJson(body))["model"]) : "";
+  if (typeof body !== "string") return "";
+  const [field, other] = body.match(MODEL) ?? [];
+  // A body may be long: it is parsed only where there are several.
+  return field === undefined ? "" : text(record(parsedJson(other === undefined ? `{${field}}` : body))["model"]);
 }
 
-/** A route that an engine may have or not, which is found out by a request. */
+/** A route that an engine may have or not, which is found out by a request; for each model, as a gateway has an engine for each. */
 export class OptionalRoute {
-  #absentUntil = Number.NEGATIVE_INFINITY;
-  /** Until when it is absent for a model, where the engine said it of that alone. */
-  readonly #absentFor = new LruMap<string, number>(MOST_MODELS);
+  readonly #known = new LruMap<string, { readonly isThere: boolean; readonly until: number }>(MOST_MODELS);
 
   /** @param now milliseconds since the epoch */
   constructor(
@@ -128,24 +121,30 @@ export class OptionalRoute {
   ) {}
 
   /**
-   * The engine's answer; null where it has no such route, or none for the request's model: then it is not asked again for ten minutes. Rejects
-   * as {@link Upstream.send}.
+   * The engine's answer; null where it has no such route. Then it is not asked again for ten minutes, unless it had answered in the last ten: one
+   * error may be a gateway's, or a restart's. Rejects as {@link Upstream.send}.
    */
   async send(call: UpstreamCall, signal: AbortSignal): Promise<UpstreamAnswer | null> {
-    if (this.now() < this.#absentUntil || this.#isAbsentFor(call)) return null;
+    const model = modelIn(call);
+    if (this.#isThere(model) === false) return null;
     const answer = await this.upstream.send(call, signal);
-    if (answer.status === OK && !isEventStream(answer)) return this.#unlessOfAnyPath(answer);
+    if (answer.status === OK && !isEventStream(answer)) return this.#unlessOfAnyPath(answer, model);
+    if (answer.status === OK) this.#learn(model, true);
     if (!mayBeAbsent(answer.status)) return answer;
     const whole = await wholeOf(answer.body, this.upstream.name);
-    const said = whole.toString("utf8");
-    if (!saysAbsent(answer.status, said)) return { ...answer, body: oneChunk(whole) };
-    if (!isOfModel(said)) return this.#absent();
-    this.#absentFor.set(modelIn(call), this.now() + ABSENT_FOR_MS);
-    return null;
+    return saysAbsent(answer.status, whole.toString("utf8"))
+      ? this.#absent(model)
+      : { ...answer, body: oneChunk(whole) };
   }
 
-  #isAbsentFor(call: UpstreamCall): boolean {
-    return this.#absentFor.size > 0 && this.now() < (this.#absentFor.get(modelIn(call)) ?? Number.NEGATIVE_INFINITY);
+  /** Null where it is not known. */
+  #isThere(model: string): boolean | null {
+    const known = this.#known.get(model);
+    return known !== undefined && this.now() < known.until ? known.isThere : null;
+  }
+
+  #learn(model: string, isThere: boolean): void {
+    this.#known.set(model, { isThere, until: this.now() + KNOWN_FOR_MS });
   }
 
   /**
@@ -161,13 +160,13 @@ export class OptionalRoute {
     return answer?.status === OK ? (await wholeOf(answer.body, this.upstream.name, most)).toString("utf8") : null;
   }
 
-  #absent(): null {
-    this.#absentUntil = this.now() + ABSENT_FOR_MS;
+  #absent(model: string): null {
+    if (this.#isThere(model) === null) this.#learn(model, false);
     return null;
   }
 
   /** Reads the answer's beginning, as far as it may be an error. */
-  async #unlessOfAnyPath(answer: UpstreamAnswer): Promise<UpstreamAnswer | null> {
+  async #unlessOfAnyPath(answer: UpstreamAnswer, model: string): Promise<UpstreamAnswer | null> {
     const bytes = answer.body[Symbol.asyncIterator]();
     const first: Uint8Array[] = [];
     let text = "";
@@ -178,8 +177,9 @@ export class OptionalRoute {
       text = Buffer.concat(first).toString("utf8");
       if (!isOfAnyPath(text)) continue;
       await bytes.return?.();
-      return this.#absent();
+      return this.#absent(model);
     }
+    this.#learn(model, true);
     return { ...answer, body: rejoined(first, bytes) };
   }
 }
