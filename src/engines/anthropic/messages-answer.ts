@@ -31,8 +31,8 @@ export type AnthropicAnswer = JsonObject;
 export function toAnthropicAnswer(answer: unknown, status: number, ownId: string): AnthropicAnswer {
   const { id, model, choices, usage, timings } = record(answer);
   const error = errorIn(answer);
+  if (error !== null) return anthropicError({ ...record(answer), error }, status);
   if (status >= 400) return anthropicError(answer, status);
-  if (error !== null) return anthropicError({ error }, status);
   const turn = new StreamedTurn(NO_TOOLS, ownId).takeWhole(listIn(choices)[0]);
   return {
     id: text(id) || ownId,

@@ -2,7 +2,15 @@ import { randomUUID } from "node:crypto";
 import { LruMap } from "../../core/text/collections.js";
 import { type JsonObject, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { ANTHROPIC_BLOCKS, isOfReasoning, REASONING_NAMES, type ReasoningName } from "../turns/reasoning.js";
-import { convertedEvents, inOtherForm, jsonAnswer, oneChunk, wholeBody, wholeOf } from "../upstream/answer-body.js";
+import {
+  convertedEvents,
+  errorIn,
+  isEventStream,
+  jsonAnswer,
+  oneChunk,
+  wholeBody,
+  wholeOf,
+} from "../upstream/answer-body.js";
 import { OptionalRoute } from "../upstream/optional-route.js";
 import type { HeaderPair, Upstream, UpstreamAnswer, UpstreamCall } from "../upstream/upstream.js";
 import { isMessagesCall } from "./anthropic-upstream.js";
@@ -10,6 +18,7 @@ import { anthropicError, MessageStream, toAnthropicAnswer } from "./messages-ans
 import { type ChatDialect, toChatCompletion } from "./messages-request.js";
 
 const COUNT_TOKENS = "messages/count_tokens";
+const BAD_GATEWAY = 502;
 
 export interface MessagesUpstreamOptions {
   readonly dialect: ChatDialect;
@@ -19,7 +28,7 @@ export interface MessagesUpstreamOptions {
 
 /**
  * OpenAI's API as Anthropic's: calls of `/v1/messages` are sent as chat completions; answers, streams and errors are returned in
- * Anthropic's form, with status and headers unmodified. Other calls pass unmodified, but for what a chat has of another engine's reasoning.
+ * Anthropic's form, with headers unmodified, and the status too, but for errors that come with 200. Other calls pass unmodified, but for what a chat has of another engine's reasoning.
  * Tokens are counted where the engine has Anthropic's route for that, as vLLM, llama.cpp and gateways do; else 404.
  */
 export function messagesUpstream(upstream: Upstream, { dialect, now }: MessagesUpstreamOptions): Upstream {
@@ -40,10 +49,25 @@ export function messagesUpstream(upstream: Upstream, { dialect, now }: MessagesU
       const { sent, tools } = toChatCall(call, dialect);
       const answer = await chat(sent, signal);
       const ownId = `msg_${randomUUID().replaceAll("-", "")}`;
-      const stream = () => convertedEvents(answer, upstream.name, new MessageStream(tools, ownId));
-      return inOtherForm(answer, upstream.name, (json) => toAnthropicAnswer(json, answer.status, ownId), stream);
+      if (!isEventStream(answer)) return wholeMessage(answer, upstream.name, ownId);
+      return { ...answer, body: convertedEvents(answer, upstream.name, new MessageStream(tools, ownId)) };
     },
   };
+}
+
+/** An unstreamed answer. Anthropic's clients know an error by its status, and OpenRouter and others give some with 200: these get one. */
+async function wholeMessage(answer: UpstreamAnswer, name: string, ownId: string): Promise<UpstreamAnswer> {
+  const whole = await wholeOf(answer.body, name);
+  const error = answer.status < 300 ? errorIn(parsedJson(whole.toString("utf8"))) : null;
+  const status = error === null ? answer.status : statusOf(error);
+  const read = { ...answer, status, body: oneChunk(whole) };
+  return { ...read, body: wholeBody(read, name, (json) => toAnthropicAnswer(json, status, ownId)) };
+}
+
+/** The status that an error names as its code; else that of a gateway whose engine failed. */
+function statusOf(error: unknown): number {
+  const code = Number(record(error)["code"]);
+  return Number.isInteger(code) && code >= 400 && code <= 599 ? code : BAD_GATEWAY;
 }
 
 /** A count of tokens, or the engine's error in Anthropic's form; null where it counts none. */

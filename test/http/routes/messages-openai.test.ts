@@ -239,6 +239,19 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
     }
   });
 
+  it.each([
+    [429, "rate_limit_error", { error: { message: "Says the engine.", code: 429 } }],
+    [400, "invalid_request_error", { choices: [{ index: 0, error: { message: "Says the engine.", code: "400" } }] }],
+    [502, "api_error", { error: { message: "Says the engine.", code: "server_error" } }],
+    [502, "api_error", { id: "gen-1", error: "Says the engine." }],
+  ])("gets a status of an error, %i, where its engine gave 200: %s", async (status, type, answer) => {
+    engine.behave((_request, response) => sendJson(response, 200, answer));
+    const got = await messagesErrorOf(client().messages.create(ASK));
+    expect(got.status).toBe(status);
+    expect(got.error).toMatchObject({ type: "error", error: { type, message: "Says the engine." } });
+    expect(app.faults).toEqual([]);
+  });
+
   it("gets an error in a stream, and one where the engine ends it before the answer's end", async () => {
     const [first = {}] = streamedAnswer("Green", null);
     const read = async () => {
