@@ -278,6 +278,7 @@ class Completion {
         for (;;) {
           const planned = await composing.plan(retrieved, chosen);
           if (planned.mayBeSent) ahead.start((own) => this.#send(planned, own));
+          else ahead.drop();
           if (await planned.commit()) return planned;
         }
       };

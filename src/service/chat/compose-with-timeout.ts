@@ -34,7 +34,13 @@ export class SpeculativeCall<T> {
     this.#answer.catch(() => {});
   }
 
-  /** Null where no call was started. */
+  /** Aborts a started call, whose prompt was planned again: the new one is not sent before it is stored. */
+  drop(): void {
+    this.#end();
+    this.#answer = null;
+  }
+
+  /** Null where no call was started, or it was dropped. */
   get answer(): Promise<T> | null {
     return this.#answer;
   }

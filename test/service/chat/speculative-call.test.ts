@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { RequestId } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { openUpstream, type Upstream, UpstreamError } from "../../../src/engines/upstream/upstream.js";
+import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { Chat, type ChatRequest } from "../../../src/service/chat/chat.js";
 import { SpeculativeCall } from "../../../src/service/chat/compose-with-timeout.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
@@ -24,6 +25,7 @@ describe("a prompt that is being stored", () => {
   const faults: unknown[] = [];
   let directory = "";
   let database: DatabaseConnection;
+  let store: JournalStore;
   let service: Memstem;
   let elsewhere: Database.Database;
   beforeEach(() => {
@@ -31,7 +33,8 @@ describe("a prompt that is being stored", () => {
     directory = mkdtempSync(join(tmpdir(), "memstem-ahead-"));
     const file = join(directory, "memstem.db");
     database = openDatabase(file);
-    service = openService({ database, store: new JournalStore(journalIn(database)) });
+    store = new JournalStore(journalIn(database));
+    service = openService({ database, store });
     elsewhere = new Database(file, { readonly: true });
   });
   afterEach(async () => {
@@ -141,6 +144,22 @@ describe("a prompt that is being stored", () => {
     expect(faults).toEqual([]);
   });
 
+  it("and was locked out is planned again, and sent once it is stored: the first call's answer is nobody's", async () => {
+    const busy = new StoreUnavailableError("busy", { cause: null });
+    vi.spyOn(store, "commitCompose").mockRejectedValueOnce(busy);
+    engine.answers.push("Of the first prompt.", "Of the second.");
+    const calls: { readonly signal: AbortSignal; readonly stored: unknown }[] = [];
+    const chat = chatting((signal) => calls.push({ signal, stored: stored() }));
+    const { body, composed } = await chat.complete(service.chats, asking("Which tea?"), new AbortController().signal);
+    expect(calls.map(({ signal, stored }) => [signal.aborted, stored])).toEqual([
+      [true, 0],
+      [false, 1],
+    ]);
+    expect(await textOf(body)).toContain("Of the second.");
+    expect(engine.requests.at(-1)?.body.messages).toEqual(composed?.messages);
+    expect(faults).toEqual([]);
+  });
+
   it("is not sent before it is stored where the last one could not be", async () => {
     const seen: unknown[] = [];
     const chat = chatting(() => seen.push(stored()));
@@ -204,6 +223,16 @@ describe("a call ahead", () => {
     expect([first?.aborted, second?.aborted]).toEqual([true, false]);
     call.cancel();
     expect(second?.aborted).toBe(true);
+  });
+
+  it("has no answer once it is dropped, and may start again", async () => {
+    const call = new SpeculativeCall<AbortSignal>(new AbortController().signal);
+    call.start(async (signal) => signal);
+    const first = await call.answer;
+    call.drop();
+    expect([first?.aborted, call.answer]).toEqual([true, null]);
+    call.start(async (signal) => signal);
+    expect((await call.answer)?.aborted).toBe(false);
   });
 
   it("ends with its client", async () => {
