@@ -201,6 +201,7 @@ export class BlockRegister {
       contained: [],
       said: [],
       replaced: [],
+      leftOut: [],
       conflicting: distinct(conflicting),
       forgotten: distinct(forgotten),
     };

@@ -153,6 +153,8 @@ export interface Resolution {
   readonly said: readonly MemoryId[];
   /** Exchanges of this conversation that its client has changed since; in no block. */
   readonly replaced: readonly MemoryId[];
+  /** Blocks of the request's memories that are in none of its own: the prompt does not carry them either. */
+  readonly leftOut: readonly Label[];
   /** Memories listed with two different texts; the better ranked one counts as current, both are in the prompt. */
   readonly conflicting: readonly MemoryId[];
   /** Memories left out because they were forgotten on the caller's request. */

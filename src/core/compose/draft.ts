@@ -24,7 +24,7 @@ import {
   supersededIn,
   withCorrections,
 } from "../conversation/injecting.js";
-import { asGiven, type DedupeName, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
+import { asGiven, type DedupeName, isExchange, withoutRepeats, withoutReplaced } from "../conversation/repeats.js";
 import { type HeldHead, type Replay, replayTurns, splitAtAnchor } from "../conversation/replay.js";
 import { type AroundBlocks, type EngineModel, sparedBy } from "../cost/engine-model.js";
 import { bankAllowance } from "../ordering/carry-over.js";
@@ -129,6 +129,10 @@ export interface SelectionInput {
   readonly engine: EngineModel;
   /** How many of the retrieved blocks to inject. Default: all. */
   readonly depth?: Depth | undefined;
+  /** Whether blocks that were not retrieved may be carried: not where the request is about some of the memories alone. Default: yes. */
+  readonly mayCarry?: boolean | undefined;
+  /** Where there is one, no exchange is carried: its client may have redacted it since. */
+  readonly conversation: PastInput["conversation"];
 }
 
 /** The blocks that a turn injects, in order, and those that it holds back. */
@@ -187,7 +191,10 @@ export function selectBlocks(
     anchor,
     retrieved: room === null ? wanted : fitting(wanted, room),
     // Computed for all fresh blocks, so that deeper probes stay within the budget.
-    carrying: room === null ? carryAllowance(state, standing, input, { before, retrieved: freshTokens, after }) : null,
+    carrying:
+      room === null && input.mayCarry !== false
+        ? carryAllowance(state, resolution, standing, input, { before, retrieved: freshTokens, after })
+        : null,
     ...(isInConversation ? { leastHit: Math.min(LEAST_HIT, freshTokens / 2) } : {}),
     ...(isNeverCached ? { leastHit: Number.POSITIVE_INFINITY } : {}),
   };
@@ -230,8 +237,9 @@ function fitting(blocks: readonly StoredBlock[], tokens: number): readonly Store
 /** The budget for carried blocks in this turn; null for none. */
 function carryAllowance(
   { register, bankedTokens }: ScopeState,
+  resolution: Resolution,
   { given }: Standing,
-  { memoryBudgetTokens: budget, memoryBudgetRatio: ratio, engine }: SelectionInput,
+  { memoryBudgetTokens: budget, memoryBudgetRatio: ratio, engine, conversation }: SelectionInput,
   around: AroundBlocks,
 ): CarryAllowance | null {
   const { retrieved } = around;
@@ -240,6 +248,7 @@ function carryAllowance(
   const banked = ratio === null ? null : bankAllowance(bankedTokens, ratio, retrieved);
   const tokens = Math.min(own ?? Number.POSITIVE_INFINITY, banked?.tokens ?? Number.POSITIVE_INFINITY);
   if (tokens <= 0) return null;
+  const leftOut = new Set(resolution.leftOut);
   return {
     tokens,
     ownTokens: own,
@@ -248,7 +257,8 @@ function carryAllowance(
     spared: sparedBy(engine, around),
     tokensOf: (label) => {
       const block = register.get(label);
-      if (block === undefined || block.supersededBy !== null || given.has(label)) return null;
+      if (block === undefined || block.supersededBy !== null || given.has(label) || leftOut.has(label)) return null;
+      if (conversation !== null && isExchange(block.text)) return null;
       return register.isOfRuns(label) ? null : block.tokens;
     },
   };

@@ -172,7 +172,11 @@ function beginEpoch(state: ScopeState, input: ComposeInput, carried: number | nu
   const anchor = prompt.anchorFor(placement, true, isLabelled);
   const retrieved = resolution.blocks.reduce((sum, { tokens }) => sum + tokens, 0);
   const policy = input.policy.name === "prefix-exact" ? carryOver : input.policy;
-  const own = carried === null ? {} : { policy, memoryBudgetTokens: Math.floor((1 + carried) * retrieved) };
+  const most = Math.min(
+    input.memoryBudgetTokens ?? Number.POSITIVE_INFINITY,
+    Math.floor((1 + (carried ?? 0)) * retrieved),
+  );
+  const own = carried === null ? {} : { policy, memoryBudgetTokens: most };
   const selection = selectBlocks(
     state,
     resolution,

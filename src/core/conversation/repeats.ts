@@ -19,7 +19,7 @@ const ASSISTANT = "\nAssistant: ";
 const MOST_PARTINGS = 8;
 
 /** Whether a text may be an exchange. */
-function isExchange(text: string): boolean {
+export function isExchange(text: string): boolean {
   return text.startsWith(USER);
 }
 
@@ -100,6 +100,7 @@ export function withoutReplaced(
     blocks: resolution.blocks.filter(({ label }) => !outdated.has(label)),
     memories: resolution.memories.filter(({ label }) => !outdated.has(label)),
     replaced: resolution.memories.filter(({ label }) => outdated.has(label)).map(({ memoryId }) => memoryId),
+    leftOut: [...resolution.leftOut, ...outdated],
   };
 }
 
@@ -241,7 +242,8 @@ function replaced(
     contained.push(memory.memoryId);
     return [{ ...memory, label: instead }];
   });
-  return { ...withMemories(register, resolution, memories), contained, said };
+  const leftOut = [...resolution.leftOut, ...insteadOf.keys()];
+  return { ...withMemories(register, resolution, memories), contained, said, leftOut };
 }
 
 function withMemories(

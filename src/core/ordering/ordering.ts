@@ -28,7 +28,7 @@ export interface CarryAllowance {
   readonly knownTokens: number;
   /** What a path spares the engine, see {@link Spared}. */
   readonly spared: Spared;
-  /** Tokens of a block's line; null if it must not be carried: superseded, forgotten, a run's, or in this prompt already. */
+  /** Tokens of a block's line; null if it must not be carried: superseded, forgotten, a run's, left out of this prompt, or in it already. */
   readonly tokensOf: (label: Label) => number | null;
 }
 

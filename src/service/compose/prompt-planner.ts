@@ -46,7 +46,7 @@ import {
 } from "./compose-answer.js";
 import { type ComposeRequest, requestDigest, topKOf } from "./compose-request.js";
 import type { PromptRouting, RoutablePrompt } from "./prompt-routing.js";
-import { type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
+import { isNarrowed, type Retrieved, type SettledLookup, settleLookup, unusableWarnings } from "./retrieval.js";
 import { readHistory, readPast, type SaidMessages, type StoredPast } from "./stored-history.js";
 
 /** A prompt before it is stored. */
@@ -387,6 +387,7 @@ export class PromptPlanner {
       dedupe: request.dedupe ?? defaults.dedupe,
       memoryBudgetTokens: request.memoryBudgetTokens,
       memoryBudgetRatio: request.memoryBudgetRatio,
+      mayCarry: !isNarrowed(request),
       maxPromptTokens,
       acceptedTokens,
       shareTokens: sharedCache?.shareOf(stream),

@@ -81,11 +81,14 @@ export async function lookUpMemories(
     const sourceUserId = source.sourceUserId?.(scope) ?? scope.userId;
     return sourceUserId === scope.userId ? { found } : { found, emptyUnder: sourceUserId };
   } catch (error) {
-    const { appId, filters } = request.among ?? {};
-    const isNarrowed = appId != null || filters != null;
-    if (error instanceof MemorySourceError) return { failed: error, query: isNarrowed ? null : query };
+    if (error instanceof MemorySourceError) return { failed: error, query: isNarrowed(request) ? null : query };
     throw error;
   }
+}
+
+/** Whether a request is about some of the memories alone, by its own choice: none but what its search found may stand in its prompt. */
+export function isNarrowed({ among }: ComposeRequest): boolean {
+  return among?.appId != null || among?.filters != null;
 }
 
 /** The configured choice with what a request says. The conditions of both apply. Null: nothing is chosen. */
