@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createReadStream, createWriteStream } from "node:fs";
+import { createReadStream, createWriteStream, statSync } from "node:fs";
 import { Readable, type Writable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { z } from "zod";
@@ -7,6 +7,7 @@ import type { ServicePlanner } from "../core/index.js";
 import { writeBatchEvent } from "../http/contracts/batch-contract.js";
 import { writtenJson } from "../http/contracts/wire-form.js";
 import { batchLines } from "../http/routes/batch-route.js";
+import { InvalidRequestError } from "../service/base/errors.js";
 import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";
@@ -38,9 +39,16 @@ export async function runBatch(
   const settings = readSettings(env);
   const names = readOptions(named, { workers: workers?.split(",") }).workers;
   const total = await countLines(file);
-  const output: Writable = out === undefined ? stdout : createWriteStream(out);
-  await opened(output, out);
+  if (out !== undefined && isSameFile(file, out))
+    throw new InvalidRequestError([{ field: "--out", message: "is the file of the requests" }]);
   const memstem = assemble(settings);
+  let output: Writable = stdout;
+  try {
+    if (out !== undefined) output = await opened(out);
+  } catch (error) {
+    await memstem.close();
+    throw error;
+  }
   const bar = progressBar(stderr, "composing", total);
   let end: BatchProgress = { read: 0, found: 0, composed: 0, failed: 0 };
   try {
@@ -69,9 +77,17 @@ function streamOf(file: string): ReadableStream<Uint8Array> {
   return Readable.toWeb(createReadStream(file)) as ReadableStream<Uint8Array>;
 }
 
-/** Opens the file before anything is composed for it. */
-async function opened(output: Writable, out: string | undefined): Promise<void> {
-  if (out !== undefined) await once(output, "open");
+/** Opens the file before anything is composed for it; what it had is gone. */
+async function opened(out: string): Promise<Writable> {
+  const output = createWriteStream(out);
+  await once(output, "open");
+  return output;
+}
+
+/** Whether two paths lead to one file, of which opening it for writing would leave nothing to read. */
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return a?.isFile() === true && b?.isFile() === true && a.dev === b.dev && a.ino === b.ino;
 }
 
 async function countLines(file: string): Promise<number> {

@@ -33,6 +33,11 @@ export async function runMcp({ url, user }: McpOptions, call: Invocation): Promi
   const base = url ?? addressOf(settings);
   if (!URL.canParse("/mcp", base))
     throw new InvalidRequestError([{ field: "--url", message: "must be an http or https address" }]);
+  // A header has no other characters, and blanks at its ends are lost: it would name another user.
+  if (user !== undefined && !/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(user))
+    throw new InvalidRequestError([
+      { field: "--user", message: "must be printable ASCII that no blank begins or ends" },
+    ]);
   const { apiKey } = settings;
   const to = {
     url: new URL(`${base.replace(/\/+$/, "")}/mcp`),

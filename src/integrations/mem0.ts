@@ -92,6 +92,8 @@ export function withMemstem<C extends Mem0>(memory: C, options: Mem0Options<C>):
   const add: Mem0Chat<C>["add"] = async (messages, names) => {
     const plain = typeof messages === "string" ? plainText(messages) : messages.flatMap(plainMessage);
     if (plain.length === 0) return null;
+    // Mem0 trims names: it would keep this for another user.
+    checkNames(names);
     return memory.add(plain as Parameters<Mem0["add"]>[0], names);
   };
   return {
@@ -135,12 +137,23 @@ function namesOf({ userId, agentId, conversationId }: Mem0Names) {
   };
 }
 
+/** Throws a TypeError where Mem0 would take a name for another one. */
+function checkNames({
+  userId,
+  agentId,
+}: {
+  readonly userId?: string;
+  readonly agentId?: string | null | undefined;
+}): void {
+  for (const name of [userId, agentId]) if (name != null) checkName(name);
+}
+
 /** What Mem0 finds for a call; null where its search failed. */
 async function searched<C extends Mem0>(memory: C, options: Mem0Options<C>, call: Mem0Call): Promise<unknown> {
   const { userId, agentId, query } = call;
   if (query === "") return [];
   try {
-    for (const name of [userId, agentId ?? null]) if (name !== null) checkName(name);
+    checkNames(call);
     const of = { user_id: userId, ...(agentId == null ? {} : { agent_id: agentId }) };
     const { filters, ...search }: { readonly filters?: object } = options.search ?? {};
     const found = await memory.search(query, { ...search, filters: { ...filters, ...of } });

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { answersIn, requestsIn } from "./batch-file.js";
@@ -40,6 +40,26 @@ describe("memstem batch", () => {
     expect(
       lines.map((line) => ("problem" in line ? [line.index, line.problem.status] : "answer" in line && line.index)),
     ).toEqual([[1, 422], 0, [2, 422], 3]);
+  });
+
+  it("leaves the requests where their answers would go into their file, by whatever name", async () => {
+    const file = requestsIn(memstem.root, JSON.stringify(request(0)));
+    const link = join(memstem.root, "link.jsonl");
+    symlinkSync(file, link);
+    for (const out of [file, link]) {
+      const { code, stderr } = await memstem.run(["batch", file, "--out", out], { environment });
+      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--out") });
+      expect(JSON.parse(readFileSync(file, "utf8"))).toEqual(request(0));
+    }
+  });
+
+  it("leaves earlier answers where it cannot begin", async () => {
+    const file = requestsIn(memstem.root, JSON.stringify(request(0)));
+    const out = join(memstem.root, "earlier.jsonl");
+    writeFileSync(out, "earlier");
+    const nowhere = { ...environment, MEMSTEM_DATA_DIR: "/dev/null/nowhere" };
+    expect((await memstem.run(["batch", file, "--out", out], { environment: nowhere })).code).toBe(1);
+    expect(readFileSync(out, "utf8")).toBe("earlier");
   });
 
   it.each([

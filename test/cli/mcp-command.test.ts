@@ -87,6 +87,14 @@ describe("the Model Context Protocol", () => {
     expect(mem0.requests).toHaveLength(before);
   });
 
+  it("takes no user whose name a header cannot have", async () => {
+    const { address } = await serve();
+    const headers = { "content-type": "application/json", "x-memstem-user": Buffer.from("José").toString("latin1") };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+    const answer = await fetch(new URL("/mcp", address), { method: "POST", headers, body });
+    expect([answer.status, await answer.text()]).toEqual([422, expect.stringContaining("x-memstem-user")]);
+  });
+
   it("keeps tenants apart by the key, and lets nobody in without one", async () => {
     const keyOf = async (tenant: string) => (await memstem.run(["keys", "add", "--tenant", tenant])).stdout.trim();
     const [ours, theirs] = [await keyOf("ours"), await keyOf("theirs")];
@@ -185,6 +193,14 @@ describe("the Model Context Protocol", () => {
       const found = await call(client, "search_memories", { query: "What does she eat?" });
       expect(found.result).toMatchObject({ text: "- Ana is vegetarian." });
     });
+
+    it.each(["太郎", "José", "ana ", " ana", "", "a\nb"])(
+      "refuses a user whom a header cannot name: %j",
+      async (user) => {
+        const { code, stderr } = await memstem.run(["mcp", "--user", user]);
+        expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--user") });
+      },
+    );
 
     it("says in a sentence that no service answers, that the key is wrong, or that it is another server", async () => {
       await expect(connected(piped(["--url", "http://127.0.0.1:9"]))).rejects.toThrow(

@@ -157,6 +157,15 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
     expect(errors.length).toBeGreaterThan(0);
   });
 
+  it.each(["*", " ana", ""])("adds nothing for a name that Mem0 takes for others': %j", async (userId) => {
+    const add = vi.spyOn(memory, "add");
+    const chat = withMemstem(memory, { memstem, onError });
+    const { remember } = await chat.prompt("Where to?", { userId });
+    await expect(remember("There.")).rejects.toThrow(TypeError);
+    await expect(chat.add("I like trains.", { userId })).rejects.toThrow(TypeError);
+    expect(add).not.toHaveBeenCalled();
+  });
+
   it("is remembered as Mem0's add says: what fails rejects, what says nothing is not added", async () => {
     const add = vi.spyOn(memory, "add").mockRejectedValue(new Error("full"));
     const chat = withMemstem(memory, { memstem, onError });

@@ -103,7 +103,8 @@ export const CHAT_PLACES = {
 
 /** Everything but `memstem` goes upstream unread. */
 const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
-const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
+/** A name in a header: bytes beyond ASCII are read as others than were meant. */
+export const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
 
 /** A setting that a header may give, or the body's `memstem`. Module-level, because a schema is compiled at its first use. */
 interface HeaderValue<T> {

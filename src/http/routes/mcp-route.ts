@@ -6,6 +6,7 @@ import { z } from "zod";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { readOptions, userId } from "../../service/fields/fields.js";
 import type { Memstem } from "../../service/library/memstem.js";
+import { headerText } from "../contracts/chat-contract.js";
 import { COMPOSE_PLACES, composeBody, readCompose, writeCompose } from "../contracts/compose-contract.js";
 import { explainQuery, requestIds } from "../contracts/explain-contract.js";
 import { memoryIds } from "../contracts/user-contract.js";
@@ -50,8 +51,8 @@ export function addMcpRoute(app: OpenAPIHono<HttpEnvironment>, { load, version, 
     if (given instanceof Response) return given;
     readOptions(message, given.value);
     const user = c.req.header("x-memstem-user");
-    if (user !== undefined && !userId.safeParse(user).success)
-      throw new InvalidRequestError([{ field: "x-memstem-user", message: "names no user" }]);
+    if (user !== undefined && !headerText.pipe(userId).safeParse(user).success)
+      throw new InvalidRequestError([{ field: "x-memstem-user", message: "names no user in printable ASCII" }]);
     const { signal } = c.req.raw;
     const server = new mcp.Server({ name: "memstem", version }, { capabilities: { tools: {} } });
     server.setRequestHandler(mcp.listTools, () => ({ tools: [...listedTools(user)] }));
