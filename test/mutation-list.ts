@@ -329,7 +329,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "fails open: a source that fails leaves a prompt of known memories",
     file: "src/service/compose/retrieval.ts",
-    from: "if (error instanceof MemorySourceError) return { failed: error, query: isNarrowed ? null : query };",
+    from: "if (error instanceof MemorySourceError) return { failed: error, query: isNarrowed(request) ? null : query };",
     to: "",
     by: ["test/service/compose/failing-source.test.ts", "test/http/routes/failing-source.test.ts"],
   },
