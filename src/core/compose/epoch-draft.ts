@@ -172,11 +172,9 @@ function beginEpoch(state: ScopeState, input: ComposeInput, carried: number | nu
   const anchor = prompt.anchorFor(placement, true, isLabelled);
   const retrieved = resolution.blocks.reduce((sum, { tokens }) => sum + tokens, 0);
   const policy = input.policy.name === "prefix-exact" ? carryOver : input.policy;
-  const most = Math.min(
-    input.memoryBudgetTokens ?? Number.POSITIVE_INFINITY,
-    Math.floor((1 + (carried ?? 0)) * retrieved),
-  );
-  const own = carried === null ? {} : { policy, memoryBudgetTokens: most };
+  const limit = input.memoryBudgetTokens ?? Number.POSITIVE_INFINITY;
+  const own =
+    carried === null ? {} : { policy, memoryBudgetTokens: Math.min(limit, Math.floor((1 + carried) * retrieved)) };
   const selection = selectBlocks(
     state,
     resolution,

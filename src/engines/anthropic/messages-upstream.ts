@@ -28,8 +28,9 @@ export interface MessagesUpstreamOptions {
 
 /**
  * OpenAI's API as Anthropic's: calls of `/v1/messages` are sent as chat completions; answers, streams and errors are returned in
- * Anthropic's form, with headers unmodified, and the status too, but for errors that come with 200. Other calls pass unmodified, but for what a chat has of another engine's reasoning.
- * Tokens are counted where the engine has Anthropic's route for that, as vLLM, llama.cpp and gateways do; else 404.
+ * Anthropic's form, with headers unmodified, and the status too, but for errors that come with 200. Other calls pass unmodified, but for what a
+ * chat has of another engine's reasoning. Tokens are counted where the engine has Anthropic's route for that, as vLLM, llama.cpp and gateways
+ * do; else 404.
  */
 export function messagesUpstream(upstream: Upstream, { dialect, now }: MessagesUpstreamOptions): Upstream {
   const counting = new OptionalRoute(upstream, now);
