@@ -97,7 +97,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
   const { resolution, fresh, freshTokens, heldBack, request, ordering } = selection;
   const { placement, injection, anchor, sharedAnchor } = section;
   const { rest } = history;
-  const { retention, freshStart, keptSections } = choice;
+  const { retention, freshStart, keptTurns } = choice;
   const ownSection = {
     anchor,
     sharedAnchor,
@@ -148,7 +148,7 @@ export function compose(state: ScopeState, input: ComposeInput): Composition {
     injection,
     retention,
     freshStart,
-    keptSections,
+    keptTurns,
     requested: conversation === null ? [] : asked,
     head: replay.head,
     prompt: prompt.digest,

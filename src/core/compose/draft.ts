@@ -444,7 +444,7 @@ export function draftOf(
   const continued = asGivenIn(going);
   const turn = { resolution: continued.resolution, answer, question, placement };
   const chosen = chosenRetention(state, input, past, going, turn, head !== null);
-  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0, keptSections: 0 };
+  const choice = room === null ? chosen : { ...chosen, freshStart: history.turns.length > 0, keptTurns: 0 };
   const replay = choice.freshStart ? replayed(choice) : going;
   const { standing, superseded, resolution } = replay === going ? continued : asGivenIn(replay);
   const { prompt } = replay;

@@ -94,8 +94,8 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
   if (isOutgrown && blocks.size > 0) {
     // What every prompt costs says nothing of how long they are.
     const own = (uncached: number, cached: number) => cost(uncached, cached) - cost(0, 0);
-    const keptSections = sectionsToKeep({ turn, register, question, answered, answer, novelty, held, cost: own });
-    return { retention: "keep", freshStart: true, keptSections };
+    const keptTurns = turnsToKeep({ turn, register, question, answered, answer, novelty, held, cost: own });
+    return { retention: "keep", freshStart: true, keptTurns };
   }
   const ahead = Math.max(1, Math.min(OUTLOOK * turns, FARTHEST, Math.floor(room / longer)));
 
@@ -156,7 +156,7 @@ export function chooseRetention(turn: RetainableTurn, register: BlockRegister): 
     );
   const freshStart = leaving < staying;
   const isKept = (freshStart ? holdingAfresh : holdingThese) <= dropping;
-  return { retention: isKept ? "keep" : "volatile", freshStart, keptSections: 0 };
+  return { retention: isKept ? "keep" : "volatile", freshStart, keptTurns: 0 };
 }
 
 interface OutgrownPrompt {
@@ -173,17 +173,17 @@ interface OutgrownPrompt {
 }
 
 /**
- * How many of the first sections stay where a prompt outgrew its share: up to them nothing is computed again, and what they give is not given
+ * The sections of how many turns stay where a prompt outgrew its share: up to them nothing is computed again, and what they give is not given
  * again, but the next fresh start comes sooner. The least mean cost of a turn until then.
  */
-function sectionsToKeep(outgrown: OutgrownPrompt): number {
+function turnsToKeep(outgrown: OutgrownPrompt): number {
   const { turn, register, question, answered, held, cost } = outgrown;
   const { headTokens, turns } = turn.replay;
   const plain = turns.reduce((sum, { tokens }) => sum + tokens.answer + tokens.question, answered + question);
   const kept: Injection[] = [];
-  const best = { sections: 0, mean: Number.POSITIVE_INFINITY };
+  const best = { turns: 0, mean: Number.POSITIVE_INFINITY };
   let [before, keptTokens] = [headTokens, 0];
-  for (const { injection, tokens } of turns) {
+  for (const [at, { injection, tokens }] of turns.entries()) {
     before += tokens.answer;
     if (!isEmptyInjection(injection)) {
       // So many stay, and from here on the prompt is another.
@@ -192,14 +192,14 @@ function sectionsToKeep(outgrown: OutgrownPrompt): number {
         const length = headTokens + plain + keptTokens + total;
         const cached = Math.min(before, held);
         const mean = meanUntilOutgrown(outgrown, cost(length - cached, cached), length, total);
-        if (mean < WORTHWHILE * best.mean) Object.assign(best, { sections: kept.length, mean });
+        if (mean < WORTHWHILE * best.mean) Object.assign(best, { turns: kept.length === 0 ? 0 : at, mean });
       }
       kept.push(injection);
       keptTokens += tokens.section;
     }
     before += tokens.section + tokens.question;
   }
-  return best.sections;
+  return best.turns;
 }
 
 /** Mean cost of a turn, of a fresh start and those after it, until the prompt outgrows its share again; infinite where it has at once. */

@@ -374,8 +374,8 @@ export interface Turn {
   readonly retention: FixedRetention;
   /** Whether what earlier turns injected is dropped from this prompt and those that continue it. */
   readonly freshStart: boolean;
-  /** How many of the sections that stood there stay at the head all the same. */
-  readonly keptSections: number;
+  /** The sections of so many turns, the first of its path, stay all the same. */
+  readonly keptTurns: number;
   /** Distinct retrieved blocks; empty for a single prompt, which nothing continues. */
   readonly requested: readonly Label[];
   /** Digest of the instructions (system messages) at the head of the prompt. */
@@ -439,8 +439,11 @@ export interface RetentionChoice {
   readonly retention: FixedRetention;
   /** Whether what earlier turns injected is dropped from this prompt on; what is still wanted is injected again. */
   readonly freshStart: boolean;
-  /** How many of their sections, the first ones that stand in the prompt, stay at a fresh start: what is cached there is not computed again. */
-  readonly keptSections: number;
+  /**
+   * The sections of so many turns, the first of the path, stay at a fresh start: what is cached there is not computed again. Turns, because
+   * forgetting may empty a section.
+   */
+  readonly keptTurns: number;
 }
 
 /**
@@ -463,26 +466,19 @@ interface RetainingTurn extends RetentionChoice {
 }
 
 /** What a prompt drops of what its earlier turns injected. */
-export type Dropping = Pick<RetentionChoice, "freshStart" | "keptSections">;
+export type Dropping = Pick<RetentionChoice, "freshStart" | "keptTurns">;
 
-export const DROPS_NOTHING: Dropping = { freshStart: false, keptSections: 0 };
+export const DROPS_NOTHING: Dropping = { freshStart: false, keptTurns: 0 };
 
 /** The kept injections of a prompt's earlier turns, one per turn; empty for those that this or an earlier fresh start dropped. */
 export function standingInjections(turns: readonly RetainingTurn[], own: Dropping): Injection[] {
-  const isAnew = ({ freshStart, keptSections }: Dropping) => freshStart && keptSections === 0;
-  const start = isAnew(own) ? turns.length : Math.max(0, turns.findLastIndex(isAnew));
-  const kept = turns.map(() => NOTHING_INJECTED);
-  /** The turns of the sections that stand. */
-  const standing: number[] = [];
-  const drop = ({ freshStart, keptSections }: Dropping) => {
-    if (freshStart) for (const at of standing.splice(keptSections)) kept[at] = NOTHING_INJECTED;
+  const kept: Injection[] = [];
+  const drop = ({ freshStart, keptTurns }: Dropping) => {
+    if (freshStart) kept.fill(NOTHING_INJECTED, keptTurns);
   };
-  for (let at = start; at < turns.length; at++) {
-    const turn = turns[at] as RetainingTurn;
+  for (const turn of turns) {
     drop(turn);
-    const injection = retained(turn.injection, turn.retention);
-    kept[at] = injection;
-    if (!isEmptyInjection(injection)) standing.push(at);
+    kept.push(retained(turn.injection, turn.retention));
   }
   drop(own);
   return kept;

@@ -349,6 +349,6 @@ export function exactPath(
 /** Whether two turns inject the same in the same placement, and later prompts keep the same of it. */
 function injectsSame(a: Turn, b: Turn): boolean {
   const isKeptAlike = a.retention === b.retention && a.placement === b.placement;
-  const isAfreshAlike = a.freshStart === b.freshStart && a.keptSections === b.keptSections;
+  const isAfreshAlike = a.freshStart === b.freshStart && a.keptTurns === b.keptTurns;
   return isKeptAlike && isAfreshAlike && JSON.stringify(a.injection) === JSON.stringify(b.injection);
 }

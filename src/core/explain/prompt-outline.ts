@@ -154,7 +154,7 @@ export class PromptOutlines {
       const inherited = this.#erasureIn(this.#partsOf(parts.slice(0, -1)));
       if (inherited !== null) return inherited;
     }
-    const start = parts.findLastIndex(({ turn }) => turn.freshStart && turn.keptSections === 0);
+    const start = parts.findLastIndex(({ turn }) => turn.freshStart && turn.keptTurns === 0);
     const isErased = (at: number) => this.#erasureIn(this.#partsOf(parts.slice(0, at + 1))) !== null;
     const first = parts.findIndex((_, at) => at >= start && at < last && isErased(at));
     return { part: first < 0 ? last : first, key, isCertain: false };

@@ -88,7 +88,7 @@ type PackedMessage =
 type PackedTurn = readonly [
   // its id, its parent's, its epoch's; its conversation;
   ...[number, number | null, number, string | null],
-  // numbers of its placement and its retention; 0, or of a fresh start one more than the sections that it kept;
+  // numbers of its placement and its retention; 0, or of a fresh start one more than the turns whose sections it kept;
   ...[number, number, number],
   // tokens of the prompt, and those that were computed;
   ...[number, number],
@@ -108,7 +108,7 @@ function packTurn({ turn, given }: SaidTurn, digests: DigestSeal): PackedTurn {
     turn.conversationId,
     PLACEMENTS.indexOf(turn.placement),
     RETENTIONS.indexOf(turn.retention),
-    turn.freshStart ? 1 + turn.keptSections : 0,
+    turn.freshStart ? 1 + turn.keptTurns : 0,
     turn.promptTokens,
     turn.computedTokens,
     digests.seal(turn.head),
@@ -136,7 +136,7 @@ function unpackTurn(packed: PackedTurn, digests: DigestSeal): SaidTurn {
     injection: unpackInjection(injection),
     retention: nameOf(RETENTIONS, retention),
     freshStart: freshStart > 0,
-    keptSections: Math.max(0, freshStart - 1),
+    keptTurns: Math.max(0, freshStart - 1),
     requested: requested as Label[],
     head: digests.open(head),
     prompt: digests.open(prompt),

@@ -138,7 +138,7 @@ async function turnRows(reading: TurnReading, { key, turns }: TurnRecord): Promi
       ...named
     } = turn;
     const { id, conversationId, parent, placement, injection, retention, requested, ...rest } = named;
-    const { freshStart, keptSections, promptTokens, computedTokens, epoch } = rest;
+    const { freshStart, keptTurns, promptTokens, computedTokens, epoch } = rest;
     return {
       ...{
         id,
@@ -149,7 +149,7 @@ async function turnRows(reading: TurnReading, { key, turns }: TurnRecord): Promi
         injection: snakeCased(injection),
         retention,
       },
-      ...{ fresh_start: freshStart, kept_sections: keptSections, requested },
+      ...{ fresh_start: freshStart, kept_turns: keptTurns, requested },
       ...{ prompt_tokens: promptTokens, computed_tokens: computedTokens, epoch },
       created_at: key.at,
     };

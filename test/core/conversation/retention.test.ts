@@ -1,9 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { RETENTION_NAMES, type RetentionName } from "../../../src/core/conversation/conversation.js";
+import {
+  DROPS_NOTHING,
+  type Dropping,
+  RETENTION_NAMES,
+  type RetentionName,
+  standingInjections,
+} from "../../../src/core/conversation/conversation.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { messagesTokens } from "../../../src/core/prompt/prompt.js";
+import { NOTHING_INJECTED } from "../../../src/core/prompt/section.js";
+import type { Label } from "../../../src/core/text/ids.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import {
   anyForm,
@@ -283,6 +291,21 @@ describe("retention", () => {
     expect(again.plan.expectedCachedTokens).toBe(
       again.plan.totalTokens - messagesTokens([user("Two?")], countTokens) - countTokens("</memories>\n\n"),
     );
+  });
+});
+
+describe("a fresh start", () => {
+  it("has dropped the same sections when forgetting empties one of those that stayed", () => {
+    const turn = (label: number, dropping: Dropping = DROPS_NOTHING) => ({
+      injection: { blocks: [{ label: label as Label, replaces: [] }], annotations: [] },
+      retention: "keep" as const,
+      ...dropping,
+    });
+    const [first, ...later] = [turn(1), turn(2), turn(3), turn(4, { freshStart: true, keptTurns: 2 }), turn(5)];
+    const standing = (turns: Parameters<typeof standingInjections>[0]) =>
+      standingInjections(turns, DROPS_NOTHING).map(({ blocks }) => blocks.map(({ label }) => label));
+    expect(standing([first, ...later])).toEqual([[1], [2], [], [4], [5]]);
+    expect(standing([{ ...first, injection: NOTHING_INJECTED }, ...later])).toEqual([[], [2], [], [4], [5]]);
   });
 });
 

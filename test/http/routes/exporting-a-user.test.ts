@@ -26,7 +26,7 @@ const EXPORTED = {
   heads: ["messages"],
   turns: [
     ...["id", "conversation_id", "parent", "given", "placement", "injection", "retention", "fresh_start"],
-    ...["kept_sections", "requested", "prompt_tokens", "computed_tokens", "epoch", "created_at"],
+    ...["kept_turns", "requested", "prompt_tokens", "computed_tokens", "epoch", "created_at"],
   ],
   requests: ["request_id", "turn", "leaf", "answer", "evicted", "observed", "created_at"],
   responses: ["request_id", "held", "sent_messages", "output"],

@@ -104,7 +104,7 @@ const anySaid = fc.record({
 const anySaidTurn: fc.Arbitrary<SaidTurn> = fc
   .record({
     said: fc.array(anySaid, { maxLength: 3 }),
-    /** Sections that a fresh start keeps; null: it is none. */
+    /** Turns whose sections a fresh start keeps; null: it is none. */
     kept: fc.option(fc.nat(3)),
     turn: fc.record({
       id: anyTurnId,
@@ -124,7 +124,7 @@ const anySaidTurn: fc.Arbitrary<SaidTurn> = fc
     }),
   })
   .map(({ said, kept, turn: any }) => {
-    const turn = { ...any, freshStart: kept !== null, keptSections: kept ?? 0 };
+    const turn = { ...any, freshStart: kept !== null, keptTurns: kept ?? 0 };
     const digests = said.map(({ message, other }) => {
       const given = messageDigest(message);
       return other ?? { given, meant: meaningDigest(message, given) };
