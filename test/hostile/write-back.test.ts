@@ -72,4 +72,34 @@ describe.each([{ stream: false }, { stream: true }])("an exchange under way (str
     await services.one.send("POST", "/memories", { user_id: "ada", memories: ["Ada came back"] });
     expect(keptTexts()).toEqual(["kept later", "Ada came back"]);
   });
+
+  it("has no prompt of its user's wait until it is added", async () => {
+    services.source.keep("ada", SECRET);
+    const add = new Gate();
+    services.source.hold = { add: add.pass };
+    await services.one.chat("What opens it?", { stream });
+    await add.reached;
+    engine.requests.length = 0;
+    const next = await services.one.chat("And what opens the door?", { stream, memstem: { write_back: false } });
+    expect(next.status).toBe(200);
+    expect(engine.requests.map(({ raw }) => raw).join("\n")).toContain("4821");
+    add.open();
+    await services.one.send("POST", "/memories", { user_id: "ada", memories: ["Ada came back"] });
+    expect(keptTexts().at(-1)).toBe("Ada came back");
+    expect(keptTexts()).toHaveLength(3);
+  });
+
+  it("is gone when a deletion of its user that came while it was added is answered", async () => {
+    const add = new Gate();
+    const deleting = new Gate();
+    deleting.open();
+    services.source.hold = { add: add.pass, deleteUser: deleting.pass };
+    await services.one.chat("What opens it?", { stream });
+    await add.reached;
+    const deletion = services.one.send("DELETE", "/users/ada");
+    await deleting.reached;
+    add.open();
+    expect((await deletion).status).toBe(200);
+    expect(keptTexts()).toEqual([]);
+  });
 });

@@ -1,3 +1,4 @@
+import { setTimeout as setTimeoutAsync } from "node:timers/promises";
 import type { AgentId, RetrievedMemory, UserId } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, type NewMemory } from "../../memory/memory-source.js";
 import type { Store } from "../../store/api/store.js";
@@ -5,12 +6,19 @@ import { DeletedMeanwhileError } from "../base/errors.js";
 import type { TenantQueues } from "../scopes/user-queues.js";
 import { DeletionWatch } from "../scopes/working-scopes.js";
 
-/** Adds memories to the source from their user's queue, and none for a user that was deleted meanwhile. */
+/** Milliseconds for which an addition holds its user's queue. What is added by then, the next search finds. */
+const HELD_MS = 500;
+
+/**
+ * Adds memories to the source, and none for a user that was deleted meanwhile. Of one user one addition follows the other. An addition
+ * to a source that hangs takes a minute, and no prompt of the user's waits for that.
+ */
 export class MemoryAdditions {
   constructor(
     private readonly source: MemorySource | null,
     private readonly store: Pick<Store, "deletionsOf">,
     private readonly jobs: TenantQueues,
+    private readonly heldMs = HELD_MS,
   ) {}
 
   /** Starts to watch a user's deletions. */
@@ -19,8 +27,8 @@ export class MemoryAdditions {
   }
 
   /**
-   * Rejects with {@link MemorySourceError}, with {@link BusyUserError} like `compose`, and with {@link DeletedMeanwhileError} where another
-   * process deleted the user meanwhile; then nothing stays added.
+   * Rejects with {@link MemorySourceError}, with {@link BusyUserError} like `compose`, and with {@link DeletedMeanwhileError} where the user was
+   * deleted meanwhile; then nothing stays added.
    */
   async add(
     userId: UserId,
@@ -54,9 +62,9 @@ export class MemoryAdditions {
   }
 
   /**
-   * Removes what it added where another process deleted the user during the addition. This process cannot: a user's jobs run one at a time.
+   * Removes what it added where the user was deleted during the addition.
    *
-   * @param watching called when the job starts; gives whether a deletion since then covers what is added
+   * @param watching called in the user's queue; gives whether a deletion since then covers what is added
    */
   async #add(
     userId: UserId,
@@ -69,15 +77,24 @@ export class MemoryAdditions {
     if (source === null) throw new MemorySourceError("none", { kind: "unsupported", operation: "add memories" });
     jobs.rejectIfBusy(userId);
     const scope = jobs.scopeOf(userId, agentId);
-    return jobs.run(userId, () =>
-      jobs.untilClosing(signal, async (stop) => {
-        const isDeleted = await watching();
-        if (await isDeleted()) throw new DeletedMeanwhileError();
-        const added = await source.add(scope, memories, stop);
-        if (!(await isDeleted())) return added;
-        await Promise.all(added.map(({ id }) => source.delete(scope, id, jobs.closing)));
-        throw new DeletedMeanwhileError();
-      }),
-    );
+    const started = await jobs.run(userId, async () => {
+      const isDeleted = await watching();
+      const adding = jobs.runAside(userId, () =>
+        jobs.untilClosing(signal, async (stop) => {
+          if (await isDeleted()) throw new DeletedMeanwhileError();
+          const added = await source.add(scope, memories, stop);
+          if (!(await isDeleted())) return added;
+          await Promise.all(added.map(({ id }) => source.delete(scope, id, jobs.closing)));
+          throw new DeletedMeanwhileError();
+        }),
+      );
+      const settled = adding.then(
+        () => undefined,
+        () => undefined,
+      );
+      await Promise.race([settled, setTimeoutAsync(this.heldMs, undefined, { ref: false })]);
+      return { adding };
+    });
+    return await started.adding;
   }
 }

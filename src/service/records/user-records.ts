@@ -90,7 +90,9 @@ export class UserRecords {
       const scopes = await retryWhileLocked(() => store.deleteUser(this.jobs.tenant, userId, isInSource));
       this.scopes.dropUser(this.jobs.tenant, userId);
       const deleting = isInSource ? source.deleteUser({ tenant: this.jobs.tenant, userId }, this.jobs.closing) : null;
-      await Promise.all([deleting, setTimeoutAsync(SETTLING_MS)]);
+      // Additions that go on find the user deleted, and remove what they added.
+      const added = this.jobs.runAside(userId, () => undefined);
+      await Promise.all([deleting, added, setTimeoutAsync(SETTLING_MS)]);
       return { scopes, usage };
     });
     await this.parts.store.erased();

@@ -49,9 +49,9 @@ export class UserQueues {
     return this.#jobs;
   }
 
-  /** Resolves once every job queued so far has ended. */
+  /** Resolves once every job has ended, those that others queue meanwhile, too. */
   async idle(): Promise<void> {
-    await Promise.all(this.#tails.values());
+    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
   }
 }
 
@@ -83,9 +83,15 @@ export class TenantQueues {
     return this.queues.run(queueKey(scope), job);
   }
 
-  /** Throws {@link BusyUserError} where the user's queue is full. */
+  /** The same in a queue of its own: after such jobs of the user's that are earlier, beside all others. */
+  runAside<T>(userId: UserId, job: () => T | Promise<T>): Promise<T> {
+    return this.queues.run(asideKey({ tenant: this.tenant, userId }), job);
+  }
+
+  /** Throws {@link BusyUserError} where one of the user's queues is full. */
   rejectIfBusy(userId: UserId): void {
-    const waiting = this.queues.waiting(queueKey({ tenant: this.tenant, userId }));
+    const user = { tenant: this.tenant, userId };
+    const waiting = Math.max(this.queues.waiting(queueKey(user)), this.queues.waiting(asideKey(user)));
     if (waiting >= this.maxWaiting) throw new BusyUserError(this.maxWaiting);
   }
 
@@ -99,6 +105,10 @@ export class TenantQueues {
 
 function queueKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
   return JSON.stringify([tenant, userId]);
+}
+
+function asideKey({ tenant, userId }: Pick<Scope, "tenant" | "userId">): string {
+  return JSON.stringify([tenant, userId, "aside"]);
 }
 
 /** Milliseconds between the first two attempts; doubled after each. */
