@@ -61,7 +61,7 @@ async function onOtherNodes(): Promise<void> {
   for (const version of OTHER_NODES) await onNode(version);
 }
 
-/** The portable suites on a version of Node, as the registry's package `node` brings it. */
+/** The portable suites on a version of Node, as the registry's package `node` brings it; properties as often as in `npm test`. */
 async function onNode(version: string): Promise<void> {
   const folder = join(NODES, version);
   const binary = join(folder, "node_modules/node/bin/node");
@@ -74,11 +74,5 @@ async function onNode(version: string): Promise<void> {
     )
       return;
   }
-  await part(`core suites on Node ${version}`, binary, [
-    "node_modules/vitest/vitest.mjs",
-    "run",
-    "--mode",
-    "all",
-    ...PORTABLE,
-  ]);
+  await part(`core suites on Node ${version}`, binary, ["node_modules/vitest/vitest.mjs", "run", ...PORTABLE]);
 }

@@ -15,6 +15,8 @@ params.n_parallel = int(slots)
 params.kv_unified = False
 params.endpoint_metrics = True
 params.use_jinja = True
+# Its threads wait for each other in busy loops: beside other tests, two take five times as long as one.
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
 server = xllamacpp.Server(params)
 print(f"listening at {server.listening_address}", flush=True)
 sys.stdin.read()

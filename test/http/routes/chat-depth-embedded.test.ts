@@ -17,7 +17,7 @@ describe.skipIf(missing !== null)(title, () => {
   let server: Server;
   const upstream = { url: "" };
   beforeAll(async () => {
-    engine = await openEmbeddedEngine({ modelPath: model.path, slots: 2, contextTokens: 1_024 });
+    engine = await openEmbeddedEngine({ modelPath: model.path, slots: 2, contextTokens: 1_024, threads: 1 });
     const fetch = openAiUpstream(engine);
     await new Promise<void>((listening) => {
       server = serve({ fetch, hostname: "127.0.0.1", port: 0 }, ({ port }: AddressInfo) => {
