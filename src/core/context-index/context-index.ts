@@ -25,6 +25,7 @@ import {
   type ServedNode,
   type ServedPrompt,
   searchPrefix,
+  servedAfter,
   type UsablePath,
   upToAnchor,
   usablePaths,
@@ -75,6 +76,11 @@ export class ContextIndex {
   /** How many leading blocks of a sequence should be cached after the anchor, in this order. */
   heldBlocks(anchor: Digest, sequence: readonly Label[]): number {
     return followSequence(this.#forest.anchors.get(anchor), sequence).held;
+  }
+
+  /** The blocks that should be cached right after this sequence, and the anchor. */
+  servedAfter(anchor: Digest, sequence: readonly Label[]): Pick<ReadonlySet<Label>, "has"> {
+    return servedAfter(this.#forest.anchors.get(anchor), sequence);
   }
 
   /** The node where exactly this sequence ends; null for none. */

@@ -706,6 +706,27 @@ export function followSequence<N extends TreeNode<N>>(
   return { held, end: node ?? null };
 }
 
+const NOTHING_SERVED: ReadonlySet<Label> = new Set();
+
+/** The blocks that were served right after a sequence. */
+export function servedAfter<N extends TreeNode<N>>(
+  root: N | undefined,
+  sequence: readonly Label[],
+): Pick<ReadonlySet<Label>, "has"> {
+  let node = root;
+  let held = 0;
+  while (node !== undefined && held < sequence.length) {
+    const next: N | undefined = node.children.get(sequence[held] as Label);
+    for (const label of next?.row.run ?? []) {
+      if (held === sequence.length) return new Set([label]);
+      if (sequence[held] !== label) return NOTHING_SERVED;
+      held++;
+    }
+    node = next;
+  }
+  return node?.children ?? NOTHING_SERVED;
+}
+
 function isFresher(a: ServedNode["row"], b: ServedNode["row"]): boolean {
   return a.lastUsed > b.lastUsed || (a.lastUsed === b.lastUsed && a.id < b.id);
 }

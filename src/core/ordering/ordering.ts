@@ -424,13 +424,14 @@ export function orderBehind(
   const placed = new Set(front);
   const left = retrieved.filter(({ label }) => !placed.has(label));
   const sequence = [...front];
-  const isServed = (label: Label) => index.heldBlocks(anchor, [...sequence, label]) > sequence.length;
-  for (let next = left.findIndex(({ label }) => isServed(label)); next >= 0; ) {
+  for (;;) {
+    const served = index.servedAfter(anchor, sequence);
+    const next = left.findIndex(({ label }) => served.has(label));
+    if (next < 0) break;
     append(
       sequence,
       left.splice(next, 1).map(({ label }) => label),
     );
-    next = left.findIndex(({ label }) => isServed(label));
   }
   const asked = retrieved.map(({ label }) => label);
   const isWorthMoving = () => {

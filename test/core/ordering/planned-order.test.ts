@@ -23,4 +23,26 @@ describe("an order by a batch plan", () => {
     });
     fc.assert(behind, { numRuns: 500 });
   });
+
+  it("follows what was served behind the planned blocks, the most relevant at each step", () => {
+    let followed = 0;
+    const behind = fc.property(anyLife, anyRequest, fc.nat(3), (life, request, planned) => {
+      const { known } = ServedSequences.composedBy(prefixExact, life);
+      const retrieved = request.retrieved.map(({ label }) => label);
+      const sequence = prefixExact.order(request, known).labels.slice(0, planned);
+      const labels = orderBehind(sequence, request, known);
+      for (const label of labels) {
+        const left = retrieved.filter((other) => !sequence.includes(other));
+        const isServed = (other: Label) =>
+          known.index.heldBlocks(request.anchor, [...sequence, other]) > sequence.length;
+        const next = left.find(isServed);
+        if (next === undefined) break;
+        expect(label).toBe(next);
+        sequence.push(label);
+        followed++;
+      }
+    });
+    fc.assert(behind, { numRuns: 500 });
+    expect(followed).toBeGreaterThan(0);
+  });
 });
