@@ -85,6 +85,7 @@ async function discovered(
       const answer = await route.read("/kv_event_sources", AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]));
       return answer === null ? [] : readKvEventSources(parsedJson(answer), new URL(upstream.name).hostname);
     } catch {
+      if (signal.aborted) break;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, RETRY_MS);
         timer.unref();

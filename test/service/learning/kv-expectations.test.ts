@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Unpackr } from "msgpackr";
@@ -176,4 +177,28 @@ describe("what an engine that publishes its events has cached of a prompt", () =
       expect(sent.at(-1)?.cached).toBeGreaterThan(3 * blockTokens);
     },
   );
+});
+
+describe("following an engine's events", () => {
+  afterEach(() => vi.useRealTimers());
+
+  it("stops while the engine has not answered yet where it publishes them", async () => {
+    const engine = createServer(() => {}).listen(0, "127.0.0.1");
+    await once(engine, "listening");
+    const { port } = engine.address() as AddressInfo;
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    const stop = startKvEvents({
+      sources: "auto",
+      packages: { zeromq, unpackr: new Unpackr({ int64AsType: "bigint", useRecords: false }) },
+      cache: new EngineCache(),
+      upstream: openUpstream({ url: `http://127.0.0.1:${port}/v1`, timeoutMs: 5_000 }),
+      now: Date.now,
+      onFollowed() {},
+      onFault() {},
+    });
+    await once(engine, "request");
+    await stop();
+    engine.closeAllConnections();
+    engine.close();
+  });
 });
