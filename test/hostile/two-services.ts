@@ -61,7 +61,8 @@ export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<s
     return { send, chat };
   };
   const close = async () => {
-    await Promise.all(apps.map((app) => app.close()));
+    // One after the other: from source, both write their usage in this thread, and one that waits for the other's lock blocks it.
+    for (const app of apps) await app.close();
     apps = [];
   };
   beforeEach(async () => {
