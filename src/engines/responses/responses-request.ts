@@ -233,8 +233,9 @@ export class NoChatFormError extends Error {
 
 /**
  * Converts a Responses request into a chat completion. Instructions come first, `developer` becomes `system`, calls join the assistant's
- * message before them, and reasoning the message that it led to. Fields that neither API names pass unmodified. Throws {@link NoChatFormError}
- * for items and tools that chats do not have, and for ids of what only an engine with `/responses` keeps.
+ * message before them, texts that of the calls before them, and reasoning the message that it led to. Fields that neither API names pass
+ * unmodified. Throws {@link NoChatFormError} for items and tools that chats do not have, and for ids of what only an engine with `/responses`
+ * keeps.
  * Source: https://platform.openai.com/docs/guides/migrate-to-responses
  */
 export function toChatCompletion(body: JsonObject): JsonObject {
@@ -284,15 +285,30 @@ function completionMessages(messages: readonly ChatMessage[]): readonly ChatMess
   return merged.map((message) => withReasoning(message, thoughts.get(message)));
 }
 
-/** The assistant's message with the next one in it: its calls, or the text after what was thought in the middle of it. Null: another message. */
+/**
+ * The assistant's message with the next one in it: its calls; what was said after calls, as their results have to follow their message; or
+ * the text after what was thought in the middle of it. Null: another message.
+ */
 function joinedTo(last: ChatMessage, next: ChatMessage, before: readonly ResponsesItem[]): ChatMessage | null {
   if (last.role !== "assistant" || next.role !== "assistant") return null;
   const calls = listIn(next["tool_calls"]);
   if (calls.length > 0) return { ...last, tool_calls: [...listIn(last["tool_calls"]), ...calls] };
+  const joined = { ...last, ...markOf(next), content: joinedContent(last.content, next.content) };
+  if (listIn(last["tool_calls"]).length > 0) return joined;
   const said = text(last.content);
   const isBehind = before.some((item) => unsealed(record(item)["encrypted_content"])?.behind === said.length);
-  if (said === "" || !isBehind || typeof next.content !== "string") return null;
-  return { ...last, content: said + next.content };
+  return said === "" || !isBehind || typeof next.content !== "string" ? null : joined;
+}
+
+function joinedContent(first: ChatMessage["content"], second: ChatMessage["content"]): ChatMessage["content"] {
+  if (second == null || second.length === 0) return first;
+  if (first == null || first.length === 0) return second;
+  if (typeof first === "string" && typeof second === "string") return first + second;
+  return [...partsOf(first), ...partsOf(second)];
+}
+
+function partsOf(content: string | readonly ContentPart[]): readonly ContentPart[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 /** A text that is left out, as OpenAI's clients do with those of sealed items, is the sealed one. */

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ChatMessage, meaningDigest, messageDigest } from "../../../src/core/index.js";
 import { injectInto } from "../../../src/core/prompt/section.js";
-import { inputOf, itemsOf, messagesOf } from "../../../src/engines/responses/responses-request.js";
+import { inputOf, itemsOf, messagesOf, toChatCompletion } from "../../../src/engines/responses/responses-request.js";
+import { sealed } from "../../../src/engines/turns/reasoning.js";
 
 const text = fc.string({ maxLength: 8 });
 const textPart = fc.record(
@@ -132,5 +133,73 @@ describe("the items of a Responses request", () => {
       { type: "function_call", call_id: "c", name: "brew", arguments: "{}" },
       { type: "function_call_output", call_id: "c", output: "green" },
     ]);
+  });
+});
+
+describe("the items of a Responses request, as a chat completion", () => {
+  const user = { role: "user", content: "Tea?" };
+  const call = (id: string) => ({ type: "function_call", call_id: id, name: "brew", arguments: "{}" });
+  const said = (content: unknown, more: object = {}) => ({ type: "message", role: "assistant", content, ...more });
+  const output = (id: string) => ({ type: "function_call_output", call_id: id, output: "green" });
+  const called = (id: string) => ({ id, type: "function", function: { name: "brew", arguments: "{}" } });
+  const result = (id: string) => ({ role: "tool", tool_call_id: id, content: "green" });
+  const messages = (...items: readonly unknown[]) =>
+    toChatCompletion({ input: [user, ...items] })["messages"] as readonly ChatMessage[];
+
+  it("have calls and what was said after them in one message, as their results have to follow it", () => {
+    const once = [call("a"), said("Wait."), output("a")];
+    const asked = [user, { role: "assistant", content: "Wait.", tool_calls: [called("a")] }, result("a")];
+    expect(messages(...once)).toEqual(asked);
+    // The same in later turns, and a result ends it.
+    expect(messages(...once, said("Done."), call("b"), output("b"))).toEqual([
+      ...asked,
+      { role: "assistant", content: "Done.", tool_calls: [called("b")] },
+      result("b"),
+    ]);
+    expect(messages(said("So: "), call("a"), said("wait."), call("b"), said(""), output("a"), output("b"))).toEqual([
+      user,
+      { role: "assistant", content: "So: wait.", tool_calls: [called("a"), called("b")] },
+      result("a"),
+      result("b"),
+    ]);
+    expect(messages(said("One."), said("Two."))).toEqual([
+      user,
+      { role: "assistant", content: "One." },
+      { role: "assistant", content: "Two." },
+    ]);
+  });
+
+  it("keep the parts and marks of what was said after a call, and its reasoning", () => {
+    const mark = { cache_control: { type: "ephemeral" } };
+    const text = (text: string, more: object = {}) => ({ type: "output_text", text, annotations: [], ...more });
+    const refusal = { type: "refusal", refusal: "No." };
+    expect(messages(said("So."), call("a"), said([text("Wait.", mark), refusal]), said("Then."), output("a"))).toEqual([
+      user,
+      {
+        role: "assistant",
+        content: [
+          { type: "text", text: "So." },
+          { type: "text", text: "Wait.", ...mark },
+          refusal,
+          { type: "text", text: "Then." },
+        ],
+        tool_calls: [called("a")],
+      },
+      result("a"),
+    ]);
+    const thought = (text: string, behind?: number) => ({
+      type: "reasoning",
+      summary: [],
+      encrypted_content: sealed({ text, ...(behind === undefined ? {} : { behind }) }),
+    });
+    expect(
+      messages(thought("Hm. "), call("a"), said([text("Wait.")]), thought("Or?", 5), said("No.", mark), output("a"))[1],
+    ).toEqual({
+      role: "assistant",
+      content: "Wait.No.",
+      reasoning_content: "Hm. Or?",
+      tool_calls: [called("a")],
+      ...mark,
+    });
   });
 });

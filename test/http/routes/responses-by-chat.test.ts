@@ -155,6 +155,29 @@ describe("the Responses API over an engine that has chat completions", () => {
     ]);
   });
 
+  it("goes on by the response's id where a stream gave text after its call", async () => {
+    engine.behave(({ url, body }, response) => {
+      if (url !== "/v1/chat/completions") return sendJson(response, 404, { detail: "Not Found" });
+      if (!body.stream) return sendJson(response, 200, wholeAnswer("Done.", USAGE));
+      const deltas = [{ role: "assistant", tool_calls: [{ index: 0, ...CALL }] }, { content: "Wait." }];
+      const chunks = deltas.map((delta) => ({ choices: [{ index: 0, delta }] }));
+      sendEvents(response, [...chunks, { choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] }]);
+    });
+    const client = clientOf(app);
+    const asked = { model: "stub-1", tools: [BREW] };
+    const first = await client.responses.stream({ ...asked, input: "Brew." }).finalResponse();
+    expect(first.output.map(({ type }) => type)).toEqual(["function_call", "message"]);
+    source.found = [];
+    const output = { type: "function_call_output" as const, call_id: "call_1", output: "It brews." };
+    await client.responses.create({ ...asked, input: [output], previous_response_id: first.id });
+    expect(received(-1).messages.slice(1)).toEqual([
+      { role: "assistant", content: "Wait.", tool_calls: [CALL] },
+      { role: "tool", tool_call_id: "call_1", content: "It brews." },
+    ]);
+    source.found = FACTS;
+    expect(app.faults).toEqual([]);
+  });
+
   it.each([
     ["composed", {}],
     ["bypassed", { "x-memstem-bypass": "true" }],
