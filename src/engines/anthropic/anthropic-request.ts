@@ -161,14 +161,14 @@ function anthropicMessages(messages: readonly ChatMessage[]): AnthropicMessage[]
 
 /** The text blocks of instructions; none where they are empty. */
 function instructionBlocks(messages: readonly ChatMessage[]): AnthropicBlock[] {
-  return messages.flatMap(partBlocks);
+  return messages.flatMap((message) => withoutBlank(partBlocks(message)));
 }
 
 function userBlocks(message: ChatMessage): readonly AnthropicBlock[] {
   if (message.role === "tool") return [toolResult(message, message["tool_call_id"])];
   // OpenAI's older function calls have no id, only a name.
   if (message.role === "function") return [toolResult(message, message["name"])];
-  return partBlocks(message);
+  return withoutBlank(partBlocks(message));
 }
 
 /** A mark inside a result moves to the result, which alone may carry one. */
@@ -178,7 +178,7 @@ function toolResult(message: ChatMessage, id: unknown): AnthropicBlock {
   return {
     type: "tool_result",
     tool_use_id: text(id),
-    content: blocks.map(({ cache_control: _mark, ...block }) => block as AnthropicBlock),
+    content: withoutBlank(blocks).map(({ cache_control: _mark, ...block }) => block as AnthropicBlock),
     ...(mark === undefined ? {} : { cache_control: mark }),
   };
 }
@@ -187,7 +187,10 @@ function assistantBlocks(message: ChatMessage): readonly AnthropicBlock[] {
   const before = message["function_call"] == null ? [] : [{ function: message["function_call"] }];
   const texts = partBlocks(message);
   const uses = [...listIn(message["tool_calls"]), ...before].map(toolUse);
-  return inOrder(listIn(message[ANTHROPIC_BLOCKS]).map(record), texts, uses);
+  // Blank texts count for the places, so they are left out last.
+  const blocks = withoutBlank(inOrder(listIn(message[ANTHROPIC_BLOCKS]).map(record), texts, uses));
+  // Thinking alone is no message: the API refuses one that ends with it.
+  return blocks.every(isThinking) ? [] : blocks;
 }
 
 /** Kept blocks among the texts and calls of their message, where they stood. */
@@ -260,11 +263,35 @@ export function inputOf(json: unknown): JsonObject {
   return isRecord(parsed) && !Array.isArray(parsed) ? parsed : { arguments: json };
 }
 
-/** A message's content as blocks; a mark on the message moves to the last. The API rejects empty text blocks. */
+/** Blocks without texts of nothing but white space, which the API refuses. A mark on one moves to the block before it. */
+function withoutBlank(blocks: readonly AnthropicBlock[]): AnthropicBlock[] {
+  const kept: AnthropicBlock[] = [];
+  for (const block of blocks) {
+    if (!isBlank(block)) {
+      kept.push(block);
+      continue;
+    }
+    const { cache_control: mark } = block;
+    const marked = mark == null ? -1 : kept.findLastIndex((before) => !isThinking(before));
+    if (marked >= 0) kept[marked] = { cache_control: mark, ...(kept[marked] as AnthropicBlock) };
+  }
+  return kept;
+}
+
+function isBlank(block: AnthropicBlock): boolean {
+  return block.type === "text" && typeof block["text"] === "string" && block["text"].trim() === "";
+}
+
+/** It cannot carry a mark. */
+function isThinking({ type }: AnthropicBlock): boolean {
+  return type === "thinking" || type === "redacted_thinking";
+}
+
+/** A message's content as blocks; a mark on the message moves to the last. */
 function partBlocks({ content, cache_control: mark }: ChatMessage): readonly AnthropicBlock[] {
   if (content === null || content === undefined) return [];
   const parts: readonly ContentPart[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
-  const blocks = parts.map(partBlock).filter((block) => block.type !== "text" || block["text"] !== "");
+  const blocks = parts.map(partBlock);
   return mark == null
     ? blocks
     : blocks.map((block, at) => (at < blocks.length - 1 ? block : { cache_control: mark, ...block }));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { ChatMessage } from "../../../src/core/index.js";
 import { marksElsewhereIn } from "../../../src/engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { DEFAULT_MAX_TOKENS, toAnthropicMessages } from "../../../src/engines/anthropic/anthropic-request.js";
@@ -6,7 +7,7 @@ import { answered, asked, promptOf, system } from "../adapters/prompts.js";
 
 const mark = { type: "ephemeral" };
 const call = { id: "call_1", type: "function", function: { name: "weather", arguments: '{"at":"Paris"}' } };
-const body = (messages: readonly { readonly role: string }[], more: Readonly<Record<string, unknown>> = {}) =>
+const body = (messages: readonly ChatMessage[], more: Readonly<Record<string, unknown>> = {}) =>
   toAnthropicMessages({ messages, ...more });
 
 describe("a chat body for /v1/messages", () => {
@@ -142,6 +143,70 @@ describe("a chat body for /v1/messages", () => {
       { type: "document", source: { type: "base64", media_type: "application/pdf", data: "BBBB" }, title: "a.pdf" },
       { type: "search_result", title: "kept" },
     ]);
+  });
+
+  it("leaves out texts of nothing but white space, which the API refuses, and moves their marks", () => {
+    const text = (text: string, more: object = {}) => ({ type: "text", text, ...more });
+    const marked = { cache_control: mark };
+    const blank = ["\n\n", " ", "\t\u00a0"];
+    const used = { type: "tool_use", id: "call_1", name: "weather", input: { at: "Paris" } };
+    const first = [
+      { role: "system", content: [text("Be brief."), text("\n", marked)] },
+      { role: "system", content: " " },
+      { role: "user", content: "Weather?" },
+      { role: "assistant", content: "\n\n", tool_calls: [call] },
+      { role: "tool", tool_call_id: "call_1", content: [text("Sunny"), text(" ", marked)] },
+    ];
+    const converted = body(first);
+    expect(converted).toMatchObject({
+      system: [text("Be brief.", marked)],
+      messages: [
+        { role: "user", content: [text("Weather?")] },
+        { role: "assistant", content: [used] },
+        { role: "user", content: [{ type: "tool_result", content: [text("Sunny")], ...marked }] },
+      ],
+    });
+    expect(converted.system).toHaveLength(1);
+    expect(converted.messages[2]?.content[0]?.["content"]).toHaveLength(1);
+    const answer = { role: "assistant", content: "Warm." };
+    const later = body([
+      ...first,
+      answer,
+      ...blank.map((content) => ({ role: "user", content })),
+      { role: "user", content: [text("And?"), text(" ")], cache_control: mark },
+    ]);
+    // What was sent before begins it.
+    expect(later.messages.slice(0, 3)).toEqual(converted.messages);
+    expect(later.messages.slice(3)).toEqual([
+      { role: "assistant", content: [text("Warm.")] },
+      { role: "user", content: [text("And?", marked)] },
+    ]);
+  });
+
+  it("leaves them out where kept blocks split a text, which stays in its place", () => {
+    const text = (text: string, more: object = {}) => ({ type: "text", text, ...more });
+    const thought = { type: "thinking", thinking: "Hm.", signature: "s" };
+    const search = { type: "server_tool_use", id: "s1", name: "web_search", input: {} };
+    const at = (characters: number) => ({ anthropic_place: { characters, calls: 0 } });
+    const said = (content: ChatMessage["content"], kept: readonly object[], more: object = {}) =>
+      body([
+        { role: "user", content: "Tea?" } as never,
+        { role: "assistant", content, anthropic_blocks: kept, ...more },
+      ]).messages[1]?.content;
+    const kept = [thought, { ...search, ...at(2) }];
+    expect(said("\n\nGreen.", kept)).toEqual([thought, search, text("Green.")]);
+    expect(said([text("\n\n"), text("Green.")], kept)).toEqual([thought, search, text("Green.")]);
+    expect(said("Green.\n", [thought, { ...search, ...at(6) }], { cache_control: mark })).toEqual([
+      thought,
+      text("Green."),
+      { ...search, cache_control: mark },
+    ]);
+    expect(said("\n", [thought], { tool_calls: [call], cache_control: mark })).toMatchObject([
+      thought,
+      { type: "tool_use" },
+    ]);
+    // A message that ends with thinking is refused, too.
+    expect(said("\n", [thought])).toBeUndefined();
   });
 
   it("keeps what a model said where it was no JSON, and a mark on a message of its own", () => {
