@@ -367,7 +367,18 @@ function asText(content: string | readonly ContentPart[], between: string): stri
 
 function chatContent(content: ChatMessage["content"], dialect: ChatDialect): string | readonly ContentPart[] {
   if (typeof content === "string") return content;
-  return (content ?? []).map((block) => chatPart(block, dialect));
+  return (content ?? []).flatMap((block) => chatParts(block, dialect));
+}
+
+/** The parts of a block: one, or those of the text and images that a document is made of, of which the last has its mark. */
+function chatParts(block: ContentPart, dialect: ChatDialect): readonly ContentPart[] {
+  const { type, content } = record(block["source"]);
+  const isMade = block.type === "document" && type === "content" && isContent(content);
+  const parts = isMade ? blocksOf(content as ChatMessage["content"]).map((part) => chatPart(part, dialect)) : [];
+  const mark = block[MARK];
+  if (parts.length === 0) return [chatPart(block, dialect)];
+  if (!dialect.keepsMarks || mark == null) return parts;
+  return parts.map((part, at) => (at < parts.length - 1 ? part : { ...part, [MARK]: mark }));
 }
 
 function chatPart(block: ContentPart, { keepsMarks }: ChatDialect): ContentPart {
@@ -381,15 +392,16 @@ function chatPart(block: ContentPart, { keepsMarks }: ChatDialect): ContentPart 
       return { ...plain, type: "text", ...marked };
     }
     case "image":
+      if (address === "") break;
       return { type: "image_url", image_url: { url: address }, ...marked };
     case "document": {
       if (kind === "text") return { type: "text", text: text(data), ...marked };
+      if (kind !== "file" && address === "") break;
       const filename = typeof block["title"] === "string" ? block["title"] : "document.pdf";
       const file = kind === "file" ? { file_id } : { filename, file_data: address };
       return { type: "file", file, ...marked };
     }
-    default:
-      // Search results and the like: their JSON says more than nothing.
-      return { type: "text", text: JSON.stringify(bare), ...marked };
   }
+  // Search results, an image of Anthropic's files and the like: their JSON says more than nothing.
+  return { type: "text", text: JSON.stringify(bare), ...marked };
 }

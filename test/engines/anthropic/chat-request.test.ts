@@ -89,6 +89,38 @@ describe("a request of Anthropic's as a chat completion", () => {
     });
   });
 
+  it("has the text and images of a document that is made of them, and in JSON what chats have no form for", () => {
+    const document = (content: unknown, more: object = {}) => ({
+      type: "document",
+      title: "a",
+      source: { type: "content", content },
+      ...more,
+    });
+    const inFiles = { type: "image", source: { type: "file", file_id: "f1" } };
+    const nothing = document([]);
+    const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "AA==" } };
+    const pages = [{ type: "text", text: "One." }, image, { type: "text", text: "Two." }];
+    const content = [document("A page."), document(pages, MARK), inFiles, nothing];
+    const shown = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
+    const parts = (last: object) => [
+      { type: "text", text: "A page." },
+      { type: "text", text: "One." },
+      shown,
+      { type: "text", text: "Two.", ...last },
+      { type: "text", text: JSON.stringify(inFiles) },
+      { type: "text", text: JSON.stringify(nothing) },
+    ];
+    const body = { messages: [{ role: "user", content }] };
+    expect(toChatCompletion(body, PLAIN)).toEqual({ messages: [{ role: "user", content: parts({}) }] });
+    expect(toChatCompletion(body, { ...PLAIN, keepsMarks: true })).toEqual({
+      messages: [{ role: "user", content: parts(MARK) }],
+    });
+    const result = { type: "tool_result", tool_use_id: "t1", content: [document([pages[0], pages[2]])] };
+    expect(toChatCompletion({ messages: [{ role: "user", content: [result] }] }, PLAIN)).toEqual({
+      messages: [{ role: "tool", tool_call_id: "t1", content: "One.\nTwo." }],
+    });
+  });
+
   it("names the answer's tokens as OpenAI does", () => {
     const body = { max_tokens: 9, top_k: 4, messages: [] };
     expect(toChatCompletion(body, { ...PLAIN, isOpenAi: true })).toEqual({ max_completion_tokens: 9, messages: [] });
