@@ -189,7 +189,8 @@ async function* chatStream(
     isOver ||= type === "message_stop" || error != null;
     // Before the client has the end, and sends its next request.
     if (type === "message_delta") thinking.answered(model, stream.thoughts);
-    const chunks = type === "message_stop" && !asksUsage ? [] : taken;
+    // The usage is the last chunk; the reason may stand before it, where the server gave none.
+    const chunks = type === "message_stop" && !asksUsage ? taken.slice(0, -1) : taken;
     const events = chunks.map((chunk) => `data: ${withPlainNumbers(JSON.stringify(chunk))}\n\n`);
     if (type === "message_stop") events.push("data: [DONE]\n\n");
     return Buffer.from(events.join(""));

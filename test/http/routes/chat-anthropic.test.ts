@@ -82,6 +82,22 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
     for await (const { usage } of stream) expect(usage ?? null).toBeNull();
   });
 
+  it.each([true, false])(
+    "gets the end of a stream that gives no reason for it, with its usage or without (%s)",
+    async (include_usage) => {
+      const { events } = streamFixture("anthropic-stream");
+      const unreasoned = events.filter((event) => (event as { readonly type: string }).type !== "message_delta");
+      anthropic.behave((response) => streamAnthropic(response, unreasoned));
+      const stream_options = { include_usage };
+      const chunks: OpenAI.ChatCompletionChunk[] = [];
+      for await (const chunk of await client().chat.completions.create({ ...ask, stream: true, stream_options }))
+        chunks.push(chunk);
+      const reasons = chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason: reason }) => reason ?? []));
+      expect(reasons).toEqual(["tool_calls"]);
+      expect(chunks.filter(({ usage }) => usage != null)).toHaveLength(include_usage ? 1 : 0);
+    },
+  );
+
   it("gets thinking beside the text, to send back", async () => {
     anthropic.behave((response) => streamAnthropic(response, streamFixture("anthropic-stream-thinking").events));
     const blocks: unknown[] = [];
