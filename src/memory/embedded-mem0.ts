@@ -11,11 +11,11 @@ import {
   STORE_DATABASES,
 } from "./embedded-store.js";
 import {
+  embeddedFilters,
   embeddedScope,
   embeddedSearch,
   embeddedUserName,
   isOwnedBy,
-  searchFilters,
   searchOptions,
 } from "./mem0-identity.js";
 import { loadOnce } from "./mem0-packages.js";
@@ -128,7 +128,7 @@ export function openEmbeddedMem0(options: EmbeddedMem0Options): EmbeddedMem0 {
       if (query.trim() === "") return [];
       const search = embeddedSearch(asked);
       const limits = threshold === undefined ? {} : { threshold };
-      const searching = { filters: searchFilters(search), ...limits, ...searchOptions(search) };
+      const searching = { filters: embeddedFilters(search), ...limits, ...searchOptions(search) };
       const seen = query.slice(0, MAX_QUERY_CHARACTERS);
       const ask = (most: number) => call(signal, (mem0) => mem0.search(seen, { ...searching, topK: most }));
       return await searchMem0(NAME, search, topK, ask);

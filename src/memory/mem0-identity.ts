@@ -1,6 +1,7 @@
 import type { AgentId, Scope } from "../core/text/ids.js";
 import { unstorable } from "../core/text/memory-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
+import { storeConditions, withLists } from "./mem0-conditions.js";
 import { type MemoryChoice, type MemoryQuery, MemorySourceError, type NewMemory } from "./memory-source.js";
 
 /** Whose memories, under the names that Mem0 knows them by (see `mem0-identity.ts`). */
@@ -62,16 +63,11 @@ export function searchFilters(search: Mem0Search): Mem0Ids & Readonly<Record<str
   return { ...(search.filters && withLists(search.filters)), ...filtersOf(search) };
 }
 
-type Conditions = Readonly<Record<string, unknown>>;
-
-/** Conditions whose `NOT` has a list: the platform takes one filter there, too, the open-source Mem0 does not. */
-function withLists(filters: Conditions): Conditions {
-  const inList = (one: unknown) => (typeof one === "object" && one !== null ? withLists(one as Conditions) : one);
-  const entries = Object.entries(filters).map(([name, condition]): [string, unknown] => {
-    const given: unknown = name === "NOT" && !Array.isArray(condition) ? [condition] : condition;
-    return [name, Array.isArray(given) ? given.map(inList) : given];
-  });
-  return Object.fromEntries(entries);
+/** The same for the embedded store. Without `*`, with which Mem0 would flatten the conditions, and which leaves nothing out. */
+export function embeddedFilters(search: Mem0Search): Mem0Ids & Readonly<Record<string, unknown>> {
+  const one = (name: string | null) => (name === ANY ? null : name);
+  const ids = filtersOf({ ...search, runId: one(search.runId), appId: one(search.appId) });
+  return { ...(search.filters && storeConditions(search.filters)), ...ids };
 }
 
 /** Whose an item says that it is, in either spelling. */

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { problemOf, servedApp } from "../http/server/served-app.js";
@@ -201,5 +202,46 @@ describe("searches as they are configured", () => {
       show_expired: true,
       filters: { user_id: "ada", app_id: "maps", AND: [{ topic: "food" }, { year: 2026 }] },
     });
+  });
+});
+
+/** Three ways to say the same of the memories below. */
+const CONFIGURED = [
+  '{"visibility":"public","topic":{"ne":"work"}}',
+  '{"visibility":"public","NOT":{"topic":"work"}}',
+  '{"OR":[{"visibility":"public","topic":"food"},{"visibility":"public","topic":"trip"}]}',
+];
+
+describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %s", (configured) => {
+  vi.setConfig({ testTimeout: 30_000 });
+  const app = servedApp({
+    source: (dataDir) => openEmbeddedMem0({ dataDir, threshold: 0 }),
+    environment: { MEMSTEM_MEM0_FILTERS: configured, MEMSTEM_SEARCH_TIMEOUT_MS: "20000" },
+  });
+  const keep = async (memory: string, metadata: object) =>
+    app.send("POST", "/memories", { user_id: "ada", memories: [memory], metadata });
+
+  it("apply whatever a request says, beside what it says", async () => {
+    await keep("Ada drinks tea", { visibility: "public", topic: "food" });
+    await keep("Ada drinks beer", { visibility: "private", topic: "food" });
+    await keep("Ada drinks milk", { topic: "food" });
+    await keep("Ada drinks coffee", { visibility: "public", topic: "work" });
+    await keep("Ada drinks juice", { visibility: "public", topic: "trip" });
+    const known: readonly (readonly [object, readonly string[]])[] = [
+      [{}, ["juice", "tea"]],
+      [{ visibility: "private" }, []],
+      [{ topic: "food" }, ["tea"]],
+      [{ OR: [{ topic: "trip" }, { topic: "work" }] }, ["juice"]],
+      [{ visibility: { ne: "public" } }, []],
+      [{ AND: [{ visibility: "private" }] }, []],
+      [{ OR: [{ visibility: "private" }, { visibility: "public" }] }, ["juice", "tea"]],
+      [{ NOT: [{ topic: "food" }] }, ["juice"]],
+      [{ topic: "work" }, []],
+    ];
+    for (const [filters, drinks] of known) {
+      const { messages, warnings } = await app.compose({ user_id: "ada", query: "What does Ada drink?", filters });
+      const found = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
+      expect([filters, found, warnings]).toEqual([filters, drinks, []]);
+    }
   });
 });

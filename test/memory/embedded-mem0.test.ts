@@ -4,9 +4,10 @@ import { Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { openEmbeddedStore } from "../../src/memory/embedded-store.js";
+import type { MemoryChoice, MemorySource } from "../../src/memory/memory-source.js";
 import { cpuTimer } from "../cpu-time.js";
 import { ada, embeddedDirectory, never, present, SECRET, search } from "./embedded-directory.js";
-import { failureOf } from "./memory-source.suite.js";
+import { failureOf, scopeOf } from "./memory-source.suite.js";
 
 const directory = embeddedDirectory();
 
@@ -219,6 +220,90 @@ describe("how the embedded Mem0 fails", () => {
     await source.close();
     await adding;
     expect(directory.rowsOf("vectors.db")).toHaveLength(1);
+  });
+});
+
+describe("a search with conditions", () => {
+  const kept = [
+    { text: "tea 2023", metadata: { year: 2023, topic: "food" } },
+    { text: "tea 2024", metadata: { year: 2024, topic: "food" } },
+    { text: "tea 2025", metadata: { year: 2025, topic: "trip" } },
+    { text: "tea 2026", metadata: { year: 2026, topic: "trip", mood: "glad" } },
+    { text: "tea", metadata: {} },
+  ];
+  const bob = scopeOf("bob");
+  const coached = scopeOf("ada", "coach");
+  const filled = async () => {
+    const source = directory.open({ threshold: 0 });
+    await source.add(ada, kept, never);
+    for (const scope of [bob, coached, scopeOf("ada", null, "acme")])
+      await source.add(
+        scope,
+        [{ text: `tea of another`, metadata: { year: 2025, topic: "food", mood: "glad" } }],
+        never,
+      );
+    return source;
+  };
+  const found = async (source: MemorySource, filters: MemoryChoice["filters"], of: Partial<MemoryChoice> = {}) => {
+    const among = {
+      ...{ runId: null, appId: null, showExpired: false, rerank: false, referenceDate: null },
+      ...{ ...of, filters },
+    };
+    const memories = await source.search({ scope: ada, query: "tea", topK: 50, among }, never);
+    return memories.map(({ text }) => text.replace(/^tea ?/, "")).sort();
+  };
+
+  it("finds what meets all of them, however they are written and nested", async () => {
+    const source = await filled();
+    const wanted: readonly (readonly [NonNullable<MemoryChoice["filters"]>, readonly string[]])[] = [
+      [{}, ["", "2023", "2024", "2025", "2026"]],
+      [{ topic: "food" }, ["2023", "2024"]],
+      [{ year: [2023, 2026] }, ["2023", "2026"]],
+      [{ mood: "*", topic: "trip" }, ["2025", "2026"]],
+      [{ year: { gte: 2024, lt: 2026 } }, ["2024", "2025"]],
+      [{ year: { lt: 2026, gte: 2024 } }, ["2024", "2025"]],
+      [{ AND: [{ year: { gte: 2024 } }, { year: { lt: 2026 } }] }, ["2024", "2025"]],
+      [{ AND: [{ topic: "food" }, { topic: "trip" }] }, []],
+      [{ topic: "food", AND: [{ topic: "trip" }] }, []],
+      [{ AND: [{ OR: [{ topic: "food" }, { mood: "glad" }] }, { year: { gt: 2023 } }] }, ["2024", "2026"]],
+      [
+        { OR: [{ AND: [{ topic: "food" }, { year: 2024 }] }, { NOT: [{ year: { lte: 2025 } }] }] },
+        ["", "2024", "2026"],
+      ],
+      [{ NOT: [{ OR: [{ topic: "food" }, { mood: "glad" }] }] }, ["", "2025"]],
+      [{ NOT: { NOT: { topic: "food", year: 2024 } } }, ["2024"]],
+      [{ NOT: [{ year: { gte: 2024, lt: 2026 } }] }, ["", "2023", "2026"]],
+      [{ AND: [{ OR: [{ topic: "food" }] }, { OR: [{ year: 2023 }, { year: 2026 }] }] }, ["2023"]],
+      [{ metadata: { topic: "food", year: { gt: 2023 } } }, ["2024"]],
+    ];
+    for (const [filters, years] of wanted)
+      for (const of of [{}, { runId: "*" }, { appId: "*" }])
+        expect([filters, of, await found(source, filters, of)]).toEqual([filters, of, years]);
+  });
+
+  it("finds nothing of another user, agent or tenant, whatever they are", async () => {
+    const source = await filled();
+    const wide: readonly NonNullable<MemoryChoice["filters"]>[] = [
+      ...[
+        { OR: [{}] },
+        { OR: [{ topic: "food" }, { topic: { ne: "food" } }] },
+        { NOT: [] },
+        { NOT: [{ topic: "none" }] },
+      ],
+      ...[
+        { $or: ["", "x"] },
+        { $or: [""], $and: [""], $not: ["x"] },
+        { AND: [{ $or: [""] }] },
+        { AND: [] },
+        { mood: "*" },
+      ],
+    ];
+    for (const filters of wide)
+      for (const of of [{}, { runId: "*", appId: "*" }]) {
+        const texts = await found(source, filters, of);
+        expect([filters, texts.length]).toEqual([filters, kept.length]);
+        expect([filters, texts]).not.toEqual([filters, expect.arrayContaining(["of another"])]);
+      }
   });
 });
 
