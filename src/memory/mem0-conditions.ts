@@ -1,3 +1,5 @@
+import type { Mem0Item } from "./mem0-answer.js";
+
 /*
  * Conditions of a search on metadata, in Mem0's form: `{ topic: "food", year: { gte: 2025 }, OR: [{ … }, { … }] }`.
  */
@@ -35,6 +37,110 @@ function storeEntries(name: string, condition: unknown): readonly Conditions[] {
 /** One filter may stand for a list of one. */
 function listed(given: unknown): readonly Conditions[] {
   return (Array.isArray(given) ? given : [given]).filter(isObject).map(storeConditions);
+}
+
+/** Whether something holds; null where that is not known. */
+type Verdict = boolean | null;
+
+/** Fields of Mem0's own, which are no metadata; an item gives them in another form, or not at all. */
+const NO_METADATA: ReadonlySet<string> = new Set([
+  ...["id", "memory", "text", "data", "hash", "score", "role", "actor_id", "attributed_to", "attributedTo"],
+  ...["created_at", "createdAt", "updated_at", "updatedAt", "timestamp", "expiration_date", "expirationDate"],
+  ...["categories", "keywords", "memory_ids", "feedback", "feedback_reason", "text_lemmatized", "textLemmatized"],
+]);
+
+/**
+ * Whether a found item breaks conditions by the metadata that it shows. Only what breaks them in every store of Mem0's does: these differ in
+ * lists, in numbers and dates that are texts, and in what is missing.
+ */
+export function breaks(filters: Conditions, item: Mem0Item): boolean {
+  return verdictOn(filters, item) === false;
+}
+
+function verdictOn(filters: Conditions, item: Mem0Item): Verdict {
+  return all(
+    Object.entries(filters).map(([name, condition]) => {
+      const each = () => (Array.isArray(condition) ? condition : [condition]).filter(isObject);
+      if (name === "AND") return all(each().map((one) => verdictOn(one, item)));
+      if (name === "OR") return some(each().map((one) => verdictOn(one, item)));
+      if (name === "NOT") return all(each().map((one) => not(verdictOn(one, item))));
+      if (name === "metadata" && isObject(condition)) return verdictOn(condition, item);
+      return verdictOnField(name, condition, item);
+    }),
+  );
+}
+
+function verdictOnField(name: string, condition: unknown, { metadata, ...item }: Mem0Item): Verdict {
+  // Mem0 gives null where a memory has none, and a source that never gives any says nothing of it.
+  if (metadata === undefined) return null;
+  const shown = isObject(metadata) && Object.hasOwn(metadata, name) ? metadata[name] : null;
+  if (shown == null && (NO_METADATA.has(name) || name.includes(".") || Object.hasOwn(item, name))) return null;
+  if (Array.isArray(condition)) return compared("in", shown, condition);
+  if (!isObject(condition)) return condition === "*" ? shown != null || null : equal(shown, condition);
+  return all(Object.entries(condition).map(([operator, wanted]) => compared(operator, shown, wanted)));
+}
+
+function compared(operator: string, shown: unknown, wanted: unknown): Verdict {
+  switch (operator) {
+    case "eq":
+      return equal(shown, wanted);
+    case "in":
+      return Array.isArray(wanted) ? some(wanted.map((one) => equal(shown, one))) : null;
+    case "ne":
+    case "nin":
+      return shown == null ? null : not(compared(operator === "ne" ? "eq" : "in", shown, wanted));
+    case "contains":
+    case "icontains":
+      return including(shown, wanted, operator === "contains");
+    default:
+      return shown == null ? false : ordered(operator, shown, wanted);
+  }
+}
+
+function equal(shown: unknown, wanted: unknown): Verdict {
+  if (wanted === null) return shown == null ? null : false;
+  if (shown == null) return false;
+  if (Array.isArray(shown)) return shown.some((one) => equal(one, wanted) !== false) ? null : false;
+  if (typeof shown === typeof wanted) return shown === wanted;
+  return String(shown) === String(wanted) ? null : false;
+}
+
+function including(shown: unknown, wanted: unknown, isExact: boolean): Verdict {
+  if (shown == null) return false;
+  if (typeof shown !== "string" || typeof wanted !== "string") return null;
+  if (!shown.toLowerCase().includes(wanted.toLowerCase())) return false;
+  return isExact && !shown.includes(wanted) ? null : true;
+}
+
+function ordered(operator: string, shown: unknown, wanted: unknown): Verdict {
+  const by = (a: string | number, b: string | number) => ORDERS.get(operator)?.(a, b) ?? null;
+  if (typeof shown === "number" && typeof wanted === "number") return by(shown, wanted);
+  if (typeof shown !== "string" || typeof wanted !== "string") return null;
+  const verdict = by(shown, wanted);
+  const readings = [Number, Date.parse].map((read): Verdict => {
+    const [a, b] = [read(shown), read(wanted)];
+    return Number.isNaN(a) || Number.isNaN(b) ? verdict : by(a, b);
+  });
+  return readings.every((one) => one === verdict) ? verdict : null;
+}
+
+const ORDERS: ReadonlyMap<string, (a: string | number, b: string | number) => boolean> = new Map([
+  ["gt", (a, b) => a > b],
+  ["gte", (a, b) => a >= b],
+  ["lt", (a, b) => a < b],
+  ["lte", (a, b) => a <= b],
+]);
+
+function all(verdicts: readonly Verdict[]): Verdict {
+  return verdicts.includes(false) ? false : verdicts.includes(null) ? null : true;
+}
+
+function some(verdicts: readonly Verdict[]): Verdict {
+  return not(all(verdicts.map(not)));
+}
+
+function not(verdict: Verdict): Verdict {
+  return verdict === null ? null : !verdict;
 }
 
 function isObject(value: unknown): value is Conditions {

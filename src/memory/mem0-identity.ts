@@ -1,7 +1,7 @@
 import type { AgentId, Scope } from "../core/text/ids.js";
 import { unstorable } from "../core/text/memory-text.js";
 import type { Mem0Item } from "./mem0-answer.js";
-import { storeConditions, withLists } from "./mem0-conditions.js";
+import { breaks, storeConditions, withLists } from "./mem0-conditions.js";
 import { type MemoryChoice, type MemoryQuery, MemorySourceError, type NewMemory } from "./memory-source.js";
 
 /** Whose memories, under the names that Mem0 knows them by (see `mem0-identity.ts`). */
@@ -83,16 +83,19 @@ function namesIn(item: Mem0Item) {
 /**
  * Whether an item that a search returned may be shown: it must not say that it is another user's, or another agent's or application's
  * where one is asked for, or of another run than the one asked for. The filters should have seen to that; a server that overlooks them must
- * not make one user's memories another's. Without a run, the open-source Mem0 finds those of all runs.
+ * not make one user's memories another's. Without a run, the open-source Mem0 finds those of all runs; and of two conditions on a field
+ * it may have overlooked one.
  */
-export function belongsTo({ userId, agentId, runId, appId }: Mem0Search): (item: Mem0Item) => boolean {
+export function belongsTo({ userId, agentId, runId, appId, ...of }: Mem0Search): (item: Mem0Item) => boolean {
+  const checked = of.isChecked === true ? of.filters : null;
   return (item) => {
     const { user, agent, run, app } = namesIn(item);
     return (
       (user ?? userId) === userId &&
       (agentId === null || (agent ?? agentId) === agentId) &&
       (runId === ANY || (run ?? runId) === runId) &&
-      (appId === null || appId === ANY || (app ?? appId) === appId)
+      (appId === null || appId === ANY || (app ?? appId) === appId) &&
+      (checked === null || !breaks(checked, item))
     );
   };
 }

@@ -28,6 +28,8 @@ export interface MemoryChoice {
   readonly appId: string | null;
   /** Conditions on metadata in Mem0's form, which name no user, agent, run or application; null: none. */
   readonly filters: Readonly<Record<string, unknown>> | null;
+  /** Whether what was found is checked once more for `filters`, as far as it shows its metadata: where some of them are the operator's. */
+  readonly isChecked?: boolean;
   /** Whether those are given too whose expiration date is past. */
   readonly showExpired: boolean;
   /** Whether Mem0 ranks what it found once more. */

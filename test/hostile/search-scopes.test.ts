@@ -1,5 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
+import { type EmbeddedStore, openEmbeddedStore } from "../../src/memory/embedded-store.js";
+import { openOwnMem0 } from "../../src/memory/own-mem0.js";
 import { openRestMem0 } from "../../src/memory/rest-mem0.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { problemOf, servedApp } from "../http/server/served-app.js";
@@ -200,7 +202,10 @@ describe("searches as they are configured", () => {
       query: "What?",
       top_k: 20,
       show_expired: true,
-      filters: { user_id: "ada", app_id: "maps", AND: [{ topic: "food" }, { year: 2026 }] },
+      filters: { user_id: "ada", app_id: "maps", year: 2026, topic: "food" },
+    });
+    expect(await sent({ filters: { topic: "trip", OR: [{ a: 1 }] } })).toMatchObject({
+      filters: { OR: [{ a: 1 }], AND: [{ topic: "trip" }, { topic: "food" }] },
     });
   });
 });
@@ -237,6 +242,55 @@ describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %
       [{ OR: [{ visibility: "private" }, { visibility: "public" }] }, ["juice", "tea"]],
       [{ NOT: [{ topic: "food" }] }, ["juice"]],
       [{ topic: "work" }, []],
+    ];
+    for (const [filters, drinks] of known) {
+      const { messages, warnings } = await app.compose({ user_id: "ada", query: "What does Ada drink?", filters });
+      const found = [...JSON.stringify(messages).matchAll(/Ada drinks (\w+)/g)].map(([, drink]) => drink).sort();
+      expect([filters, found, warnings]).toEqual([filters, drinks, []]);
+    }
+  });
+});
+
+describe("before a Mem0 that overlooks some, configured conditions", () => {
+  vi.setConfig({ testTimeout: 30_000 });
+  const configured = { visibility: "public", AND: [{ year: { gte: 2024 } }, { year: { lt: 2026 } }] };
+  let store: EmbeddedStore;
+  const app = servedApp({
+    // The caller's own stands for any that memstem does not own: each gets the same conditions.
+    source: (dataDir) =>
+      openOwnMem0({
+        async search(query, options) {
+          return (await opened(dataDir)).memory.search(query, { ...options, threshold: 0 });
+        },
+      }),
+    environment: { MEMSTEM_MEM0_FILTERS: JSON.stringify(configured), MEMSTEM_SEARCH_TIMEOUT_MS: "20000" },
+  });
+  const opened = async (directory: string) => {
+    store ??= await openEmbeddedStore(directory);
+    return store;
+  };
+  afterAll(() => store.close());
+
+  it("apply to all that is found", async () => {
+    const { memory } = await opened(app.dataDir);
+    const keep = (drink: string, metadata: Record<string, unknown>) =>
+      memory.add(`Ada drinks ${drink}`, { userId: "ada", infer: false, metadata });
+    await keep("tea", { visibility: "public", year: 2024, topic: "food" });
+    await keep("juice", { visibility: "public", year: 2025, topic: "trip" });
+    await keep("beer", { visibility: "private", year: 2025, topic: "trip" });
+    await keep("wine", { visibility: "public", year: 2023 });
+    await keep("rum", { visibility: "public", year: 2026 });
+    await keep("milk", {});
+    const known: readonly (readonly [object, readonly string[]])[] = [
+      [{}, ["juice", "tea"]],
+      [{ topic: "food" }, ["tea"]],
+      [{ NOT: { topic: "food" } }, ["juice"]],
+      [{ OR: [{ topic: "food" }, { topic: "trip" }] }, ["juice", "tea"]],
+      [{ visibility: "private" }, []],
+      [{ visibility: { ne: "public" } }, []],
+      [{ AND: [{ visibility: { in: ["private", "public"] } }, { year: { gt: 2000 } }] }, ["juice", "tea"]],
+      [{ year: 2026 }, []],
+      [{ year: 2025 }, ["juice"]],
     ];
     for (const [filters, drinks] of known) {
       const { messages, warnings } = await app.compose({ user_id: "ada", query: "What does Ada drink?", filters });

@@ -277,7 +277,7 @@ describe("a search with conditions", () => {
       [{ metadata: { topic: "food", year: { gt: 2023 } } }, ["2024"]],
     ];
     for (const [filters, years] of wanted)
-      for (const of of [{}, { runId: "*" }, { appId: "*" }])
+      for (const of of [{}, { runId: "*" }, { appId: "*" }, { isChecked: true }])
         expect([filters, of, await found(source, filters, of)]).toEqual([filters, of, years]);
   });
 

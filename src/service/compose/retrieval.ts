@@ -95,7 +95,7 @@ export function isNarrowed({ among }: ComposeRequest): boolean {
 function chosen(configured: Partial<MemoryChoice> = {}, asked: Partial<MemoryChoice> = {}): MemoryChoice | null {
   const all = { ...configured, ...asked };
   const { runId = null, appId = null, showExpired = false, rerank = false, referenceDate = null } = all;
-  const [filters = null, more] = [configured.filters, asked.filters].filter((one) => one != null);
+  const filters = joined(asked.filters, configured.filters);
   const isPlain = [runId, appId, filters, referenceDate].every((one) => one === null);
   if (isPlain && !showExpired && !rerank) return null;
   return {
@@ -104,8 +104,29 @@ function chosen(configured: Partial<MemoryChoice> = {}, asked: Partial<MemoryCho
     showExpired,
     rerank,
     referenceDate,
-    filters: more === undefined ? filters : { AND: [filters, more] },
+    filters,
+    ...(configured.filters == null ? {} : { isChecked: true }),
   };
+}
+
+/**
+ * Conditions that all apply. At the top where their names differ, since the open-source Mem0 takes nothing nested; the operator's last, since
+ * of two on a field it takes the last.
+ */
+function joined(asked: MemoryChoice["filters"] = null, configured: MemoryChoice["filters"] = null) {
+  if (asked === null || configured === null) return asked ?? configured;
+  const every = [...conditionsIn(asked), ...conditionsIn(configured)];
+  const isOnce = ([name]: Condition) => every.filter(([other]) => other === name).length === 1;
+  const others = every.filter((one) => !isOnce(one)).map(([name, condition]) => ({ [name]: condition }));
+  return { ...Object.fromEntries(every.filter(isOnce)), ...(others.length === 0 ? {} : { AND: others }) };
+}
+
+type Condition = readonly [name: string, condition: unknown];
+
+function conditionsIn(filters: object): readonly Condition[] {
+  return Object.entries(filters).flatMap(([name, condition]: Condition) =>
+    name === "AND" && Array.isArray(condition) ? condition.flatMap(conditionsIn) : [[name, condition] as const],
+  );
 }
 
 /** A lookup's memories, and the resulting warnings. */

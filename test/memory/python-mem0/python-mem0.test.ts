@@ -118,6 +118,20 @@ describe.skipIf(missing)(title, () => {
       expect(all.filter((word) => prompt.includes(word))).toEqual(found);
     });
 
+    it.each<[what: string, more: object, found: string[]]>([
+      ["nothing more", {}, ["Lisbon"]],
+      ["another condition", { topic: "travel" }, ["Lisbon"]],
+      ["either of two", { OR: [{ topic: "travel" }, { topic: "food" }] }, ["Lisbon"]],
+      ["the same condition otherwise", { year: { gte: 2000 } }, ["Lisbon"]],
+      ["its opposite", { year: 2024 }, []],
+      ["what is not, of the same", { NOT: [{ year: { gte: 2025 } }] }, []],
+    ])("keeps to the configured conditions where a request says %s", async (_what, filters, found) => {
+      url = await serve({ MEMSTEM_MEM0_FILTERS: '{"year":{"gte":2025}}' });
+      const { prompt, warnings } = await composed("What of Ana?", { filters });
+      expect(warnings).toEqual([]);
+      expect(["vegetarian", "Lisbon", "bicycle"].filter((word) => prompt.includes(word))).toEqual(found);
+    });
+
     it("gives metadata and times where a template asks for them", async () => {
       const { prompt } = await composed("What should we cook for her?", {
         ...{ top_k: 1, block_template: "[({date}) ]{memory}[ ({metadata.topic})]" },
