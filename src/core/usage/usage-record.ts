@@ -105,24 +105,41 @@ export interface ReportFacts {
   readonly because: "evicted" | "in_flight" | "engine_restart" | null;
 }
 
-/** The usage with the engine's report, which replaces an earlier one. */
+/** The usage with the engine's report. One with other numbers replaces an earlier one; a repeated one changes no tokens. */
 export function reportedUsage(usage: PromptUsage, facts: ReportFacts): PromptUsage {
-  const report = facts.report ?? usage.report;
+  const { report, because } = facts;
   const firstTokenMs = facts.firstTokenMs ?? usage.firstTokenMs;
   if (report === null) return { ...usage, firstTokenMs };
+  if (isSameReport(report, usage.report)) {
+    // Its reason may show later: a restart does by the reports of others.
+    const isKnown = usage.unserved !== null && because !== null;
+    const unserved = isKnown ? { ...usage.unserved, cause: reportedCause(usage, report, facts) } : usage.unserved;
+    return { ...usage, unserved, firstTokenMs };
+  }
   const tokens = shortfall(usage, report);
   const unserved = tokens === 0 ? null : { cause: reportedCause(usage, report, facts), tokens };
   return { ...usage, planned: stillMissed(usage, report), unserved, report, firstTokenMs };
 }
 
+/** Whether an engine says nothing new. */
+export function isSameReport(report: CacheReport, before: CacheReport | null): boolean {
+  return before?.cachedTokens === report.cachedTokens && before.promptTokens === report.promptTokens;
+}
+
 /** What the plan took for missed, without what the engine had after all. */
 function stillMissed(usage: PromptUsage, report: CacheReport): CausedMiss | null {
-  const { promptTokens, expectedTokens, planned } = usage;
+  const { promptTokens, planned } = usage;
   if (planned === null) return null;
-  const known = expectedTokens + planned.tokens;
+  // With what an earlier report took off; where that left nothing, it is not known any more.
+  const known = planned.tokens + hadOf(usage, usage.report);
   const plan = { expectedCachedTokens: known, totalTokens: promptTokens };
   if (reachOf({ plan }, report) >= known) return null;
-  return { ...planned, tokens: known - Math.max(expectedTokens, cachedOf(report, usage.promptTokens)) };
+  return { ...planned, tokens: known - hadOf(usage, report) };
+}
+
+/** Tokens that no miss of the plan is of: expected, or cached. */
+function hadOf({ expectedTokens, promptTokens }: PromptUsage, report: CacheReport | null): number {
+  return report === null ? expectedTokens : Math.max(expectedTokens, cachedOf(report, promptTokens));
 }
 
 /** Expected tokens that the engine had not, in the plan's tokens; 0 within the tolerance of its steps and of the estimate. */
@@ -153,9 +170,7 @@ export function missedTokens({ planned, unserved }: Pick<PromptUsage, "planned" 
 
 /** Tokens that no cache could have: neither sent before, nor cached after all. */
 export function newTokens(usage: PromptUsage): number {
-  const { promptTokens, expectedTokens, planned, report } = usage;
-  const cached = report === null ? 0 : cachedOf(report, usage.promptTokens);
-  return Math.max(0, promptTokens - Math.max(expectedTokens, cached) - (planned?.tokens ?? 0));
+  return Math.max(0, usage.promptTokens - hadOf(usage, usage.report) - (usage.planned?.tokens ?? 0));
 }
 
 /** Tokens that the engine computed: by its own count where it reported, else as expected. */

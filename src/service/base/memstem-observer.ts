@@ -145,6 +145,7 @@ export interface ObservedCompose {
 export interface ObservedReport {
   readonly scope: Scope;
   readonly feedback: Feedback;
+  /** With what earlier reports said of it. */
   readonly report: EngineReport;
   /** Whether it is the request's first report of a time to the first token. */
   readonly isFirstTime: boolean;

@@ -254,11 +254,9 @@ export class EngineReports {
         if (own !== null) this.law.takeAnswer(own);
       }
       const isFirst = before.observed?.ttftMs === undefined;
-      this.observer.reported({ scope, feedback, report: observation, isFirstTime: isFirst, model });
-      if (isFirst)
-        await retryWhileLocked(() =>
-          this.law.take({ ...before.observed, ...observation }, this.work.ownShare(sent, timeOf)),
-        );
+      const report = { ...before.observed, ...observation };
+      this.observer.reported({ scope, feedback, report, isFirstTime: isFirst, model });
+      if (isFirst) await retryWhileLocked(() => this.law.take(report, this.work.ownShare(sent, timeOf)));
       return feedback;
     });
   }

@@ -6,9 +6,11 @@
 
 import { randomUUID } from "node:crypto";
 import {
+  type CacheReport,
   composedUsage,
   type EngineModel,
   IN_FLIGHT_MS,
+  isSameReport,
   KEEPS_ALL,
   LruMap,
   type RequestId,
@@ -182,15 +184,19 @@ export class UsageRecorder implements MemstemObserver {
   /** Why the engine had less than expected, if it had. Where a restart shows, those before it that it explains are recorded again. */
   #reasonOf({ scope, feedback, report }: ObservedReport, ifRestarted: UsageReport): UsageReport["facts"]["because"] {
     const remembered = this.#earlier.get(scope, feedback.requestId);
-    if (remembered === null || report.cachedTokens === undefined) return null;
+    const said = cacheReport(report);
+    if (remembered === null || said === null) return null;
+    // A repeated report is no second loss.
+    if (isSameReport(said, remembered.report)) return null;
+    remembered.report = said;
     if (remembered.isBeforeEvicted) return "evicted";
-    const scale = report.promptTokens ? remembered.promptTokens / report.promptTokens : 1;
+    const scale = said.promptTokens ? remembered.promptTokens / said.promptTokens : 1;
     const { tenant, userId, agentId } = scope;
     const verdict = this.#restarts.take({
       tenant,
       scope: JSON.stringify([userId, agentId]),
       ...remembered,
-      cachedTokens: report.cachedTokens * scale,
+      cachedTokens: said.cachedTokens * scale,
       of: ifRestarted,
     });
     if (verdict.kind === "none") return isInFlight(remembered) ? "in_flight" : null;
@@ -233,7 +239,7 @@ function mayPass(error: unknown): boolean {
   return error instanceof StoreUnavailableError && error.fault !== "damaged";
 }
 
-function cacheReport({ cachedTokens, promptTokens }: EngineReport): UsageReport["facts"]["report"] {
+function cacheReport({ cachedTokens, promptTokens }: EngineReport): CacheReport | null {
   return cachedTokens === undefined ? null : { cachedTokens, promptTokens: promptTokens ?? null };
 }
 
@@ -255,6 +261,8 @@ interface RememberedPrompt {
   /** Estimated, of the whole prompt. */
   readonly expectedTokens: number;
   readonly promptTokens: number;
+  /** The engine's newest; null: it has not reported. */
+  report: CacheReport | null;
 }
 
 /**
@@ -279,6 +287,7 @@ class EarlierPrompts {
       isBeforeEvicted: isEvicted,
       expectedTokens: plan.expectedCachedTokens,
       promptTokens: plan.totalTokens,
+      report: null,
     });
     return { ageMs: before === null ? null : Math.max(0, at - before.at), isEvicted };
   }

@@ -53,4 +53,32 @@ describe("what a composed prompt missed", () => {
     expect([missedTokens(usage), newTokens(usage)]).toEqual([missed, fresh]);
     expect(causesOf(usage)).toEqual(missed === 0 ? [] : [{ cause: "changed_instructions", tokens: missed }]);
   });
+
+  it.each([
+    ["nothing", 100, 200],
+    ["half of it", 200, 100],
+    ["less than was expected", 40, 200],
+  ])("stays with a repeated report, and with a time alone, where the engine had %s", (_, cachedTokens, missed) => {
+    const report = { cachedTokens, promptTokens: 400 };
+    const once = reportedUsage(usageWith(0), { report, firstTokenMs: 9, minimumPrefixTokens: 0, because: "in_flight" });
+    const of = { firstTokenMs: 12, minimumPrefixTokens: 0, because: null };
+    for (const again of [report, null])
+      expect(reportedUsage(once, { ...of, report: again })).toEqual({ ...once, firstTokenMs: 12 });
+    expect(once.planned).toEqual({ cause: "changed_instructions", tokens: missed });
+    expect(once.unserved).toEqual(cachedTokens < 100 ? { cause: "in_flight", tokens: 60 } : null);
+  });
+
+  it("is of the corrected report, as if it had been the first", () => {
+    const reported = (usage: typeof once, cachedTokens: number) =>
+      reportedUsage(usage, {
+        report: { cachedTokens, promptTokens: 400 },
+        firstTokenMs: null,
+        minimumPrefixTokens: 0,
+        because: null,
+      });
+    const once = usageWith(0);
+    for (const first of [200, 40, 0])
+      for (const second of [150, 40, 380])
+        expect(reported(reported(once, first), second)).toEqual(reported(once, second));
+  });
 });

@@ -254,15 +254,14 @@ describe("GET /usage/…", () => {
       await compose(name, 1);
       await compose(name, 2);
     }
-    for (const name of ["ana", "ben", "cleo"])
-      await app.send("POST", "/feedback", {
-        user_id: name,
-        request_id: `${name}-2`,
-        cached_tokens: 0,
-        prompt_tokens: 400,
-      });
+    const counted = { cached_tokens: 0, prompt_tokens: 400 };
+    // Repeated ones are no other losses.
+    for (const said of [counted, counted, { ttft_ms: 300 }])
+      for (const name of ["ana", "ben", "cleo"])
+        await app.send("POST", "/feedback", { user_id: name, request_id: `${name}-2`, ...said });
     const { requests } = await usageOf(app, "requests", { cause: "engine_restart" });
     expect(requests.map(({ user_id }) => user_id)).toEqual(["cleo", "ben", "ana"]);
+    expect(requests.map(({ first_token_ms }) => first_token_ms)).toEqual([300, 300, 300]);
     expect((await usageOf(app, "summary")).notes).toMatchObject([{ kind: "engine_restart" }]);
   });
 
