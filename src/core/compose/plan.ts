@@ -83,6 +83,8 @@ export interface StoredPrompt {
   readonly at: number;
   /** The plan's figures; null if the request's id was reassigned to a later one. */
   readonly plan: Pick<Plan, "expectedCachedTokens" | "totalTokens" | "epoch"> | null;
+  /** Tokens that the engine counts besides it. */
+  readonly besideTokens: number;
   /** Whether the engine reported its eviction. */
   readonly evicted: boolean;
   /** The engine's report; null if it did not say how many tokens were cached. */

@@ -28,6 +28,8 @@ export interface ReportGrounds {
   readonly settledAt: number;
   /** Tokens of the instructions at the prompt's head, which other users' prompts may share. */
   readonly headTokens: number;
+  /** See {@link CacheReport.besideTokens}. */
+  readonly besideTokens?: number;
 }
 
 /** What an engine reported of a request, in its own tokens. */
@@ -35,6 +37,8 @@ export interface CacheReport {
   readonly cachedTokens: number;
   /** Null: not reported. */
   readonly promptTokens: number | null;
+  /** Tokens by memstem's counter of what the engine is sent besides the prompt: a chat's tools, which come first. Absent: none. */
+  readonly besideTokens?: number;
 }
 
 export interface ReportReading {
@@ -65,6 +69,9 @@ const SCALED_ERROR = 0.02;
 /** … and of an unscaled one, if the engine did not report the prompt's tokens: tokenizers differ that much. */
 const UNSCALED_ERROR = 0.1;
 
+/** By how much an engine's tokens of what it counts besides a prompt (tools, in a template's form) may differ from memstem's, as a share. */
+export const BESIDE_ERROR = 0.25;
+
 /**
  * Maximum prefill time of a prompt, in milliseconds. Of two concurrent requests the second cannot hit what the first has not written yet:
  * such a miss does not mean that the prefix was evicted.
@@ -75,20 +82,41 @@ export const IN_FLIGHT_MS = 5_000;
  * Upper bound of what the engine held of the prompt when it served the request, in tokens of the plan: the reported tokens, plus the rest
  * of the last step, plus the estimate's tolerance.
  */
-export function reachOf(
-  { plan }: Pick<ReportedRequest, "plan">,
-  { cachedTokens, promptTokens }: CacheReport,
-  steps = STEPS,
-): number {
+export function reachOf({ plan }: Pick<ReportedRequest, "plan">, report: CacheReport, steps = STEPS): number {
+  const { cachedTokens, promptTokens } = report;
+  const besideTokens = besideIn(report, plan.totalTokens);
   const isScaled = promptTokens !== null && promptTokens > 0;
-  const scale = isScaled ? plan.totalTokens / promptTokens : 1;
+  const sent = plan.totalTokens + besideTokens;
+  const scale = isScaled ? sent / promptTokens : 1;
   const step = steps.find((tokens) => cachedTokens % tokens === 0) ?? 1;
   const error = plan.expectedCachedTokens * (isScaled ? SCALED_ERROR : UNSCALED_ERROR);
-  return (cachedTokens + step) * scale + error;
+  // Of a known sum, what one part is off by the scale spreads over both.
+  const besideError = BESIDE_ERROR * besideTokens * (isScaled && sent > 0 ? plan.totalTokens / sent : 1);
+  return Math.max(0, (cachedTokens + step) * scale - besideTokens + besideError) + error;
+}
+
+/** Tokens that a report counts besides the prompt. None where half of them have no room: a model's template may leave tools out. */
+function besideIn({ promptTokens, besideTokens = 0 }: CacheReport, total: number): number {
+  const isLeftOut = promptTokens !== null && promptTokens > 0 && promptTokens < total + besideTokens / 2;
+  return isLeftOut ? 0 : besideTokens;
+}
+
+/** A report of the prompt alone, where it has so many tokens by memstem's count: without what the engine counts besides. */
+export function ownReport(report: CacheReport, total: number): CacheReport {
+  const { cachedTokens, promptTokens } = report;
+  const besideTokens = besideIn(report, total);
+  if (besideTokens === 0) return { cachedTokens, promptTokens };
+  const scale = promptTokens === null || promptTokens <= 0 ? 1 : promptTokens / (total + besideTokens);
+  const beside = Math.round(besideTokens * scale);
+  return {
+    cachedTokens: Math.max(0, cachedTokens - beside),
+    promptTokens: promptTokens === null ? null : Math.max(0, promptTokens - beside),
+  };
 }
 
 /** Cached tokens of a report, where its prompt has so many by memstem's count. */
-export function cachedOf({ cachedTokens, promptTokens }: CacheReport, total: number): number {
+export function cachedOf(report: CacheReport, total: number): number {
+  const { cachedTokens, promptTokens } = ownReport(report, total);
   return Math.round(promptTokens !== null && promptTokens > 0 ? (cachedTokens * total) / promptTokens : cachedTokens);
 }
 
@@ -104,7 +132,7 @@ export function hadOnlyHead(request: Omit<ReportedRequest, "leaf" | "turn" | "at
   return (
     plan.expectedCachedTokens > most &&
     reachOf(request, report) < plan.expectedCachedTokens &&
-    report.cachedTokens <= most
+    report.cachedTokens <= most + besideIn(report, plan.totalTokens)
   );
 }
 

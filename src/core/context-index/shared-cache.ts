@@ -1,6 +1,6 @@
 import type { EngineModel } from "../cost/engine-model.js";
 import { LruMap } from "../text/collections.js";
-import { type CacheReport, IN_FLIGHT_MS, stepOf } from "./cache-report.js";
+import { BESIDE_ERROR, type CacheReport, IN_FLIGHT_MS, stepOf } from "./cache-report.js";
 import { CapacityEvidence } from "./capacity-evidence.js";
 import { KEEPS_ALL, type ResidencyConfig, type ResidencyModel } from "./context-index.js";
 import type { CapacityOrigin, EngineCache, EngineRestart, UnderWay } from "./engine-cache.js";
@@ -27,8 +27,6 @@ const LONGEST_PAUSE_MS = 5 * 60_000;
 /** Weight of the newest report in the mean ratio of tokens, and the bounds of what can be a tokenizer's. */
 const NEWEST_RATIO = 0.2;
 const [LEAST_RATIO, MOST_RATIO] = [0.5, 4];
-/** By how much an engine's tokens of what it counts besides a prompt (tools, in a template's form) may differ from memstem's, as a share. */
-const BESIDE_ERROR = 0.25;
 
 /** A prompt that an engine is about to compute. Tokens are estimates of one counter. */
 export interface SharedPrompt {
@@ -289,12 +287,9 @@ export class SharedCache {
     if (sent !== undefined && stream !== undefined) stream.doubtful = { requestId, at: sent.at };
   }
 
-  /**
-   * Learns from the first report of a prompt. Its tokens count as used now, when its answer has ended.
-   *
-   * @param beside tokens of what the engine counted besides the prompt, by memstem's counter
-   */
-  reported(requestId: string, { cachedTokens, promptTokens }: CacheReport, reportedAt: number, beside = 0): void {
+  /** Learns from the first report of a prompt. Its tokens count as used now, when its answer has ended. */
+  reported(requestId: string, report: CacheReport, reportedAt: number): void {
+    const { cachedTokens, promptTokens, besideTokens: beside = 0 } = report;
     const sent = this.#sent.get(requestId);
     if (sent === undefined || !(cachedTokens >= 0)) return;
     const at = this.engine.uses.timeOf(reportedAt);

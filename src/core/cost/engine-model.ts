@@ -108,6 +108,11 @@ export function cacheable({ blockTokens, minimumPrefixTokens }: EngineModel, sha
   return shared < minimumPrefixTokens ? 0 : shared - (shared % blockTokens);
 }
 
+/** The model for a prompt that comes after so many tokens besides: they count for the minimum. */
+export function modelAfter(model: EngineModel, besideTokens: number): EngineModel {
+  return { ...model, minimumPrefixTokens: Math.max(0, model.minimumPrefixTokens - besideTokens) };
+}
+
 /** A prompt around its blocks, in tokens. */
 export interface AroundBlocks {
   /** Before the blocks: cached whenever some of them are. */

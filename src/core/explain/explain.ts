@@ -6,10 +6,10 @@
 
 import type { BlockRegister } from "../blocks/block-register.js";
 import { ownTurn, type StoredPrompt } from "../compose/plan.js";
-import { cachedOf, IN_FLIGHT_MS, reachOf } from "../context-index/cache-report.js";
+import { type CacheReport, cachedOf, IN_FLIGHT_MS, ownReport, reachOf } from "../context-index/cache-report.js";
 import type { ResidencyConfig } from "../context-index/context-index.js";
 import type { Turn } from "../conversation/conversation.js";
-import { cacheable, type EngineModel, promptCost } from "../cost/engine-model.js";
+import { cacheable, type EngineModel, modelAfter, promptCost } from "../cost/engine-model.js";
 import type { InjectedBlock } from "../prompt/section.js";
 import type { ConversationId, Label, RequestId } from "../text/ids.js";
 import { isPlainMessage, type TokenCounter } from "../text/message.js";
@@ -72,11 +72,12 @@ export function comparePrompt({ prompt, earlier, register, countTokens }: Explai
  * Pure: the same rows give the same explanation. Throws if the register does not know a block of a prompt.
  */
 export function explain(input: ExplainInput, compared: ComparedPrompt): Explanation {
-  const { prompt, register, engine, countTokens } = input;
+  const { prompt, register, countTokens } = input;
+  const engine = modelAfter(input.engine, prompt.besideTokens);
   const { outline, sizes, nearest } = compared;
   const total = ownTurn(prompt).promptTokens;
   const expected = prompt.plan?.expectedCachedTokens ?? 0;
-  const tokens = { total, shared: 0, expected, reported: prompt.report?.cachedTokens ?? null };
+  const tokens = { total, shared: 0, expected, reported: ownOf(prompt)?.cachedTokens ?? null };
   const base = {
     requestId: input.requestId,
     compared: input.earlier.length,
@@ -299,12 +300,26 @@ function indexVerdict(
 }
 
 /** Whether the engine reported less than expected, by more than its steps can hide. */
-function isShort({ plan, report }: StoredPrompt): boolean {
+function isShort(prompt: StoredPrompt): boolean {
+  const { plan } = prompt;
+  const report = reportOf(prompt);
   return plan !== null && report !== null && reachOf({ plan }, report) < plan.expectedCachedTokens;
 }
 
+/** The engine's report with what it counts besides the prompt. */
+function reportOf({ report, besideTokens }: StoredPrompt): CacheReport | null {
+  return report && { ...report, besideTokens };
+}
+
+/** The engine's report of the prompt alone. */
+function ownOf(prompt: StoredPrompt): CacheReport | null {
+  const report = reportOf(prompt);
+  return report && ownReport(report, ownTurn(prompt).promptTokens);
+}
+
 /** The cached tokens of the engine's report, in memstem's count of the prompt; null if not reported. */
-export function reportedHere({ report }: StoredPrompt, total: number): number | null {
+export function reportedHere(prompt: StoredPrompt, total: number): number | null {
+  const report = reportOf(prompt);
   return report === null ? null : Math.min(total, cachedOf(report, total));
 }
 
@@ -321,13 +336,15 @@ function engineVerdict(
   const tokens = expected - reported;
   const less = (because: WhyLess): EngineVerdict => ({ kind: "less", tokens, because });
   const { minimumPrefixTokens: minimumTokens, blockTokens } = engine;
-  if (reported === 0 && expected < minimumTokens) return less({ kind: "below_minimum", minimumTokens });
+  const isNothing = prompt.report?.cachedTokens === 0;
+  if (isNothing && expected + prompt.besideTokens < minimumTokens)
+    return less({ kind: "below_minimum", minimumTokens });
   if (tokens < blockTokens) return less({ kind: "block_rounding", blockTokens });
   if (!isShort(prompt)) return { kind: "as_expected" };
   if (nearest?.evicted === true) return less({ kind: "evicted" });
   if (nearest !== null && prompt.at - nearest.at < IN_FLIGHT_MS) return less({ kind: "in_flight" });
   const billsWrites = engine.cost.kind === "money" && engine.cost.written !== engine.cost.uncached;
-  return less({ kind: reported === 0 && billsWrites ? "no_breakpoint" : "unknown" });
+  return less({ kind: isNothing && billsWrites ? "no_breakpoint" : "unknown" });
 }
 
 /** How much of two prompts is the same, from the start. */

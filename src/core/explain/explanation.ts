@@ -85,7 +85,7 @@ export interface Explanation {
     /** The prefix shared with the nearest earlier prompt: the maximum possible hit. */
     readonly shared: number;
     readonly expected: number;
-    /** The engine's report, in its own tokens; null for none. */
+    /** The engine's report of the prompt alone, in its own tokens; null for none. */
     readonly reported: number | null;
   };
   readonly index: IndexVerdict;

@@ -4,7 +4,7 @@
  * the causes of what missed, and sums of them. No text of memories or messages.
  */
 
-import { type CacheReport, cachedOf, reachOf } from "../context-index/cache-report.js";
+import { type CacheReport, cachedOf, ownReport, reachOf } from "../context-index/cache-report.js";
 import { cacheable, type EngineModel } from "../cost/engine-model.js";
 import type { CausedMiss, UsageCause } from "../explain/explanation.js";
 
@@ -57,7 +57,7 @@ export interface PromptUsage {
   readonly planned: CausedMiss | null;
   /** Expected to hit, and not cached by the engine's report; null: nothing. */
   readonly unserved: CausedMiss | null;
-  /** The engine's; null: it did not report. */
+  /** The engine's, of the prompt alone; null: it did not report. */
   readonly report: CacheReport | null;
   readonly firstTokenMs: number | null;
 }
@@ -99,7 +99,7 @@ function plannedCause(facts: ReuseFacts, { ttlMs, bound }: Omit<AssumedLimits, "
 export interface ReportFacts {
   readonly report: CacheReport | null;
   readonly firstTokenMs: number | null;
-  /** What the engine can cache, by the configured model. */
+  /** What the engine caches at least, by the configured model: less what it counts besides the prompt. */
   readonly minimumPrefixTokens: number;
   /** Known reason for which the engine had less than expected; null: none. */
   readonly because: "evicted" | "in_flight" | "engine_restart" | null;
@@ -110,7 +110,8 @@ export function reportedUsage(usage: PromptUsage, facts: ReportFacts): PromptUsa
   const { report, because } = facts;
   const firstTokenMs = facts.firstTokenMs ?? usage.firstTokenMs;
   if (report === null) return { ...usage, firstTokenMs };
-  if (isSameReport(report, usage.report)) {
+  const own = ownReport(report, usage.promptTokens);
+  if (isSameReport(own, usage.report)) {
     // Its reason may show later: a restart does by the reports of others.
     const isKnown = usage.unserved !== null && because !== null;
     const unserved = isKnown ? { ...usage.unserved, cause: reportedCause(usage, report, facts) } : usage.unserved;
@@ -118,7 +119,7 @@ export function reportedUsage(usage: PromptUsage, facts: ReportFacts): PromptUsa
   }
   const tokens = shortfall(usage, report);
   const unserved = tokens === 0 ? null : { cause: reportedCause(usage, report, facts), tokens };
-  return { ...usage, planned: stillMissed(usage, report), unserved, report, firstTokenMs };
+  return { ...usage, planned: stillMissed(usage, report), unserved, report: own, firstTokenMs };
 }
 
 /** Whether an engine says nothing new. */
@@ -173,10 +174,10 @@ export function newTokens(usage: PromptUsage): number {
   return Math.max(0, usage.promptTokens - hadOf(usage, usage.report) - (usage.planned?.tokens ?? 0));
 }
 
-/** Tokens that the engine computed: by its own count where it reported, else as expected. */
+/** Tokens that the engine computed, of the prompt's: all but those that it reported as cached, or as expected where it did not. */
 export function uncachedTokens({ promptTokens, expectedTokens, report }: PromptUsage): number {
   if (report === null) return promptTokens - expectedTokens;
-  return Math.max(0, (report.promptTokens ?? promptTokens) - report.cachedTokens);
+  return Math.max(0, promptTokens - cachedOf(report, promptTokens));
 }
 
 /** Whether a prompt says nothing of how well prompts are built: it is too short to be cached, or its prefix expired. */

@@ -24,7 +24,10 @@ export const feedbackResult = z
     expected_cached_tokens: z
       .int()
       .describe("What the plan predicted: in the engine's tokens where `prompt_tokens` was reported, else estimated."),
-    observed_cached_tokens: z.int().nullable().describe("What the engine reported; null: unknown."),
+    observed_cached_tokens: z
+      .int()
+      .nullable()
+      .describe("What the engine reported, without a chat's tools, which come before the prompt; null: unknown."),
     difference: z.int().nullable().describe("Observed minus expected."),
     corrected: z
       .object({ tokens_removed: z.int() })

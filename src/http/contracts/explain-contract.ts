@@ -103,7 +103,9 @@ export const explainResult = z
       total: tokens,
       shared: tokens.describe("Common prefix: what could have hit."),
       expected: tokens.describe("What memstem expected to hit."),
-      reported: tokens.nullable().describe("Cached tokens by the engine's own count; null: not reported."),
+      reported: tokens
+        .nullable()
+        .describe("Cached tokens by the engine's own count, without a chat's tools; null: not reported."),
     }),
     index: z
       .discriminatedUnion("kind", [

@@ -47,9 +47,11 @@ const sums = {
   reported_prompts: z.int().describe("Those whose engine reported cached tokens."),
   prompt_tokens: tokens,
   expected_cached_tokens: tokens.describe("What memstem expected to hit."),
-  reported_prompt_tokens: tokens.describe("Of the reported prompts, by the engine's count."),
+  reported_prompt_tokens: tokens.describe("Of the reported prompts, by the engine's count, without chats' tools."),
   reported_cached_tokens: tokens.describe("Of those, cached."),
-  uncached_tokens: tokens.describe("Computed: by the engine's count where it reported, else as memstem expected."),
+  uncached_tokens: tokens.describe(
+    "Of `prompt_tokens`, computed: without those that the engine reported as cached, or that memstem expected where it did not.",
+  ),
   missed_tokens: tokens.describe("Sent before and computed again; each has a cause."),
   cached_share: share.describe(
     "The engine's word: reported cached of reported prompt tokens. Prompts below a provider's minimum and expired ones are left out (`below_minimum`, `expired`). Null: nothing reported.",

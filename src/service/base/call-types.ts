@@ -52,6 +52,7 @@ export interface Feedback {
   readonly requestId: RequestId;
   /** In the engine's tokens, where it reported how many the prompt has; else by memstem's counter. */
   readonly expectedCachedTokens: number;
+  /** Of the prompt alone: without a chat's tools. */
   readonly observedCachedTokens: number | null;
   /** Observed less expected. */
   readonly difference: number | null;

@@ -137,6 +137,8 @@ export interface ObservedCompose {
   /** As its client names it; null: not known. */
   readonly model: string | null;
   readonly plan: Plan;
+  /** Tokens that the engine counts besides the prompt. */
+  readonly besideTokens: number;
   readonly warnings: readonly Warning[];
   readonly reuse: PlannedReuse;
 }
@@ -147,6 +149,8 @@ export interface ObservedReport {
   readonly feedback: Feedback;
   /** With what earlier reports said of it. */
   readonly report: EngineReport;
+  /** Tokens that the engine counts besides the prompt. */
+  readonly besideTokens: number;
   /** Whether it is the request's first report of a time to the first token. */
   readonly isFirstTime: boolean;
   /** As its client names it; null: not known. */

@@ -163,7 +163,7 @@ export class Exchange {
     if (firstTokenAt !== null) memstem.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
     if (firstTokenAt === null && reported === null) memstem.reports.interrupted(userId, agentId, composed.requestId);
     if (Object.keys(observation).length === 0) return;
-    const served = compose?.destination && { ...compose.destination, answered: this.#paceOf(usage) };
+    const served = compose?.destination && { model: compose.destination.model, answered: this.#paceOf(usage) };
     const reporting = memstem.reports.feedback(userId, agentId, composed.requestId, observation, served ?? undefined);
     reporting.catch((error: unknown) => {
       // The user was forgotten while the engine answered.

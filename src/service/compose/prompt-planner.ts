@@ -159,6 +159,7 @@ export class PromptPlanner {
     const composition = this.limits.within(request, () => compose(state, input));
     const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
+    const { besideTokens = 0 } = request.destination ?? {};
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
     const answer = {
@@ -173,7 +174,7 @@ export class PromptPlanner {
         ...(isBudgetUnused ? [BUDGET_UNUSED] : []),
         ...(depth?.warnings ?? []),
       ],
-      grounds: { settledAt, headTokens },
+      grounds: { settledAt, headTokens, ...(besideTokens > 0 && { besideTokens }) },
       worker: await this.#workerFor(working, request, routable(composition, newest), at),
     };
     if (answer.worker !== undefined && request.worker == null) this.routing.record(state, answer.worker, memories);
@@ -189,6 +190,7 @@ export class PromptPlanner {
           engine: request.engine ?? this.parts.defaults.engineFamily,
           model: request.destination?.model || null,
           plan,
+          besideTokens,
           warnings: answer.warnings,
           reuse: plannedReuse(composition, {
             before,

@@ -12,6 +12,7 @@ import {
   KEEPS_ALL,
   NOTHING_CORRECTED,
   type NodeId,
+  ownReport,
   type PromptWait,
   type PromptWork,
   type RequestId,
@@ -110,8 +111,6 @@ export function observationOf(reported: Partial<Record<keyof EngineReport, numbe
 export interface ServedBy {
   /** The model, as its client names it. */
   readonly model: string;
-  /** Tokens of what the engine was sent beside the messages, by the token counter. */
-  readonly besideTokens: number;
   /** The answer after its first token, where it was streamed and counted: tokens, and the milliseconds that they took. */
   readonly answered?: { readonly tokens: number; readonly ms: number } | null;
 }
@@ -215,7 +214,7 @@ export class EngineReports {
    * Keeps what the engine reported of a request, and corrects by it what should be cached: the first time that it says how much was.
    * Rejects with {@link NotFoundError}.
    *
-   * @param served what the engine counted besides the prompt; unknown where the caller sent it
+   * @param served who answered; unknown where the caller sent the prompt
    * @param model what usage counts the prompt under; null: what it was composed for
    */
   feedback(
@@ -223,7 +222,7 @@ export class EngineReports {
     agentId: AgentId | null,
     id: RequestId,
     observation: EngineReport,
-    served: ServedBy = { model: "", besideTokens: 0 },
+    served: ServedBy = { model: "" },
     model: string | null = served.model === "" ? null : served.model,
   ): Promise<Feedback> {
     const scope = this.jobs.scopeOf(userId, agentId);
@@ -237,12 +236,11 @@ export class EngineReports {
       const { feedback, before } = reported;
       const sent = sentAs(scope, id);
       const { promptTokens, cachedTokens } = observation;
-      if (cachedTokens !== undefined) {
-        const report = { cachedTokens, promptTokens: promptTokens ?? null };
-        sharedCache?.reported(sent, report, at, served.besideTokens);
-      }
+      const { besideTokens = 0 } = before.grounds ?? {};
+      if (cachedTokens !== undefined)
+        sharedCache?.reported(sent, { cachedTokens, promptTokens: promptTokens ?? null, besideTokens }, at);
       if (promptTokens !== undefined && before.observed?.promptTokens === undefined) {
-        const estimated = before.plan.totalTokens + served.besideTokens;
+        const estimated = before.plan.totalTokens + besideTokens;
         this.ratios.take({ userId, model: served.model }, { estimated, reported: promptTokens });
       }
       if (promptTokens !== undefined && cachedTokens !== undefined)
@@ -255,7 +253,7 @@ export class EngineReports {
       }
       const isFirst = before.observed?.ttftMs === undefined;
       const report = { ...before.observed, ...observation };
-      this.observer.reported({ scope, feedback, report, isFirstTime: isFirst, model });
+      this.observer.reported({ scope, feedback, report, besideTokens, isFirstTime: isFirst, model });
       if (isFirst) await retryWhileLocked(() => this.law.take(report, this.work.ownShare(sent, timeOf)));
       return feedback;
     });
@@ -278,13 +276,14 @@ async function reportIn(
   const { scope, state } = working;
   const served = await store.findServed(scope, id);
   if (served === null) return null;
-  const { plan, evicted, observed } = served;
+  const { plan, grounds, evicted, observed } = served;
+  const { besideTokens = 0 } = grounds ?? {};
   const { cachedTokens = null, promptTokens = observed?.promptTokens ?? null } = observation;
   let corrected = NOTHING_CORRECTED;
   if (cachedTokens !== null && observed?.cachedTokens === undefined && !evicted) {
     // A late report must not restore what has expired since.
     residency.expire(state.index, now);
-    const report = { cachedTokens, promptTokens };
+    const report = { cachedTokens, promptTokens, besideTokens };
     const isExact = residency.limits?.kind === "slots";
     const again = hadOnlyHead(served, report) && (await hadOnlyHeadBefore(store, scope, served.turn));
     corrected = takeReport(state.index, served, report, now, { again, isExact });
@@ -293,11 +292,13 @@ async function reportIn(
   await working.commit((base) => store.commitReport(scope, base, deltaOf(state), report));
   working.requests.ended([id]);
   // In the engine's tokens, where it says how many of them the prompt has.
-  const scale = promptTokens === null || plan.totalTokens === 0 ? 1 : promptTokens / plan.totalTokens;
+  const own = ownReport({ cachedTokens: cachedTokens ?? 0, promptTokens, besideTokens }, plan.totalTokens);
+  const scale = own.promptTokens === null || plan.totalTokens === 0 ? 1 : own.promptTokens / plan.totalTokens;
   const expectedCachedTokens = Math.round(plan.expectedCachedTokens * scale);
-  const difference = cachedTokens === null ? null : cachedTokens - expectedCachedTokens;
+  const observedCachedTokens = cachedTokens === null ? null : own.cachedTokens;
+  const difference = observedCachedTokens === null ? null : observedCachedTokens - expectedCachedTokens;
   return {
-    feedback: { requestId: id, expectedCachedTokens, observedCachedTokens: cachedTokens, difference, corrected },
+    feedback: { requestId: id, expectedCachedTokens, observedCachedTokens, difference, corrected },
     before: served,
   };
 }
@@ -305,5 +306,8 @@ async function reportIn(
 async function hadOnlyHeadBefore(store: Store, scope: Scope, turn: TurnId): Promise<boolean> {
   const before = await store.findReportedBefore(scope, turn);
   const { cachedTokens, promptTokens = null } = before?.observed ?? {};
-  return before !== null && cachedTokens !== undefined && hadOnlyHead(before, { cachedTokens, promptTokens });
+  const { besideTokens = 0 } = before?.grounds ?? {};
+  return (
+    before !== null && cachedTokens !== undefined && hadOnlyHead(before, { cachedTokens, promptTokens, besideTokens })
+  );
 }

@@ -7,12 +7,14 @@
 import { randomUUID } from "node:crypto";
 import {
   type CacheReport,
+  cachedOf,
   composedUsage,
   type EngineModel,
   IN_FLIGHT_MS,
   isSameReport,
   KEEPS_ALL,
   LruMap,
+  modelAfter,
   type RequestId,
   type ResidencyModel,
   type Scope,
@@ -20,7 +22,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import { keptIn, smallest } from "../../core/text/collections.js";
-import { type EngineReport, StoreUnavailableError } from "../../store/api/store.js";
+import { StoreUnavailableError } from "../../store/api/store.js";
 import {
   type KeptNote,
   type NewNote,
@@ -83,8 +85,9 @@ export class UsageRecorder implements MemstemObserver {
   }
 
   composed(prompt: ObservedCompose): void {
-    const { scope, plan, reuse, conversationId, requestId, at, model, engine } = prompt;
-    const { costs, residency: { limits } = KEEPS_ALL } = this.parts;
+    const { scope, plan, reuse, conversationId, requestId, at, model, engine, besideTokens } = prompt;
+    const { residency: { limits } = KEEPS_ALL } = this.parts;
+    const costs = modelAfter(this.parts.costs, besideTokens);
     const { reusableTokens, carriedTokens } = reuse;
     const { ageMs, isEvicted } = this.#earlier.take(prompt);
     const tokens = { promptTokens: plan.totalTokens, expectedTokens: plan.expectedCachedTokens, carriedTokens };
@@ -114,13 +117,13 @@ export class UsageRecorder implements MemstemObserver {
   }
 
   reported(observed: ObservedReport): void {
-    const { scope, feedback, report, model } = observed;
+    const { scope, feedback, report, besideTokens, model } = observed;
     const entry = (because: UsageReport["facts"]["because"]): UsageReport => ({
       kind: "reported",
       ...keyOf(scope, feedback.requestId),
       model,
-      facts: { report: cacheReport(report), firstTokenMs: report.ttftMs ?? null, because },
-      costs: this.parts.costs,
+      facts: { report: cacheReport(observed), firstTokenMs: report.ttftMs ?? null, because },
+      costs: modelAfter(this.parts.costs, besideTokens),
     });
     const isOwn = this.#earlier.get(scope, feedback.requestId) !== null;
     if (isOwn) this.#add(entry(this.#reasonOf(observed, entry("engine_restart"))));
@@ -182,21 +185,21 @@ export class UsageRecorder implements MemstemObserver {
   }
 
   /** Why the engine had less than expected, if it had. Where a restart shows, those before it that it explains are recorded again. */
-  #reasonOf({ scope, feedback, report }: ObservedReport, ifRestarted: UsageReport): UsageReport["facts"]["because"] {
+  #reasonOf(observed: ObservedReport, ifRestarted: UsageReport): UsageReport["facts"]["because"] {
+    const { scope, feedback } = observed;
     const remembered = this.#earlier.get(scope, feedback.requestId);
-    const said = cacheReport(report);
+    const said = cacheReport(observed);
     if (remembered === null || said === null) return null;
     // A repeated report is no second loss.
     if (isSameReport(said, remembered.report)) return null;
     remembered.report = said;
     if (remembered.isBeforeEvicted) return "evicted";
-    const scale = said.promptTokens ? remembered.promptTokens / said.promptTokens : 1;
     const { tenant, userId, agentId } = scope;
     const verdict = this.#restarts.take({
       tenant,
       scope: JSON.stringify([userId, agentId]),
       ...remembered,
-      cachedTokens: said.cachedTokens * scale,
+      cachedTokens: cachedOf(said, remembered.promptTokens),
       of: ifRestarted,
     });
     if (verdict.kind === "none") return isInFlight(remembered) ? "in_flight" : null;
@@ -239,8 +242,9 @@ function mayPass(error: unknown): boolean {
   return error instanceof StoreUnavailableError && error.fault !== "damaged";
 }
 
-function cacheReport({ cachedTokens, promptTokens }: EngineReport): CacheReport | null {
-  return cachedTokens === undefined ? null : { cachedTokens, promptTokens: promptTokens ?? null };
+function cacheReport({ report, besideTokens }: ObservedReport): CacheReport | null {
+  const { cachedTokens, promptTokens } = report;
+  return cachedTokens === undefined ? null : { cachedTokens, promptTokens: promptTokens ?? null, besideTokens };
 }
 
 /** Conversations, and single prompts' scopes, whose newest prompt is remembered; and prompts whose report may come. */

@@ -380,6 +380,7 @@ export class PromptReading {
       head: await this.#head(found.turn.head),
       at: key.at,
       plan: named === null ? null : (request?.answer.plan ?? null),
+      besideTokens: named === null ? 0 : (request?.answer.grounds?.besideTokens ?? 0),
       evicted: named?.isEvicted ?? false,
       report: cachedTokens === undefined ? null : { cachedTokens, promptTokens },
     };

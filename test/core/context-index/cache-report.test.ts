@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Composition } from "../../../src/core/compose/compose.js";
-import { reachOf } from "../../../src/core/context-index/cache-report.js";
+import { ownReport, reachOf } from "../../../src/core/context-index/cache-report.js";
 import { KEEPS_ALL } from "../../../src/core/context-index/context-index.js";
 import { residencyModel } from "../../../src/core/context-index/residency.js";
 import { Chat, memory, system, UserScope, user } from "../compose/scope-fixture.js";
@@ -257,6 +257,22 @@ describe("how far a report reaches", () => {
   it("allows for more where the engine did not count the prompt, or says that it had no tokens", () => {
     expect(reach(881, null)).toBe(881 + 1 + 100);
     expect(reach(881, 0)).toBe(881 + 1 + 100);
+  });
+
+  it("is without the tools that come first, as far as their count may be off", () => {
+    const [besideTokens, promptTokens] = [10_000, 11_200];
+    const reachAfter = (cachedTokens: number) => reachOf(request, { cachedTokens, promptTokens, besideTokens });
+    const error = (0.25 * besideTokens * 1_200) / promptTokens;
+    expect(reachAfter(10_881)).toBeCloseTo(881 + 1 + error + 20);
+    expect(reachAfter(10_001)).toBeCloseTo(1 + 1 + error + 20);
+    expect(reachAfter(0)).toBe(20);
+    expect(reachOf(request, { cachedTokens: 11_881, promptTokens: null, besideTokens })).toBe(1_881 + 1 + 2_500 + 100);
+  });
+
+  it("is of the prompt where the engine's template left the tools out", () => {
+    const report = { cachedTokens: 881, promptTokens: 1_200, besideTokens: 10_000 };
+    expect(reachOf(request, report)).toBe(reach(881, 1_200));
+    expect(ownReport(report, 1_200)).toEqual({ cachedTokens: 881, promptTokens: 1_200 });
   });
 
   it("takes a short prefix as hit where no step of the engine's could show it", () => {

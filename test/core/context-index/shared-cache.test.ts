@@ -352,7 +352,7 @@ describe("a cache that all users share", () => {
       const requestId = `${++at}`;
       const prompt = { stream, user: stream, requestId, at, total: of, cached: Math.min(of, 4_500), known: 4_500 };
       cache.served({ ...prompt, head });
-      cache.reported(requestId, { cachedTokens: found, promptTokens: of + tools }, at, tools);
+      cache.reported(requestId, { cachedTokens: found, promptTokens: of + tools, besideTokens: tools }, at);
     };
     for (let turn = 0; turn < 40; turn++) {
       // All of its own is displaced; tools, in a form that takes somewhat more, and instructions are in every prompt.

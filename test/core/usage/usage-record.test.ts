@@ -6,6 +6,7 @@ import {
   newTokens,
   reportedUsage,
   setApart,
+  uncachedTokens,
 } from "../../../src/core/usage/usage-record.js";
 
 const tokens = { promptTokens: 400, expectedTokens: 100, carriedTokens: 0 };
@@ -68,6 +69,27 @@ describe("what a composed prompt missed", () => {
     expect(once.unserved).toEqual(cachedTokens < 100 ? { cause: "in_flight", tokens: 60 } : null);
   });
 
+  it("is without the tools that the engine counts and has in front of it", () => {
+    // 300 were expected; of tools there are 2,000 more.
+    const usage = { ...usageWith(0), expectedTokens: 300, planned: null };
+    const of = { firstTokenMs: null, minimumPrefixTokens: 0, because: null };
+    const report = (cachedTokens: number) =>
+      reportedUsage(usage, { ...of, report: { cachedTokens, promptTokens: 2_400, besideTokens: 2_000 } });
+    const missed = [0, 2_000, 2_300].map((cached) => [missedTokens(report(cached)), uncachedTokens(report(cached))]);
+    expect(missed).toEqual([
+      [300, 400],
+      [300, 400],
+      [0, 100],
+    ]);
+    expect(report(2_300).report).toEqual({ cachedTokens: 300, promptTokens: 400 });
+    expect(
+      reportedUsage(report(2_000), {
+        ...of,
+        report: { cachedTokens: 2_000, promptTokens: 2_400, besideTokens: 2_000 },
+      }),
+    ).toEqual(report(2_000));
+  });
+
   it("is of the corrected report, as if it had been the first", () => {
     const reported = (usage: typeof once, cachedTokens: number) =>
       reportedUsage(usage, {
@@ -80,5 +102,11 @@ describe("what a composed prompt missed", () => {
     for (const first of [200, 40, 0])
       for (const second of [150, 40, 380])
         expect(reported(reported(once, first), second)).toEqual(reported(once, second));
+  });
+
+  it("leaves what was computed in the count of what was sent, whatever the engine's tokens are", () => {
+    const report = { cachedTokens: 150, promptTokens: 600 };
+    const usage = reportedUsage(usageWith(0), { report, firstTokenMs: 9, minimumPrefixTokens: 0, because: null });
+    expect(uncachedTokens(usage)).toBe(300);
   });
 });

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { answeringSource } from "../routes/answering-source.js";
+import { openAiEngine, sendJson, wholeAnswer } from "../routes/openai-engine.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { usageOf } from "./usage-client.js";
 
@@ -270,6 +272,58 @@ describe("GET /usage/…", () => {
       expect(problemOf(await app.send("GET", `/usage/summary?${query}`)), query).toMatchObject({ status: 422 });
     expect(problemOf(await app.send("GET", "/usage/requests?cursor=%20"))).toMatchObject({ status: 422 });
     expect((await usageOf(app, "requests", { cursor: "zzzzzzzzzzzzzzzzzzzz" })).requests).toEqual([]);
+  });
+});
+
+describe("GET /usage/… of chats with tools", () => {
+  const engine = openAiEngine();
+  const app = servedApp({
+    source: () => answeringSource([]),
+    upstream: engine,
+    environment: { MEMSTEM_COST: PRICES.replace('"minimumPrefixTokens":1', '"minimumPrefixTokens":2000') },
+  });
+  /** Some 3,000 tokens. */
+  const tools = [{ type: "function", function: { name: "say", description: "say ".repeat(3_000) } }];
+
+  it("is of what memstem composed: an engine that has the tools alone missed all that was expected", async () => {
+    const messages = [{ role: "system", content: "Monday ".repeat(600) }, user("Where?")];
+    const chat = async (more: readonly object[], cached: number) => {
+      engine.behave((_request, response, { prompt_tokens: prompt, ...usage }) => {
+        const counted = { prompt_tokens: prompt + 3_000, prompt_tokens_details: { cached_tokens: cached } };
+        sendJson(response, 200, wholeAnswer("Indeed.", { ...usage, ...counted }));
+      });
+      const response = await fetch(`${app.base}/v1/chat/completions`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "x-memstem-user": "ana",
+          "x-memstem-conversation": "trip",
+        },
+        body: JSON.stringify({ model: "stub-1", tools, messages: [...messages, ...more] }),
+      });
+      expect(response.status).toBe(200);
+      const { usage } = (await response.json()) as { usage: { prompt_tokens: number } };
+      return { ...usage, request_id: response.headers.get("x-memstem-request-id") ?? "" };
+    };
+    await chat([], 0);
+    const { prompt_tokens, request_id } = await chat([assistant("Indeed."), user("When?")], 3_000);
+    const shown = () => usageOf(app, "request", { user_id: "ana", request_id });
+    const rowOf = async () => (await shown()).request;
+    await expect.poll(async () => (await rowOf())?.reported_cached_tokens).not.toBeNull();
+    const row = await rowOf();
+    expect(row?.expected_cached_tokens).toBeGreaterThan(600);
+    expect(row?.missed_tokens).toBeGreaterThan((row?.expected_cached_tokens ?? 0) - 10);
+    expect(row?.uncached_tokens).toBeLessThanOrEqual(row?.prompt_tokens ?? 0);
+    expect((await usageOf(app, "summary")).total.below_minimum.prompts).toBe(0);
+    const { explanation } = await shown();
+    expect(explanation.engine).toMatchObject({ kind: "less", because: { kind: "in_flight" } });
+    expect(explanation.engine).toMatchObject({ tokens: expect.closeTo(row?.missed_tokens ?? 0, -1) });
+    expect(explanation.tokens.reported).toBeLessThan(10);
+    // The client may repeat what the engine said, tools included.
+    const again = { user_id: "ana", request_id, prompt_tokens, cached_tokens: 3_000 };
+    const { text } = await app.send("POST", "/feedback", again);
+    expect(JSON.parse(text).difference).toBeCloseTo(-(row?.missed_tokens ?? 0), -1);
+    expect(await rowOf()).toEqual(row);
   });
 });
 

@@ -36,7 +36,7 @@ describe("the law of a service's engine", () => {
       const ttftMs = promptCost(smooth(law), promptTokens, cachedTokens);
       const answered = msPerAnswerToken && { tokens: 100, ms: 100 * msPerAnswerToken(promptTokens) };
       const report = { promptTokens, cachedTokens, ttftMs };
-      await service.chats.reports.feedback(ana, null, requestId, report, { model: "", besideTokens: 0, answered });
+      await service.chats.reports.feedback(ana, null, requestId, report, { model: "", answered });
     }
   }
 

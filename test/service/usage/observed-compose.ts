@@ -22,6 +22,7 @@ export function observedCompose(request: string, at: number, user = "ana", tenan
       orderChanged: false,
       stableMessages: 0,
     },
+    besideTokens: 0,
     warnings: [],
     reuse: {
       reusableTokens: null,

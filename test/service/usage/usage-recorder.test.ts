@@ -76,6 +76,38 @@ describe("the recorder", () => {
     expect(await ids()).toEqual(["r3"]);
   });
 
+  it("takes a chat's tools for no part of the prompt, but for one of the provider's minimum", async () => {
+    const prompt = observedCompose("r1", now);
+    const plan = { ...prompt.plan, totalTokens: 1_000, expectedCachedTokens: 800, uncachedTokens: 200 };
+    const users = ["ana", "ben", "cem"];
+    for (const user of users) recorder.composed({ ...observedCompose("r1", now, user), plan, besideTokens: 500 });
+    // Of each the engine had the tools: it was restarted, and they are everybody's.
+    for (const user of users)
+      recorder.reported({
+        scope: { tenant: "default", userId: user as UserId, agentId: null },
+        feedback: {
+          requestId: "r1" as RequestId,
+          expectedCachedTokens: 800,
+          observedCachedTokens: 0,
+          difference: -800,
+          corrected: { tokensRemoved: 0 },
+        },
+        report: { cachedTokens: 500, promptTokens: 1_500 },
+        besideTokens: 500,
+        isFirstTime: false,
+        model: null,
+      });
+    await pass(1_000);
+    const { total, notes } = await log.summary({ tenant: "default", window: "hour", now });
+    expect(total.sums).toMatchObject({
+      prompts: 3,
+      belowMinimumPrompts: 0,
+      missedTokens: 2_400,
+      uncachedTokens: 3_000,
+    });
+    expect(notes).toMatchObject([{ kind: "engine_restart" }]);
+  });
+
   it("records a report after the prompt that another process composed, and writes shortly before", async () => {
     const report: ObservedReport = {
       scope: { tenant: "default", userId: "ana" as UserId, agentId: null },
@@ -87,6 +119,7 @@ describe("the recorder", () => {
         corrected: { tokensRemoved: 0 },
       },
       report: { cachedTokens: 1_000, promptTokens: 2_000 },
+      besideTokens: 0,
       isFirstTime: false,
       model: null,
     };

@@ -93,7 +93,13 @@ export class DrivenStore {
     });
     const { memories, plan, warnings, headTokens } = composition;
     const worker = said.worker === null ? {} : { worker: said.worker };
-    const answer = { memories, plan, warnings, grounds: { settledAt: said.at, headTokens }, ...worker };
+    const answer = {
+      memories,
+      plan,
+      warnings,
+      grounds: { settledAt: said.at, headTokens, besideTokens: headTokens },
+      ...worker,
+    };
     const request = { id: said.requestId as RequestId, body: digestOf(said.question), answer };
     settle(await this.store.commitCompose(scope, base, { delta: deltaOf(state), composition, request, at: said.at }));
     return composition;

@@ -280,6 +280,7 @@ export class KeptScope {
       head: this.heads.get(turn.head) ?? null,
       at,
       plan: request?.answer.plan ?? null,
+      besideTokens: request?.answer.grounds?.besideTokens ?? 0,
       evicted: request?.evicted ?? false,
       report: cachedTokens === undefined ? null : { cachedTokens, promptTokens },
     };
