@@ -65,7 +65,10 @@ export interface LocomoConversation {
 
 const NOT_LOCOMO = "not a LoCoMo file";
 
-const evidence = z.union([z.string(), z.array(z.string())]).transform((ids) => (typeof ids === "string" ? [ids] : ids));
+/** Ids of turns. The published file packs several into one text here and there: `D8:6; D9:17`. */
+const evidence = z
+  .union([z.string(), z.array(z.string())])
+  .transform((ids) => [ids].flat().flatMap((packed) => packed.split(/[\s;,]+/).filter((id) => id !== "")));
 const sample = z.looseObject({
   sample_id: z.string(),
   conversation: z.record(z.string(), z.unknown()),
@@ -75,7 +78,7 @@ const sample = z.looseObject({
       question: z.string(),
       answer: z.union([z.string(), z.number()]).optional(),
       category: z.int(),
-      evidence: z.array(z.string()).default([]),
+      evidence: evidence.default([]),
     }),
   ),
 });
