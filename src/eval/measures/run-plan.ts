@@ -3,7 +3,7 @@ import { groupBy } from "../../core/text/collections.js";
 import { alignedTable } from "../base/aligned-table.js";
 import { countedIn, type EvalArm, isAnswered, type QuestionRecord } from "../base/run-record.js";
 import { judgePrompt } from "../scores/judge.js";
-import { dollars, NOT_MEASURED, percent } from "./measured.js";
+import { dollars, NOT_MEASURED, percent, uncachedTokens } from "./measured.js";
 import { type Price, promptUsd } from "./prices.js";
 
 /** Tokens of a verdict in the form that the rubric names; a model that reasons aloud says more. */
@@ -133,16 +133,15 @@ export function plannedSeconds(
 }
 
 /**
- * How fast an engine was in another run: uncached tokens ÷ time to the first token, and further answer tokens ÷ time from it to the last. A rate
- * is null where it was not measured, as that of answers which were not streamed.
+ * How fast an engine was in another run: uncached tokens ÷ time to the first token, tries of adaptive depth in both, and further answer tokens
+ * ÷ time from it to the last. A rate is null where it was not measured, as that of answers which were not streamed.
  */
 export function measuredRates(records: readonly QuestionRecord[]): EngineRates {
   const asked = countedIn(records);
-  const prefill = asked.flatMap(({ promptTokens, cachedTokens, ttftMs }) =>
-    promptTokens === null || cachedTokens === null || ttftMs === null
-      ? []
-      : [{ tokens: promptTokens - cachedTokens, ms: ttftMs }],
-  );
+  const prefill = asked.flatMap((question) => {
+    const [tokens, ms] = [uncachedTokens(question), question.ttftMs];
+    return tokens === null || ms === null ? [] : [{ tokens, ms }];
+  });
   const answers = asked.flatMap(({ answerTokens, ttftMs, totalMs }) =>
     answerTokens === null || answerTokens < 2 || ttftMs === null || totalMs === null
       ? []

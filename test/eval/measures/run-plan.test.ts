@@ -17,6 +17,17 @@ describe("measuredRates", () => {
     expect(measuredRates(records)).toEqual({ prefill: 2_000, answer: 20, answerTokens: 11 });
   });
 
+  it("counts the tries of adaptive depth, whose time is in that to the first token", () => {
+    const tried = (cachedTokens: number | null) => {
+      const probes = [{ blocks: 5, entropy: 1.2, promptTokens: 600, cachedTokens }];
+      const depth = { outcome: "unsure" as const, given: 10, probeMs: 200, probes };
+      return answeredBy(EXACT_ARM, 1, { ...asked, ttftMs: 600, totalMs: 1_100, depth });
+    };
+    // 400 tokens of the try and 800 of the prompt that was answered, in 0.6 s.
+    expect(measuredRates([tried(200)])).toEqual({ prefill: 2_000, answer: 20, answerTokens: 11 });
+    expect(measuredRates([tried(null)]).prefill).toBeNull();
+  });
+
   it("does not know what was not measured", () => {
     expect(measuredRates([])).toEqual({ prefill: null, answer: null, answerTokens: null });
     const whole = answeredBy(EXACT_ARM, 1, { ...asked, ttftMs: null });
