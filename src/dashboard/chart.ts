@@ -5,6 +5,7 @@ import uPlot from "uplot";
 import type { WireNote } from "./api.js";
 import { moment } from "./format.js";
 import { onColours } from "./theme.js";
+import { valueRange } from "./value-range.js";
 
 /** One series of a chart. */
 export interface Series {
@@ -68,7 +69,7 @@ function drawnIn(plot: HTMLElement, parts: ChartParts, onStep: (step: number | n
       ms: 1,
       legend: { show: false },
       cursor: { y: false, points: { size: 6 } },
-      scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(parts.most ?? 0, max * 1.08) || 1] } },
+      scales: { x: { time: true }, y: { range: (_, min, max) => valueRange(min, max, parts.most) } },
       axes: [
         { ...axis, grid: { show: false }, size: 28, values: (_, ticks) => ticks.map((tick) => dateWords(tick, ticks)) },
         { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => format(tick)) },

@@ -277,6 +277,33 @@ describeInChromium("the views with text", () => {
   });
 });
 
+describeInChromium("the chart of what was saved", () => {
+  // Writing to the cache costs more than computing.
+  const cost = { kind: "money", uncached: 1, written: 1.25, cached: 0.1 };
+  const MEMSTEM_COST = JSON.stringify({ cost, blockTokens: 1, minimumPrefixTokens: 1 });
+  const app = servedApp({ environment: { MEMSTEM_COST } });
+  const pages = browserPages();
+
+  it("has losses on its axis, too", async () => {
+    await app.compose({ user_id: "ana", query: "Where?", memories: MEMORIES });
+    const { page } = await pages.open(`${app.base}/dashboard`);
+    await page.addInitScript(`
+      window.drawn = [];
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (...given) {
+        window.drawn.push(given[0]);
+        return fillText.apply(this, given);
+      };
+    `);
+    await page.reload();
+    const saved = page.locator("figure.chart").filter({ hasText: "Saved" });
+    await saved.locator("canvas").waitFor();
+    expect(await saved.locator(".readout").innerText()).toMatch(/Saved -\d/);
+    const drawn = () => page.evaluate("window.drawn.filter((text) => /^-\\d/.test(text)).length");
+    await expect.poll(drawn).toBeGreaterThan(0);
+  });
+});
+
 describeInChromium("the views of a service without a usage log", () => {
   const app = servedApp({ environment: { MEMSTEM_USAGE_PROMPTS: "0" } });
   const pages = browserPages();
