@@ -35,6 +35,7 @@ const FIRST_ANSWER_TOKEN = 1_000_000;
 describe("memstem eval locomo --score likelihood", () => {
   const memstem = commands();
   const engine = openAiEngine();
+  const judge = openAiEngine();
   const asked = (out: string, arms: string) => [
     ...["eval", "locomo", "--data", SAMPLE, "--out", out, "--k", "8", ...arms.split(" ")],
     ...["--engine", engine.url, "--model", "stub-1", "--engine-family", "vllm"],
@@ -144,6 +145,26 @@ describe("memstem eval locomo --score likelihood", () => {
       [true, false],
       [false, true],
     ]);
+  });
+
+  it("is not asked for in category 5, nor is a judge, where the file has an answer there", async () => {
+    behave();
+    const sample = z.array(z.looseObject({ qa: z.array(z.looseObject({ category: z.int() })) }));
+    const [conversation] = sample.parse(JSON.parse(readFileSync(SAMPLE, "utf8")));
+    const qa = conversation?.qa.map((one) => (one.category === 5 ? { ...one, answer: "No" } : one));
+    const data = join(memstem.root, "answered.json");
+    writeFileSync(data, JSON.stringify([{ ...conversation, qa }]));
+    const out = join(memstem.root, "out");
+    const arms = "--policies retrieval --score words,likelihood --warm-up 0 --categories 5";
+    const args = [...asked(out, arms), "--data", data, "--judge", judge.url, "--judge-model", "judge-1"];
+    const plan = await memstem.run(["eval", "plan", ...args.slice(2)]);
+    expect(plan).toMatchObject({ code: 0, stdout: expect.stringContaining("Judging: 0 calls") });
+    expect(await memstem.run([...args, "--resume"])).toMatchObject({ code: 0 });
+    const { records } = writtenRun(out);
+    expect(records).toHaveLength(3);
+    for (const one of records)
+      expect(one).toMatchObject({ answer: "Yes.", gold: "No", f1: null, bleu1: null, likelihood: null, judge: null });
+    expect(judge.requests).toEqual([]);
   });
 
   it("is planned without answers, and without what a cache holds", async () => {

@@ -2,6 +2,7 @@ import type { TokenCounter } from "../../core/index.js";
 import { groupBy } from "../../core/text/collections.js";
 import { alignedTable } from "../base/aligned-table.js";
 import { countedIn, type EvalArm, isAnswered, type QuestionRecord } from "../base/run-record.js";
+import { isScored } from "../scores/answer-scores.js";
 import { judgePrompt } from "../scores/judge.js";
 import { dollars, NOT_MEASURED, percent, uncachedTokens } from "./measured.js";
 import { type Price, promptUsd } from "./prices.js";
@@ -60,7 +61,7 @@ export function planRun(
   const byArm = groupBy(records, ({ arm }) => arm);
   const answered = records.filter(isAnswered);
   const answerTokens = answered.length * maxTokens;
-  const judged = judges === 0 ? [] : answered.filter(({ gold }) => gold !== null);
+  const judged = judges === 0 ? [] : answered.filter(({ gold, category }) => gold !== null && isScored(category));
   const longest = " yes".repeat(maxTokens);
   const judge =
     judges === 0

@@ -24,7 +24,7 @@ import type { ArmCache, EngineAnswer, MeasuredEngine } from "../engine/measured-
 import type { KeptMemories } from "../locomo/ingesting.js";
 import { askedText, type EvaluatedConversation, type Question } from "../locomo/locomo-data.js";
 import type { RecordedSearch, RecordedSearches } from "../locomo/recorded-searches.js";
-import { scoreAnswer } from "../scores/answer-scores.js";
+import { isScored, scoreAnswer } from "../scores/answer-scores.js";
 import type { Judge, JudgedAnswer } from "../scores/judge.js";
 import {
   type ArmPrompt,
@@ -247,10 +247,10 @@ class ArmRun {
 
   async #judged(
     answer: string | null,
-    { question, answer: gold, gold: kind }: Question,
+    { question, answer: gold, gold: kind, category }: Question,
     signal: AbortSignal,
   ): Promise<Pick<AnsweredQuestion, "judge" | "otherJudgements">> {
-    if (answer === null || gold === null) return { judge: null, otherJudgements: [] };
+    if (answer === null || gold === null || !isScored(category)) return { judge: null, otherJudgements: [] };
     const judged = { question, gold, answer, kind };
     const said = await Promise.all(
       this.#options.judges.map(async ({ name, judge }) => ({
@@ -275,9 +275,12 @@ async function judgementOf(judge: Judge, answer: JudgedAnswer, signal: AbortSign
   }
 }
 
-/** What answers are compared with, word by word: the right answer, not what a good one takes into account; null where there is none. */
-function comparable({ answer, gold = "answer" }: Question): string | null {
-  return gold === "answer" ? answer : null;
+/**
+ * What answers are compared with, word by word: the right answer, not what a good one takes into account; null where there is none, and where
+ * nothing is scored.
+ */
+function comparable({ answer, gold = "answer", category }: Question): string | null {
+  return gold === "answer" && isScored(category) ? answer : null;
 }
 
 function scoresOf(answer: string | null, question: Question) {

@@ -8,8 +8,13 @@
 
 import type { AnsweredQuestion } from "../base/run-record.js";
 
-/** LoCoMo's questions on what was never said, left out of published scores: there is nothing to compare an answer with. */
+/** LoCoMo's questions on what was never said, left out of published scores. The published file has an answer to two of them. */
 const ADVERSARIAL_CATEGORY = 5;
+
+/** Whether answers to a category's questions are scored, by words, likelihood or judge. */
+export function isScored(category: number): boolean {
+  return category !== ADVERSARIAL_CATEGORY;
+}
 
 /**
  * An answer's scores against the gold answer, each from 0 to 1, as Mem0's evaluation takes them: gold whole, in categories 1 to 4. Null in
@@ -20,7 +25,7 @@ export function scoreAnswer(
   gold: string | null,
   category: number,
 ): Pick<AnsweredQuestion, "f1" | "bleu1"> {
-  if (gold === null || category === ADVERSARIAL_CATEGORY) return { f1: null, bleu1: null };
+  if (gold === null || !isScored(category)) return { f1: null, bleu1: null };
   return { f1: tokenF1(answer, gold), bleu1: bleu1(answer, gold) };
 }
 
