@@ -34,22 +34,18 @@ export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): P
     const run = beginRun(options.out, describeRun(options, picked, call.env), true);
     const asked = recordedIn(options.out);
     const composed = await composeAll({ options, run, asked, call }, conversations, stop.signal);
-    const generates = options.score.includes("words");
-    // What is scored by likelihood alone is computed whole.
-    const records = generates
-      ? composed
-      : composed.map((one) => (one.outcome === "answered" ? { ...one, cachedTokens: 0 } : one));
-    const texts = new Map(
+    const questions = new Map(
       conversations.flatMap(({ id, asked }) =>
-        asked.map(({ at, question }) => [questionKey({ conversation: id, question: at }), question.question]),
+        asked.map(({ at, question }) => [questionKey({ conversation: id, question: at }), question]),
       ),
     );
-    const plan = planRun(run.arms, records, {
+    const plan = planRun(run.arms, composed, {
       prices: ownPrices(options) ?? PRICES,
-      maxTokens: run.engine.kind === "simulated" || !generates ? 0 : options.maxTokens,
+      maxTokens: run.engine.kind === "simulated" || !options.score.includes("words") ? 0 : options.maxTokens,
       judges: run.engine.kind === "simulated" ? 0 : judgesOf(options).length,
       countTokens: countO200k,
-      textOf: (conversation, question) => texts.get(questionKey({ conversation, question })) ?? "",
+      scores: options.score,
+      questionOf: (asked) => questions.get(questionKey(asked)),
     });
     call.print(planText(plan, ratesOf(options, asked), run.engine.kind === "simulated"));
     call.print(`\nMemories and searches are in ${options.out}: \`memstem eval locomo\` with --resume begins there.`);

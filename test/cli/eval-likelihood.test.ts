@@ -176,6 +176,22 @@ describe("memstem eval locomo --score likelihood", () => {
     expect(engine.requests).toEqual([]);
   });
 
+  it("is planned as a second prompt beside words, which no cache helps", async () => {
+    const planned = async (name: string, arms: string) => {
+      const [, , ...options] = asked(join(memstem.root, name), `--policies retrieval ${arms}`);
+      const { stdout } = await memstem.run(["eval", "plan", ...options]);
+      const [, ...cells] = /^\| all +\| +(\d+) \| +([\d,]+) \| +([\d,]+) \|/m.exec(stdout) ?? [];
+      const rate = /prompts (\d+) s/.exec(stdout)?.[1];
+      return [...cells, rate].map((cell) => Number(cell?.replaceAll(",", "")));
+    };
+    const rates = "--prefill-rate 100 --limit 3";
+    const [questions, prompt = 0, cached = 0] = await planned("words", rates);
+    expect([questions, prompt > 0, cached > 0]).toEqual([3, true, true]);
+    const seconds = Math.ceil((2 * prompt - cached) / 100);
+    expect(await planned("both", `${rates} --score words,likelihood`)).toEqual([3, 2 * prompt, cached, seconds]);
+    expect(engine.requests).toEqual([]);
+  });
+
   it("refuses engines that give no log-probabilities of prompts", async () => {
     const ended = await memstem.run([
       ...["eval", "locomo", "--data", SAMPLE, "--out", join(memstem.root, "out"), "--score", "likelihood"],

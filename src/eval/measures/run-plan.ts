@@ -1,10 +1,18 @@
 import type { TokenCounter } from "../../core/index.js";
 import { groupBy } from "../../core/text/collections.js";
 import { alignedTable } from "../base/aligned-table.js";
-import { countedIn, type EvalArm, isAnswered, type QuestionRecord } from "../base/run-record.js";
-import { isScored } from "../scores/answer-scores.js";
+import {
+  type AnsweredQuestion,
+  type AnswerScore,
+  countedIn,
+  type EvalArm,
+  isAnswered,
+  type QuestionRecord,
+} from "../base/run-record.js";
+import type { Question } from "../locomo/locomo-data.js";
+import { comparable, isScored } from "../scores/answer-scores.js";
 import { judgePrompt } from "../scores/judge.js";
-import { dollars, NOT_MEASURED, percent, uncachedTokens } from "./measured.js";
+import { dollars, NOT_MEASURED, type PromptCounts, percent, uncachedTokens } from "./measured.js";
 import { type Price, promptUsd } from "./prices.js";
 
 /** Tokens of a verdict in the form that the rubric names; a model that reasons aloud says more. */
@@ -48,18 +56,22 @@ export interface RunPlanOptions {
   readonly maxTokens: number;
   readonly judges: number;
   readonly countTokens: TokenCounter;
-  /** The question's text, by conversation and place. */
-  readonly textOf: (conversation: string, question: number) => string;
+  readonly scores: readonly AnswerScore[];
+  /** Undefined: not known. */
+  readonly questionOf: (asked: AnsweredQuestion) => Question | undefined;
 }
 
 /** What the composed prompts of a run come to, from the records of a simulated engine. */
 export function planRun(
   arms: readonly EvalArm[],
   records: readonly QuestionRecord[],
-  { prices, maxTokens, judges, countTokens, textOf }: RunPlanOptions,
+  { prices, maxTokens, judges, countTokens, scores, questionOf }: RunPlanOptions,
 ): RunPlan {
+  const sentFor = (asked: readonly AnsweredQuestion[]) =>
+    asked.flatMap((one) => sentPrompts(one, scores, questionOf(one)));
   const byArm = groupBy(records, ({ arm }) => arm);
   const answered = records.filter(isAnswered);
+  const sent = sentFor(answered);
   const answerTokens = answered.length * maxTokens;
   const judged = judges === 0 ? [] : answered.filter(({ gold, category }) => gold !== null && isScored(category));
   const longest = " yes".repeat(maxTokens);
@@ -70,8 +82,10 @@ export function planRun(
           calls: judges * judged.length,
           promptTokens:
             judges *
-            sumOf(judged, ({ conversation, question, gold }) =>
-              countTokens(judgePrompt({ question: textOf(conversation, question), gold: gold ?? "", answer: longest })),
+            sumOf(judged, (one) =>
+              countTokens(
+                judgePrompt({ question: questionOf(one)?.question ?? "", gold: one.gold ?? "", answer: longest }),
+              ),
             ),
           answerTokens: judges * judged.length * VERDICT_TOKENS,
         };
@@ -79,26 +93,35 @@ export function planRun(
     arms: arms.map((arm) => {
       const own = byArm.get(arm.id) ?? [];
       const asked = own.filter(isAnswered);
+      const prompts = sentFor(asked);
       return {
         arm,
         questions: asked.length,
-        promptTokens: sumOf(asked, ({ promptTokens }) => promptTokens ?? 0),
-        cachedTokens: sumOf(asked, ({ cachedTokens }) => cachedTokens ?? 0),
+        promptTokens: sumOf(prompts, ({ promptTokens }) => promptTokens),
+        cachedTokens: sumOf(prompts, ({ cachedTokens }) => cachedTokens),
         failed: own.length - asked.length,
       };
     }),
-    promptTokens: sumOf(answered, ({ promptTokens }) => promptTokens ?? 0),
-    cachedTokens: sumOf(answered, ({ cachedTokens }) => cachedTokens ?? 0),
+    promptTokens: sumOf(sent, ({ promptTokens }) => promptTokens),
+    cachedTokens: sumOf(sent, ({ cachedTokens }) => cachedTokens),
     answerTokens,
     judge,
     costs: prices.map((price) => ({
       price,
-      prompts: MILLIONTH * sumOf(answered, (one) => promptUsd(price, one.promptTokens ?? 0, one.cachedTokens ?? 0)),
+      prompts: MILLIONTH * sumOf(sent, (one) => promptUsd(price, one.promptTokens, one.cachedTokens)),
       answers: MILLIONTH * answerTokens * price.output,
       judging:
         judge === null ? null : MILLIONTH * (judge.promptTokens * price.input + judge.answerTokens * price.output),
     })),
   };
+}
+
+/** The prompts that a question's scores take: one to be answered, and one more, computed whole, for the right answer's likelihood. */
+function sentPrompts(one: AnsweredQuestion, scores: readonly AnswerScore[], question?: Question): PromptCounts[] {
+  const { promptTokens, cachedTokens } = one;
+  const answered = { promptTokens: promptTokens ?? 0, cachedTokens: cachedTokens ?? 0 };
+  const isLikely = scores.includes("likelihood") && question !== undefined && comparable(question) !== null;
+  return [...(scores.includes("words") ? [answered] : []), ...(isLikely ? [{ ...answered, cachedTokens: 0 }] : [])];
 }
 
 const MILLIONTH = 1 / 1_000_000;

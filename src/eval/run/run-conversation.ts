@@ -24,7 +24,7 @@ import type { ArmCache, EngineAnswer, MeasuredEngine } from "../engine/measured-
 import type { KeptMemories } from "../locomo/ingesting.js";
 import { askedText, type EvaluatedConversation, type Question } from "../locomo/locomo-data.js";
 import type { RecordedSearch, RecordedSearches } from "../locomo/recorded-searches.js";
-import { isScored, scoreAnswer } from "../scores/answer-scores.js";
+import { comparable, isScored, scoreAnswer } from "../scores/answer-scores.js";
 import type { Judge, JudgedAnswer } from "../scores/judge.js";
 import {
   type ArmPrompt,
@@ -273,14 +273,6 @@ async function judgementOf(judge: Judge, answer: JudgedAnswer, signal: AbortSign
     signal.throwIfAborted();
     return { isCorrect: null, prompt: "", raw: `failed: ${messageOf(error)}` };
   }
-}
-
-/**
- * What answers are compared with, word by word: the right answer, not what a good one takes into account; null where there is none, and where
- * nothing is scored.
- */
-function comparable({ answer, gold = "answer", category }: Question): string | null {
-  return gold === "answer" && isScored(category) ? answer : null;
 }
 
 function scoresOf(answer: string | null, question: Question) {

@@ -7,6 +7,7 @@
  */
 
 import type { AnsweredQuestion } from "../base/run-record.js";
+import type { Question } from "../locomo/locomo-data.js";
 
 /** LoCoMo's questions on what was never said, left out of published scores. The published file has an answer to two of them. */
 const ADVERSARIAL_CATEGORY = 5;
@@ -14,6 +15,14 @@ const ADVERSARIAL_CATEGORY = 5;
 /** Whether answers to a category's questions are scored, by words, likelihood or judge. */
 export function isScored(category: number): boolean {
   return category !== ADVERSARIAL_CATEGORY;
+}
+
+/**
+ * What answers are compared with, word by word: the right answer, not what a good one takes into account; null where there is none, and where
+ * nothing is scored.
+ */
+export function comparable({ answer, gold = "answer", category }: Question): string | null {
+  return gold === "answer" && isScored(category) ? answer : null;
 }
 
 /**

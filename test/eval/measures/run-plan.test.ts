@@ -1,6 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { measuredRates, plannedSeconds } from "../../../src/eval/measures/run-plan.js";
+import type { AnswerScore } from "../../../src/eval/base/run-record.js";
+import type { Price } from "../../../src/eval/measures/prices.js";
+import { measuredRates, plannedSeconds, planRun } from "../../../src/eval/measures/run-plan.js";
 import { answeredBy, EXACT_ARM, failedBy } from "../run/run-fixture.js";
+
+const PRICE: Price = {
+  provider: "A provider",
+  model: "a model",
+  source: "https://example.com/prices",
+  date: "2026-11-21",
+  input: 1,
+  cachedInput: 0.5,
+  cacheWrite: null,
+  output: 2,
+  minimumTokens: 1,
+  note: null,
+};
 
 describe("measuredRates", () => {
   const asked = { promptTokens: 1_000, cachedTokens: 200, ttftMs: 400, answerTokens: 11, totalMs: 900 };
@@ -53,5 +68,29 @@ describe("plannedSeconds", () => {
     expect(plannedSeconds(plan, { prefill: null, answer: 20, answerTokens: 100 }).likelyAnswers).toBe(32);
     const nothing = { prompts: null, answers: null, likelyAnswers: null };
     expect(plannedSeconds(plan, { prefill: null, answer: null, answerTokens: 11 })).toEqual(nothing);
+  });
+});
+
+describe("planRun", () => {
+  it("sends a prompt for words, and one more, computed whole, for each right answer whose likelihood is asked for", () => {
+    const answer = { question: "Who?", answer: "Ana", category: 4, evidence: [] };
+    const questions = [answer, { ...answer, gold: "preference" as const }, { ...answer, category: 5 }];
+    const records = questions.map((_, at) => answeredBy(EXACT_ARM, at, { promptTokens: 1_000, cachedTokens: 300 }));
+    const planned = (...scores: AnswerScore[]) => {
+      const { arms, promptTokens, cachedTokens, costs } = planRun([EXACT_ARM], [...records, failedBy(EXACT_ARM, 3)], {
+        prices: [PRICE],
+        maxTokens: 10,
+        judges: 0,
+        countTokens: () => 1,
+        scores,
+        questionOf: ({ question }) => questions[question],
+      });
+      expect(arms).toEqual([{ arm: EXACT_ARM, questions: 3, promptTokens, cachedTokens, failed: 1 }]);
+      return [promptTokens, cachedTokens, costs[0]?.prompts];
+    };
+    // A dollar for each million of tokens, half of it where they are cached.
+    expect(planned("words")).toEqual([3_000, 900, expect.closeTo(0.00255, 9)]);
+    expect(planned("likelihood")).toEqual([1_000, 0, expect.closeTo(0.001, 9)]);
+    expect(planned("words", "likelihood")).toEqual([4_000, 900, expect.closeTo(0.00355, 9)]);
   });
 });
