@@ -47,13 +47,16 @@ export async function askAll(parts: RunParts, run: AskedRun, signal: AbortSignal
   const recorded = new Map(
     run.recorded.map((record) => [recordKey(record.arm, record.conversation, record.question), record]),
   );
+  // A real engine's cache may not have outlived the process that filled it, and the question in flight then may be cached whole.
+  const mayBeCold = run.recorded.length > 0 && parts.engine.losesCache;
+  const coldArms = new Set(mayBeCold ? parts.arms.map(({ id }) => id) : []);
   for (const [place, conversation] of run.conversations.entries()) {
     const { id, asked } = conversation;
     if (asked.every(({ at }) => parts.arms.every((arm) => recorded.has(recordKey(arm.id, id, at))))) continue;
     // What an engine needs once: every conversation begins cold, and that is measured.
     const warmUpQuestions = place === 0 ? run.warmUpQuestions : 0;
     const memories = run.memories.get(id) ?? [];
-    await runConversation(parts, { ...run, conversation, memories, warmUpQuestions, recorded }, signal);
+    await runConversation(parts, { ...run, conversation, memories, warmUpQuestions, coldArms, recorded }, signal);
   }
 }
 

@@ -8,7 +8,7 @@ import { messageText } from "../../src/core/text/message.js";
 import { LONGMEMEVAL_TYPES } from "../../src/eval/base/run-record.js";
 import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
 import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
-import { writtenRun } from "./eval-directory.js";
+import { linesOf, writtenRun } from "./eval-directory.js";
 import { commands } from "./memstem-command.js";
 
 describe("memstem eval longmemeval", () => {
@@ -69,6 +69,38 @@ describe("memstem eval longmemeval", () => {
     const { run, records } = writtenRun(out());
     expect(new Set(records.map(({ conversation }) => conversation))).toEqual(new Set(["gpt4_59c863d7"]));
     expect(run.excluded).toMatchObject({ questions: 1 });
+  });
+
+  it("counts no first answer after a stop, though every conversation is but one question", async () => {
+    let left = 5;
+    let stop = () => {};
+    engine.behave(({ body }, response, usage) => {
+      if (body.messages.length > 1 && left-- === 0) return stop();
+      return sendEvents(response, streamedAnswer("Yes.", usage));
+    });
+    const args = command(...arms, "--engine", engine.url, "--model", "stub-1");
+    const results = join(out(), "results.jsonl");
+    const stopped = async (after: number, ...more: string[]) => {
+      left = after;
+      const begun = memstem.begin([...args, ...more]);
+      stop = () => begun.kill("SIGINT");
+      expect(await begun.ended).toMatchObject({ code: 130 });
+    };
+    // In the middle of the third conversation, and at the end of it.
+    await stopped(5);
+    expect(linesOf(results)).toHaveLength(5);
+    await stopped(1, "--resume");
+    expect(linesOf(results)).toHaveLength(6);
+    left = Number.POSITIVE_INFINITY;
+    expect(await memstem.run([...args, "--resume"])).toMatchObject({ code: 0 });
+    const { run, records } = writtenRun(out());
+    const ids = LONGMEMEVAL_SAMPLE.map(({ question_id }) => question_id);
+    const armIds = run.arms.map(({ id }) => id);
+    expect(records.map(({ conversation, arm }) => [conversation, arm])).toEqual(
+      ids.flatMap((id) => armIds.map((arm) => [id, arm])),
+    );
+    const warm = records.flatMap(({ isWarmUp }, at) => (isWarmUp ? [at] : []));
+    expect(warm).toEqual([0, 1, 5, 6, 7]);
   });
 
   it.each([

@@ -52,6 +52,8 @@ export interface ConversationRun {
   readonly searches: RecordedSearches;
   /** How many of its first questions are warm-up. */
   readonly warmUpQuestions: number;
+  /** Ids of the arms whose next question is warm-up, too; an arm that was asked leaves it. */
+  readonly coldArms: Set<string>;
   /** What was recorded of it before, by {@link recordKey}. */
   readonly recorded: ReadonlyMap<string, QuestionRecord>;
   readonly onRecord: (record: QuestionRecord) => void;
@@ -82,15 +84,12 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
         const known = recorded.get(recordKey(armRun.arm.id, conversation.id, at));
         if (known !== undefined) {
           await armRun.repeat(found, known);
-          armRun.goesOn = true;
           continue;
         }
         // A simulated engine never awaits: without a pause, no signal is handled and no progress drawn.
         await setImmediate();
         signal.throwIfAborted();
-        // A real engine's cache may not have outlived the process that filled it.
-        const isCold = armRun.goesOn && parts.engine.losesCache;
-        armRun.goesOn = false;
+        const isCold = run.coldArms.delete(armRun.arm.id);
         onRecord(await armRun.ask(found, turn < run.warmUpQuestions || isCold, signal));
       }
       history.push({ role: "user", content: askedText(question) }, said);
@@ -147,8 +146,6 @@ export interface NamedJudge {
 /** One arm in one conversation: builds its prompts, sends them to its engine, and makes the records. */
 class ArmRun {
   readonly #options: ArmRunOptions;
-  /** Whether its next question follows questions that were asked before the run was stopped. */
-  goesOn = false;
 
   constructor(options: ArmRunOptions) {
     this.#options = options;
