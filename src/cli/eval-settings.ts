@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream, existsSync, readFileSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { cpus, totalmem } from "node:os";
@@ -339,14 +339,25 @@ export async function openMeasuredEngine(
         process.setMaxListeners(process.getMaxListeners() + 1);
         return openEmbeddedEngine({ modelPath, ...roomFor(arm, options, isRandom) });
       };
+      // Its name alone is that of other models, too.
+      const identify = async (signal: AbortSignal) => ({
+        version: null,
+        weights: `sha256 ${await sha256Of(modelPath, signal)}`,
+      });
       // The text is noise: only the first token is measured.
-      return insideEngine({ open, maxTokens: isNoise ? 1 : maxTokens, isNoise });
+      return insideEngine({ open, maxTokens: isNoise ? 1 : maxTokens, identify, isNoise });
     }
     case "url": {
       const upstream = openUpstream({ url, apiKey, timeoutMs });
       return upstreamEngine({ upstream, model, family, maxTokens, salt, isNoise: !scores, scores: score });
     }
   }
+}
+
+async function sha256Of(path: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const bytes of createReadStream(path, { signal, highWaterMark: 2 ** 20 })) hash.update(bytes);
+  return hash.digest("hex");
 }
 
 /** Each prompt of a conversation extends the last one, so one slot holds them all. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -16,7 +17,7 @@ import {
   streamedAnswer,
   wholeAnswer,
 } from "../http/routes/openai-engine.js";
-import { SAMPLE, writtenRun } from "./eval-directory.js";
+import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
 import { commands } from "./memstem-command.js";
 
 const questions = readLocomo(JSON.parse(readFileSync(SAMPLE, "utf8")))[0]?.questions ?? [];
@@ -261,6 +262,29 @@ describe.skipIf(missing !== null)(
       }
       const grown = records.filter(({ arm, question }) => arm === "conversation k=5 prefix-exact keep" && question > 0);
       expect(grown.every((record) => record.outcome === "answered" && (record.cachedTokens ?? 0) > 0)).toBe(true);
+    });
+
+    it("goes on with the same model file only, whatever its name", async () => {
+      const [out, file] = [join(memstem.root, "out"), join(memstem.root, "model.gguf")];
+      const weights = readFileSync(model.path);
+      writeFileSync(file, weights);
+      const args = ["--engine", "embedded", "--model", file, "--k", "5", "--limit", "2", "--threads", "1"];
+      const run = [...["eval", "locomo", "--data", SAMPLE, "--out", out, "--policies", "prefix-exact"], ...args];
+      expect(await memstem.run(run)).toMatchObject({ code: 0 });
+      const sha256 = createHash("sha256").update(weights).digest("hex");
+      expect(writtenRun(out).run.engine.served).toEqual({ version: null, weights: `sha256 ${sha256}` });
+      expect(readFileSync(join(out, "report.md"), "utf8")).toContain(`Served: \`sha256 ${sha256}\`\n`);
+      const results = join(out, "results.jsonl");
+      writeFileSync(results, `${linesOf(results)[0]}\n`);
+      const last = weights.length - 1;
+      weights[last] = 1 - (weights[last] ?? 0);
+      writeFileSync(file, weights);
+      const other = await memstem.run([...run, "--resume"]);
+      expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("--resume: the engine served") });
+      expect(linesOf(results)).toHaveLength(1);
+      writeFileSync(file, readFileSync(model.path));
+      expect(await memstem.run([...run, "--resume"])).toMatchObject({ code: 0 });
+      expect(linesOf(results)).toHaveLength(2);
     });
   },
 );

@@ -1,7 +1,7 @@
 import { keptIn } from "../../core/text/collections.js";
 import type { ChatModel } from "../../engines/embedded/generation.js";
 import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
-import type { EvalArm } from "../base/run-record.js";
+import type { EngineIdentity, EvalArm } from "../base/run-record.js";
 import type { ArmCache, MeasuredEngine } from "./measured-engine.js";
 
 /** An engine in this process that can be closed. */
@@ -14,18 +14,20 @@ export interface InsideEngineOptions {
   /** Opens an engine for an arm: its slots are the arm's alone. */
   readonly open: (arm: EvalArm) => Promise<OpenModel>;
   readonly maxTokens: number;
+  /** What names the model's weights. */
+  readonly identify: (signal: AbortSignal) => Promise<EngineIdentity>;
   /** Whether the model's text is noise, as random weights make it. */
   readonly isNoise: boolean;
 }
 
 /** The engine inside, one for every arm: arms that share slots would evict each other's prompts. */
-export function insideEngine({ open, maxTokens, isNoise }: InsideEngineOptions): MeasuredEngine {
+export function insideEngine({ open, maxTokens, identify, isNoise }: InsideEngineOptions): MeasuredEngine {
   const opened = new Map<string, Promise<OpenModel>>();
   return {
     kind: "embedded",
     losesCache: true,
     family: "vllm",
-    check: async () => null,
+    check: identify,
     open: async (arm, conversation): Promise<ArmCache> => {
       const engine = await keptIn(opened, arm.id, () => open(arm));
       return {

@@ -43,7 +43,11 @@ export function runFacts(run: RunRecord): (readonly [name: string, value: string
   const memories = run.conversations.reduce((sum, conversation) => sum + conversation.memories, 0);
   const facts: readonly (readonly [name: string, value: string | null])[] = [
     ["Engine", [engine.kind, engine.model, engine.url].filter((part) => part !== null).join(", ")],
-    ["Served", served && `${served.weights ?? "weights not known"}, version ${served.version}`],
+    [
+      "Served",
+      served &&
+        `${served.weights ?? "weights not known"}${served.version === null ? "" : `, version ${served.version}`}`,
+    ],
     [
       otherJudges.length === 0 ? "Judge" : "Judges",
       judges.map(({ model, url }) => `${model}, ${url}`).join("; ") || "none",
