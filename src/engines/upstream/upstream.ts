@@ -199,6 +199,8 @@ function openRequest(
   for (const [name, value] of passedOn(headers)) sent[name] = [...[sent[name] ?? []].flat(), value];
   // The body is passed on unmodified and also parsed, so it must not be compressed.
   sent["accept-encoding"] = "identity";
+  // Node sends the address's only where there is no such header.
+  if (typeof target.auth === "string") delete sent["authorization"];
   if (apiKey !== undefined) sent["authorization"] = `Bearer ${apiKey}`;
   if (body === null) delete sent["content-type"];
   else {

@@ -37,6 +37,18 @@ describe("a call to an engine", () => {
     expect(seen).toEqual(["/api/v1/chat/completions?key=1&a=b+c", `Basic ${btoa("me:secret")}`]);
   });
 
+  it("has the credentials of the address in place of the client's, but not of a key", async () => {
+    const seen: (string | undefined)[] = [];
+    const url = await serve((request, response) => {
+      seen.push(request.headers.authorization);
+      response.end("{}");
+    });
+    const own = { ...call, headers: [["Authorization", "Bearer of-the-client"]] } as const;
+    const parts = { url: url.replace("://", "://me:secret@"), timeoutMs: 1_000 };
+    for (const apiKey of [undefined, "sk-own"]) await textOf(await openUpstream({ ...parts, apiKey }).send(own, never));
+    expect(seen).toEqual([`Basic ${btoa("me:secret")}`, "Bearer sk-own"]);
+  });
+
   it("is sent again where a kept connection turns out to be closed", async () => {
     const url = await serve((request, response) => {
       request.resume().on("end", () => response.end("fine"));
