@@ -57,7 +57,7 @@ async function sendAsChat(
     if (error instanceof NoChatFormError) return refusal(error);
     throw error;
   }
-  const chat = { ...call, path: "chat/completions", body: JSON.stringify(body) };
+  const chat = { ...call, path: "chat/completions", body: JSON.stringify(body), isOnce: false };
   const answer = await upstream.send(chat, signal);
   if (answer.status >= 300) return answer;
   const head = { id, created, asked };

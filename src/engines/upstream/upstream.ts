@@ -75,7 +75,7 @@ export interface UpstreamCall {
   readonly body: string | Uint8Array | null;
   /** The JSON to convert in place of {@link body} where the engine has no such route: with what an engine that has it keeps itself. */
   readonly convertible?: string | undefined;
-  /** Whether it has effects and so is never sent twice. Default: no. */
+  /** Whether it has effects and so is never sent twice; then it has a connection of its own, which cannot be stale. Default: no. */
   readonly isOnce?: boolean;
   /** Whether memstem makes it for itself, with no client that waits for it. Default: no. */
   readonly isBackground?: boolean;
@@ -128,6 +128,11 @@ export interface UpstreamOptions {
 
 const RESET_CONTENT = 205;
 
+/** Milliseconds after which an engine that breaks a kept connection had the request, and may have worked on it. */
+const STALE_WITHIN_MS = 1_000;
+/** How a kept connection fails that its engine had closed; the second one where a long body was being written. */
+const CLOSED = new Set(["ECONNRESET", "EPIPE"]);
+
 /** Opens no connection: the first call does, and it is kept alive. */
 export function openUpstream(options: UpstreamOptions): Upstream {
   const { url, apiKey, timeoutMs, idleMs = timeoutMs, after = processAfter } = options;
@@ -141,10 +146,11 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     for (const [field, value] of new URLSearchParams(query)) target.searchParams.append(field, value);
     return urlToHttpOptions(target);
   };
-  const send: Upstream["send"] = async (given, signal) => {
+  const attemptTo = async (call: UpstreamCall, signal: AbortSignal, isAgain: boolean): Promise<UpstreamAnswer> => {
     if (signal.aborted) throw new UpstreamError(name, { kind: "aborted" });
-    const call = typeof given.body === "string" ? { ...given, body: withPlainNumbers(given.body) } : given;
-    const attempt = openRequest(targetOf(call), call, apiKey);
+    const agent = isAgain || call.isOnce === true ? ({ agent: false } as const) : {};
+    const attempt = openRequest({ ...targetOf(call), ...agent }, call, apiKey);
+    const sentAt = performance.now();
     let failure: UpstreamFailure | null = null;
     const stop = (why: UpstreamFailure) => {
       failure ??= why;
@@ -173,18 +179,23 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       release();
       if (error instanceof OutdatedCallError) throw error;
       const cause = causeOf(error);
-      const stale =
-        failure === null && response === null && attempt.reusedSocket && cause === "ECONNRESET" && call.isOnce !== true;
-      // The engine closed a kept-alive connection meanwhile. A completion has no side effects, so it can be retried.
-      if (stale) {
+      const isUnanswered = failure === null && response === null;
+      const wasClosed = attempt.reusedSocket && CLOSED.has(cause) && performance.now() - sentAt < STALE_WITHIN_MS;
+      // The engine closed a kept-alive connection meanwhile. A completion has no side effects, so it can be retried. All that are kept may
+      // be closed, so it gets a new one.
+      if (isUnanswered && wasClosed) {
         if ((await call.isCurrent?.()) === false) throw new OutdatedCallError();
-        return send(call, signal);
+        return attemptTo(call, signal, true);
       }
       const wasReached = response !== null || error instanceof NoAnswerError || cause.startsWith("HPE_");
       throw new UpstreamError(name, failure ?? { kind: wasReached ? "broken" : "unreachable", cause });
     } finally {
       cancel();
     }
+  };
+  const send: Upstream["send"] = async (call, signal) => {
+    const body = typeof call.body === "string" ? withPlainNumbers(call.body) : call.body;
+    return attemptTo({ ...call, body }, signal, false);
   };
   return { name, send };
 }

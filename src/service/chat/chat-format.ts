@@ -51,6 +51,8 @@ export interface ChatFormat {
    * @param messages the composed prompt; null: the client's own messages
    */
   convertibleOf?(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody | null;
+  /** Whether a body has effects at the engine, and so is never sent twice. Absent: it has none. */
+  isOnce?(body: ProxiedBody): boolean;
   /**
    * The body of a request for as few tokens as the format allows, that has the engine compute a prompt's prefix. Null: none is sent.
    *

@@ -337,7 +337,9 @@ class Completion {
     const send = async (sent: object) => {
       if (isAgain) span = new InferenceSpan(inferring);
       return span.during(async () => {
-        const call = { method: "POST", path: format.path, query, body: JSON.stringify(sent), ...convertible } as const;
+        const isOnce = format.isOnce?.(body) ?? false;
+        const given = { method: "POST", path: format.path, query, body: JSON.stringify(sent), ...convertible } as const;
+        const call = { ...given, isOnce };
         if ((isAgain || isPlain) && maySend !== null && !(await maySend())) throw new OutdatedCallError();
         isAgain = true;
         started = parts.clock();

@@ -93,6 +93,11 @@ export class ResponsesFormat implements ChatFormat {
     return prompt === null ? alone : { ...alone, input: inputOf(prompt, own["input"]) };
   }
 
+  /** What adds to a conversation, or runs with nobody connected. A response that is stored twice is found by one id: the first is nobody's. */
+  isOnce({ conversation, background }: ProxiedBody): boolean {
+    return conversation != null || background === true;
+  }
+
   /** Not where the engine keeps the prefix: it is what it was, and is named by an id. */
   warmUpOf(own: ProxiedBody, prefix: readonly ChatMessage[]): ProxiedBody | null {
     const { previous, isContinued } = this.turn;

@@ -1,8 +1,15 @@
 import { once } from "node:events";
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
-import { openUpstream, passedOn, type UpstreamAnswer, UpstreamError } from "../../../src/engines/upstream/upstream.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  openUpstream,
+  passedOn,
+  type Upstream,
+  type UpstreamAnswer,
+  type UpstreamCall,
+  UpstreamError,
+} from "../../../src/engines/upstream/upstream.js";
 
 let server: Server | undefined;
 async function serve(listener: RequestListener): Promise<string> {
@@ -65,6 +72,62 @@ describe("a call to an engine", () => {
     });
     const [answer] = await Promise.all([upstream.send(call, never).then(textOf), sockets]);
     expect(answer).toBe("fine");
+  });
+
+  describe("with kept connections", () => {
+    /** Paths that were requested: what the engine does. */
+    const received: string[] = [];
+    let upstream: Upstream;
+    const sent = (path: string, more: Partial<UpstreamCall> = {}) =>
+      upstream.send({ ...call, path, ...more }, never).then(textOf);
+    beforeEach(async () => {
+      received.length = 0;
+      const known = new Set<object>();
+      // Two at once, so that each has a connection.
+      const both: ServerResponse[] = [];
+      const url = await serve((request, response) => {
+        const { url: path = "", socket } = request;
+        received.push(path);
+        const isKept = known.has(socket);
+        known.add(socket);
+        request.resume().on("end", () => {
+          if (path === "/work") setTimeout(() => socket.resetAndDestroy(), 1_100);
+          else if (path === "/break" || (path === "/stale" && isKept)) socket.resetAndDestroy();
+          else if (path !== "/keep") response.end("fine");
+          else if (both.push(response) === 2) for (const waiting of both) waiting.end("kept");
+        });
+      });
+      upstream = openUpstream({ url, timeoutMs: 5_000 });
+      await Promise.all([sent("keep"), sent("keep")]);
+      received.length = 0;
+    });
+
+    it("is sent once more on a new one, as all of them may be closed", async () => {
+      expect(await sent("stale")).toBe("fine");
+      expect(received).toEqual(["/stale", "/stale"]);
+    });
+
+    it("is sent no third time", async () => {
+      await expect(sent("break")).rejects.toMatchObject({ failure: { cause: "ECONNRESET" } });
+      expect(received).toEqual(["/break", "/break"]);
+    });
+
+    it("is not sent again where the engine has worked on it", async () => {
+      await expect(sent("work")).rejects.toMatchObject({ failure: { cause: "ECONNRESET" } });
+      expect(received).toEqual(["/work"]);
+    });
+
+    it("is sent again where a long body meets a closed one", async () => {
+      server?.closeIdleConnections();
+      expect(await sent("long", { body: "x".repeat(8_000_000) })).toBe("fine");
+      expect(received).toEqual(["/long"]);
+    });
+
+    it("has a connection of its own where it may be sent only once", async () => {
+      expect(await sent("stale", { isOnce: true })).toBe("fine");
+      await expect(sent("break", { isOnce: true })).rejects.toThrow(UpstreamError);
+      expect(received).toEqual(["/stale", "/break"]);
+    });
   });
 
   it("that is given up before it is made is not made", async () => {

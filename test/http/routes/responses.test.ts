@@ -45,6 +45,26 @@ describe("OpenAI's own client, by the Responses API", () => {
     expect(app.faults).toEqual([]);
   });
 
+  it.each([
+    ["once more", {}, 2],
+    ["no second time, as it adds to a conversation,", { conversation: "conv_1" }, 1],
+    ["no second time, as the engine may be at it,", { background: true }, 1],
+  ])("sends a request %s where the engine closes a kept connection", async (_, fields, sends) => {
+    const answers = answersResponses(() => "Green tea.");
+    engine.behave(answers);
+    const create = (more: object) => clientOf(app).responses.create({ model: "stub-1", input: "Which tea?", ...more });
+    await create({});
+    const before = engine.requests.length;
+    engine.behave((request, response, usage) => {
+      const isFirst = engine.requests.length === before + 1;
+      return isFirst ? void response.destroy() : answers(request, response, usage);
+    });
+    if (sends === 2) await create(fields);
+    else expect(await errorOf(create(fields))).toMatchObject({ status: 502, code: "upstream_unreachable" });
+    expect(engine.requests).toHaveLength(before + sends);
+    expect(app.faults).toEqual([]);
+  });
+
   it("sends every field and item on as it is, but for the section in the question", async () => {
     engine.behave(answersResponses());
     const question = { type: "message", role: "user", content: [{ type: "input_text", text: "Which?" }] };
