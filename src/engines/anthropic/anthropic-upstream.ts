@@ -173,7 +173,7 @@ function chatHeaders(headers: readonly HeaderPair[]): readonly HeaderPair[] {
 }
 
 async function* chatStream(
-  { body }: UpstreamAnswer,
+  answer: UpstreamAnswer,
   name: string,
   stream: AnthropicStream,
   {
@@ -195,7 +195,7 @@ async function* chatStream(
     if (type === "message_stop") events.push("data: [DONE]\n\n");
     return Buffer.from(events.join(""));
   };
-  for await (const { data } of eventsToConvert(body)) {
+  for await (const { data } of eventsToConvert(answer, () => isOver)) {
     const bytes = eventsFor(data);
     if (bytes.length > 0) yield bytes;
   }

@@ -150,9 +150,43 @@ export async function* rejoined(
   }
 }
 
-/** The events of a stream that is converted, with their numbers exact. */
-export function eventsToConvert(stream: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent, void, undefined> {
-  return eventsOf(stream, MAX_ANSWER_BYTES, (json) => parsedJson(withExactNumbers(json)));
+/** Milliseconds for which the rest of a stream is read after its end. */
+const REST_MS = 1_000;
+
+/**
+ * The events of a stream that is converted, with their numbers exact, up to the one after which `isOver` says that it has ended. The rest is
+ * read in the background, so that the connection is kept where the engine ends its body, too; how that goes is no client's concern.
+ */
+export async function* eventsToConvert(
+  { body, close }: UpstreamAnswer,
+  isOver: (event: StreamEvent) => boolean,
+): AsyncGenerator<StreamEvent, void, undefined> {
+  const events = eventsOf(body, MAX_ANSWER_BYTES, (json) => parsedJson(withExactNumbers(json)));
+  let isEnded = false;
+  try {
+    while (!isEnded) {
+      const read = await events.next();
+      if (read.done === true) return;
+      yield read.value;
+      isEnded = isOver(read.value);
+    }
+  } finally {
+    if (isEnded) void readRest(events, close);
+    else await events.return();
+  }
+}
+
+/** Never rejects. */
+async function readRest(events: AsyncIterator<StreamEvent>, close: () => void = () => {}): Promise<void> {
+  const timer = setTimeout(close, REST_MS);
+  timer.unref();
+  try {
+    while ((await events.next()).done !== true);
+  } catch {
+    // The answer is whole.
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** An unstreamed answer's body, its JSON converted; anything else unmodified. */
@@ -206,14 +240,12 @@ export interface ChunkConverter {
 
 /** The stream of a chat completion as another API's, whose events have their types as names. An error ends it. */
 export async function* convertedEvents(
-  { body }: UpstreamAnswer,
+  answer: UpstreamAnswer,
   name: string,
   converter: ChunkConverter,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let isOver = false;
-  for await (const { data, isLast } of eventsToConvert(body)) {
-    // Read to the body's end, so that the connection is kept.
-    if (isOver) continue;
+  for await (const { data, isLast } of eventsToConvert(answer, () => isOver)) {
     const events = isLast || data === undefined ? [] : converter.take(data);
     if (events.length > 0) yield Buffer.from(events.map(namedEvent).join(""));
     if (errorIn(data) !== null) return;

@@ -92,6 +92,8 @@ export interface UpstreamAnswer {
   readonly headers: readonly HeaderPair[];
   /** Can be read once. Ending it early closes the connection. Throws {@link UpstreamError}. */
   readonly body: AsyncIterable<Uint8Array>;
+  /** Closes the connection, also while the body is being read, which then fails. Absent: there is none. */
+  readonly close?: () => void;
 }
 
 /** An engine with an OpenAI-compatible API. */
@@ -174,7 +176,8 @@ export function openUpstream(options: UpstreamOptions): Upstream {
         release,
         destroy: () => attempt.destroy(),
       });
-      return { status: response.statusCode ?? 502, headers: passedOn(headerPairs(response.rawHeaders)), body };
+      const headers = passedOn(headerPairs(response.rawHeaders));
+      return { status: response.statusCode ?? 502, headers, body, close: abandon };
     } catch (error) {
       release();
       if (error instanceof OutdatedCallError) throw error;
