@@ -11,7 +11,15 @@ import { digestOf } from "../../core/index.js";
 import { LruMap } from "../../core/text/collections.js";
 import { type JsonObject, listIn, parsedJson, record, text, withPlainNumbers } from "../../core/text/json.js";
 import { ANTHROPIC_BLOCKS, isSealed, mayHoldSealed, REASONING_NAMES } from "../turns/reasoning.js";
-import { eventsToConvert, inOtherForm, jsonAnswer, oneChunk, wholeOf } from "../upstream/answer-body.js";
+import {
+  eventsToConvert,
+  inOtherForm,
+  isComment,
+  jsonAnswer,
+  KEEP_ALIVE,
+  oneChunk,
+  wholeOf,
+} from "../upstream/answer-body.js";
 import {
   type HeaderPair,
   type Upstream,
@@ -195,9 +203,12 @@ async function* chatStream(
     if (type === "message_stop") events.push("data: [DONE]\n\n");
     return Buffer.from(events.join(""));
   };
-  for await (const { data } of eventsToConvert(answer, () => isOver)) {
-    const bytes = eventsFor(data);
+  let isBegun = false;
+  for await (const event of eventsToConvert(answer, () => isOver)) {
+    const bytes = eventsFor(event.data);
     if (bytes.length > 0) yield bytes;
+    else if (isBegun && (isComment(event) || record(event.data)["type"] === "ping")) yield Buffer.from(KEEP_ALIVE);
+    isBegun ||= bytes.length > 0;
   }
   if (isOver) return;
   if (!stream.isFinished) throw new UpstreamError(name, { kind: "broken", cause: "it ended before the message did" });

@@ -108,6 +108,8 @@ export function anthropicError(answer: unknown, status: number): AnthropicAnswer
 
 /** Converts the chunks of a streamed chat completion into the events of a streamed `/v1/messages` answer, in order. */
 export class MessageStream implements ChunkConverter {
+  /** As the API itself has it, at any place in a stream. */
+  readonly keepAlive = 'event: ping\ndata: {"type":"ping"}\n\n';
   readonly #turn: StreamedTurn;
   #isStarted = false;
   #usage: unknown = null;

@@ -12,7 +12,7 @@ import {
   turnEndOf,
   type WholeItem,
 } from "../turns/streamed-turn.js";
-import { type ChunkConverter, errorIn } from "../upstream/answer-body.js";
+import { type ChunkConverter, errorIn, KEEP_ALIVE } from "../upstream/answer-body.js";
 
 /** What a converted answer has of its own. */
 export interface ResponseHead {
@@ -187,6 +187,7 @@ const KINDS = {
  * Source: https://platform.openai.com/docs/api-reference/responses-streaming
  */
 export class ResponseEvents implements ChunkConverter {
+  readonly keepAlive = KEEP_ALIVE;
   readonly #turn: StreamedTurn;
   readonly #output: JsonObject[] = [];
   /** The item that is being streamed, and its text or a call's arguments so far; before the first, none that any event is of. */

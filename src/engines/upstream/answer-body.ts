@@ -21,6 +21,7 @@ export interface StreamEvent {
 /** Bytes buffered of one event; a longer one is passed on unparsed. */
 const MAX_EVENT_BYTES = 1024 * 1024;
 
+const COLON = 0x3a;
 const LF = 0x0a;
 const CR = 0x0d;
 const BYTE_ORDER_MARK = "\ufeff";
@@ -112,6 +113,14 @@ function readEvent(bytes: Uint8Array, isFirst: boolean, parse: typeof parsedJson
   const data = lines.flatMap((line) => DATA.exec(line)?.[1] ?? []).join("\n");
   return { bytes, data: parse(data), isLast: data === "[DONE]" };
 }
+
+/** Whether it is a comment alone, which engines and gateways send while they have nothing else, so that nobody cuts the connection. */
+export function isComment({ bytes, data }: StreamEvent): boolean {
+  return data === undefined && bytes[0] === COLON;
+}
+
+/** A comment to send in place of one, or of what stands for it in another API. */
+export const KEEP_ALIVE = ": keep-alive\n\n";
 
 /** Bound of what is buffered for conversion, a whole answer or one event; longer than any model's answer. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -230,6 +239,8 @@ export function errorIn(answer: unknown): unknown {
 
 /** Makes another API's events of the chunks of a streamed chat completion. */
 export interface ChunkConverter {
+  /** What stands for the engine's comments. */
+  readonly keepAlive: string;
   /** Whether the engine gave a reason for the end. */
   readonly isFinished: boolean;
   /** The events that a chunk stands for. */
@@ -238,15 +249,22 @@ export interface ChunkConverter {
   end(): readonly JsonObject[];
 }
 
-/** The stream of a chat completion as another API's, whose events have their types as names. An error ends it. */
+/**
+ * The stream of a chat completion as another API's, whose events have their types as names. An error ends it. Comments go on from the first
+ * event on: until then what comes may be a refusal of the prompt, which nobody is to see.
+ */
 export async function* convertedEvents(
   answer: UpstreamAnswer,
   name: string,
   converter: ChunkConverter,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  let isBegun = false;
   let isOver = false;
-  for await (const { data, isLast } of eventsToConvert(answer, () => isOver)) {
+  for await (const event of eventsToConvert(answer, () => isOver)) {
+    const { data, isLast } = event;
     const events = isLast || data === undefined ? [] : converter.take(data);
+    if (isBegun && isComment(event)) yield Buffer.from(converter.keepAlive);
+    isBegun ||= events.length > 0;
     if (events.length > 0) yield Buffer.from(events.map(namedEvent).join(""));
     if (errorIn(data) !== null) return;
     if (isLast) yield* endOf(converter);
