@@ -217,6 +217,22 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     await engine.requests[0]?.abandoned;
   });
 
+  it.each([": PROCESSING\n\n", "\r\n:\r\n\r\n: still\r\n\r\nid: 1\r\n"])(
+    "is understood after a comment at the start of a stream, %j",
+    async (comment) => {
+      engine.behave((request, response, usage) => {
+        if (!request.body.stream || usage.prompt_tokens <= LIMIT) return bounded(error)(request, response, usage);
+        openEvents(response);
+        const { body } = error(usage.prompt_tokens) as { body: object };
+        response.end(comment + eventOf("error" in body ? body : { error: body }));
+      });
+      source.found = ["Ada rows.", "word ".repeat(18_000)];
+      const answer = await ask([{ role: "user", content: "Where?" }], { stream: true });
+      expect(answer).toMatchObject({ status: 200, sends: 2 });
+      expect(answer.text).toContain("so.");
+    },
+  );
+
   it("costs no other user a memory, and neither does an error that quotes one", async () => {
     engine.behave(bounded(error));
     source.found = ["Ada rows.", "word ".repeat(18_000)];

@@ -334,7 +334,8 @@ export async function checkForRefusal(answer: UpstreamAnswer): Promise<RefusalCh
 
 /** Bytes of an event that are read. */
 const MAX_EVENT_BYTES = 64 * 1024;
-const EVENT = /^(?:(?:event|id|retry):[^\n]*\n)*(?:data|error): ?(\{[^\n]*\})\r?\n/;
+/** The first event with data; comments, and the blank lines after them, may come before. Each line is read once: it can only begin one way. */
+const EVENT = /^(?:(?:event|id|retry|):[^\n]*\n|\r?\n)*(?:data|error): ?(\{[^\n]*\})\r?\n/;
 
 /**
  * Peeks at an event stream's first chunk: some engines start the stream before they refuse the prompt, and say so in its first event. Gives
