@@ -52,14 +52,17 @@ function isMap(value: unknown): value is object {
 }
 
 /** The chart's objects, by their kind. */
-function objects(given: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, Record<string, unknown>>> {
+function objects(
+  given: Readonly<Record<string, unknown>> = {},
+  release?: string,
+): Readonly<Record<string, Record<string, unknown>>> {
   // Helm merges maps, and replaces all else.
   const merged = Object.entries({ ...DEFAULTS, ...given }).map(([name, value]) => {
     const before = DEFAULTS[name];
     return [name, isMap(before) && isMap(value) ? { ...before, ...value } : value];
   });
   const texts = readdirSync(join(CHART, "templates")).map((name) =>
-    rendered(read(join("templates", name)), Object.fromEntries(merged)),
+    rendered(read(join("templates", name)), Object.fromEntries(merged), release),
   );
   return Object.fromEntries(texts.map((text) => [String((parse(text) as { kind: string }).kind), parse(text)]));
 }
@@ -101,6 +104,16 @@ describe("the Helm chart", () => {
         },
       },
     });
+  });
+
+  it("is not given its Service's variables as settings where it is installed as its README says", () => {
+    const [, name = ""] = /^helm install (\S+)/m.exec(read("README.md")) ?? [];
+    const { Deployment, Service } = objects({}, name);
+    expect(Service).toMatchObject({ metadata: { name: "memstem" } });
+    // As the kubelet writes them of a Service by this name.
+    const links = { MEMSTEM_PORT: "tcp://10.96.0.1:4600", MEMSTEM_SERVICE_HOST: "10.96.0.1" };
+    expect(() => readSettings(links)).toThrow(/MEMSTEM_SERVICE_HOST/);
+    expect(Deployment).toMatchObject({ spec: { template: { spec: { enableServiceLinks: false } } } });
   });
 
   it("waits longer than a service takes to stop", () => {
