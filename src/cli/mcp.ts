@@ -1,5 +1,6 @@
-import { createInterface } from "node:readline";
+import { PassThrough } from "node:stream";
 import { parsedJson } from "../core/text/json.js";
+import { linesOf } from "../http/guards/lines.js";
 import type { McpPackages } from "../http/routes/mcp-route.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { type Invocation, onStop } from "./invocation.js";
@@ -47,12 +48,20 @@ export async function runMcp({ url, user }: McpOptions, call: Invocation): Promi
       ...(user === undefined ? {} : { "x-memstem-user": user }),
     },
   };
-  const input = createInterface({ input: call.stdin });
-  const ignore = onStop(call.signals, () => input.close());
+  const input = call.stdin.pipe(new PassThrough());
+  call.stdin.once("error", (error) => input.destroy(error));
+  const ignore = onStop(call.signals, () => {
+    call.stdin.unpipe(input);
+    input.end();
+  });
   const sending = new Set<Promise<void>>();
-  for await (const line of input) {
-    if (line.trim() === "") continue;
-    const sent = relayed(line, to).then((answer) => {
+  // Not by Node's readline, which takes U+2028 for a break too: in JSON it may stand as it is.
+  for await (const line of linesOf(input, Number.POSITIVE_INFINITY)) {
+    if (!("text" in line)) {
+      call.print(NOT_UTF_8);
+      continue;
+    }
+    const sent = relayed(line.text, to).then((answer) => {
       if (answer !== null) call.print(answer);
     });
     sending.add(sent);
@@ -61,6 +70,9 @@ export async function runMcp({ url, user }: McpOptions, call: Invocation): Promi
   ignore();
   await Promise.all(sending);
 }
+
+/** The answer to bytes that are no text, in which no id can be read. */
+const NOT_UTF_8 = JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: -32_700, message: "is not UTF-8" } });
 
 /** The answer to a message, on one line; null: it takes none. Never rejects: what failed is an answer. */
 async function relayed(

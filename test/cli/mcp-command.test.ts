@@ -1,6 +1,7 @@
 import { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
-import { PassThrough } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
+import { json, text } from "node:stream/consumers";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
@@ -193,6 +194,55 @@ describe("the Model Context Protocol", () => {
       const found = await call(client, "search_memories", { query: "What does she eat?" });
       expect(found.result).toMatchObject({ text: "- Ana is vegetarian." });
     });
+
+    /** Runs the command on bytes that come one by one. */
+    const given = async (address: string, bytes: Buffer) => {
+      const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+      const stdin = Readable.from(Array.from(bytes, (byte) => Buffer.of(byte)));
+      const io = { stdin, stdout, stderr, signals: new EventEmitter(), exit: () => {} };
+      expect(await run(["mcp", "--url", address, "--user", "ana"], {}, io)).toBe(0);
+      stdout.end();
+      return stdout;
+    };
+    const search = (query: string) =>
+      JSON.stringify({
+        ...{ jsonrpc: "2.0", id: 7, method: "tools/call" },
+        params: { name: "search_memories", arguments: { query } },
+      });
+
+    it("takes a message to end at its line feed alone, whatever its text holds", async () => {
+      const { address } = await serve();
+      const query = "What\u2028does\u2029she\u0085eat 🍲?";
+      const message = `${search(query).replace("{", "{\r")}\r\n\r\n`;
+      expect(await json(await given(address, Buffer.from(message)))).toMatchObject({ id: 7, result: {} });
+      expect(mem0.requests.at(-1)?.body).toMatchObject({ query });
+    });
+
+    it("answers a line that is not UTF-8, and reads on", async () => {
+      const { address } = await serve();
+      const bytes = Buffer.concat([Buffer.of(0x22, 0xff, 0x22, 0x0a), Buffer.from(search("What does she eat?"))]);
+      const answers = (await text(await given(address, bytes))).trimEnd().split("\n");
+      expect(answers.map((answer) => JSON.parse(answer) as object)).toEqual([
+        { jsonrpc: "2.0", id: null, error: { code: -32_700, message: "is not UTF-8" } },
+        expect.objectContaining({ id: 7 }),
+      ]);
+    });
+
+    it.each(["SIGINT", "SIGTERM"])(
+      "ends with 0 at %s, while its input stays open, with what it was given answered",
+      async (signal) => {
+        const { address } = await serve();
+        const [stdin, stdout, signals] = [new PassThrough(), new PassThrough(), new EventEmitter()];
+        const io = { stdin, stdout, stderr: new PassThrough(), signals, exit: () => {} };
+        const ended = run(["mcp", "--url", address, "--user", "ana"], {}, io);
+        const before = mem0.requests.length;
+        stdin.write(`${search("What does she eat?")}\n`);
+        await expect.poll(() => mem0.requests.length).toBeGreaterThan(before);
+        signals.emit(signal);
+        expect(await ended).toBe(0);
+        expect(await json(stdout.end())).toMatchObject({ id: 7 });
+      },
+    );
 
     it.each(["太郎", "José", "ana ", " ana", "", "a\nb"])(
       "refuses a user whom a header cannot name: %j",
