@@ -123,6 +123,8 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     clock: () => performance.now(),
   });
   const { server, port } = await listen(surface, settings).catch(async (error: unknown) => {
+    // Its sockets would keep the process.
+    await stopReadings();
     await memstem.close();
     await inside?.close();
     throw error;

@@ -1,5 +1,7 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -144,6 +146,21 @@ describe("built memstem serve, in a process", () => {
   });
 
   const engine = openAiEngine();
+
+  it("ends with 1 where its port is taken, though it follows events of the engine's cache", async () => {
+    const taken = createServer().listen(0, "127.0.0.1");
+    await once(taken, "listening");
+    const environment = {
+      MEMSTEM_SOURCE: "none",
+      MEMSTEM_PORT: String((taken.address() as AddressInfo).port),
+      MEMSTEM_UPSTREAM_URL: engine.url,
+      MEMSTEM_KV_EVENTS: "tcp://127.0.0.1:9",
+    };
+    const { code, stderr } = await memstem.run(["serve"], { environment });
+    taken.close();
+    expect(stderr).toContain("events of the engine's cache are followed");
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^memstem: .*address already in use/m) });
+  });
 
   it.each([
     ["SIGTERM", "SIGTERM"],
