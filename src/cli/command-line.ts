@@ -159,8 +159,8 @@ function commandLine(call: Invocation): Command {
     .description(
       "a Model Context Protocol server on standard input and output: tools that search, compose, explain and forget in a service that runs, with MEMSTEM_API_KEY where it has keys",
     )
-    .option("--url <address>", "the service (default: where the settings would start one)")
-    .option("--user <id>", "whose memories (default: each call says it)")
+    .option("--url <address>", "the service (default: MEMSTEM_URL, else where the settings would start one)")
+    .option("--user <id>", "whose memories (default: MEMSTEM_USER, else each call says it)")
     .addHelpText("after", settingsHelp)
     .action(async (options: McpOptions) => {
       const { runMcp } = await import("./mcp.js");

@@ -29,16 +29,21 @@ export interface McpOptions {
  * Speaks the Model Context Protocol on standard input and output, in lines, for a service that runs: each message is posted to its `/mcp`.
  * Resolves when the input has ended and everything is answered.
  */
-export async function runMcp({ url, user }: McpOptions, call: Invocation): Promise<void> {
+export async function runMcp(options: McpOptions, call: Invocation): Promise<void> {
   const settings = readSettings(call.env);
+  // The variables that memstem's other clients read; an empty one counts as absent.
+  const url = options.url ?? (call.env["MEMSTEM_URL"] || undefined);
+  const user = options.user ?? (call.env["MEMSTEM_USER"] || undefined);
   const base = url ?? addressOf(settings);
-  if (!URL.canParse("/mcp", base))
-    throw new InvalidRequestError([{ field: "--url", message: "must be an http or https address" }]);
+  if (!URL.canParse("/mcp", base)) {
+    const field = options.url === undefined ? "MEMSTEM_URL" : "--url";
+    throw new InvalidRequestError([{ field, message: "must be an http or https address" }]);
+  }
   // A header has no other characters, and blanks at its ends are lost: it would name another user.
-  if (user !== undefined && !/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(user))
-    throw new InvalidRequestError([
-      { field: "--user", message: "must be printable ASCII that no blank begins or ends" },
-    ]);
+  if (user !== undefined && !/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(user)) {
+    const field = options.user === undefined ? "MEMSTEM_USER" : "--user";
+    throw new InvalidRequestError([{ field, message: "must be printable ASCII that no blank begins or ends" }]);
+  }
   const { apiKey } = settings;
   const to = {
     url: new URL(`${base.replace(/\/+$/, "")}/mcp`),

@@ -450,6 +450,9 @@ export function variableOf(name: keyof Settings): string {
   return `MEMSTEM_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
+/** Variables of memstem's clients, which may stand beside settings: whom they call, and for whom. */
+export const CLIENT_VARIABLES = ["MEMSTEM_URL", "MEMSTEM_USER"] as const;
+
 /** A setting's default as a caller would write it; undefined where it has none. */
 export function defaultOf(name: keyof Settings): string | undefined {
   const standard = SETTINGS[name].safeParse(undefined).data;

@@ -5,15 +5,23 @@ import type { KeyLimits } from "../http/guards/limits.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/chat-request.js";
 import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./package.js";
-import { defaultOf, NOTHING_LISTED, SETTING_NAMES, SETTINGS, type Settings, variableOf } from "./setting-list.js";
+import {
+  CLIENT_VARIABLES,
+  defaultOf,
+  NOTHING_LISTED,
+  SETTING_NAMES,
+  SETTINGS,
+  type Settings,
+  variableOf,
+} from "./setting-list.js";
 
 /**
  * Reads the settings from the environment; an empty variable counts as absent. Throws {@link InvalidRequestError} naming every variable
- * that is wrong, and every unknown `MEMSTEM_` variable.
+ * that is wrong, and every unknown `MEMSTEM_` variable; those of clients are passed over.
  */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const issues: { field: string; message: string }[] = [];
-  const known = new Set(SETTING_NAMES.map(variableOf));
+  const known = new Set<string>([...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES]);
   for (const variable of Object.keys(environment)) {
     if (variable.startsWith("MEMSTEM_") && !known.has(variable))
       issues.push({ field: variable, message: "is not a known setting" });

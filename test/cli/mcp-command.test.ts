@@ -195,6 +195,32 @@ describe("the Model Context Protocol", () => {
       expect(found.result).toMatchObject({ text: "- Ana is vegetarian." });
     });
 
+    it("calls the service, and for the user, that the variables of memstem's clients name, unless it is given others", async () => {
+      mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
+      const { address } = await serve();
+      const found = async (args: readonly string[], environment: Readonly<Record<string, string>>) => {
+        const client = await connected(piped(args, environment));
+        return (await call(client, "search_memories", { query: "What does she eat?" })).result;
+      };
+      const text = "- Ana is vegetarian.";
+      expect(await found([], { MEMSTEM_URL: address, MEMSTEM_USER: "ana" })).toMatchObject({ text });
+      const elsewhere = { MEMSTEM_URL: "http://127.0.0.1:9", MEMSTEM_USER: "bob" };
+      expect(await found(["--url", address, "--user", "ana"], elsewhere)).toMatchObject({ text });
+      const perCall = await connected(piped(["--url", address], { MEMSTEM_USER: "" }));
+      expect((await perCall.listTools()).tools[0]?.inputSchema.required).toContain("user_id");
+    });
+
+    it.each([
+      ["MEMSTEM_URL", "127.0.0.1:4600"],
+      ["MEMSTEM_USER", "José"],
+    ])("refuses %s=%s by name", async (variable, value) => {
+      const { code, stderr } = await memstem.run(["mcp"], { environment: { [variable]: value } });
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringMatching(new RegExp(`^memstem: ${variable}: `)),
+      });
+    });
+
     /** Runs the command on bytes that come one by one. */
     const given = async (address: string, bytes: Buffer) => {
       const [stdout, stderr] = [new PassThrough(), new PassThrough()];

@@ -1,6 +1,7 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import {
   composeTimeoutOf,
   engineFamilyOf,
@@ -13,6 +14,7 @@ import {
 } from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/base/errors.js";
+import { ROOT } from "../docs/pages.js";
 import { commands } from "./memstem-command.js";
 
 /** The variables that are named as wrong. */
@@ -216,6 +218,23 @@ describe("the settings", () => {
   it("have nowhere to write exchanges back to without a source", () => {
     expect(wrongIn({ MEMSTEM_WRITE_BACK: "on", MEMSTEM_SOURCE: "none" })).toEqual(["MEMSTEM_WRITE_BACK"]);
     expect(wrongIn({ MEMSTEM_WRITE_BACK: "on" })).toEqual([]);
+  });
+
+  it("pass over the variables of memstem's clients, and read as without them", () => {
+    const clients = { MEMSTEM_URL: "http://127.0.0.1:4600", MEMSTEM_USER: "ana" };
+    expect(readSettings(clients)).toEqual(readSettings({}));
+  });
+
+  it("know every variable that the documentation and the examples name", () => {
+    const pages = ["docs", "examples"].flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+        .filter((name) => /\.(md|py|yaml)$/.test(name))
+        .map((name) => readFileSync(join(ROOT, folder, name), "utf8")),
+    );
+    const named = pages.flatMap((page) => page.match(/\bMEMSTEM_[A-Z0-9_]*[A-Z0-9]\b/g) ?? []);
+    const known = new Set<string>([...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES]);
+    expect([...new Set(named)].filter((name) => !known.has(name))).toEqual([]);
+    expect(CLIENT_VARIABLES.filter((name) => !named.includes(name))).toEqual([]);
   });
 
   it("name everything that is wrong at once", () => {

@@ -5,7 +5,8 @@ import { readPages } from "./pages.js";
 const SETTINGS_HEAD = `# Settings
 
 Environment variables, for \`memstem serve\` and for every command that opens the data directory. \`npx memstem serve --help\` lists the same.
-The library reads none of them: its options are arguments of \`createMemstem\`.
+The library reads none of them: its options are arguments of \`createMemstem\`. An unknown \`MEMSTEM_\` variable is an error, but for
+\`MEMSTEM_URL\` and \`MEMSTEM_USER\`, which clients read.
 
 This page is made from the list in \`src/cli/setting-list.ts\`; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
 `;
