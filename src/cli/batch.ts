@@ -62,7 +62,7 @@ export async function runBatch(
       if (event.kind === "end") end = event;
       else {
         bar.increment();
-        if (!output.write(`${writtenJson(writeBatchEvent(event))}\n`)) await once(output, "drain");
+        await written(output, `${writtenJson(writeBatchEvent(event))}\n`);
       }
     }
     if (out !== undefined) await finished(output.end());
@@ -80,8 +80,17 @@ function streamOf(file: string): ReadableStream<Uint8Array> {
 /** Opens the file before anything is composed for it; what it had is gone. */
 async function opened(out: string): Promise<Writable> {
   const output = createWriteStream(out);
+  // Between two writes nobody waits for it, and what nobody hears ends the process: `written` finds it.
+  output.on("error", () => {});
   await once(output, "open");
   return output;
+}
+
+/** Writes a line, and waits while there are too many before it. Rejects with what an earlier one failed with, too. */
+async function written(output: Writable, line: string): Promise<void> {
+  // A stream that failed never drains.
+  if (output.errored !== null) throw output.errored;
+  if (!output.write(line)) await once(output, "drain");
 }
 
 /** Whether two paths lead to one file, of which opening it for writing would leave nothing to read. */

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -184,6 +184,17 @@ describe("built memstem batch, in a process", () => {
   const memstem = processes();
   const environment = { MEMSTEM_SOURCE: "none" };
   const request = (n: number) => ({ user_id: `user-${n % 2}`, request_id: `r-${n}`, query: `Question ${n}?` });
+
+  // Few, whose answers wait in memory, and more than may wait there.
+  it.skipIf(!existsSync("/dev/full")).each([8, 300])(
+    "says that there is no space left for answers to %d requests, and ends with 1",
+    async (count) => {
+      const file = requestsIn(memstem.root, ...Array.from({ length: count }, (_, n) => JSON.stringify(request(n))));
+      const args = ["batch", file, "--out", "/dev/full", "--window", "1"];
+      const { code, stderr } = await memstem.run(args, { environment });
+      expect({ code, stderr }).toEqual({ code: 1, stderr: "memstem: ENOSPC: no space left on device, write\n" });
+    },
+  );
 
   it("plans a large batch on a thread, and comes to an end", async () => {
     const many = (n: number) => ({
