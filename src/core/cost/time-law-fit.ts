@@ -96,12 +96,17 @@ const LEAST_ANSWER_TOKENS = 4;
 const LEAST_ANSWERS = 4;
 /** Relative errors of measured times per token are taken to be at least this: a few answers may agree by chance. */
 const LEAST_PACE_ERROR = 0.03;
-/** So many errors of the fit are taken off what it shows: of a fast engine's prompts a little too much per token outweighs all else. */
-const DOUBTED_ERRORS = 1;
+/**
+ * So many errors of a fit to many answers are taken off what it shows, … : a little too much per token outweighs all else of a fast engine's
+ * prompts, and one fresh start for nothing costs more than a few that come late.
+ */
+const DOUBTED_ERRORS = 1.645;
+/** … and so many more for each degree of freedom that it lacks: together about the end of Student's one-sided 95 % interval. */
+const DOUBTED_OF_FEW = 2.3;
 
 /**
  * Milliseconds that each token of a prompt adds to each token of its answer: the slope of the time per token over the prompt's length, fitted
- * as {@link fitTimeLaw} is, less its error. Answers to prompts that are alike say nothing of it.
+ * as {@link fitTimeLaw} is, at the low end of what it may be. Answers to prompts that are alike say nothing of it.
  *
  * The law of the first token bounds it. A token of an answer attends over the prompt as one more of the prompt's tokens would, which takes
  * `perPair` a token at least. And against all else that it takes it is at most as much as of a prompt's token: attention is the same, while the
@@ -124,7 +129,8 @@ export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPair
   const typical = 1.4826 * median(rows.map((row) => Math.abs(1 - dot(row, law)))) * Math.sqrt(count / (count - 2));
   const error = (Math.max(LEAST_PACE_ERROR, typical) * pace) / spread;
   const most = perPairMs === 0 ? 0 : pace / (perTokenMs / perPairMs + mean);
-  return Math.max(perPairMs, Math.min(most, law[1] - DOUBTED_ERRORS * error));
+  const doubt = DOUBTED_ERRORS + DOUBTED_OF_FEW / (count - 2);
+  return Math.max(perPairMs, Math.min(most, law[1] - doubt * error));
 }
 
 /** Weighted least squares of relative errors, with x ≥ 0 and no weight for outliers. */
