@@ -127,7 +127,7 @@ function figures({ sent, failed, seconds }: Arm): string[] {
       at(0.95, ({ total }) => total),
     ],
     ...[
-      (sent.length / seconds).toFixed(2),
+      (sent.length / seconds).toFixed(3),
       mean(({ prompt }) => prompt),
       mean(({ prompt, cached }) => prompt - cached),
     ],
