@@ -138,8 +138,15 @@ export interface MemorySource {
   search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
   /**
    * What became of memories that a search found before. There where another system, which owns them, may change and delete them.
+   *
+   * @param filters conditions of every search; of a memory that breaks them by now nothing is said. Null: none
    */
-  current?(scope: Scope, ids: readonly MemoryId[], signal: AbortSignal): Promise<CurrentMemories>;
+  current?(
+    scope: Scope,
+    ids: readonly MemoryId[],
+    filters: MemoryChoice["filters"],
+    signal: AbortSignal,
+  ): Promise<CurrentMemories>;
   /**
    * Keeps new memories as they are (no extraction), one after the other; gives back those whose ids are known, in order. A source
    * that stores later (the hosted platform queues) gives back fewer, or none. When it rejects half way, the earlier ones are kept.
@@ -182,7 +189,8 @@ export function wrappedSource(source: MemorySource, around: AroundCall): MemoryS
     search: (query, signal) =>
       around({ name: "search", scope: query.scope }, signal, (own) => source.search(query, own)),
     ...(current && {
-      current: (scope, ids, signal) => around({ name: "current", scope }, signal, (own) => current(scope, ids, own)),
+      current: (scope, ids, filters, signal) =>
+        around({ name: "current", scope }, signal, (own) => current(scope, ids, filters, own)),
     }),
     add: (scope, memories, signal) => around({ name: "add", scope }, signal, (own) => source.add(scope, memories, own)),
     delete: (scope, id, signal) =>

@@ -1,7 +1,8 @@
 import type { RetrievedMemory } from "../core/blocks/context-block.js";
 import { append } from "../core/text/collections.js";
 import type { MemoryId } from "../core/text/ids.js";
-import { readMem0Answer } from "./mem0-answer.js";
+import { type Mem0Item, readMem0Answer } from "./mem0-answer.js";
+import { breaks } from "./mem0-conditions.js";
 import {
   isOwnedBy,
   isStillOf,
@@ -13,7 +14,13 @@ import {
 } from "./mem0-identity.js";
 import { readMem0Added, searchMem0 } from "./mem0-results.js";
 import { checkMemoryText, isNotFound, isPathSegment } from "./mem0-service.js";
-import { type CurrentMemories, type MemorySource, MemorySourceError, type NewMemory } from "./memory-source.js";
+import {
+  type CurrentMemories,
+  type MemoryChoice,
+  type MemorySource,
+  MemorySourceError,
+  type NewMemory,
+} from "./memory-source.js";
 
 /** The calls of a Mem0 that another system owns, under the names that it knows. Each rejects with {@link MemorySourceError}. */
 export interface SharedMem0 {
@@ -48,9 +55,9 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
     },
 
     ...(get && {
-      async current(scope, ids, signal) {
+      async current(scope, ids, filters, signal) {
         const names = sharedScope(name, { ...scope, agentId: null });
-        return await currentOf(ids.filter(isPathSegment), names, (id) =>
+        return await currentOf(ids.filter(isPathSegment), names, filters, (id) =>
           get(id, signal).catch((error: unknown) => noneIfMissing(error, id)),
         );
       },
@@ -96,6 +103,7 @@ export function sharedMem0(name: string, mem0: SharedMem0): MemorySource {
 async function currentOf(
   ids: readonly MemoryId[],
   scope: Mem0Scope,
+  filters: MemoryChoice["filters"],
   get: (id: MemoryId) => Promise<unknown>,
 ): Promise<CurrentMemories> {
   const kept: RetrievedMemory[] = [];
@@ -103,7 +111,7 @@ async function currentOf(
   const answers = await Promise.all(ids.map(async (id) => ({ id, answer: await get(id).catch(() => undefined) })));
   for (const { id, answer } of answers) {
     if (answer === null) gone.push(id);
-    if (!isStillOf(answer, scope)) continue;
+    if (!isStillOf(answer, scope) || (filters !== null && breaks(filters, answer as Mem0Item))) continue;
     const read = readMem0Answer([answer]);
     const [memory] = read.ok ? read.memories : [];
     if (memory?.id === id) kept.push(memory);

@@ -261,3 +261,27 @@ describe("a memory that changes at its source during a conversation", () => {
     expect((await say("two")).last).toContain(`- ${NEW}\\n</memories>\\nNo longer true: ${OLD}\\n`);
   });
 });
+
+describe("a memory that breaks the operator's conditions since it was given", () => {
+  const mem0 = restMem0Server();
+  const app = servedApp({
+    source: () => openRestMem0({ url: mem0.url }),
+    environment: { MEMSTEM_RETENTION: "keep", MEMSTEM_MEM0_FILTERS: '{"visibility":"public"}' },
+  });
+
+  it("has none of its new text in a prompt", async () => {
+    const say = async (memory: ServedMemory, turns: number) => {
+      mem0.memories.set(memory.id, memory);
+      const messages = Array.from({ length: 2 * turns - 1 }, (_, at) => ({
+        role: at % 2 === 0 ? "user" : "assistant",
+        content: `Said ${at}`,
+      }));
+      return JSON.stringify((await app.compose({ user_id: "ada", conversation_id: "c", messages })).messages);
+    };
+    const of = (visibility: string) => ({ metadata: { visibility } });
+    expect(await say({ ...dog, ...of("public") }, 1)).toContain(OLD);
+    mem0.finds = [];
+    expect(await say({ ...dog, memory: NEW, ...of("private") }, 2)).not.toContain(NEW);
+    expect(await say({ ...dog, memory: NEW, ...of("public") }, 3)).toContain(NEW);
+  });
+});

@@ -154,7 +154,10 @@ export class PromptComposer {
       ...on,
       planner: new PromptPlanner(on.parts, on.tenant, on.law, new PromptLimits(on.parts, on.ratios), on.routing),
       retrieval: { source, now, defaults, templates: new BlockTemplates() },
-      checks: new SourceChecks(on.parts.checksSource === false ? null : source),
+      checks: new SourceChecks(
+        on.parts.checksSource === false ? null : source,
+        on.parts.defaults.among?.filters ?? null,
+      ),
       storesWell: true,
     };
   }

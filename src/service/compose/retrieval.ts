@@ -265,8 +265,14 @@ export class SourceChecks {
   readonly #seen = new LruMap<string, number>(MOST_REMEMBERED);
   #count = 0;
 
-  /** @param source null: nothing is asked */
-  constructor(private readonly source: MemorySource | null) {}
+  /**
+   * @param source null: nothing is asked
+   * @param filters the operator's conditions
+   */
+  constructor(
+    private readonly source: MemorySource | null,
+    private readonly filters: MemoryChoice["filters"],
+  ) {}
 
   /** Whether there is anything to ask. */
   get isPossible(): boolean {
@@ -291,6 +297,7 @@ export class SourceChecks {
       return await this.source.current(
         scope,
         ids.map(({ id }) => id),
+        this.filters,
         signal,
       );
     } catch (error) {
