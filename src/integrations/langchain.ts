@@ -64,7 +64,7 @@ export function memstemMiddleware(options: LangChainOptions) {
       unanswered.set(state.messages, composed);
       const answer = await handler({ ...request, ...requestWith(request, composed) });
       unanswered.delete(state.messages);
-      await composed.report(answer);
+      void composed.report(answer);
       return answer;
     },
   });
