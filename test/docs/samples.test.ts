@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
+import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import { childOutput } from "../child-output.js";
 import { ROOT, readPages, type Sample, samplesOf } from "./pages.js";
 import { type ShellCommand, shellCommands } from "./shell-words.js";
@@ -103,7 +103,7 @@ describe("every command of the documentation", () => {
   const manifest = z.object({ scripts: z.record(z.string(), z.string()) });
   const { scripts } = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
   const binaries = new Set(readdirSync(join(ROOT, "node_modules/.bin")));
-  const variables = new Set(SETTING_NAMES.map(variableOf));
+  const variables = new Set<string>([...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES]);
   /** What the samples use of the machine. */
   const PROGRAMS = [
     "cat",
