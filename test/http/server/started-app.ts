@@ -13,6 +13,8 @@ import type { Memstem } from "../../../src/service/library/memstem.js";
 
 /** Between two looks for connections that became idle while the server closes: clients keep theirs for seconds. */
 const SWEEP_MS = 20;
+/** Until connections on which no request ever came are closed: to Node they are not idle, and clients open one in place of one that they break. */
+const CUT_MS = 200;
 
 /** The app on a socket, for tests that take it away themselves. */
 export interface StartedApp {
@@ -66,8 +68,10 @@ export async function startApp(
         base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
         async close() {
           const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+          const cut = setTimeout(() => server.closeAllConnections(), CUT_MS);
           await new Promise((closed) => server.close(closed));
           clearInterval(sweep);
+          clearTimeout(cut);
           stopSampling();
           await memstem.close();
         },
