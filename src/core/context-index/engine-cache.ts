@@ -1,5 +1,7 @@
 import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
+/** Milliseconds between two uses of one millisecond: four times what a number of that size can tell apart. */
+const LATER_MS = 1 / 1_024;
 /** Sums by time that are kept; the oldest ones are merged. */
 const MOST_PERIODS = 1_024;
 /** Tokens of own prompts that an engine is yet to count, at most; more went to another one. */
@@ -10,6 +12,8 @@ const MOST_UNDER_WAY = 16_384;
 const LONGEST_UNDER_WAY_MS = 2 * 60_000;
 /** By how much memstem's counter may count more than the engine's, as a share. */
 const COUNTED_OTHERWISE = 0.25;
+/** What is left of {@link EngineCache.atOnce} at each further prompt. */
+const STILL_AT_ONCE = 0.99;
 /** Readings after which a counter that went back once is trusted as before. */
 const DOUBT = 20;
 
@@ -74,9 +78,13 @@ class CacheUses {
     this.#tips[period] = (this.#tips[period] as number) + tips;
   }
 
-  /** A time of use as it counts here: a clock that was set back, and a prompt that others overtook, do not change the order. */
+  /**
+   * A time of use as it counts here: later than all before, so that prompts of one millisecond, a clock that was set back and a prompt that
+   * others overtook do not change the order.
+   */
   timeOf(at: number): number {
-    return Math.max(at, this.#at.at(-1) ?? at);
+    const last = this.#at.at(-1) ?? Number.NEGATIVE_INFINITY;
+    return at > last ? at : last + LATER_MS;
   }
 
   /** @param at as {@link timeOf} has it; where it is older it counts as that */
@@ -155,6 +163,7 @@ export class EngineCache {
   /** Tokens that the engine counted beyond those of memstem's prompts; below 0: those that it is yet to count. */
   #unexplained = 0;
   readonly #underWay = new Set<UnderWay>();
+  #atOnce = 0;
   #sent = 0;
   #foreign = 0;
   /** How often its counter went back of late: a counter that several engines share at one address says nothing. */
@@ -195,6 +204,11 @@ export class EngineCache {
     }, null);
   }
 
+  /** Most prompts of memstem's that it worked on together of late. */
+  get atOnce(): number {
+    return this.#atOnce;
+  }
+
   /** Prompts of memstem's so far. */
   get prompts(): number {
     return this.#sent;
@@ -227,6 +241,7 @@ export class EngineCache {
 
   /** Takes in how many tokens it computed of a prompt. */
   computed(tokens: number, prompt: UnderWay): void {
+    if (this.#underWay.has(prompt)) this.#atOnce = Math.max(this.#underWay.size, STILL_AT_ONCE * this.#atOnce);
     this.#underWay.delete(prompt);
     this.#unexplained -= tokens - prompt.computed;
   }

@@ -57,8 +57,8 @@ interface Stream {
   at: number;
   total: number;
   head: SharedHead;
-  /** Mean streams, itself included, that come from one of its turns to the next. */
-  among: number;
+  /** Mean streams, itself included, that come from one of its turns to the next; null: it had one turn. */
+  among: number | null;
   /** Null: none since one that should have found something of its own cached. */
   doubtful: DoubtfulPrompt | null;
 }
@@ -119,7 +119,7 @@ interface Sent {
 
 /** What a stream shares the cache with. */
 interface Sharing {
-  /** See {@link Stream.among}. */
+  /** See {@link Stream.among}; in its second turn those that came since its first, and before it, all that have something in the cache. */
   readonly among: number;
   /** Streams whose newest prompts came since its own. */
   readonly tips: number;
@@ -225,7 +225,7 @@ export class SharedCache {
     const lying = { at, usedAt: at, since: null, before: at, taken: 0, next: null, distance: 0, known: 0 };
     const sent = { ...lying, stream, headBefore, headTaken, headNext: null, cached, head, total, underWay };
     if (before === undefined) {
-      this.#streams.set(stream, { requestId, at, total, head, among: sharing.among, doubtful: null });
+      this.#streams.set(stream, { requestId, at, total, head, among: null, doubtful: null });
       this.#sent.set(requestId, sent);
     } else {
       const known = Math.min(followed, before.total);
@@ -233,8 +233,8 @@ export class SharedCache {
       const { between: distance } = sharing;
       this.#sent.set(requestId, { ...sent, since: { ...before }, before: before.at, taken, distance, known });
       this.#changeSent(before.requestId, { next: { requestId, taken } });
-      before.among += NEWEST * (sharing.tips + 1 - before.among);
-      Object.assign(before, { requestId, at, total, head });
+      const among = sharing.among + NEWEST * (sharing.tips + 1 - sharing.among);
+      Object.assign(before, { requestId, at, total, head, among });
     }
     uses.put(at, total, 1);
   }
@@ -397,7 +397,10 @@ export class SharedCache {
   #share({ among, between, headTokens }: Sharing): number {
     const { capacity } = this;
     if (capacity === Number.POSITIVE_INFINITY) return capacity;
-    const left = MARGIN * capacity - headTokens;
+    // While prompts are worked on together, each holds whole blocks, its answer's too: one that finds none waits for another to end.
+    const { blockTokens, atOnce } = this.engine;
+    const unfilled = (Math.min(among, atOnce) * (blockTokens ?? 0)) / this.#ratio;
+    const left = Math.max(0, MARGIN * capacity - headTokens - unfilled);
     return headTokens + Math.max(left / among, left - between);
   }
 
@@ -406,7 +409,7 @@ export class SharedCache {
       return { among: this.#newcomers, tips: 0, between: Number.POSITIVE_INFINITY, headTokens: 0 };
     const { tokens, tips } = this.engine.uses.above(stream.at);
     const headTokens = this.#sharedHeadTokens(stream);
-    return { among: stream.among, tips, between: Math.max(0, tokens - headTokens), headTokens };
+    return { among: stream.among ?? tips + 1, tips, between: Math.max(0, tokens - headTokens), headTokens };
   }
 
   /** Tokens of a stream's instructions where others have used them since its newest prompt; else 0. */

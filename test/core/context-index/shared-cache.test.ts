@@ -69,7 +69,7 @@ describe("a cache that all users share", () => {
       // The others used 12,000 since its prompt before.
       if (capacityTokens === null) expect(shareTokens).toBeNull();
       else {
-        expect(shareTokens).toBeGreaterThanOrEqual(Math.floor(0.95 * capacityTokens - 12_000));
+        expect(shareTokens).toBeGreaterThanOrEqual(Math.floor(0.95 * capacityTokens - 12_000 - 4 * 16));
         expect(shareTokens).toBeLessThanOrEqual(0.95 * capacityTokens);
       }
       return capacityFrom;
@@ -124,6 +124,32 @@ describe("a cache that all users share", () => {
     for (let turn = 0; turn < 40; turn++) asking.ask(turn % 10 === 0 ? "b" : "a", 3_000, 3_000);
     expect(shares().slice(0, 2)).toEqual([9_500, 6_500]);
     expect(new SharedCache(new EngineCache()).shareOf("a")).toBe(ENDLESS);
+  });
+
+  it("has room for the whole blocks of prompts that keep to their shares, where they are computed together", () => {
+    const [blocks, blockTokens, answer] = [70, 128, 16];
+    const engine = new EngineCache();
+    engine.read({ capacityTokens: blocks * blockTokens, blockTokens, computedTokens: null }, 0);
+    const cache = new SharedCache(engine);
+    const streams = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    const totals = new Map(streams.map((stream) => [stream, 0]));
+    for (let turn = 0; turn < 20; turn++) {
+      // All in one millisecond.
+      const at = 10_000 * turn;
+      const sent = streams.map((stream) => {
+        const known = totals.get(stream) ?? 0;
+        const total = Math.floor(Math.min(cache.shareOf(stream), known + 300));
+        totals.set(stream, total);
+        const [requestId, cached] = [`${turn} ${stream}`, Math.min(known, total)];
+        cache.served({ stream, user: stream, requestId, at, total, cached, known, head: NO_HEAD });
+        return { requestId, report: { cachedTokens: cached - (cached % blockTokens), promptTokens: total } };
+      });
+      const taken = [...totals.values()].reduce((sum, total) => sum + Math.ceil((total + answer) / blockTokens), 0);
+      expect(taken, `turn ${turn}: ${[...totals.values()].join()}`).toBeLessThanOrEqual(blocks);
+      for (const { requestId, report } of sent) cache.reported(requestId, report, at + 5_000);
+    }
+    expect(Math.min(...totals.values())).toBeGreaterThan(500);
+    expect([...totals.values()].reduce((sum, total) => sum + total, 0)).toBeGreaterThan(7_000);
   });
 
   it("holds prompts that keep to their shares, and these use all of it", () => {
