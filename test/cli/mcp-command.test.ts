@@ -20,7 +20,11 @@ describe("the Model Context Protocol", () => {
   afterEach(async () => {
     for (const client of clients.splice(0)) await client.close();
   });
-  const serve = () => memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url });
+  const serve = () => {
+    // On a machine that does much else, a search may take seconds.
+    const patient = { MEMSTEM_SEARCH_TIMEOUT_MS: "60000" };
+    return memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, ...patient });
+  };
   const connected = async (transport: Transport) => {
     const client = new Client({ name: "test", version: "1.0.0" });
     await client.connect(transport);

@@ -40,6 +40,7 @@ export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<s
     const settings = readSettings({
       MEMSTEM_DATA_DIR: dataDir,
       MEMSTEM_SOURCE: "embedded",
+      MEMSTEM_MAX_LAG_MS: "600000",
       MEMSTEM_UPSTREAM_URL: engine.url,
       ...environment,
     });
