@@ -1,6 +1,6 @@
 import type { BlockChain, ResidentBlocks } from "./resident-blocks.js";
 
-/** Milliseconds between two uses of one millisecond: four times what a number of that size can tell apart. */
+/** Milliseconds between two uses of one millisecond: four times what a number of that size distinguishes. */
 const LATER_MS = 1 / 1_024;
 /** Sums by time that are kept; the oldest ones are merged. */
 const MOST_PERIODS = 1_024;
