@@ -688,22 +688,25 @@ export function walkGreedily(root: ServedNode | undefined, wanted: ReadonlySet<L
   return { labels, searchPath };
 }
 
-/** How many leading blocks of a sequence were served in this order, and the node where exactly those end, if any. */
+/**
+ * How many leading blocks of a sequence were served in this order, and the node where exactly those end, if any. `next`: the block that was
+ * served after the whole sequence, where that ends within a run.
+ */
 export function followSequence<N extends TreeNode<N>>(
   root: N | undefined,
   sequence: readonly Label[],
-): { readonly held: number; readonly end: N | null } {
+): { readonly held: number; readonly end: N | null; readonly next: Label | null } {
   let node = root;
   let held = 0;
   while (node !== undefined && held < sequence.length) {
     const next: N | undefined = node.children.get(sequence[held] as Label);
     for (const label of next?.row.run ?? []) {
-      if (sequence[held] !== label) return { held, end: null };
+      if (sequence[held] !== label) return { held, end: null, next: held === sequence.length ? label : null };
       held++;
     }
     node = next;
   }
-  return { held, end: node ?? null };
+  return { held, end: node ?? null, next: null };
 }
 
 const NOTHING_SERVED: ReadonlySet<Label> = new Set();
@@ -713,18 +716,8 @@ export function servedAfter<N extends TreeNode<N>>(
   root: N | undefined,
   sequence: readonly Label[],
 ): Pick<ReadonlySet<Label>, "has"> {
-  let node = root;
-  let held = 0;
-  while (node !== undefined && held < sequence.length) {
-    const next: N | undefined = node.children.get(sequence[held] as Label);
-    for (const label of next?.row.run ?? []) {
-      if (held === sequence.length) return new Set([label]);
-      if (sequence[held] !== label) return NOTHING_SERVED;
-      held++;
-    }
-    node = next;
-  }
-  return node?.children ?? NOTHING_SERVED;
+  const { end, next } = followSequence(root, sequence);
+  return next === null ? (end?.children ?? NOTHING_SERVED) : new Set([next]);
 }
 
 function isFresher(a: ServedNode["row"], b: ServedNode["row"]): boolean {
