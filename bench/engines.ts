@@ -4,13 +4,16 @@
  * questions one after the other, and what each of them found. `ARMS`: `readme` (Mem0's README), `hand` (in the last message), `contextpilot`
  * (ContextPilot 0.5.0's `optimize`, its time not counted), `memstem` (its defaults), or a retention. `LAYOUT=conversation` sends the whole
  * history, `window` the last 20 messages, `single` none. `CLIENTS=1` at once, `N=CLIENTS` of them in all, `TURNS=10`, `K=20`, `ANSWER=16` tokens,
- * `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the cache. `npm run engines` installs what it starts.
+ * `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the cache. Arms of one engine evict each other's prompts: `APART=1` starts as many engines as arms, and
+ * as many rounds of all turns as engines, since one engine is up to half as fast again as the next by where its memory happens to lie; each arm
+ * has each of them once. `npm run engines` installs what it starts.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
 import type { ChatMessage, MemoryId } from "../src/core/index.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
 import { INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
@@ -19,7 +22,7 @@ import { launch, listening } from "../test/cli/launch.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { besidePath, installAll, program } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
-import { serving } from "../test/real-engines/serving.js";
+import { type RealEngine, serving } from "../test/real-engines/serving.js";
 import { neededData } from "./recorded-data.js";
 
 const { env } = process;
@@ -44,33 +47,66 @@ interface Sent {
   readonly expected: number | null;
 }
 
+/** After a prompt, vLLM's worker waits for the next in a busy loop for a second. */
+const BUSY_MS = 1_200;
+const [first = "hand"] = arms;
+const isApart = env["APART"] === "1";
+
 await installAll();
 const blocks = env["BLOCKS"] === undefined ? {} : { blocks: number("BLOCKS", 0) };
-const engine = await serving({ engine: "vllm", model, contextTokens: number("CONTEXT", 8_192), ...blocks });
+const engines: RealEngine[] = [];
 const pilot = arms.includes("contextpilot") ? startContextPilot() : null;
-const opened: Arm[] = [];
+const results = new Map<string, Result>();
 try {
-  for (const name of arms) opened.push(await open(name));
-  // Another arm begins with each turn, so that what else the machine does falls on all alike.
-  for (let turn = 0; turn < turns; turn++)
-    for (let n = 0; n < opened.length; n++) await turnOf(opened[(turn + n) % opened.length] as Arm, turn);
+  for (let n = 0; n < (isApart ? arms.length : 1); n++)
+    engines.push(await serving({ engine: "vllm", model, contextTokens: number("CONTEXT", 8_192), ...blocks }));
+  for (let round = 0; round < engines.length; round++) await roundOf(round);
   console.log(
     `${model}, ${layout}, k=${k}: ${all} clients, ${clients} at once, ${turns} turns, ${answer} tokens of answer`,
   );
   console.log(
-    "| | TTFT p50, ms | p95 | total p50 | p95 | prompts/s | tokens in the prompt | computed | off by | failed |",
+    `| | TTFT p50, ms | p95 | total p50 | p95 | prompts/s | of ${first} | tokens in the prompt | computed | off by | failed |`,
   );
-  console.log(`| --- |${" --: |".repeat(9)}`);
-  for (const arm of opened) console.log(`| ${arm.name} | ${figures(arm).join(" | ")} |`);
+  console.log(`| --- |${" --: |".repeat(10)}`);
+  for (const arm of arms) console.log(`| ${arm} | ${figures(arm).join(" | ")} |`);
 } finally {
-  for (const { close } of opened) await close();
   pilot?.end();
-  await engine.kill();
+  for (const engine of engines) await engine.kill();
 }
 
-/** A way to build prompts, and what they came to. */
+/** All turns of all arms, each with the next engine where it has one of its own. */
+async function roundOf(round: number): Promise<void> {
+  const opened: Arm[] = [];
+  try {
+    for (const [at, way] of arms.entries())
+      opened.push(await open(way, round, engines[(round + at) % engines.length] as RealEngine));
+    // Another arm begins with each turn, so that what else the machine does falls on all alike.
+    for (let turn = 0; turn < turns; turn++)
+      for (let n = 0; n < opened.length; n++) await turnOf(opened[(turn + n) % opened.length] as Arm, turn);
+  } finally {
+    for (const { close } of opened) await close();
+  }
+  for (const { way, sent, seconds, failed } of opened) {
+    const result = results.get(way) ?? { sent: [], seconds: [], failed: 0 };
+    result.sent.push(...sent);
+    result.seconds.push(seconds);
+    result.failed += failed;
+    results.set(way, result);
+  }
+}
+
+/** What the prompts of a way came to, in all rounds. */
+interface Result {
+  readonly sent: Sent[];
+  /** Of each round. */
+  readonly seconds: number[];
+  failed: number;
+}
+
+/** A way to build prompts, and what they came to in one round. */
 interface Arm {
-  readonly name: string;
+  readonly way: string;
+  readonly round: number;
   /** What its prompts are sent to. */
   readonly base: string;
   readonly histories: readonly ChatMessage[][];
@@ -81,17 +117,17 @@ interface Arm {
 }
 
 /** One arm, with a service of its own where it has one. */
-async function open(name: string): Promise<Arm> {
+async function open(way: string, round: number, { url }: RealEngine): Promise<Arm> {
   const histories = Array.from({ length: all }, (): ChatMessage[] => []);
-  const arm = { name, base: engine.url, histories, sent: [], seconds: 0, failed: 0, close: async () => {} };
-  if (name === "readme" || name === "hand" || name === "contextpilot") return arm;
+  const arm = { way, round, base: url, histories, sent: [], seconds: 0, failed: 0, close: async () => {} };
+  if (way === "readme" || way === "hand" || way === "contextpilot") return arm;
   const folder = mkdtempSync(join(tmpdir(), "memstem-engines-"));
   const service = launch(["serve"], {
     PATH: env["PATH"] ?? "",
     MEMSTEM_DATA_DIR: folder,
     MEMSTEM_PORT: "0",
     MEMSTEM_SOURCE: "none",
-    MEMSTEM_UPSTREAM_URL: engine.url,
+    MEMSTEM_UPSTREAM_URL: url,
     MEMSTEM_ENGINE_FAMILY: "vllm",
   });
   const close = async () => {
@@ -104,10 +140,11 @@ async function open(name: string): Promise<Arm> {
 
 /** Each client's next question; so many clients are at work at a time. */
 async function turnOf(arm: Arm, turn: number): Promise<void> {
+  if (isApart) await setTimeout(BUSY_MS);
   const since = performance.now();
   for (let first = 0; first < all; first += clients) {
     const group = arm.histories.slice(first, first + clients);
-    const asked = group.map((history, at) => ask(arm.name, arm.base, first + at, turn, history));
+    const asked = group.map((history, at) => ask(arm, first + at, turn, history));
     for (const each of await Promise.allSettled(asked)) {
       if (each.status === "fulfilled") arm.sent.push(each.value);
       else arm.failed++;
@@ -116,7 +153,11 @@ async function turnOf(arm: Arm, turn: number): Promise<void> {
   arm.seconds += (performance.now() - since) / 1_000;
 }
 
-function figures({ sent, failed, seconds }: Arm): string[] {
+function figures(way: string): string[] {
+  const { sent, failed, seconds } = results.get(way) as Result;
+  const took = seconds.reduce((sum, each) => sum + each, 0);
+  const logs = seconds.map((each, round) => Math.log((results.get(first)?.seconds[round] ?? Number.NaN) / each));
+  const ofFirst = Math.exp(logs.reduce((sum, each) => sum + each, 0) / logs.length);
   const at = (share: number, of: (one: Sent) => number) => (quantile(sent.map(of), share) ?? Number.NaN).toFixed(0);
   const mean = (of: (one: Sent) => number) => (sent.reduce((sum, one) => sum + of(one), 0) / sent.length).toFixed(0);
   return [
@@ -127,7 +168,8 @@ function figures({ sent, failed, seconds }: Arm): string[] {
       at(0.95, ({ total }) => total),
     ],
     ...[
-      (sent.length / seconds).toFixed(3),
+      (sent.length / took).toFixed(3),
+      ofFirst.toFixed(2),
       mean(({ prompt }) => prompt),
       mean(({ prompt, cached }) => prompt - cached),
     ],
@@ -139,7 +181,7 @@ function figures({ sent, failed, seconds }: Arm): string[] {
 }
 
 /** Asks a client's next question; what was asked and answered is in its history then. */
-async function ask(arm: string, base: string, client: number, turn: number, history: ChatMessage[]): Promise<Sent> {
+async function ask(arm: Arm, client: number, turn: number, history: ChatMessage[]): Promise<Sent> {
   const trace = traces[client % traces.length];
   const asked = trace?.questions[(turn + turns * Math.floor(client / traces.length)) % trace.questions.length];
   if (trace === undefined || asked === undefined) throw new Error("no such question");
@@ -150,8 +192,8 @@ async function ask(arm: string, base: string, client: number, turn: number, hist
   const before = layout === "single" ? [] : layout === "window" ? history.slice(1 - WINDOW_MESSAGES) : history;
   const chat = [...before, question];
   const body = { model, temperature: 0, max_tokens: answer, stream: true, stream_options: { include_usage: true } };
-  const { messages, ...more } = await prompted(arm, client, chat, found);
-  const sent = await send(base, { ...body, ...more, messages: ofRun(arm, client, messages) });
+  const { messages, ...more } = await prompted(arm.way, client, chat, found);
+  const sent = await send(arm.base, { ...body, ...more, messages: ofRun(arm, client, messages) });
   history.push(question, { role: "assistant", content: sent.text });
   return sent;
 }
@@ -180,11 +222,11 @@ async function prompted(
   };
 }
 
-/** With a line at the head that no other arm and client has: nothing of theirs is found cached. */
-function ofRun(arm: string, client: number, [first, ...others]: readonly ChatMessage[]): ChatMessage[] {
+/** With a line at the head that no other arm, round and client has: nothing of theirs is found cached. */
+function ofRun({ way, round }: Arm, client: number, [first, ...others]: readonly ChatMessage[]): ChatMessage[] {
   return first === undefined
     ? []
-    : [{ ...first, content: `Session ${arm} ${client}.\n${String(first.content)}` }, ...others];
+    : [{ ...first, content: `Session ${way} ${round} ${client}.\n${String(first.content)}` }, ...others];
 }
 
 async function send(base: string, body: object): Promise<Sent> {
