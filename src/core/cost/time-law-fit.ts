@@ -92,45 +92,42 @@ export interface AnswerTime {
 
 /** Shorter answers say little of the time per token. */
 const LEAST_ANSWER_TOKENS = 4;
-/** Of fewer answers, which a line fits by chance, none is fitted. */
-const LEAST_ANSWERS = 4;
 /** Relative errors of measured times per token are taken to be at least this: a few answers may agree by chance. */
 const LEAST_PACE_ERROR = 0.03;
-/**
- * So many errors of a fit to many answers are taken off what it shows, … : a little too much per token outweighs all else of a fast engine's
- * prompts, and one fresh start for nothing costs more than a few that come late.
- */
-const DOUBTED_ERRORS = 1.645;
-/** … and so many more for each degree of freedom that it lacks: together about the end of Student's one-sided 95 % interval. */
-const DOUBTED_OF_FEW = 2.3;
+/** Of no more answers than this, Student's distribution has no variance: their slope says nothing. */
+const TOO_FEW_ANSWERS = 4;
 
 /**
- * Milliseconds that each token of a prompt adds to each token of its answer: the slope of the time per token over the prompt's length, fitted
- * as {@link fitTimeLaw} is, at the low end of what it may be. Answers to prompts that are alike say nothing of it.
+ * Milliseconds that each token of a prompt adds to each token of its answer.
  *
  * The law of the first token bounds it. A token of an answer attends over the prompt as one more of the prompt's tokens would, which takes
  * `perPair` a token at least. And against all else that it takes it is at most as much as of a prompt's token: attention is the same, while the
- * model's weights are read for one token in place of many.
+ * model's weights are read for one token in place of many. Before answers show more it is the geometric mean of both, as uncertain as it is large.
+ * They show the slope of the time per token over the prompt's length, fitted as {@link fitTimeLaw} is. Both are weighted by their precision, as of a
+ * few answers a line fits by chance, and those to prompts that are alike say nothing.
  */
 export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPairMs }: TimeLaw): number {
   const recent = samples
     .slice(-KEPT_SAMPLES)
     .filter(({ tokens, ms }) => tokens >= LEAST_ANSWER_TOKENS && ms >= SHORTEST_MS && ms < Number.POSITIVE_INFINITY);
   const count = recent.length;
-  if (count < LEAST_ANSWERS) return perPairMs;
+  if (count === 0 || perPairMs === 0) return perPairMs;
   const mean = recent.reduce((sum, { promptTokens }) => sum + promptTokens, 0) / count;
   const spread = Math.sqrt(recent.reduce((sum, { promptTokens }) => sum + (promptTokens - mean) ** 2, 0));
-  if (spread === 0) return perPairMs;
+  const most = (pace: number) => Math.max(perPairMs, pace / (perTokenMs / perPairMs + mean));
+  const usual = median(recent.map(({ tokens, ms }) => ms / tokens));
+  const expected = Math.sqrt(perPairMs * most(usual));
+  if (spread === 0 || count <= TOO_FEW_ANSWERS) return expected;
   const rows = recent.map(
     ({ promptTokens, tokens, ms }): MeasuredTime => [tokens / ms, (promptTokens * tokens) / ms, 0],
   );
   const law = robustFit(rows);
   const pace = law[0] + law[1] * mean;
   const typical = 1.4826 * median(rows.map((row) => Math.abs(1 - dot(row, law)))) * Math.sqrt(count / (count - 2));
-  const error = (Math.max(LEAST_PACE_ERROR, typical) * pace) / spread;
-  const most = perPairMs === 0 ? 0 : pace / (perTokenMs / perPairMs + mean);
-  const doubt = DOUBTED_ERRORS + DOUBTED_OF_FEW / (count - 2);
-  return Math.max(perPairMs, Math.min(most, law[1] - doubt * error));
+  const students = Math.sqrt((count - 2) / (count - TOO_FEW_ANSWERS));
+  const error = (students * Math.max(LEAST_PACE_ERROR, typical) * pace) / spread;
+  const ofAnswers = 1 / (1 + (error / expected) ** 2);
+  return Math.max(perPairMs, Math.min(most(pace), ofAnswers * law[1] + (1 - ofAnswers) * expected));
 }
 
 /** Weighted least squares of relative errors, with x ≥ 0 and no weight for outliers. */

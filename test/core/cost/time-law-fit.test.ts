@@ -110,27 +110,44 @@ describe("the time of answers behind long prompts", () => {
   const law = (perPairMs: number) => ({ kind: "time", fixedMs: 0, perTokenMs: 1, perPairMs }) as const;
 
   it("is found, though each is off and one in six waited for others", () => {
-    expect(answerPace(answers(2.5e-3, still), law(1e-3))).toBeGreaterThan(2.3e-3);
-    expect(answerPace(answers(2.5e-3, still), law(1e-3))).toBeLessThan(2.5e-3);
+    expect(answerPace(answers(2.5e-3, still), law(1e-3))).toBeCloseTo(2.5e-3, 4);
     const anyNoise = fc.array(fc.double({ min: -0.05, max: 0.05, noNaN: true }), { minLength: 60, maxLength: 200 });
     fc.assert(
       fc.property(anyNoise, (noise) => {
         const slope = answerPace(answers(2.5e-3, noise, 6), law(1e-3));
-        expect(slope).toBeGreaterThan(1.3e-3);
-        expect(slope).toBeLessThan(3e-3);
+        expect(slope).toBeGreaterThan(1.6e-3);
+        expect(slope).toBeLessThan(3.4e-3);
       }),
       { numRuns: 50 },
     );
   });
 
-  it("is what one more token of the prompt attends over, until answers show more", () => {
-    const alike = still.map(() => ({ promptTokens: 900, tokens: 20, ms: 800 }));
-    const few = answers(2.5e-3, still.slice(0, 3));
-    for (const shown of [[], few, alike, answers(2.5e-3, still).map((answer) => ({ ...answer, tokens: 3 }))])
-      expect(answerPace(shown, law(1e-3))).toBe(1e-3);
-    expect(answerPace(answers(0, still), law(1e-3))).toBe(1e-3);
-    const shown = [4, 8, 20, 60].map((count) => answerPace(answers(2.5e-3, still.slice(0, count)), law(1e-3)));
-    expect(shown).toEqual([...shown].sort((a, b) => a - b));
+  it("is the mean of what it is at least and at most, until answers show more", () => {
+    expect(answerPace([], law(1e-3))).toBe(1e-3);
+    const alike = still.map(() => ({ promptTokens: 1_000, tokens: 20, ms: 20 * 42 }));
+    const expected = Math.sqrt(1e-3 * (42 / (1_000 + 1_000)));
+    expect(answerPace(alike, law(1e-3))).toBeCloseTo(expected, 9);
+    const few = answers(2.5e-3, still.slice(0, 4));
+    const short = answers(2.5e-3, still).map((answer) => ({ ...answer, tokens: 3 }));
+    expect(answerPace(few, law(1e-3))).toBeGreaterThan(4e-3);
+    expect(answerPace(short, law(1e-3))).toBe(1e-3);
+    // With each answer nearer to what is true.
+    const errors = [4, 8, 20, 60].map((count) =>
+      Math.abs(answerPace(answers(2.5e-3, still.slice(0, count)), law(1e-3)) - 2.5e-3),
+    );
+    expect(errors).toEqual([...errors].sort((a, b) => b - a));
+    expect(answerPace(answers(0, still), law(1e-3))).toBeLessThan(1.1e-3);
+  });
+
+  it("is not what a line through a few of unlike speed shows", () => {
+    // The second half waited for others.
+    const slowed = [600, 620, 640, 1_100, 1_150, 1_200].map((promptTokens, n) => ({
+      ...{ promptTokens, tokens: 16, ms: 16 * (n < 3 ? 80 : 100) },
+    }));
+    // Through these points goes .04.
+    const shown = answerPace(slowed, { ...law(2.8e-4), perTokenMs: 0.46 });
+    expect(shown).toBeGreaterThan(1.5e-3);
+    expect(shown).toBeLessThan(0.04 / 3);
   });
 
   it("is at most as much of the time as it is of a prompt's token: where that hardly attends, nothing else slows answers", () => {
@@ -144,7 +161,7 @@ describe("the time of answers behind long prompts", () => {
     expect(answerPace(tiny, { ...law(5e-324), perTokenMs: 0 })).toBeGreaterThan(0);
     expect(answerPace(tiny, { ...law(0), perTokenMs: 0 })).toBe(0);
     const empty = still.map(() => ({ promptTokens: 0, tokens: 4, ms: 1e6 }));
-    expect(answerPace(empty, law(1e-3))).toBe(1e-3);
+    expect(answerPace(empty, law(1e-3))).toBeCloseTo(Math.sqrt(1e-3 * 250), 6);
   });
 
   it("is never below 0, nor no number", () => {
