@@ -47,7 +47,7 @@ import {
   type DraftAt,
   type DraftedPrompt,
   type KnownTexts,
-  type Planned,
+  type PlannedCommit,
   PromptLimits,
   PromptPlanner,
 } from "./prompt-planner.js";
@@ -368,17 +368,20 @@ export class ComposingRequest {
       const watch = working.watch();
       if (commit === null) return asStored(answer, watch);
       this.#isAhead = true;
-      const { deletions } = working.base;
-      this.#rejectOutdated(working);
-      if (this.#isSent && deletions.users !== retrieved.watch.since.users) throw new DeletedWhileSentError();
-      // The commit finds out whether these are still the stored ones.
-      if (!retrieved.watch.covers(deletions)) throw new DeletedMeanwhileError();
       const mayBeSent = isSentAhead && request.dryRun !== true && this.on.storesWell;
-      if (mayBeSent) {
+      try {
+        const { deletions } = working.base;
+        this.#rejectOutdated(working);
+        if (this.#isSent && deletions.users !== retrieved.watch.since.users) throw new DeletedWhileSentError();
+        // The commit finds out whether these are still the stored ones.
+        if (!retrieved.watch.covers(deletions)) throw new DeletedMeanwhileError();
         // An outdated prompt must not be sent.
-        await working.check();
-        this.#isSent = true;
+        if (mayBeSent) await working.check();
+      } catch (error) {
+        commit.drop();
+        throw error;
       }
+      if (mayBeSent) this.#isSent = true;
       return { answer, watch, mayBeSent, commit: () => this.#commit(commit, mayBeSent) };
     });
   }
@@ -389,7 +392,7 @@ export class ComposingRequest {
     this.#isAhead = false;
   }
 
-  async #commit({ store, observed }: NonNullable<Planned["commit"]>, isSent: boolean): Promise<boolean> {
+  async #commit({ store, observed, drop }: PlannedCommit, isSent: boolean): Promise<boolean> {
     const { request } = this.call;
     if (request.dryRun === true) return true;
     // Lets the socket send what was written before the store's work blocks the event loop.
@@ -397,6 +400,7 @@ export class ComposingRequest {
     try {
       await store();
     } catch (error) {
+      drop();
       this.on.scopes.drop(this.#scope);
       // The next attempt is not sent ahead either.
       if (error instanceof StoreUnavailableError) this.on.storesWell = false;

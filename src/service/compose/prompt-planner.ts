@@ -52,8 +52,17 @@ import { readHistory, readPast, type SaidMessages, type StoredPast } from "./sto
 /** A prompt before it is stored. */
 export interface Planned {
   readonly answer: ComposeAnswer;
-  /** What stores it, and what is observed of it then; null: it repeats a stored answer. */
-  readonly commit: { readonly observed: ObservedCompose; store(): Promise<void> } | null;
+  /** Null: it repeats a stored answer. */
+  readonly commit: PlannedCommit | null;
+}
+
+/** A planned prompt that is yet to be stored: its engine's cache is planned with it, until it is dropped. */
+export interface PlannedCommit {
+  /** What is observed of it once it is stored. */
+  readonly observed: ObservedCompose;
+  store(): Promise<void>;
+  /** To be called where it is not stored. */
+  drop(): void;
 }
 
 /** Part of a prompt, as it would be sent to its engine. */
@@ -159,6 +168,25 @@ export class PromptPlanner {
     const composition = this.limits.within(request, () => compose(state, input));
     const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
+    const sent = sentAs(scope, requestId);
+    // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room. A try that counts in no figures is sent to
+    // no engine.
+    if (request.dryRun !== true && request.recordUsage !== false)
+      sharedCache?.served({
+        stream: streamOf(scope, request.conversationId),
+        user: userOf(scope),
+        requestId: sent,
+        at,
+        total: plan.totalTokens,
+        cached: plan.expectedCachedTokens,
+        known: composition.knownTokens,
+        head: { digest: headOf(request, turn.head), tokens: headTokens },
+      });
+    const drop = () => sharedCache?.withdrawn(sent);
+    const worker = await this.#workerFor(working, request, routable(composition, newest), at).catch((error) => {
+      drop();
+      throw error;
+    });
     const { besideTokens = 0 } = request.destination ?? {};
     const hasBudget = request.memoryBudgetTokens !== null || request.memoryBudgetRatio !== null;
     const isBudgetUnused = hasBudget && input.policy.name !== "carry-over";
@@ -175,9 +203,9 @@ export class PromptPlanner {
         ...(depth?.warnings ?? []),
       ],
       grounds: { settledAt, headTokens, ...(besideTokens > 0 && { besideTokens }) },
-      worker: await this.#workerFor(working, request, routable(composition, newest), at),
+      worker,
     };
-    if (answer.worker !== undefined && request.worker == null) this.routing.record(state, answer.worker, memories);
+    if (worker !== undefined && request.worker == null) this.routing.record(state, worker, memories);
     const parts = { requestId, scope, messages, head: head.length, injection: turn.injection, annotations };
     return {
       answer: composeAnswer(parts, answer, this.#formOf(request)),
@@ -206,20 +234,9 @@ export class PromptPlanner {
           await working.commit((base) => store.commitCompose(scope, base, record));
           working.requests.composed(requestId, at);
           if (request.conversationId === null) working.newestHead = turn.head;
-          // A try that counts in no figures is sent to no engine.
-          if (request.recordUsage !== false)
-            sharedCache?.served({
-              stream: streamOf(scope, request.conversationId),
-              user: userOf(scope),
-              requestId: sentAs(scope, requestId),
-              at,
-              total: plan.totalTokens,
-              cached: plan.expectedCachedTokens,
-              known: composition.knownTokens,
-              head: { digest: headOf(request, turn.head), tokens: headTokens },
-            });
-          if (answer.worker !== undefined) this.routing.assigned(answer.worker, plan, at);
+          if (worker !== undefined) this.routing.assigned(worker, plan, at);
         },
+        drop,
       },
     };
   }

@@ -1,0 +1,87 @@
+import { setTimeout } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { EngineCache, type UserId } from "../../../src/core/index.js";
+import { StaleScopeError } from "../../../src/store/api/store.js";
+import { openDatabase } from "../../../src/store/database/open-database.js";
+import { JournalStore } from "../../../src/store/journal/journal-store.js";
+import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
+import { composeWith, NOON, openService } from "../compose/service-fixture.js";
+import { around } from "../shared-database.js";
+
+const [BLOCKS, BLOCK_TOKENS, ANSWER_TOKENS] = [70, 128, 16];
+const USERS = ["ana", "bo", "cy", "di", "ed", "flo", "gil", "hal"];
+
+describe("prompts that are composed together", () => {
+  it("leave each other room in the cache that all share, though none of them is stored when the last is planned", async () => {
+    const engineCache = new EngineCache();
+    const read = (computedTokens: number) =>
+      engineCache.read({ capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens }, NOON);
+    // As on a disk that is busy.
+    const store = around(new JournalStore(journalIn(openDatabase(":memory:"))), async (name, call) => {
+      if (name === "commitCompose") await setTimeout(20);
+      return call();
+    });
+    const service = openService({ engineCache, store });
+    const histories = USERS.map((): { role: "user" | "assistant"; content: string }[] => []);
+    let computed = 0;
+    for (let turn = 0; turn < 12; turn++) {
+      read(computed);
+      const composed = await Promise.all(
+        USERS.map(async (userId, at) => {
+          const history = histories[at] ?? [];
+          history.push({ role: "user", content: `What of number ${turn}, when, and why?` });
+          // Half of them are new each time.
+          const memories = Array.from({ length: 14 }, (_, n) => {
+            const memory = 7 * turn + n;
+            return {
+              id: `m${memory}`,
+              memory: `In year ${memory} ${userId} moved to another town with all that was there.`,
+            };
+          });
+          return composeWith(service, { userId, conversationId: "c", messages: history, memories });
+        }),
+      );
+      const blocksOf = ({ plan }: (typeof composed)[number]) =>
+        Math.ceil((plan.totalTokens + ANSWER_TOKENS) / BLOCK_TOKENS);
+      expect(
+        composed.reduce((sum, one) => sum + blocksOf(one), 0),
+        `turn ${turn}`,
+      ).toBeLessThanOrEqual(BLOCKS);
+      for (const [at, { requestId, plan }] of composed.entries()) {
+        histories[at]?.push({ role: "assistant", content: "So it is, as you said the other day." });
+        const { totalTokens: promptTokens, expectedCachedTokens: cachedTokens } = plan;
+        computed += promptTokens - cachedTokens;
+        await service.feedback(USERS[at] as UserId, null, requestId, { cachedTokens, promptTokens });
+      }
+    }
+    await service.close();
+  });
+
+  it("leave no trace in it where they have to be planned again", async () => {
+    const states = [0, 1].map(async (stale) => {
+      const engineCache = new EngineCache();
+      engineCache.read(
+        { capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens: null },
+        NOON,
+      );
+      let left = stale;
+      const store = around(new JournalStore(journalIn(openDatabase(":memory:"))), async (name, call) => {
+        if (name === "commitCompose" && left-- > 0) throw new StaleScopeError("another process was first");
+        return call();
+      });
+      const service = openService({ engineCache, store });
+      const memories = [{ id: "m", memory: "She moved to another town. ".repeat(100) }];
+      const ask = (userId: string, query: string) =>
+        composeWith(service, { userId, conversationId: "c", query, memories });
+      await ask("ana", "Where?");
+      await ask("bo", "When?");
+      await ask("ana", "Why?");
+      const { cacheState } = service;
+      await service.close();
+      return cacheState;
+    });
+    const [once, again] = await Promise.all(states);
+    expect(once?.streams).toBe(2);
+    expect(again).toEqual(once);
+  });
+});
