@@ -92,19 +92,19 @@ export interface AnswerTime {
 
 /** Shorter answers say little of the time per token. */
 const LEAST_ANSWER_TOKENS = 4;
-/** Relative errors of measured times per token are taken to be at least this: a few answers may agree by chance. */
-const LEAST_PACE_ERROR = 0.03;
-/** Of no more answers than this, Student's distribution has no variance: their slope says nothing. */
-const TOO_FEW_ANSWERS = 4;
+/** Relative errors of measured times per token are taken to be at least this: what an engine does for others is not all known. */
+const LEAST_PACE_ERROR = 0.1;
+/** Of how many values the pace is estimated. */
+const PACES = 33;
 
 /**
  * Milliseconds that each token of a prompt adds to each token of its answer.
  *
  * The law of the first token bounds it. A token of an answer attends over the prompt as one more of the prompt's tokens would, which takes
  * `perPair` a token at least. And against all else that it takes it is at most as much as of a prompt's token: attention is the same, while the
- * model's weights are read for one token in place of many. Before answers show more it is the geometric mean of both, as uncertain as it is large.
- * They show the slope of the time per token over the prompt's length, fitted as {@link fitTimeLaw} is. Both are weighted by their precision, as of a
- * few answers a line fits by chance, and those to prompts that are alike say nothing.
+ * model's weights are read for one token in place of many. Between these any order of magnitude is as likely as another, so without further
+ * evidence it is their geometric mean. Answers show the slope of the time per token over the prompt's length, fitted as {@link fitTimeLaw} is, with
+ * errors by Student's distribution: a few say little, and those to prompts that are alike nothing.
  */
 export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPairMs }: TimeLaw): number {
   const recent = samples
@@ -114,20 +114,25 @@ export function answerPace(samples: readonly AnswerTime[], { perTokenMs, perPair
   if (count === 0 || perPairMs === 0) return perPairMs;
   const mean = recent.reduce((sum, { promptTokens }) => sum + promptTokens, 0) / count;
   const spread = Math.sqrt(recent.reduce((sum, { promptTokens }) => sum + (promptTokens - mean) ** 2, 0));
-  const most = (pace: number) => Math.max(perPairMs, pace / (perTokenMs / perPairMs + mean));
   const usual = median(recent.map(({ tokens, ms }) => ms / tokens));
-  const expected = Math.sqrt(perPairMs * most(usual));
-  if (spread === 0 || count <= TOO_FEW_ANSWERS) return expected;
+  const ratio = usual / (perTokenMs + perPairMs * mean);
+  if (!(ratio > 1)) return perPairMs;
+  const freedom = count - 2;
+  if (spread === 0 || freedom < 1) return perPairMs * Math.sqrt(ratio);
   const rows = recent.map(
     ({ promptTokens, tokens, ms }): MeasuredTime => [tokens / ms, (promptTokens * tokens) / ms, 0],
   );
   const law = robustFit(rows);
-  const pace = law[0] + law[1] * mean;
-  const typical = 1.4826 * median(rows.map((row) => Math.abs(1 - dot(row, law)))) * Math.sqrt(count / (count - 2));
-  const students = Math.sqrt((count - 2) / (count - TOO_FEW_ANSWERS));
-  const error = (students * Math.max(LEAST_PACE_ERROR, typical) * pace) / spread;
-  const ofAnswers = 1 / (1 + (error / expected) ** 2);
-  return Math.max(perPairMs, Math.min(most(pace), ofAnswers * law[1] + (1 - ofAnswers) * expected));
+  const typical = 1.4826 * median(rows.map((row) => Math.abs(1 - dot(row, law)))) * Math.sqrt(count / freedom);
+  const error = (Math.max(LEAST_PACE_ERROR, typical) * (law[0] + law[1] * mean)) / spread;
+  let [sum, all] = [0, 0];
+  for (let n = 0; n < PACES; n++) {
+    const exponent = n / (PACES - 1);
+    const likelihood = (1 + ((law[1] - perPairMs * ratio ** exponent) / error) ** 2 / freedom) ** (-count / 2);
+    sum += exponent * likelihood;
+    all += likelihood;
+  }
+  return perPairMs * ratio ** (all > 0 ? sum / all : 1 / 2);
 }
 
 /** Weighted least squares of relative errors, with x ≥ 0 and no weight for outliers. */
