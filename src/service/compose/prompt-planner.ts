@@ -169,20 +169,20 @@ export class PromptPlanner {
     const { plan, memories, messages, annotations, head, turn, headTokens } = composition;
     const requestId = request.requestId ?? newRequestId();
     const sent = sentAs(scope, requestId);
-    // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room. A try that counts in no figures is sent to
-    // no engine.
-    if (request.dryRun !== true && request.recordUsage !== false)
-      sharedCache?.served({
-        stream: streamOf(scope, request.conversationId),
-        user: userOf(scope),
-        requestId: sent,
-        at,
-        total: plan.totalTokens,
-        cached: plan.expectedCachedTokens,
-        known: composition.knownTokens,
-        head: { digest: headOf(request, turn.head), tokens: headTokens },
-      });
-    const drop = () => sharedCache?.withdrawn(sent);
+    // A try that counts in no figures is sent to no engine.
+    const cache = request.dryRun === true || request.recordUsage === false ? undefined : sharedCache;
+    // Before anything is waited for: others' prompts that are planned meanwhile have to leave it room.
+    cache?.served({
+      stream: streamOf(scope, request.conversationId),
+      user: userOf(scope),
+      requestId: sent,
+      at,
+      total: plan.totalTokens,
+      cached: plan.expectedCachedTokens,
+      known: composition.knownTokens,
+      head: { digest: headOf(request, turn.head), tokens: headTokens },
+    });
+    const drop = () => cache?.withdrawn(sent);
     const worker = await this.#workerFor(working, request, routable(composition, newest), at).catch((error) => {
       drop();
       throw error;
