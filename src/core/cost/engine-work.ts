@@ -15,6 +15,12 @@ export interface PromptWork {
   readonly promptTokens: number;
 }
 
+/** Prompts of the same work. */
+export interface MeanPrompt extends PromptWork {
+  /** How many, with parts of those that were computed in part. */
+  readonly count: number;
+}
+
 /** About how long an engine computes a prompt, above 0. */
 export type WorkTime = (work: PromptWork) => number;
 
@@ -33,8 +39,8 @@ interface Worked extends PromptWait {
 
 /**
  * What one engine works on, for all its users (docs/internals/algorithms.md, "What a prompt costs"). It computes several prompts and gives several
- * answers at a time, and a client waits for all of them. What changes with its own prompt is a share of that, and it is that share which a
- * law of the engine's is fitted to: a queue says what others sent.
+ * answers at a time, and a client waits for all of them. So a law of the engine's is fitted to what it computed in that time, not to the prompt that
+ * was waited for: a queue says what others sent.
  */
 export class EngineWork {
   /** By request, in the order of their first tokens. */
@@ -60,13 +66,28 @@ export class EngineWork {
     if (prompt !== undefined) prompt.endedAt ??= at;
   }
 
-  /** The share of the time to a prompt's first token in which the engine computed that prompt; 1 where nothing is known of it. */
-  ownShare(requestId: string, timeOf: WorkTime): number {
+  /**
+   * What the engine computed while a prompt waited for its first token, that prompt included, as so many prompts of one size: a law that is
+   * linear in tokens and pairs has it that each took as long as their mean, whatever that law is. Null where nothing is known of the prompt.
+   *
+   * @param timeOf says how much of a prompt was computed before this one was sent, and nothing else
+   */
+  meanPrompt(requestId: string, timeOf: WorkTime): MeanPrompt | null {
     const own = this.#prompts.get(requestId);
-    if (own === undefined) return 1;
-    const ownTime = timeOf(own);
+    if (own === undefined) return null;
     const to = own.firstAt + ONE_STEP * (own.firstAt - own.sentAt);
-    return ownTime / (ownTime + this.#othersTimeIn(requestId, own.sentAt, to, timeOf));
+    let [count, computed, pairs] = [0, 0, 0];
+    for (const [id, prompt] of this.#prompts) {
+      const since = prompt.firstAt - own.sentAt;
+      if (id !== requestId && !(since > 0 && prompt.firstAt <= to)) continue;
+      const share = id === requestId ? 1 : Math.min(1, since / timeOf(prompt));
+      const { computedTokens, promptTokens } = prompt;
+      count += share;
+      computed += share * computedTokens;
+      pairs += share * computedTokens * (promptTokens - computedTokens / 2);
+    }
+    const computedTokens = computed / count;
+    return { count, computedTokens, promptTokens: pairs / computed + computedTokens / 2 };
   }
 
   /**

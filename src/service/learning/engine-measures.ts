@@ -7,6 +7,7 @@ import {
   KNOWN_TIME_LAWS,
   LruMap,
   likelyTimeLaw,
+  type MeanPrompt,
   type PromptWork,
   promptCost,
   type TimeLaw,
@@ -87,12 +88,17 @@ export class EngineLaw {
   /**
    * Adds a report as a sample, where it has a time to first token and both token counts.
    *
-   * @param share of that time that the engine took for this prompt, and not for others
+   * @param mean what the engine computed in that time; null: this prompt
    */
-  async take({ promptTokens, cachedTokens, ttftMs }: EngineReport, share = 1): Promise<void> {
+  async take({ promptTokens, cachedTokens, ttftMs }: EngineReport, mean: MeanPrompt | null = null): Promise<void> {
     if (promptTokens === undefined || cachedTokens === undefined || ttftMs === undefined) return;
     if (cachedTokens > promptTokens || ttftMs <= 0) return;
-    const time = { uncachedTokens: promptTokens - cachedTokens, cachedTokens, ms: ttftMs * share };
+    const uncachedTokens = Math.round(mean?.computedTokens ?? promptTokens - cachedTokens);
+    const time = {
+      uncachedTokens,
+      cachedTokens: Math.max(0, Math.round(mean?.promptTokens ?? promptTokens) - uncachedTokens),
+      ms: ttftMs / (mean?.count ?? 1),
+    };
     await this.store.keepFirstTokenTime(this.engine, time, KEPT_SAMPLES + TIMES_BETWEEN_FITS);
     if (this.configured.cost.kind === "time") await this.#read();
   }

@@ -6,7 +6,10 @@ import {
   EngineWork,
   type FirstTokenTime,
   fitTimeLaw,
+  KNOWN_TIME_LAWS,
+  likelyTimeLaw,
   type PromptWork,
+  type TimeLaw,
 } from "../../../src/core/index.js";
 import { seeded } from "../../../src/eval/measures/bootstrap.js";
 
@@ -41,8 +44,8 @@ interface Load {
 function served({ clients, turns, isAtOnce, seed }: Load) {
   const draw = seeded(seed);
   const work = new EngineWork();
-  const timeOf = ({ computedTokens, promptTokens }: PromptWork) =>
-    computedTokens * (LAW.perTokenMs + LAW.perPairMs * (promptTokens - computedTokens / 2));
+  // As where the law is not known yet: nothing of pairs, and half as much again.
+  const timeOf = ({ computedTokens }: PromptWork) => 1.5 * LAW.perTokenMs * computedTokens;
   const measured: FirstTokenTime[] = [];
   const own = { firsts: [] as FirstTokenTime[], answers: [] as AnswerTime[] };
   const sizes = Array.from({ length: clients }, () => 300);
@@ -108,13 +111,40 @@ function served({ clients, turns, isAtOnce, seed }: Load) {
       };
       const answer = { promptTokens, tokens: ANSWER_TOKENS - 1, ms: now - firstAt };
       measured.push(first);
-      own.firsts.push({ ...first, ms: first.ms * work.ownShare(id, timeOf) });
+      const mean = work.meanPrompt(id, timeOf);
+      if (mean !== null)
+        own.firsts.push({
+          uncachedTokens: mean.computedTokens,
+          cachedTokens: mean.promptTokens - mean.computedTokens,
+          ms: first.ms / mean.count,
+        });
       const ownAnswer = work.ownAnswer(id, answer, timeOf);
       if (ownAnswer !== null) own.answers.push(ownAnswer);
       if (!isAtOnce) next[client] = now + 3_000 * draw();
     }
     answering = answering.filter(({ answered }) => answered < ANSWER_TOKENS);
   }
+}
+
+/** Of prompts with so many computed tokens, tokens, and of each such a part. */
+function meanOf(...prompts: readonly (readonly [number, number, number])[]) {
+  const sum = (of: (computed: number, tokens: number) => number) =>
+    prompts.reduce((all, [computed, tokens, part]) => all + part * of(computed, tokens), 0);
+  const [count, computed] = [sum(() => 1), sum((each) => each)];
+  // Its attended pairs are the mean of theirs.
+  const pairs = sum((each, tokens) => each * (tokens - each / 2));
+  return {
+    count: expect.closeTo(count, 9),
+    computedTokens: expect.closeTo(computed / count, 6),
+    promptTokens: expect.closeTo(pairs / computed + computed / count / 2, 6),
+  };
+}
+
+/** As a service has it. */
+function lawOf(times: readonly FirstTokenTime[]): TimeLaw {
+  const law = fitTimeLaw(times) ?? likelyTimeLaw(times, KNOWN_TIME_LAWS);
+  if (law === null) throw new Error("too few prompts for a law");
+  return law;
 }
 
 describe("what an engine works on", () => {
@@ -128,8 +158,7 @@ describe("what an engine works on", () => {
     fc.assert(
       fc.property(loads, (load) => {
         const { own } = served(load);
-        const law = fitTimeLaw(own.firsts);
-        if (law === null) throw new Error("too few prompts for a law");
+        const law = lawOf(own.firsts);
         // A typical prompt's, as tokens and pairs may stand for each other.
         const typical = (of: typeof LAW | typeof law) => 300 * (of.perTokenMs + of.perPairMs * 850);
         expect(typical(law) / typical(LAW)).toBeGreaterThan(0.8);
@@ -141,8 +170,7 @@ describe("what an engine works on", () => {
 
   it("is not what their waiting shows: of eight at once it seems not to matter what is computed", () => {
     const { measured, own } = served({ clients: 8, turns: 20, isAtOnce: true, seed: 1 });
-    const [seeming, law] = [fitTimeLaw(measured), fitTimeLaw(own.firsts)];
-    if (seeming === null || law === null) throw new Error("too few prompts for a law");
+    const [seeming, law] = [lawOf(measured), lawOf(own.firsts)];
     expect(seeming.perTokenMs).toBeLessThan(0.2 * LAW.perTokenMs);
     expect(law.perTokenMs).toBeGreaterThan(0.9 * LAW.perTokenMs);
     expect(law.perTokenMs).toBeLessThan(1.2 * LAW.perTokenMs);
@@ -151,14 +179,15 @@ describe("what an engine works on", () => {
   it("counts what is known: nothing of a prompt that was not sent here, the engine's own counts, and the newest thousand prompts", () => {
     const work = new EngineWork();
     const answer = { promptTokens: 10, tokens: 4, ms: 100 };
-    const shareOf = (id: string) => work.ownShare(id, ({ computedTokens }) => computedTokens);
-    expect([shareOf("a"), work.ownAnswer("a", answer, () => 1_000)]).toEqual([1, answer]);
+    const byTokens = ({ computedTokens }: PromptWork) => computedTokens;
+    expect([work.meanPrompt("a", byTokens), work.ownAnswer("a", answer, () => 1_000)]).toEqual([null, answer]);
     work.begins("a", { sentAt: 0, firstAt: 500 }, { computedTokens: 300, promptTokens: 400 });
     work.begins("b", { sentAt: 450, firstAt: 500 }, { computedTokens: 100, promptTokens: 400 });
-    // A prompt takes as long as it has tokens: of a's time 50 is behind b.
-    expect([shareOf("a"), shareOf("b")]).toEqual([300 / 400, 100 / 150]);
+    // Of a, whose first token comes at the same time, b waits for 50 of 300 ms.
+    expect(work.meanPrompt("a", byTokens)).toEqual(meanOf([300, 400, 1], [100, 400, 1]));
+    expect(work.meanPrompt("b", byTokens)).toEqual(meanOf([300, 400, 50 / 300], [100, 400, 1]));
     work.counted("b", { computedTokens: 900, promptTokens: 1_000 });
-    expect(shareOf("a")).toBe(300 / 800);
+    expect(work.meanPrompt("a", byTokens)).toEqual(meanOf([300, 400, 1], [900, 1_000, 500 / 900]));
     work.begins("b", { sentAt: 0, firstAt: 900 }, { computedTokens: 1, promptTokens: 1 });
     work.ends("b", 550);
     work.ends("b", 1_000);
@@ -168,6 +197,6 @@ describe("what an engine works on", () => {
     expect(work.ownAnswer("a", answer, () => 41)).toBeNull();
     for (let n = 0; n < 1_100; n++)
       work.begins(`n${n}`, { sentAt: 600 + n, firstAt: 601 + n }, { computedTokens: 1, promptTokens: 1 });
-    expect(shareOf("a")).toBe(1);
+    expect(work.meanPrompt("a", byTokens)).toBeNull();
   });
 });

@@ -118,7 +118,8 @@ describe("the law of a service's engine", () => {
       }
     }
     const law = await service.timeLaw();
-    expect(law?.fixedMs).toBeCloseTo(0, 1);
+    // A mean prompt has whole tokens.
+    expect(law?.fixedMs).toBeLessThan(perTokenMs);
     expect(law?.perTokenMs).toBeCloseTo(perTokenMs, 2);
     await service.close();
   });
