@@ -14,6 +14,8 @@ export const KEPT_SAMPLES = 256;
 export const LEAST_SAMPLES = 24;
 /** Typical error of a known law's times, scaled to measured ones, as a logarithm; errors beyond four of it count as four. */
 const LAW_ERROR = 0.15;
+/** More times weigh no more than so many: prompts of one step, and a machine that changes its speed, have their errors in common. */
+const MOST_EVIDENCE = 6;
 /** Typical factor between an engine and the known law that it is like, as a logarithm: three. */
 const LAW_SCALE = Math.log(3);
 /** Minimum ratio of the most to the fewest computed tokens among the samples. */
@@ -63,7 +65,8 @@ export function likelyTimeLaw(samples: readonly FirstTokenTime[], known: readonl
     const middle = median(ratios);
     if (!Number.isFinite(middle)) return [];
     const errors = ratios.map((ratio) => Math.min(Math.abs(ratio - middle) / LAW_ERROR, 4));
-    const likelihood = -errors.reduce((sum, error) => sum + error, 0) - (middle / LAW_SCALE) ** 2 / 2;
+    const error = errors.reduce((sum, each) => sum + each, 0) / errors.length;
+    const likelihood = -error * Math.min(errors.length, MOST_EVIDENCE) - (middle / LAW_SCALE) ** 2 / 2;
     return [{ cost, scale: Math.exp(middle), likelihood }];
   });
   const most = largest(scaled.map(({ likelihood }) => likelihood));
