@@ -77,15 +77,14 @@ export class EngineWork {
     if (own === undefined) return null;
     const to = own.firstAt + ONE_STEP * (own.firstAt - own.sentAt);
     let [count, computed, pairs] = [0, 0, 0];
-    for (const [id, prompt] of this.#prompts) {
-      const since = prompt.firstAt - own.sentAt;
-      if (id !== requestId && !(since > 0 && prompt.firstAt <= to)) continue;
-      const share = id === requestId ? 1 : Math.min(1, since / timeOf(prompt));
-      const { computedTokens, promptTokens } = prompt;
+    const add = ({ computedTokens, promptTokens }: PromptWork, share: number) => {
       count += share;
       computed += share * computedTokens;
       pairs += share * computedTokens * (promptTokens - computedTokens / 2);
-    }
+    };
+    add(own, 1);
+    for (const other of this.#othersIn(requestId, own.sentAt, to))
+      add(other, Math.min(1, (other.firstAt - own.sentAt) / timeOf(other)));
     const computedTokens = computed / count;
     return { count, computedTokens, promptTokens: pairs / computed + computedTokens / 2 };
   }
@@ -112,16 +111,20 @@ export class EngineWork {
     return { ...answer, promptTokens, ms: left };
   }
 
-  /**
-   * For how long other prompts were computed between two times. A prompt is computed just before its first token; of those whose first token
-   * came later nothing is known yet.
-   */
+  /** For how long other prompts were computed between two times. */
   #othersTimeIn(requestId: string, from: number, to: number, timeOf: WorkTime): number {
     let sum = 0;
-    for (const [id, other] of this.#prompts)
-      if (id !== requestId && other.firstAt > from && other.firstAt <= to)
-        sum += Math.min(timeOf(other), other.firstAt - from);
+    for (const other of this.#othersIn(requestId, from, to)) sum += Math.min(timeOf(other), other.firstAt - from);
     return sum;
+  }
+
+  /**
+   * The other prompts that were computed between two times: a prompt is computed just before its first token. Of those whose first token came
+   * later nothing is known yet.
+   */
+  *#othersIn(requestId: string, from: number, to: number): Iterable<Worked> {
+    for (const [id, other] of this.#prompts)
+      if (id !== requestId && other.firstAt > from && other.firstAt <= to) yield other;
   }
 }
 
