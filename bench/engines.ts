@@ -6,7 +6,8 @@
  * history, `window` the last 20 messages, `single` none. `CLIENTS=1` at once, `N=CLIENTS` of them in all, `TURNS=10`, `K=20`, `ANSWER=16` tokens,
  * `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the cache. Arms of one engine evict each other's prompts: `APART=1` starts as many engines as arms, and
  * as many rounds of all turns as engines, since one engine is up to half as fast again as the next by where its memory happens to lie; each arm
- * has each of them once. `npm run engines` installs what it starts.
+ * has each of them once. `WARM_UP=4` turns of as many other clients come before, so that a service is measured whose code is compiled and which
+ * knows its engine. `npm run engines` installs what it starts.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -29,6 +30,7 @@ const { env } = process;
 const number = (name: string, standard: number) => Number(env[name] ?? standard);
 const [clients, turns, k, answer] = [number("CLIENTS", 1), number("TURNS", 10), number("K", 20), number("ANSWER", 16)];
 const all = number("N", clients);
+const warmUp = number("WARM_UP", 0);
 const layout = env["LAYOUT"] ?? "conversation";
 const WINDOW_MESSAGES = 20;
 const arms = (env["ARMS"] ?? "readme,hand,contextpilot,memstem").split(",");
@@ -80,6 +82,8 @@ async function roundOf(round: number): Promise<void> {
   try {
     for (const [at, way] of arms.entries())
       opened.push(await open(way, round, engines[(round + at) % engines.length] as RealEngine));
+    const before = opened.map((arm) => ({ ...arm, ...nothingSent(), firstClient: all }));
+    for (let turn = 0; turn < warmUp; turn++) for (const arm of before) await turnOf(arm, turn);
     // Another arm begins with each turn, so that what else the machine does falls on all alike.
     for (let turn = 0; turn < turns; turn++)
       for (let n = 0; n < opened.length; n++) await turnOf(opened[(turn + n) % opened.length] as Arm, turn);
@@ -109,6 +113,7 @@ interface Arm {
   readonly round: number;
   /** What its prompts are sent to. */
   readonly base: string;
+  readonly firstClient: number;
   readonly histories: readonly ChatMessage[][];
   readonly sent: Sent[];
   seconds: number;
@@ -116,10 +121,13 @@ interface Arm {
   readonly close: () => Promise<void>;
 }
 
+function nothingSent(): Pick<Arm, "histories" | "sent" | "seconds" | "failed"> {
+  return { histories: Array.from({ length: all }, (): ChatMessage[] => []), sent: [], seconds: 0, failed: 0 };
+}
+
 /** One arm, with a service of its own where it has one. */
 async function open(way: string, round: number, { url }: RealEngine): Promise<Arm> {
-  const histories = Array.from({ length: all }, (): ChatMessage[] => []);
-  const arm = { way, round, base: url, histories, sent: [], seconds: 0, failed: 0, close: async () => {} };
+  const arm = { way, round, base: url, firstClient: 0, ...nothingSent(), close: async () => {} };
   if (way === "readme" || way === "hand" || way === "contextpilot") return arm;
   const folder = mkdtempSync(join(tmpdir(), "memstem-engines-"));
   const service = launch(["serve"], {
@@ -144,7 +152,7 @@ async function turnOf(arm: Arm, turn: number): Promise<void> {
   const since = performance.now();
   for (let first = 0; first < all; first += clients) {
     const group = arm.histories.slice(first, first + clients);
-    const asked = group.map((history, at) => ask(arm, first + at, turn, history));
+    const asked = group.map((history, at) => ask(arm, arm.firstClient + first + at, turn, history));
     for (const each of await Promise.allSettled(asked)) {
       if (each.status === "fulfilled") arm.sent.push(each.value);
       else arm.failed++;

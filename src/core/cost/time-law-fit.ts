@@ -157,31 +157,28 @@ type MeasuredTime = readonly [number, number, number];
 
 /** Weighted least squares of `row · x = 1` with x ≥ 0: the best solution over all subsets of non-zero coefficients. */
 function leastSquares(rows: readonly MeasuredTime[], weights: readonly number[]): MeasuredTime {
+  const normal = [0, 1, 2].map((i) => [
+    ...[0, 1, 2].map((j) => weightedSum(rows, weights, (row) => (row[i] ?? 0) * (row[j] ?? 0))),
+    weightedSum(rows, weights, (row) => row[i] ?? 0),
+  ]);
   let best: { readonly law: MeasuredTime; readonly error: number } = {
     law: [0, 0, 0],
     error: Number.POSITIVE_INFINITY,
   };
   for (let kept = 1; kept < 8; kept++) {
     const columns = [0, 1, 2].filter((column) => (kept & (1 << column)) !== 0);
-    const law = solve(rows, weights, columns);
+    const law = solve(normal, columns);
     if (law === null || law.some((part) => part < 0)) continue;
-    const error = rows.reduce((sum, row, at) => sum + (weights[at] ?? 0) * (1 - dot(row, law)) ** 2, 0);
+    const error = weightedSum(rows, weights, (row) => (1 - dot(row, law)) ** 2);
     if (error < best.error) best = { law, error };
   }
   return best.law;
 }
 
-/** Solves the normal equations over some columns by elimination; null if they are singular. */
-function solve(
-  rows: readonly MeasuredTime[],
-  weights: readonly number[],
-  columns: readonly number[],
-): MeasuredTime | null {
+/** Solves the normal equations over some of their columns by elimination; null if they are singular. */
+function solve(normal: readonly (readonly number[])[], columns: readonly number[]): MeasuredTime | null {
   const size = columns.length;
-  const system = columns.map((i) => [
-    ...columns.map((j) => weightedSum(rows, weights, (row) => (row[i] ?? 0) * (row[j] ?? 0))),
-    weightedSum(rows, weights, (row) => row[i] ?? 0),
-  ]);
+  const system = columns.map((i) => [...columns, 3].map((j) => normal[i]?.[j] ?? 0));
   for (let pivot = 0; pivot < size; pivot++) {
     const own = system[pivot] as number[];
     const first = own[pivot] ?? 0;

@@ -291,6 +291,7 @@ export class ComposingRequest {
   #isSent = false;
   /** Whether the scope in memory has labels and turns that are not stored. */
   #isAhead = false;
+  #notStored: PlannedCommit | null = null;
   #staleCommits = 0;
   #retries: LockRetries | null = null;
 
@@ -364,23 +365,20 @@ export class ComposingRequest {
     return this.#use(async (working) => {
       // In every attempt: another process may lock the database for longer than the caller waits.
       this.#rejectAbandoned();
+      this.#drop();
       const { answer, commit } = await this.on.planner.plan(working, request, retrieved, depth);
       const watch = working.watch();
       if (commit === null) return asStored(answer, watch);
       this.#isAhead = true;
+      this.#notStored = commit;
+      const { deletions } = working.base;
+      this.#rejectOutdated(working);
+      if (this.#isSent && deletions.users !== retrieved.watch.since.users) throw new DeletedWhileSentError();
+      // The commit finds out whether these are still the stored ones.
+      if (!retrieved.watch.covers(deletions)) throw new DeletedMeanwhileError();
       const mayBeSent = isSentAhead && request.dryRun !== true && this.on.storesWell;
-      try {
-        const { deletions } = working.base;
-        this.#rejectOutdated(working);
-        if (this.#isSent && deletions.users !== retrieved.watch.since.users) throw new DeletedWhileSentError();
-        // The commit finds out whether these are still the stored ones.
-        if (!retrieved.watch.covers(deletions)) throw new DeletedMeanwhileError();
-        // An outdated prompt must not be sent.
-        if (mayBeSent) await working.check();
-      } catch (error) {
-        commit.drop();
-        throw error;
-      }
+      // An outdated prompt must not be sent.
+      if (mayBeSent) await working.check();
       if (mayBeSent) this.#isSent = true;
       return { answer, watch, mayBeSent, commit: () => this.#commit(commit, mayBeSent) };
     });
@@ -388,11 +386,18 @@ export class ComposingRequest {
 
   /** Leaves the scope as it is stored. */
   end(): void {
+    this.#drop();
     if (this.#isAhead) this.on.scopes.drop(this.#scope);
     this.#isAhead = false;
   }
 
-  async #commit({ store, observed, drop }: PlannedCommit, isSent: boolean): Promise<boolean> {
+  /** The engine's cache is planned without the prompt that was not stored. */
+  #drop(): void {
+    this.#notStored?.drop();
+    this.#notStored = null;
+  }
+
+  async #commit({ store, observed }: PlannedCommit, isSent: boolean): Promise<boolean> {
     const { request } = this.call;
     if (request.dryRun === true) return true;
     // Lets the socket send what was written before the store's work blocks the event loop.
@@ -400,7 +405,7 @@ export class ComposingRequest {
     try {
       await store();
     } catch (error) {
-      drop();
+      this.#drop();
       this.on.scopes.drop(this.#scope);
       // The next attempt is not sent ahead either.
       if (error instanceof StoreUnavailableError) this.on.storesWell = false;
@@ -411,6 +416,7 @@ export class ComposingRequest {
       return false;
     }
     this.#isAhead = false;
+    this.#notStored = null;
     if (request.recordUsage !== false) this.on.observer.composed(observed);
     return true;
   }
