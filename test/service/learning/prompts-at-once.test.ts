@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { EngineCache, type UserId } from "../../../src/core/index.js";
+import { composeRequest } from "../../../src/service/compose/compose-request.js";
 import { StaleScopeError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
@@ -83,5 +84,22 @@ describe("prompts that are composed together", () => {
     const [once, again] = await Promise.all(states);
     expect(once?.streams).toBe(2);
     expect(again).toEqual(once);
+  });
+
+  it("leave no trace in it where they are planned, and nothing stores them", async () => {
+    const engineCache = new EngineCache();
+    engineCache.read({ capacityTokens: BLOCKS * BLOCK_TOKENS, blockTokens: BLOCK_TOKENS, computedTokens: null }, NOON);
+    const service = openService({ engineCache });
+    const memories = [{ id: "m", memory: "She moved to another town. ".repeat(100) }];
+    await composeWith(service, { userId: "ana", conversationId: "c", query: "Where?", memories });
+    const request = composeRequest({ userId: "bo" as UserId, query: "When?", memories: [] });
+    const ended = service.chats.composer.compose({ request }, async (composing) => {
+      await composing.plan(await composing.retrieve());
+      expect(service.cacheState?.streams).toBe(2);
+      throw new Error("ended");
+    });
+    await expect(ended).rejects.toThrow("ended");
+    expect(service.cacheState?.streams).toBe(1);
+    await service.close();
   });
 });
