@@ -1,13 +1,14 @@
 /**
  * `npm run bench:engines -- --data FOLDER`: prompts to a real engine, with and without memstem's proxy, as their clients see them: time to the
  * first token, to the end, throughput, tokens. Recorded real Mem0 searches; every client has a LoCoMo conversation of its own, sends its
- * questions one after the other, and what each of them found. `ARMS`: `readme` (Mem0's README), `hand` (in the last message), `contextpilot`
- * (ContextPilot 0.5.0's `optimize`, its time not counted), `memstem` (its defaults), or a retention. `LAYOUT=conversation` sends the whole
- * history, `window` the last 20 messages, `single` none. `CLIENTS=1` at once, `N=CLIENTS` of them in all, `TURNS=10`, `K=20`, `ANSWER=16` tokens,
- * `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the cache. Arms of one engine evict each other's prompts: `APART=1` starts as many engines as arms, and
- * as many rounds of all turns as engines, since one engine is up to half as fast again as the next by where its memory happens to lie; each arm
- * has each of them once. `WARM_UP=4` turns of as many other clients come before, so that a service is measured whose code is compiled and which
- * knows its engine. `npm run engines` installs what it starts.
+ * questions one after the other, and what each of them found. `ARMS`: `readme` (Mem0's README), `hand` (in the last message), `hop` (the same,
+ * through a proxy that does nothing: none on the engine's cores costs less), `contextpilot` (ContextPilot 0.5.0's `optimize`, its time not
+ * counted), `memstem` (its defaults), or a retention. `LAYOUT=conversation` sends the whole history, `window` the last 20 messages, `single`
+ * none. `CLIENTS=1` at once, `N=CLIENTS` of them in all, `TURNS=10`, `K=20`, `ANSWER=16` tokens, `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the
+ * cache. Arms of one engine evict each other's prompts: `APART=1` starts as many engines as arms, and as many rounds of all turns as engines,
+ * since one engine is up to half as fast again as the next by where its memory happens to lie; each arm has each of them once. `WARM_UP=4`
+ * turns of as many other clients come before, so that a service is measured whose code is compiled and which knows its engine. `npm run engines`
+ * installs what it starts.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import type { ChatMessage, MemoryId } from "../src/core/index.js";
 import { eventsOf } from "../src/engines/upstream/answer-body.js";
 import { INSTRUCTION, inLastMessage, readmeMessages } from "../src/eval/base/hand-built.js";
@@ -24,6 +26,7 @@ import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/r
 import { besidePath, installAll, program } from "../test/real-engines/install.js";
 import { MODELS } from "../test/real-engines/packages.js";
 import { type RealEngine, serving } from "../test/real-engines/serving.js";
+import { listeningChild } from "./child-process.js";
 import { neededData } from "./recorded-data.js";
 
 const { env } = process;
@@ -32,6 +35,7 @@ const [clients, turns, k, answer] = [number("CLIENTS", 1), number("TURNS", 10), 
 const all = number("N", clients);
 const warmUp = number("WARM_UP", 0);
 const layout = env["LAYOUT"] ?? "conversation";
+const HOP = fileURLToPath(new URL("bare-hop.ts", import.meta.url));
 const WINDOW_MESSAGES = 20;
 const arms = (env["ARMS"] ?? "readme,hand,contextpilot,memstem").split(",");
 const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
@@ -129,6 +133,10 @@ function nothingSent(): Pick<Arm, "histories" | "sent" | "seconds" | "failed"> {
 async function open(way: string, round: number, { url }: RealEngine): Promise<Arm> {
   const arm = { way, round, base: url, firstClient: 0, ...nothingSent(), close: async () => {} };
   if (way === "readme" || way === "hand" || way === "contextpilot") return arm;
+  if (way === "hop") {
+    const { address, stop } = await listeningChild(["--import", "tsx", HOP], { UPSTREAM: url });
+    return { ...arm, base: `${address}/v1`, close: stop };
+  }
   const folder = mkdtempSync(join(tmpdir(), "memstem-engines-"));
   const service = launch(["serve"], {
     PATH: env["PATH"] ?? "",
@@ -213,7 +221,7 @@ async function prompted(
   found: readonly { readonly id: MemoryId; readonly text: string }[],
 ): Promise<{ readonly messages: readonly ChatMessage[] }> {
   if (arm === "readme") return { messages: readmeMessages(found, chat) };
-  if (arm === "hand") return { messages: inLastMessage(found, chat) };
+  if (arm === "hand" || arm === "hop") return { messages: inLastMessage(found, chat) };
   if (arm === "contextpilot") {
     const docs = found.map(({ text }) => text);
     const conversation = layout === "single" ? null : `client ${client}`;
