@@ -4,6 +4,8 @@ import type { AnswerTime } from "./time-law-fit.js";
 const MOST_PROMPTS = 1_024;
 /** Prompts that an engine computes in one step have their first tokens at one time; they come as much apart as this share of the wait. */
 const ONE_STEP = 0.01;
+/** Prompts in a row whose waits are no samples, at most. */
+const MOST_UNCERTAIN = 8;
 /** Less of an answer's time than this share says nothing of the answer: the rest went into others' prompts. */
 const LEAST_OWN = 0.6;
 
@@ -45,6 +47,8 @@ interface Worked extends PromptWait {
 export class EngineWork {
   /** By request, in the order of their first tokens. */
   readonly #prompts = new Map<string, Worked>();
+  /** Newest prompts whose waits were no samples. */
+  #uncertain = 0;
 
   /** A prompt's first token came. Does nothing where it is known. */
   begins(requestId: string, { sentAt, firstAt }: PromptWait, work: PromptWork): void {
@@ -64,6 +68,21 @@ export class EngineWork {
   ends(requestId: string, at: number): void {
     const prompt = this.#prompts.get(requestId);
     if (prompt !== undefined) prompt.endedAt ??= at;
+  }
+
+  /**
+   * Whether {@link meanPrompt} has all that the engine computed while a prompt waited: not where another one still waited when its first token
+   * came, of which a part may be computed by then. In a queue that never ends it has nearly all: so each is a sample after some that were none. To
+   * be asked once for each prompt.
+   */
+  isSample(requestId: string): boolean {
+    const own = this.#prompts.get(requestId);
+    if (own === undefined) return true;
+    const { firstAt, sentAt } = own;
+    const later = firstAt + ONE_STEP * (firstAt - sentAt);
+    const isCertain = [...this.#prompts.values()].every((other) => other.sentAt >= firstAt || other.firstAt <= later);
+    this.#uncertain = isCertain ? 0 : this.#uncertain + 1;
+    return isCertain || this.#uncertain > MOST_UNCERTAIN;
   }
 
   /**

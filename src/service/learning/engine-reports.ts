@@ -254,7 +254,8 @@ export class EngineReports {
       const isFirst = before.observed?.ttftMs === undefined;
       const report = { ...before.observed, ...observation };
       this.observer.reported({ scope, feedback, report, besideTokens, isFirstTime: isFirst, model });
-      if (isFirst) await retryWhileLocked(() => this.law.take(report, this.work.meanPrompt(sent, timeOf)));
+      if (isFirst && this.work.isSample(sent))
+        await retryWhileLocked(() => this.law.take(report, this.work.meanPrompt(sent, timeOf)));
       return feedback;
     });
   }

@@ -112,7 +112,7 @@ function served({ clients, turns, isAtOnce, seed }: Load) {
       const answer = { promptTokens, tokens: ANSWER_TOKENS - 1, ms: now - firstAt };
       measured.push(first);
       const mean = work.meanPrompt(id, timeOf);
-      if (mean !== null)
+      if (work.isSample(id) && mean !== null)
         own.firsts.push({
           uncachedTokens: mean.computedTokens,
           cachedTokens: mean.promptTokens - mean.computedTokens,
@@ -174,6 +174,23 @@ describe("what an engine works on", () => {
     expect(seeming.perTokenMs).toBeLessThan(0.2 * LAW.perTokenMs);
     expect(law.perTokenMs).toBeGreaterThan(0.9 * LAW.perTokenMs);
     expect(law.perTokenMs).toBeLessThan(1.2 * LAW.perTokenMs);
+  });
+
+  it("is a sample where nothing else may have been computed in part, and in a queue that never ends after eight that are none", () => {
+    const [work, prompt] = [new EngineWork(), { computedTokens: 300, promptTokens: 400 }];
+    const sent = (requestId: string, sentAt: number, firstAt: number) =>
+      work.begins(requestId, { sentAt, firstAt }, prompt);
+    sent("first", 0, 100);
+    sent("second", 10, 300);
+    sent("with the second", 20, 301);
+    sent("after them", 302, 400);
+    sent("alone", 401, 500);
+    const names = ["first", "second", "with the second", "after them", "alone", "not known"];
+    expect(names.map((name) => work.isSample(name))).toEqual([false, true, true, true, true, true]);
+    for (let n = 0; n < 20; n++) sent(`${n}`, 1_000 + 10 * n, 1_050 + 10 * n);
+    expect(Array.from({ length: 20 }, (_, n) => work.isSample(`${n}`))).toEqual(
+      Array.from({ length: 20 }, (_, n) => n >= 8),
+    );
   });
 
   it("counts what is known: nothing of a prompt that was not sent here, the engine's own counts, and the newest thousand prompts", () => {
