@@ -117,6 +117,7 @@ interface Arm {
   readonly round: number;
   /** What its prompts are sent to. */
   readonly base: string;
+  /** Number of the first of its clients: those of a warm-up are others. */
   readonly firstClient: number;
   readonly histories: readonly ChatMessage[][];
   readonly sent: Sent[];

@@ -78,9 +78,9 @@ export class EngineWork {
   isSample(requestId: string): boolean {
     const own = this.#prompts.get(requestId);
     if (own === undefined) return true;
-    const { firstAt, sentAt } = own;
-    const later = firstAt + ONE_STEP * (firstAt - sentAt);
-    const isCertain = [...this.#prompts.values()].every((other) => other.sentAt >= firstAt || other.firstAt <= later);
+    let isCertain = true;
+    for (const { sentAt } of this.#othersIn(requestId, endOfStep(own), Number.POSITIVE_INFINITY))
+      isCertain &&= sentAt >= own.firstAt;
     this.#uncertain = isCertain ? 0 : this.#uncertain + 1;
     return isCertain || this.#uncertain > MOST_UNCERTAIN;
   }
@@ -94,7 +94,6 @@ export class EngineWork {
   meanPrompt(requestId: string, timeOf: WorkTime): MeanPrompt | null {
     const own = this.#prompts.get(requestId);
     if (own === undefined) return null;
-    const to = own.firstAt + ONE_STEP * (own.firstAt - own.sentAt);
     let [count, computed, pairs] = [0, 0, 0];
     const add = ({ computedTokens, promptTokens }: PromptWork, share: number) => {
       count += share;
@@ -102,7 +101,7 @@ export class EngineWork {
       pairs += share * computedTokens * (promptTokens - computedTokens / 2);
     };
     add(own, 1);
-    for (const other of this.#othersIn(requestId, own.sentAt, to))
+    for (const other of this.#othersIn(requestId, own.sentAt, endOfStep(own)))
       add(other, Math.min(1, (other.firstAt - own.sentAt) / timeOf(other)));
     const computedTokens = computed / count;
     return { count, computedTokens, promptTokens: pairs / computed + computedTokens / 2 };
@@ -145,6 +144,11 @@ export class EngineWork {
     for (const [id, other] of this.#prompts)
       if (id !== requestId && other.firstAt > from && other.firstAt <= to) yield other;
   }
+}
+
+/** Until when the first tokens come of what was computed in one step with a prompt. */
+function endOfStep({ sentAt, firstAt }: PromptWait): number {
+  return firstAt + ONE_STEP * (firstAt - sentAt);
 }
 
 /** An engine computes at least a prompt's last token. */
