@@ -3,7 +3,7 @@ import { z } from "zod";
 import { shippedPackages } from "./shipped-packages.js";
 
 /*
- * Asks the registry which of the packages that memstem runs with are known to be vulnerable. Ends with 1 where one is, at severity high
+ * Asks the registry which of the packages that memprefix runs with are known to be vulnerable. Ends with 1 where one is, at severity high
  * or critical, and with 2 where the registry could not be asked: then nothing is known. The registry is asked of all locked packages: the
  * optional parts, which count, are development dependencies.
  */

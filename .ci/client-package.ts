@@ -4,7 +4,7 @@ import { z } from "zod";
 import { importsIn } from "./module-imports.js";
 
 /*
- * Makes the package `memstem-client` of what is built: the client, the core and the adapters, with what they import and nothing else, for
+ * Makes the package `memprefix-client` of what is built: the client, the core and the adapters, with what they import and nothing else, for
  * those who need no service and no database. Everything follows from package.json and from the built files' imports, so an adapter that
  * package.json exports is in it. `npm run build:client` writes it to `dist-client`; `npm pack` and `npm publish` take that folder.
  */
@@ -64,9 +64,9 @@ writeFileSync(join(OUT, "README.md"), readme());
 
 function clientManifest() {
   return {
-    name: "memstem-client",
+    name: "memprefix-client",
     version: manifest.version,
-    description: "memstem's client, core and framework adapters, without its service",
+    description: "memprefix's client, core and framework adapters, without its service",
     keywords: manifest.keywords,
     license: manifest.license,
     type: "module",
@@ -91,11 +91,11 @@ function clientManifest() {
 }
 
 function readme(): string {
-  const doors = entries.map(({ name }) => `- \`${posix.join("memstem-client", name)}\``).join("\n");
-  return `# memstem-client
+  const doors = entries.map(({ name }) => `- \`${posix.join("memprefix-client", name)}\``).join("\n");
+  return `# memprefix-client
 
-The part of memstem that needs no service on the machine: the client of a service, the core that
-composes without I/O, and the adapters of frameworks. The package \`memstem\` has the same modules as \`memstem/client\`, \`memstem/core\` and
+The part of memprefix that needs no service on the machine: the client of a service, the core that
+composes without I/O, and the adapters of frameworks. The package \`memprefix\` has the same modules as \`memprefix/client\`, \`memprefix/core\` and
 so on, with the service and the library beside them.
 
 ${doors}

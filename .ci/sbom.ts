@@ -1,8 +1,8 @@
 import { type LockedPackage, ROOT_PACKAGE, shippedPackages } from "./shipped-packages.js";
 
 /*
- * Prints a CycloneDX document of the packages that memstem runs with, as they are locked: from the lock file alone, so the same one every
- * time. Optional parts that memstem loads itself are in it, as `optional`.
+ * Prints a CycloneDX document of the packages that memprefix runs with, as they are locked: from the lock file alone, so the same one every
+ * time. Optional parts that memprefix loads itself are in it, as `optional`.
  * Source of the form: https://cyclonedx.org/docs/1.5/json/
  */
 

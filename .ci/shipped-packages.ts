@@ -3,7 +3,7 @@ import { z } from "zod";
 import { OPTIONAL_PACKAGES } from "../src/cli/package.js";
 
 /*
- * Which of the locked packages memstem runs with: what `npm install memstem` brings, and the optional parts that memstem loads itself. npm's
+ * Which of the locked packages memprefix runs with: what `npm install memprefix` brings, and the optional parts that memprefix loads itself. npm's
  * own marks do not say: an optional part is a development dependency of the clone.
  */
 
@@ -23,7 +23,7 @@ const lock = z.object({ packages: z.record(z.string(), z.unknown()) });
 /** A package of the lock file. */
 export type LockedPackage = z.output<typeof locked>;
 
-/** One that memstem runs with. */
+/** One that memprefix runs with. */
 export interface ShippedPackage {
   readonly name: string;
   readonly locked: LockedPackage;
@@ -39,7 +39,7 @@ const { packages } = lock.parse(JSON.parse(readFileSync(new URL("../package-lock
 
 const at = (path: string): LockedPackage => locked.parse(packages[path]);
 
-/** memstem itself, as it is locked. */
+/** memprefix itself, as it is locked. */
 export const ROOT_PACKAGE: LockedPackage = at("");
 
 /** The packages, by their paths in `node_modules`. */

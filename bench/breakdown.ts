@@ -55,10 +55,10 @@ const ROWS: readonly (readonly [name: string, executed: readonly ExecutedRequest
   ["+ scheduling (Alg. 4 and 5)", known],
   ["Alg. 4 and 5, batches of 64", live(64, "context-pilot")],
   ["Alg. 4 and 5, batches of 512", live(512, "context-pilot")],
-  ["memstem, one by one (`prefix-exact`)", live(null)],
-  ["memstem, batches of 64", live(64)],
-  ["memstem, batches of 512", live(512)],
-  ["memstem, all known (`shared-prefixes`)", live(Number.POSITIVE_INFINITY)],
+  ["memprefix, one by one (`prefix-exact`)", live(null)],
+  ["memprefix, batches of 64", live(64)],
+  ["memprefix, batches of 512", live(512)],
+  ["memprefix, all known (`shared-prefixes`)", live(Number.POSITIVE_INFINITY)],
 ];
 
 console.log(

@@ -34,7 +34,7 @@ function retrieve(k: number, random: () => number) {
 }
 
 async function measure(file: string, k: number, layout: "single" | "conversation"): Promise<number[]> {
-  const memstem = openService({ file, countTokens: countO200k, now: Date.now });
+  const memprefix = openService({ file, countTokens: countO200k, now: Date.now });
   const random = seeded(k);
   const times: number[] = [];
   for (let user = 0; user < USERS; user++) {
@@ -49,19 +49,19 @@ async function measure(file: string, k: number, layout: "single" | "conversation
         system: "Answer from what you remember about the user.",
       });
       const start = performance.now();
-      await memstem.compose(request);
+      await memprefix.compose(request);
       if (turn >= EARLIER) times.push(performance.now() - start);
       history.push(question, { role: "assistant", content: `Answer ${turn}.` });
     }
   }
-  await memstem.close();
+  await memprefix.close();
   return times.sort((a, b) => a - b);
 }
 
 const quantile = (sorted: readonly number[], q: number) =>
   (sorted[Math.floor(sorted.length * q)] ?? Number.NaN).toFixed(2);
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-bench-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-bench-"));
 try {
   console.log(`compose in-process, ms; users with ${EARLIER} earlier requests; ${USERS * MEASURED} composes per row`);
   console.log("| layout       |   k | store     |  p50 |  p99 |");

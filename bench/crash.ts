@@ -41,7 +41,7 @@ if (
        npm run crash -- --database postgres [--kills N] [--seed N] [--services N]`);
   process.exit(2);
 }
-const directory = mkdtempSync(join(tmpdir(), "memstem-crash-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-crash-"));
 const began = performance.now();
 try {
   const ordeal = { directory, kills, seed, print: (line: string) => console.log(line) };

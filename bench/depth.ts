@@ -23,7 +23,7 @@ import { drawnInTurn } from "./seeded.js";
 const { env } = process;
 const LIMIT = Number(env["QUESTIONS"] ?? 50);
 const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
-/** Memories of the tries, and of the prompt without any: those of `MEMSTEM_ADAPTIVE_DEPTH=on`. */
+/** Memories of the tries, and of the prompt without any: those of `MEMPREFIX_ADAPTIVE_DEPTH=on`. */
 const DEPTHS = [5, 10, 20] as const;
 const [FIRST, SECOND, ALL] = DEPTHS;
 const THRESHOLDS = [1, 2, 3, 4, 5, 6, 7, Number.POSITIVE_INFINITY];

@@ -1,9 +1,9 @@
 /**
- * `npm run bench:engines -- --data FOLDER`: prompts to a real engine, with and without memstem's proxy, as their clients see them: time to the
+ * `npm run bench:engines -- --data FOLDER`: prompts to a real engine, with and without memprefix's proxy, as their clients see them: time to the
  * first token, to the end, throughput, tokens. Recorded real Mem0 searches; every client has a LoCoMo conversation of its own, sends its
  * questions one after the other, and what each of them found. `ARMS`: `readme` (Mem0's README), `hand` (in the last message), `hop` (the same,
  * through a proxy that does nothing: none on the engine's cores costs less), `contextpilot` (ContextPilot 0.5.0's `optimize`, its time not
- * counted), `memstem` (its defaults), or a retention. `LAYOUT=conversation` sends the whole history, `window` the last 20 messages, `single`
+ * counted), `memprefix` (its defaults), or a retention. `LAYOUT=conversation` sends the whole history, `window` the last 20 messages, `single`
  * none. `CLIENTS=1` at once, `N=CLIENTS` of them in all, `TURNS=10`, `K=20`, `ANSWER=16` tokens, `MODEL=smol`, `CONTEXT=8192`, `BLOCKS` of the
  * cache. Arms of one engine evict each other's prompts: `APART=1` starts as many engines as arms, and as many rounds of all turns as engines,
  * since one engine is up to half as fast again as the next by where its memory happens to lie; each arm has each of them once. `WARM_UP=4`
@@ -37,7 +37,7 @@ const warmUp = number("WARM_UP", 0);
 const layout = env["LAYOUT"] ?? "conversation";
 const HOP = fileURLToPath(new URL("bare-hop.ts", import.meta.url));
 const WINDOW_MESSAGES = 20;
-const arms = (env["ARMS"] ?? "readme,hand,contextpilot,memstem").split(",");
+const arms = (env["ARMS"] ?? "readme,hand,contextpilot,memprefix").split(",");
 const model = MODELS.find((name) => name === (env["MODEL"] ?? "smol")) ?? "smol";
 const data = neededData();
 const traces = RECORDED_CONVERSATIONS.map((name) => readRecordedTrace(data, name));
@@ -49,7 +49,7 @@ interface Sent {
   readonly total: number;
   readonly prompt: number;
   readonly cached: number;
-  /** Null without memstem. */
+  /** Null without memprefix. */
   readonly expected: number | null;
 }
 
@@ -138,14 +138,14 @@ async function open(way: string, round: number, { url }: RealEngine): Promise<Ar
     const { address, stop } = await listeningChild(["--import", "tsx", HOP], { UPSTREAM: url });
     return { ...arm, base: `${address}/v1`, close: stop };
   }
-  const folder = mkdtempSync(join(tmpdir(), "memstem-engines-"));
+  const folder = mkdtempSync(join(tmpdir(), "memprefix-engines-"));
   const service = launch(["serve"], {
     PATH: env["PATH"] ?? "",
-    MEMSTEM_DATA_DIR: folder,
-    MEMSTEM_PORT: "0",
-    MEMSTEM_SOURCE: "none",
-    MEMSTEM_UPSTREAM_URL: url,
-    MEMSTEM_ENGINE_FAMILY: "vllm",
+    MEMPREFIX_DATA_DIR: folder,
+    MEMPREFIX_PORT: "0",
+    MEMPREFIX_SOURCE: "none",
+    MEMPREFIX_UPSTREAM_URL: url,
+    MEMPREFIX_ENGINE_FAMILY: "vllm",
   });
   const close = async () => {
     service.child.kill("SIGTERM");
@@ -231,11 +231,11 @@ async function prompted(
   }
   const memories = found.map(({ id, text }) => ({ id, memory: text }));
   const named = layout === "single" ? {} : { conversation_id: "c" };
-  const retention = arm === "memstem" ? {} : { retention: arm };
+  const retention = arm === "memprefix" ? {} : { retention: arm };
   const system: ChatMessage = { role: "system", content: INSTRUCTION };
   return {
     messages: [system, ...chat],
-    ...{ user: `client ${client}`, memstem: { ...named, memories, ...retention } },
+    ...{ user: `client ${client}`, memprefix: { ...named, memories, ...retention } },
   };
 }
 
@@ -261,7 +261,7 @@ async function send(base: string, body: object): Promise<Sent> {
     text += said;
     usage = chunk?.usage ?? usage;
   }
-  const expected = response.headers.get("x-memstem-expected-cached-tokens");
+  const expected = response.headers.get("x-memprefix-expected-cached-tokens");
   const total = performance.now() - since;
   return {
     ...{ text, total, ttft: ttft ?? total, prompt: usage?.prompt_tokens ?? 0 },

@@ -15,7 +15,7 @@ if (!Number.isInteger(memories) || memories < 1 || !Number.isInteger(seed)) {
   console.error("usage: FORGET_MEMORIES=1000 SEED=1 npm run forget");
   process.exit(2);
 }
-const directory = mkdtempSync(join(tmpdir(), "memstem-forget-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-forget-"));
 const began = performance.now();
 const found = await forgetQuotes({ directory, memories, seed, print: (line) => console.log(line) });
 console.log(JSON.stringify({ seed, seconds: Math.round((performance.now() - began) / 1_000), ...found }, null, 2));

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:headline`: what README says of memstem, with what it must be compared with. Recorded real Mem0 searches of six LoCoMo
+ * `npm run bench:headline`: what README says of memprefix, with what it must be compared with. Recorded real Mem0 searches of six LoCoMo
  * conversations, first 150 questions each (or `TURNS`), through an endless token-exact cache that keeps answers too. Takes
  * `--data FOLDER` (`recorded-data.ts`).
  *
@@ -9,7 +9,7 @@
  *
  * Floor of what a conversation computes per turn: the question, the answer before it, and what was never retrieved before.
  */
-import { openMeasuredMemstem } from "../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { DEFAULT_ANNOTATIONS, DEFAULT_HISTORY_RATIO, ENGINE_MODELS, promptCost } from "../src/core/index.js";
 import { answerOf, inLastMessage } from "../src/eval/base/hand-built.js";
@@ -106,7 +106,7 @@ for (const k of [20, 100]) {
       {
         tokens: { encode: encodeO200k, countTokens: countO200k },
         newCache: () => simulatedCache("radix"),
-        openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS.hosted, now),
+        openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS.hosted, now),
       },
     );
     for (const { arm, requests } of arms) served.set(arm, [...(served.get(arm) ?? []), requests]);

@@ -58,7 +58,7 @@ const learnAsService: Learn = (times, answers) => {
 };
 
 /**
- * Prints what a prompt costs in milliseconds while memstem still learns its engine's law: the first turns of so many conversations that come in
+ * Prints what a prompt costs in milliseconds while memprefix still learns its engine's law: the first turns of so many conversations that come in
  * turn, each cached for itself; against the same by a law that is known, every fixed retention, and memories in the last message by hand.
  */
 export function costsWhileLearning(of: {

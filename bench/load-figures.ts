@@ -27,9 +27,9 @@ export function readWrittenBytes(io: string): number {
 /** How many samples were at most so many seconds, by that bound as Prometheus writes it. */
 export type DelayBuckets = ReadonlyMap<string, number>;
 
-/** Reads `memstem_event_loop_delay_seconds` from a page of metrics. */
+/** Reads `memprefix_event_loop_delay_seconds` from a page of metrics. */
 export function readDelays(metrics: string): DelayBuckets {
-  const line = /^memstem_event_loop_delay_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm;
+  const line = /^memprefix_event_loop_delay_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm;
   return new Map([...metrics.matchAll(line)].map(([, bound, count]) => [String(bound), Number(count)]));
 }
 

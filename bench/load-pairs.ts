@@ -70,7 +70,7 @@ class Variant {
     const flags = (process.env["POSTGRES_FLAGS"] ?? "").split(" ").filter(Boolean);
     const database = kind === "sqlite" ? null : await LoadDatabase.start(flags);
     const program = kind === "bare" ? ["--import", "tsx", BARE] : file === undefined ? undefined : [file];
-    const env: Record<string, string> = more === undefined ? {} : { MEMSTEM_USAGE_PROMPTS: "0" };
+    const env: Record<string, string> = more === undefined ? {} : { MEMPREFIX_USAGE_PROMPTS: "0" };
     const services = new LoadServices(1, database, false, program, env);
     await services.start();
     return new Variant(name, services);

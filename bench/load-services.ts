@@ -93,17 +93,17 @@ export class LoadServices extends LoadProcesses {
     program: readonly string[] = [MAIN],
     env: Readonly<Record<string, string>> = {},
   ) {
-    const made = Array.from({ length: sharesFile ? 1 : count }, () => mkdtempSync(join(tmpdir(), "memstem-load-")));
+    const made = Array.from({ length: sharesFile ? 1 : count }, () => mkdtempSync(join(tmpdir(), "memprefix-load-")));
     super(
       Array.from({ length: count }, (_, at) => made[at % made.length] as string).map((directory) => ({
         args: [...program, "serve"],
         env: {
           ...env,
-          MEMSTEM_PORT: "0",
-          MEMSTEM_SOURCE: "none",
-          MEMSTEM_LOG_LEVEL: "silent",
-          MEMSTEM_DATA_DIR: directory,
-          ...(database === null ? {} : { MEMSTEM_DATABASE_URL: database.url }),
+          MEMPREFIX_PORT: "0",
+          MEMPREFIX_SOURCE: "none",
+          MEMPREFIX_LOG_LEVEL: "silent",
+          MEMPREFIX_DATA_DIR: directory,
+          ...(database === null ? {} : { MEMPREFIX_DATABASE_URL: database.url }),
         },
       })),
     );
@@ -124,7 +124,7 @@ export class LoadServices extends LoadProcesses {
   async databaseMB(): Promise<number> {
     if (this.database !== null) return this.database.megabytes();
     const files = this.#directories.flatMap((directory) =>
-      ["", "-wal"].map((suffix) => join(directory, `memstem.db${suffix}`)),
+      ["", "-wal"].map((suffix) => join(directory, `memprefix.db${suffix}`)),
     );
     return files.reduce((sum, file) => sum + (existsSync(file) ? statSync(file).size : 0), 0) / 1e6;
   }

@@ -5,7 +5,7 @@
  *
  * Floor of `aligned`: 0. Ceiling of `aligned`, whatever the order: `nearest`.
  */
-import { openMeasuredMemstem } from "../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type MemoryId, type UserId } from "../src/core/index.js";
 import { composeRequest } from "../src/service/compose/compose-request.js";
 import { RECORDED_CONVERSATIONS, readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
@@ -82,16 +82,16 @@ for (const k of [20, 100]) {
 
 /** For each search, whether a prompt of what it found gives fewer memories than that. */
 async function repeatedIn({ memories, questions }: (typeof traces)[number], k: number): Promise<boolean[]> {
-  const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
+  const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
   const repeated: boolean[] = [];
   for (const { question, retrieved } of questions.slice(0, LIMIT)) {
     const found = retrieved.slice(0, k).map((at) => ({ id: String(at) as MemoryId, text: memories[at]?.memory ?? "" }));
     const messages = [{ role: "user", content: question }];
-    const { warnings } = await memstem.compose(
+    const { warnings } = await memprefix.compose(
       composeRequest({ userId: "overlap" as UserId, messages, memories: found }),
     );
     repeated.push(warnings.some(({ code }) => code === "duplicate_text" || code === "contained_text"));
   }
-  await memstem.close();
+  await memprefix.close();
   return repeated;
 }

@@ -91,7 +91,7 @@ const STREAMS: Readonly<Record<string, PacedStream>> = {
 const server = createServer(async (incoming, answer) => {
   const stream = STREAMS[incoming.url ?? ""];
   const raw = Buffer.concat(await incoming.toArray());
-  // memstem asks for the list of models, and for `/responses` where there is none.
+  // memprefix asks for the list of models, and for `/responses` where there is none.
   if (incoming.method === "GET" || stream === undefined) return answer.writeHead(404).end();
   const asked = JSON.parse(raw.toString("utf8")) as {
     readonly max_tokens?: number;

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:path`: how much of memstem one request passes: the files, functions and lines of the built service that run in its main
+ * `npm run bench:path`: how much of memprefix one request passes: the files, functions and lines of the built service that run in its main
  * thread, by V8's precise coverage, from the request's first byte to the end of its answer and of what is learned from it. Two requests, each
  * the third turn of a conversation with 20 memories: `POST /compose`, and a streamed chat to an engine of this program's.
  *
@@ -64,7 +64,7 @@ function passedIn({ url, functions }: Profiler.ScriptCoverage): Passed {
   return { file: url.slice(BUILT.length), functions: named.length, lines };
 }
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-path-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-path-"));
 const coverage = join(directory, "coverage.json");
 const engine = createServer(async (incoming, answer) => {
   await incoming.toArray();
@@ -88,11 +88,11 @@ const service = await listeningChild(
   ["--import", `data:text/javascript,${encodeURIComponent(PRELOAD)}`, MAIN, "serve"],
   {
     COVERAGE_FILE: coverage,
-    MEMSTEM_PORT: "0",
-    MEMSTEM_SOURCE: "none",
-    MEMSTEM_LOG_LEVEL: "silent",
-    MEMSTEM_DATA_DIR: join(directory, "data"),
-    MEMSTEM_UPSTREAM_URL: `http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`,
+    MEMPREFIX_PORT: "0",
+    MEMPREFIX_SOURCE: "none",
+    MEMPREFIX_LOG_LEVEL: "silent",
+    MEMPREFIX_DATA_DIR: join(directory, "data"),
+    MEMPREFIX_UPSTREAM_URL: `http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`,
   },
 );
 
@@ -124,7 +124,7 @@ function turnOf(turn: number) {
 async function post(path: string, body: object): Promise<void> {
   const answer = await fetch(`${new URL(service.address).origin}${path}`, {
     method: "POST",
-    headers: { "content-type": "application/json", "x-memstem-user": "ana", "x-memstem-conversation": "one" },
+    headers: { "content-type": "application/json", "x-memprefix-user": "ana", "x-memprefix-conversation": "one" },
     body: JSON.stringify(body),
   });
   const text = await answer.text();
@@ -135,7 +135,7 @@ const REQUESTS: Readonly<Record<string, (turn: number) => Promise<void>>> = {
   "POST /compose": (turn) => post("/compose", { user_id: "bob", conversation_id: "one", ...turnOf(turn) }),
   "streamed chat": async (turn) => {
     const { messages, memories } = turnOf(turn);
-    await post("/v1/chat/completions", { model: "stub", stream: true, messages, memstem: { memories } });
+    await post("/v1/chat/completions", { model: "stub", stream: true, messages, memprefix: { memories } });
     await setTimeout(LEARNED_MS);
   },
 };

@@ -27,7 +27,7 @@ if (!existsSync(python)) await run(PYTHON, ["-m", "venv", environment]);
 await run(python, ["-m", "pip", "--disable-pip-version-check", "-q", "install", PACKAGE]);
 
 mkdirSync(join(out, "peers"), { recursive: true });
-const exchange = mkdtempSync(join(tmpdir(), "memstem-peers-"));
+const exchange = mkdtempSync(join(tmpdir(), "memprefix-peers-"));
 for (const conversation of RECORDED_CONVERSATIONS) {
   const [searches, orders] = [join(exchange, "searches.json"), join(exchange, "orders.json")];
   const { questions } = readRecordedTrace(data, conversation);

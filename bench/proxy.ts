@@ -59,7 +59,7 @@ function call(base: string, path: string, end: RegExp, body: object, user: strin
   const headers = {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(sent),
-    "x-memstem-user": user,
+    "x-memprefix-user": user,
   };
   return new Promise((resolve, reject) => {
     const start = performance.now();
@@ -98,7 +98,7 @@ function bodyOf(way: Way, round: number, tokens: number): object {
   const common = {
     model: "stub",
     stream: true,
-    ...(isRecalling && base !== "direct" ? { memstem: { memories } } : {}),
+    ...(isRecalling && base !== "direct" ? { memprefix: { memories } } : {}),
   };
   const content = `${inline}${question}`;
   if (base.startsWith("messages")) {
@@ -117,7 +117,7 @@ function bodyOf(way: Way, round: number, tokens: number): object {
 const quantile = (sorted: readonly number[], share: number) =>
   sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
 
-const dataDir = mkdtempSync(join(tmpdir(), "memstem-bench-"));
+const dataDir = mkdtempSync(join(tmpdir(), "memprefix-bench-"));
 const engine = await listeningChild(["--import", "tsx", path("paced-engine.ts")]);
 const hop = await listeningChild(["--import", "tsx", path("bare-hop.ts")], { UPSTREAM: engine.address });
 const profile = process.env["CPU_PROF"];
@@ -126,12 +126,12 @@ async function startService(name: string, upstream: string, api: "openai" | "ant
   const main = path("../dist/cli/main.js");
   const profiling = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
   return listeningChild([...profiling, main, "serve"], {
-    MEMSTEM_PORT: "0",
-    MEMSTEM_SOURCE: "none",
-    MEMSTEM_LOG_LEVEL: process.env["LOG_LEVEL"] ?? "info",
-    MEMSTEM_DATA_DIR: join(dataDir, name),
-    MEMSTEM_UPSTREAM_URL: upstream,
-    MEMSTEM_UPSTREAM_API: api,
+    MEMPREFIX_PORT: "0",
+    MEMPREFIX_SOURCE: "none",
+    MEMPREFIX_LOG_LEVEL: process.env["LOG_LEVEL"] ?? "info",
+    MEMPREFIX_DATA_DIR: join(dataDir, name),
+    MEMPREFIX_UPSTREAM_URL: upstream,
+    MEMPREFIX_UPSTREAM_API: api,
   });
 }
 const service = await startService("openai", engine.address, "openai");

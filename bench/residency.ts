@@ -1,6 +1,6 @@
 /**
  * `npm run bench:residency`: by how many tokens a plan's expectation misses what a small engine's cache really held, over recorded real
- * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. By what memstem is told: nothing, what the
+ * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. By what memprefix is told: nothing, what the
  * engine cached of each prompt, how many tokens it keeps, or both. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * Floor of the error: an engine caches whole blocks of 16 tokens and a plan counts to the token, so half a block, some 7 tokens, less
@@ -62,7 +62,7 @@ function cellOf(requests: readonly ReplayedRequest[]): string {
   return `${error.toFixed(0)} / ${mean(({ cachedTokens }) => cachedTokens).toFixed(0)}`;
 }
 
-console.log("mean |expected − cached| / mean cached, tokens per request, by what memstem is told");
+console.log("mean |expected − cached| / mean cached, tokens per request, by what memprefix is told");
 console.log(
   "| prompts      | policy       |   k | cache holds |     nothing |     reports |    capacity |        both |",
 );

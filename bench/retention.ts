@@ -7,10 +7,10 @@
  * cell. Floor of what `keep` computes per turn: the question, what was never retrieved before, and one line that points at the rest.
  *
  * `WINDOW=20` (or `8,20`; default: none): instead, what a turn costs where the client sends its last 20 messages, answers of 120 tokens, for
- * what memstem makes of them (`retention` is `keep`). `K=20,100`, `RATIOS=2,3`. `auto ÷ best`: at the default ratio, compared with the cheaper
+ * what memprefix makes of them (`retention` is `keep`). `K=20,100`, `RATIOS=2,3`. `auto ÷ best`: at the default ratio, compared with the cheaper
  * of `exact` and `extended`.
  *
- * `CLIENTS=4` (default: none): instead, what a prompt costs in the first turns of so many conversations in turn while memstem still learns the
+ * `CLIENTS=4` (default: none): instead, what a prompt costs in the first turns of so many conversations in turn while memprefix still learns the
  * engine's law, answers' pace included; `TURNS=14`.
  */
 import { FIXED_RETENTIONS } from "../src/core/index.js";

@@ -11,7 +11,7 @@
  * Floor of the balance: 1. Ceiling of the hit ratio, online: that of one endless cache, in the first line.
  */
 
-import { openMeasuredMemstem } from "../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { type ChatMessage, DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../src/core/index.js";
 import { type BatchInput, composeBatch } from "../src/service/batch/batch.js";
 import { BlockHashCache } from "../src/simulator/block-hash-cache.js";
@@ -42,29 +42,33 @@ function sentOf(
 
 async function online(asked: readonly UserQuestion[], workers: number, perSecond: number): Promise<readonly Sent[]> {
   let now = 0;
-  const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => now);
+  const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => now);
   const names = namesOf(workers);
   const sent: Sent[] = [];
   for (const { user, request } of asked) {
-    const { messages, worker } = await memstem.compose({ ...request, workers: names });
+    const { messages, worker } = await memprefix.compose({ ...request, workers: names });
     sent.push(sentOf(user, messages, worker, names));
     now += 1_000 / perSecond;
   }
-  await memstem.close();
+  await memprefix.close();
   return sent;
 }
 
 async function inBatches(asked: readonly UserQuestion[], workers: number, size: number): Promise<readonly Sent[]> {
-  const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
+  const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
   const names = namesOf(workers);
   const inputs = asked.map(({ request }, index): BatchInput => ({ index, request, priority: 0, deadline: null }));
   const sent: Sent[] = [];
-  for await (const event of composeBatch(memstem.batches, inputs, { window: size, workers: names, signal: NO_ABORT })) {
+  for await (const event of composeBatch(memprefix.batches, inputs, {
+    window: size,
+    workers: names,
+    signal: NO_ABORT,
+  })) {
     if (event.kind === "failure") throw event.error;
     if (event.kind !== "answer") continue;
     sent.push(sentOf(asked[event.index]?.user ?? 0, event.answer.messages, event.worker ?? undefined, names));
   }
-  await memstem.close();
+  await memprefix.close();
   return sent;
 }
 

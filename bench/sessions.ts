@@ -2,14 +2,14 @@
  * `npm run bench:papers -- sessions`: many conversations of several turns at a time on one prefix cache, as in ContextPilot's table of concurrent
  * sessions. Recorded real Mem0 searches of six LoCoMo users (first 150 questions each, k = 15), cut into sessions of 8 turns: a session is a
  * conversation, a user's sessions follow one another, and 2 to 32 sessions are open at a time, each asking in turn (`session-rounds.ts`).
- * SGLang's radix cache with room for a quarter and for a sixteenth of all tokens that it is sent without memstem; answers are cached, too.
+ * SGLang's radix cache with room for a quarter and for a sixteenth of all tokens that it is sent without memprefix; answers are cached, too.
  *
  * The first row of each table is what the paper compares with: every turn's memories stay in the history. Takes `--data FOLDER`
  * (`recorded-data.ts`).
  *
  * Floor of what a turn computes: the answer before it, the question, and what was never retrieved before.
  */
-import { openMeasuredMemstem } from "../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
 import {
   type ChatMessage,
@@ -94,16 +94,16 @@ const byHand =
     return build(asked.memories, [...historyOf(of, turn, ({ question }) => question), user(asked.question)]);
   };
 
-/** How memstem composes. */
+/** How memprefix composes. */
 interface Composer {
   readonly policy: PolicyName;
   readonly retention: RetentionName;
 }
 
-/** Prompts of a memstem that knows nobody at first. */
+/** Prompts of a memprefix that knows nobody at first. */
 function composedBy({ policy, retention }: Composer): { readonly build: Build; readonly close: () => Promise<void> } {
   let now = 0;
-  const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => now);
+  const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => now);
   return {
     build: async (session, turn) => {
       now += PAUSE_MS;
@@ -112,9 +112,9 @@ function composedBy({ policy, retention }: Composer): { readonly build: Build; r
       const memories = asked.memories.map(({ id, text }) => ({ id, memory: text }));
       const options = { userId: of.user, conversationId: `session ${session}`, system: INSTRUCTION };
       const request = readComposeOptions({ ...options, messages, memories, policy, retention });
-      return (await memstem.compose(request)).messages;
+      return (await memprefix.compose(request)).messages;
     },
-    close: () => memstem.close(),
+    close: () => memprefix.close(),
   };
 }
 
@@ -169,7 +169,7 @@ for (const composer of COMPOSERS) {
     served.push(await promptsOf(build, open));
     await close();
   }
-  arms.set(`memstem, \`${composer.policy}\`, \`${composer.retention}\``, served);
+  arms.set(`memprefix, \`${composer.policy}\`, \`${composer.retention}\``, served);
 }
 
 const [[keptPrompts = []] = []] = [...arms.values()];

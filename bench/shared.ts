@@ -1,16 +1,16 @@
 /**
  * `npm run bench:shared`: conversations that share one engine's cache, over recorded real Mem0 searches of LoCoMo questions. Tokens computed
  * per prompt, mean / tokens in the prompt, and how far the expectation is from what was cached, as a share of the prompt (after the first 50
- * prompts of all); simulated vLLM cache, memstem's own service. Takes `--data FOLDER` (`recorded-data.ts`).
+ * prompts of all); simulated vLLM cache, memprefix's own service. Takes `--data FOLDER` (`recorded-data.ts`).
  *
- * `README`: memories in the system prompt; `last message`: in the newest message only, without memstem. Then what memstem may be set to, and its
+ * `README`: memories in the system prompt; `last message`: in the newest message only, without memprefix. Then what memprefix may be set to, and its
  * defaults: `read`, where the engine's metrics are read (capacity, block, computed tokens), and `learned` by its reports alone. `÷ by hand`: the
- * worse of those two against the better of those without memstem; `÷ best`: the same against the best setting of the cell, that is for prompts of
+ * worse of those two against the better of those without memprefix; `÷ best`: the same against the best setting of the cell, that is for prompts of
  * every length. `ROOM=1000,…`: capacity ÷ conversations. `N=12` conversations, `TURNS=60`, `K=20`, `BLOCK=16`, `ORDER=turn|zipf|burst`,
  * `FOREIGN=0`: tokens of other clients between two prompts, on average. `WINDOW=20`: clients send their last 20 messages; default: all.
  * `HEAD=0`: tokens that everybody's instructions have besides.
  */
-import { openMeasuredMemstem } from "../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { encodeO200k } from "../src/cli/o200k.js";
 import {
   type ChatMessage,
@@ -86,14 +86,14 @@ const byHand = (build: typeof inLastMessage) => (): Arm => ({
   close: async () => {},
 });
 
-/** What memstem is set to; nothing: its defaults. */
+/** What memprefix is set to; nothing: its defaults. */
 type Chosen = Pick<Parameters<typeof composeRequest>[0], "retention" | "history">;
 
-const memstem =
+const memprefix =
   (chosen: Chosen, isRead = true) =>
   (capacityTokens: number, now: () => number): Arm => {
     const engine = new EngineCache();
-    const service = openMeasuredMemstem(ENGINE_MODELS.gpu, now, engine);
+    const service = openMeasuredMemprefix(ENGINE_MODELS.gpu, now, engine);
     return {
       async build(client, messages, memories) {
         const userId = `user ${client}` as UserId;
@@ -129,12 +129,12 @@ const byHands = [
   ["last message", byHand(inLastMessage)],
 ] as const;
 const defaults = [
-  ["read", memstem({})],
-  ["learned", memstem({}, false)],
+  ["read", memprefix({})],
+  ["learned", memprefix({}, false)],
 ] as const;
 const arms: readonly (readonly [string, (capacity: number, now: () => number) => Arm])[] = [
   ...byHands,
-  ...settings.map(([name, chosen]) => [name, memstem(chosen)] as const),
+  ...settings.map(([name, chosen]) => [name, memprefix(chosen)] as const),
   ...defaults,
 ];
 

@@ -1,10 +1,10 @@
 /**
  * `npm run bench:ttft`: time to the first token on the engine inside, over recorded real Mem0 searches of LoCoMo's conv-26. A random model
  * (what weights say changes no time; its text is noise), an engine of its own for every arm, cold at first, the arms taking turns within
- * every question. memstem is told what was cached, as a caller of `POST /feedback` tells it. Takes `--data FOLDER` (`recorded-data.ts`).
+ * every question. memprefix is told what was cached, as a caller of `POST /feedback` tells it. Takes `--data FOLDER` (`recorded-data.ts`).
  *
  * `LAYOUT=window` is a conversation whose client sends its last `WINDOW=20` messages, `TURNS=60` turns, with answers of `ANSWER=120` tokens. An
- * engine keeps what it generated: here each answer, which is the same in every arm, is computed behind its prompt, untimed. memstem expects the
+ * engine keeps what it generated: here each answer, which is the same in every arm, is computed behind its prompt, untimed. memprefix expects the
  * prompts only, so that what is cached of an answer is no error. `HISTORY=exact,extended` (default: all that the service has, but `stored`),
  * `RATIOS=2,3` of those that have one.
  *
@@ -125,20 +125,20 @@ async function arm(
   };
 }
 
-/** What memstem is asked for. */
+/** What memprefix is asked for. */
 interface Asking extends Pick<ComposeOptions, "history" | "historyRatio" | "retention"> {
   readonly policy: PolicyName;
   /** Memory tokens of each prompt ÷ retrieved, at most; absent: no such budget. */
   readonly budgetEach?: number;
 }
 
-/** memstem, in this process on a database of its own; a conversation where it has a retention. */
+/** memprefix, in this process on a database of its own; a conversation where it has a retention. */
 function composed({ budgetEach, ...asking }: Asking, countTokens: TokenCounter, width: number): Prompting {
   const residency = residencyModel({ kind: "slots", slots: width });
-  const memstem = openService({ engine: ENGINE_MODELS.cpu, countTokens, residency, now: Date.now });
+  const memprefix = openService({ engine: ENGINE_MODELS.cpu, countTokens, residency, now: Date.now });
   return async ({ memories, messages }) => {
     const tokens = memories.reduce((sum, { text }) => sum + countO200k(`100 ${text}\n`), 0);
-    const answer = await memstem.compose(
+    const answer = await memprefix.compose(
       readComposeOptions({
         userId: user,
         ...asking,
@@ -153,7 +153,7 @@ function composed({ budgetEach, ...asking }: Asking, countTokens: TokenCounter, 
       messages: answer.messages,
       async learn({ promptTokens, cachedTokens, ttftMs }) {
         const report = { promptTokens, cachedTokens, ...(ttftMs === null ? {} : { ttftMs }) };
-        await memstem.feedback(user, null, answer.requestId, report);
+        await memprefix.feedback(user, null, answer.requestId, report);
         return answer.plan.expectedCachedTokens;
       },
     };
@@ -209,7 +209,7 @@ async function measure(arms: readonly Arm[], k: number, layout: Layout): Promise
   for (const { close } of arms) await close();
 }
 
-const folder = mkdtempSync(join(tmpdir(), "memstem-ttft-"));
+const folder = mkdtempSync(join(tmpdir(), "memprefix-ttft-"));
 const model = join(folder, `${size}.gguf`);
 try {
   await writeRandomModel(model, { name: size, shape: MODEL_SHAPES[size] });
@@ -249,7 +249,7 @@ try {
           await arm("last user message", model, 1, 16_384, (width) =>
             composed({ policy: "retrieval", retention: "ephemeral" }, countTokens, width),
           ),
-          await arm("memstem, keep", model, 1, 16_384, (width) =>
+          await arm("memprefix, keep", model, 1, 16_384, (width) =>
             composed({ policy: "prefix-exact", retention: "keep" }, countTokens, width),
           ),
         ],

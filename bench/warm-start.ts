@@ -4,8 +4,8 @@
  * by one. An endless cache that is exact on blocks and empty at the start, memories alone; share of blocks that it held, means over the users. Takes
  * `--data FOLDER` (`recorded-data.ts`).
  *
- * `known`: memstem composed the first half and was told that the engine has none of it (`POST /evict`); ContextPilot's tree is built of it (Alg. 4).
- * `sent`: those prompts went to the engine, memstem's one by one, ContextPilot's in the orders of its tree. Floor: `cold`.
+ * `known`: memprefix composed the first half and was told that the engine has none of it (`POST /evict`); ContextPilot's tree is built of it (Alg. 4).
+ * `sent`: those prompts went to the engine, memprefix's one by one, ContextPilot's in the orders of its tree. Floor: `cold`.
  */
 import {
   ClusterTree,
@@ -34,7 +34,7 @@ interface Orderer {
   order(context: readonly Label[]): readonly Label[];
 }
 
-/** memstem's default; `known` contexts were composed before, of which the engine has nothing. */
+/** memprefix's default; `known` contexts were composed before, of which the engine has nothing. */
 function ours(known: Contexts): Orderer {
   const knowledge = { index: new ContextIndex([], 1, MAX_NODES), recent: new RecentRetrievals([]) };
   let turn = 0;

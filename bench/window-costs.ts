@@ -1,4 +1,4 @@
-import { openMeasuredMemstem } from "../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../src/cli/o200k.js";
 import { WINDOW_HISTORIES } from "../src/cli/option-values.js";
 import { DEFAULT_HISTORY_RATIO, ENGINE_MODELS, type EngineModel, promptCost } from "../src/core/index.js";
@@ -77,7 +77,7 @@ async function costsOf(
         {
           tokens: { encode: encodeO200k, countTokens: countO200k },
           newCache: () => simulatedCache("radix"),
-          openMemstem: (now) => openMeasuredMemstem(engine, now),
+          openMemprefix: (now) => openMeasuredMemprefix(engine, now),
         },
       );
       for (const arm of arms) {

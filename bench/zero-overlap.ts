@@ -5,7 +5,7 @@
  *
  * What stands in every row: 15 new blocks are numbered, hashed, counted in tokens and stored. Floor of the difference between two rows: 0.
  */
-import { openMeasuredMemstem } from "../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../src/cli/assemble.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, type PolicyName } from "../src/core/index.js";
 import { type ComposeRequest, readComposeOptions } from "../src/service/compose/compose-request.js";
 
@@ -33,16 +33,16 @@ interface Taken {
 }
 
 async function taken(asked: readonly ComposeRequest[]): Promise<Taken> {
-  const memstem = openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
+  const memprefix = openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], () => 0);
   let [promptTokens, moved] = [0, 0];
   const start = performance.now();
   for (const request of asked) {
-    const { plan } = await memstem.compose(request);
+    const { plan } = await memprefix.compose(request);
     promptTokens += plan.totalTokens;
     if (plan.orderChanged) moved++;
   }
   const ms = performance.now() - start;
-  await memstem.close();
+  await memprefix.close();
   return { ms, promptTokens, moved };
 }
 

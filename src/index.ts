@@ -55,12 +55,12 @@ export {
 export type { ComposeOptions } from "./service/fields/call-options.js";
 export { DatabaseOpenError } from "./store/database/database-open-error.js";
 
-/** How to set memstem up in-process. Everything has the service's default; see `memstem serve --help`. */
-export interface MemstemOptions {
-  /** Directory of all files that memstem keeps. Default `memstem-data`. */
+/** How to set memprefix up in-process. Everything has the service's default; see `memprefix serve --help`. */
+export interface MemprefixOptions {
+  /** Directory of all files that memprefix keeps. Default `memprefix-data`. */
   readonly dataDir?: string;
   /**
-   * Where to search when a request brings no memories: a Mem0 that memstem opens, or the caller's own, an instance of Mem0's `Memory` or
+   * Where to search when a request brings no memories: a Mem0 that memprefix opens, or the caller's own, an instance of Mem0's `Memory` or
    * `MemoryClient` or any object with a `search` like theirs. Default: `embedded` where its packages are installed, else `none`.
    */
   readonly source?:
@@ -99,17 +99,17 @@ export interface MemstemOptions {
 }
 
 /**
- * memstem in-process: the same behaviour as the service, without HTTP. Once `close` was called, every other call rejects with
+ * memprefix in-process: the same behaviour as the service, without HTTP. Once `close` was called, every other call rejects with
  * {@link ClosedError}.
  */
-export interface MemstemClient {
+export interface MemprefixClient {
   /**
    * Composes a prompt. The messages come back in the type they were given in, to be passed on to the engine's client: a literal keeps its
    * role as a type. Rejects with {@link InvalidRequestError} for a bad request; a failing memory source only makes a warning.
    *
    * @example
    * ```ts
-   * const { messages } = await memstem.compose({
+   * const { messages } = await memprefix.compose({
    *   userId: "ana",
    *   conversationId: "trip",
    *   messages: [...history, { role: "user", content: question }],
@@ -136,16 +136,16 @@ export interface MemstemClient {
 }
 
 /**
- * Opens memstem in-process. Reads no environment variables. Throws {@link InvalidRequestError} for options that are wrong and
+ * Opens memprefix in-process. Reads no environment variables. Throws {@link InvalidRequestError} for options that are wrong and
  * `DatabaseOpenError` where the data directory cannot be used.
  */
-export function createMemstem(options: MemstemOptions = {}): MemstemClient {
+export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient {
   const { source } = options;
   const settings = settingsOf(options);
-  const memstem = assembleInside(settings, isOwn(source) ? source : null);
+  const memprefix = assembleInside(settings, isOwn(source) ? source : null);
   const finishing = new AbortController();
   // What fails is tried again before the source is next asked for that user.
-  void memstem.finishDeletions(() => {}, finishing.signal).catch(() => {});
+  void memprefix.finishDeletions(() => {}, finishing.signal).catch(() => {});
   let closing: Promise<void> | undefined;
   const whileOpen =
     <A, R>(call: (given: A) => Promise<R>) =>
@@ -155,31 +155,31 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
     };
   return {
     compose: whileOpen(async <M extends MessageLike>(request: ComposeOptions<M>) => {
-      const answer = await memstem.compose(readComposeOptions(request));
-      // Given messages come back with text added; what memstem adds itself is a system message, or a user's in the form of those given.
+      const answer = await memprefix.compose(readComposeOptions(request));
+      // Given messages come back with text added; what memprefix adds itself is a system message, or a user's in the form of those given.
       return { ...answer, messages: [...answer.messages] as MessageLike[] as M[] };
     }),
     add: whileOpen(async (given) => {
       const { userId, agentId = null, memories, metadata } = readOptions(addOptions, given);
-      return mem0Items(await memstem.addMemories(userId, agentId, newMemories(memories, metadata)));
+      return mem0Items(await memprefix.addMemories(userId, agentId, newMemories(memories, metadata)));
     }),
-    evict: whileOpen(async (given) => memstem.evict(readOptions(evictOptions, given).requestIds)),
+    evict: whileOpen(async (given) => memprefix.evict(readOptions(evictOptions, given).requestIds)),
     feedback: whileOpen(async (given) => {
       const { userId, agentId = null, requestId, model, ...reported } = readOptions(feedbackOptions, given);
-      return memstem.feedback(userId, agentId, requestId, observationOf(reported), model).catch((error: unknown) => {
+      return memprefix.feedback(userId, agentId, requestId, observationOf(reported), model).catch((error: unknown) => {
         throw error instanceof NotFoundError ? new NotFoundError("requestId", error.message) : error;
       });
     }),
     forgetMemory: whileOpen(async (given) => {
       const { userId, memoryId } = readOptions(forgetMemoryOptions, given);
-      return memstem.forgetMemory(userId, memoryId);
+      return memprefix.forgetMemory(userId, memoryId);
     }),
     forgetUser: whileOpen(async (given) => {
-      await memstem.forgetUser(readOptions(forgetUserOptions, given).userId);
+      await memprefix.forgetUser(readOptions(forgetUserOptions, given).userId);
     }),
     close: () => {
       finishing.abort();
-      closing ??= memstem.close();
+      closing ??= memprefix.close();
       return closing;
     },
   };
@@ -188,7 +188,7 @@ export function createMemstem(options: MemstemOptions = {}): MemstemClient {
 const OF_THE_SAME_NAME = [
   ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "topK"] as const),
   ...(["maxPromptTokens", "blockTemplate", "timeZone", "dedupe"] as const),
-] satisfies readonly (keyof Settings & keyof MemstemOptions)[];
+] satisfies readonly (keyof Settings & keyof MemprefixOptions)[];
 
 /** Each option's setting. A misspelt option would leave a default in force: memories in another directory, or of another source. */
 const OPTIONS: ReadonlyMap<string, keyof Settings> = new Map<string, keyof Settings>([
@@ -198,13 +198,13 @@ const OPTIONS: ReadonlyMap<string, keyof Settings> = new Map<string, keyof Setti
   ["source.apiKey", "mem0ApiKey"],
 ]);
 
-type Source = NonNullable<MemstemOptions["source"]>;
+type Source = NonNullable<MemprefixOptions["source"]>;
 
 function isOwn(source: Source | undefined): source is OwnMem0 {
   return typeof source === "object" && source !== null && "search" in source && typeof source.search === "function";
 }
 
-function refuseUnknown(given: MemstemOptions): void {
+function refuseUnknown(given: MemprefixOptions): void {
   const source: unknown = given.source;
   if (source !== undefined && (typeof source !== "object" || source === null)) {
     const message = 'must be an object that names its kind, such as { kind: "none" }, or that has a search method';
@@ -218,7 +218,7 @@ function refuseUnknown(given: MemstemOptions): void {
 }
 
 /** The options as the service's settings; what is wrong with one is said under the option's own name. */
-function settingsOf(given: MemstemOptions): Settings {
+function settingsOf(given: MemprefixOptions): Settings {
   refuseUnknown(given);
   // A source of the caller's own takes the place of what settings could name.
   const source: object = isOwn(given.source) ? { kind: "none" } : (given.source ?? {});

@@ -2,18 +2,24 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ClosedError, createMemstem, InvalidRequestError, type MemstemClient, NotFoundError } from "../src/index.js";
+import {
+  ClosedError,
+  createMemprefix,
+  InvalidRequestError,
+  type MemprefixClient,
+  NotFoundError,
+} from "../src/index.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
 
 describe("the library", () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "memstem-library-"));
-  let memstem: MemstemClient;
+  const dataDir = mkdtempSync(join(tmpdir(), "memprefix-library-"));
+  let memprefix: MemprefixClient;
   beforeAll(() => {
-    memstem = createMemstem({ dataDir, source: { kind: "none" } });
+    memprefix = createMemprefix({ dataDir, source: { kind: "none" } });
   });
   afterAll(async () => {
-    await memstem.close();
+    await memprefix.close();
     rmSync(dataDir, { recursive: true, force: true });
   });
 
@@ -26,29 +32,29 @@ describe("the library", () => {
 
   it("composes from Mem0's answer as it is, and gives the caller's messages back with text added", async () => {
     const messages = [{ role: "user" as const, content: "Tea?", name: "ana" }];
-    const answer = await memstem.compose({ userId: "ana", messages, memories: { results: TEA, relations: [] } });
+    const answer = await memprefix.compose({ userId: "ana", messages, memories: { results: TEA, relations: [] } });
     expect(answer.messages).toEqual([{ ...messages[0], content: expect.stringMatching(/^<memories>\n- Ana likes/) }]);
   });
 
   it("keeps agents apart, and takes feedback on an agent's request", async () => {
     const of = { userId: "bo", agentId: "coach" };
-    const { requestId } = await memstem.compose({ ...of, query: "Tea?", memories: TEA });
-    expect(await memstem.feedback({ ...of, requestId, cachedTokens: 0 })).toMatchObject({ observedCachedTokens: 0 });
-    await expect(memstem.feedback({ userId: "bo", requestId, cachedTokens: 0 })).rejects.toThrow(NotFoundError);
+    const { requestId } = await memprefix.compose({ ...of, query: "Tea?", memories: TEA });
+    expect(await memprefix.feedback({ ...of, requestId, cachedTokens: 0 })).toMatchObject({ observedCachedTokens: 0 });
+    await expect(memprefix.feedback({ userId: "bo", requestId, cachedTokens: 0 })).rejects.toThrow(NotFoundError);
   });
 
   it("names each field that is wrong, in its own words", async () => {
     const wrong = { userId: "", topK: 0, memories: 7, user_id: "x" } as never;
-    expect(await fieldsOf(memstem.compose(wrong))).toEqual(["userId", "memories", "topK", "user_id"]);
-    expect(await fieldsOf(memstem.compose({ userId: "ana" }))).toEqual(["query"]);
-    expect(await fieldsOf(memstem.compose({ userId: "ana", query: "x", requestId: "line\nbreak" }))).toEqual([
+    expect(await fieldsOf(memprefix.compose(wrong))).toEqual(["userId", "memories", "topK", "user_id"]);
+    expect(await fieldsOf(memprefix.compose({ userId: "ana" }))).toEqual(["query"]);
+    expect(await fieldsOf(memprefix.compose({ userId: "ana", query: "x", requestId: "line\nbreak" }))).toEqual([
       "requestId",
     ]);
-    expect(await fieldsOf(memstem.feedback({ userId: "ana", requestId: "r", cachedTokens: -1 }))).toEqual([
+    expect(await fieldsOf(memprefix.feedback({ userId: "ana", requestId: "r", cachedTokens: -1 }))).toEqual([
       "cachedTokens",
     ]);
-    expect(await fieldsOf(memstem.add({ userId: "ana", memories: [] }))).toEqual(["memories"]);
-    expect(await fieldsOf(memstem.evict({ requestIds: [1] } as never))).toEqual(["requestIds[0]"]);
+    expect(await fieldsOf(memprefix.add({ userId: "ana", memories: [] }))).toEqual(["memories"]);
+    expect(await fieldsOf(memprefix.evict({ requestIds: [1] } as never))).toEqual(["requestIds[0]"]);
   });
 
   it("searches and adds in a Mem0 of the caller's own, with Mem0's arguments, and says how it failed without its words", async () => {
@@ -66,7 +72,7 @@ describe("the library", () => {
         return { results: [{ id: "m2", memory: messages[0]?.content, event: "ADD" }] };
       }
     }
-    const own = createMemstem({ dataDir: join(dataDir, "own"), source: new Own() });
+    const own = createMemprefix({ dataDir: join(dataDir, "own"), source: new Own() });
     const prompt = await own.compose({ userId: "ana", query: "Tea?", topK: 7 });
     expect(prompt.messages.at(-1)?.content).toBe("<memories>\n- Ana likes green tea.\n</memories>\n\nTea?");
     const memories = ["Ana rows."];
@@ -82,15 +88,15 @@ describe("the library", () => {
     expect(JSON.stringify(warnings)).not.toContain("m0-secret");
     await own.close();
 
-    const searching = createMemstem({ dataDir: join(dataDir, "only"), source: { search: () => TEA } });
+    const searching = createMemprefix({ dataDir: join(dataDir, "only"), source: { search: () => TEA } });
     await expect(searching.add({ userId: "ana", memories })).rejects.toThrow('memory source "own" cannot add memories');
     await searching.close();
   });
 
   it("names wrong set-up options as they were given", () => {
-    const fieldOf = (options: Parameters<typeof createMemstem>[0]) => {
+    const fieldOf = (options: Parameters<typeof createMemprefix>[0]) => {
       try {
-        createMemstem(options);
+        createMemprefix(options);
       } catch (error) {
         return error instanceof InvalidRequestError ? error.issues[0]?.field : String(error);
       }
@@ -107,7 +113,7 @@ describe("the library", () => {
     expect(fieldOf({ dataDir, source: misspelt as never })).toBe("source.apikey");
   });
 
-  it("answers a client that sends nothing but memstem's own section back", async () => {
+  it("answers a client that sends nothing but memprefix's own section back", async () => {
     const of = { userId: "cy", conversationId: "tools" };
     const call = {
       role: "assistant",
@@ -115,10 +121,10 @@ describe("the library", () => {
       tool_calls: [{ id: "t", type: "function", function: { name: "f", arguments: "" } }],
     };
     const messages = [{ role: "user", content: "Tea?" }, call, { role: "tool", tool_call_id: "t", content: "green" }];
-    const first = await memstem.compose({ ...of, messages, memories: TEA });
+    const first = await memprefix.compose({ ...of, messages, memories: TEA });
     const section = first.messages.at(-1);
     expect(section).toEqual({ role: "user", content: "<memories>\n- Ana likes green tea.\n</memories>" });
-    const echoed = await memstem.compose({
+    const echoed = await memprefix.compose({
       ...of,
       messages: first.messages.slice(-1),
       memories: [],
@@ -127,18 +133,18 @@ describe("the library", () => {
   });
 
   it("cannot add memories where it has no source", async () => {
-    await expect(memstem.add({ userId: "ana", memories: ["x"] })).rejects.toThrow("cannot add memories");
+    await expect(memprefix.add({ userId: "ana", memories: ["x"] })).rejects.toThrow("cannot add memories");
   });
 
   describe("after close", () => {
     const TEA_FOR = { userId: "di", query: "Tea?", memories: TEA };
 
     it("rejects every call, wrong ones too, with an error that says so", async () => {
-      const closed = createMemstem({ dataDir, source: { kind: "none" } });
+      const closed = createMemprefix({ dataDir, source: { kind: "none" } });
       const { requestId } = await closed.compose(TEA_FOR);
       const under = closed.compose(TEA_FOR);
       const closing = closed.close();
-      const calls: Record<Exclude<keyof MemstemClient, "close">, () => Promise<unknown>> = {
+      const calls: Record<Exclude<keyof MemprefixClient, "close">, () => Promise<unknown>> = {
         compose: () => closed.compose(TEA_FOR),
         add: () => closed.add({ userId: "di", memories: ["x"] }),
         evict: () => closed.evict({ requestIds: [requestId] }),
@@ -155,11 +161,11 @@ describe("the library", () => {
       await closing;
       await refused();
       // Nobody was forgotten by a call that was refused.
-      expect((await memstem.feedback({ userId: "di", requestId, cachedTokens: 0 })).requestId).toBe(requestId);
+      expect((await memprefix.feedback({ userId: "di", requestId, cachedTokens: 0 })).requestId).toBe(requestId);
     });
 
     it("closes once, however often it is asked to", async () => {
-      const closed = createMemstem({ dataDir, source: { kind: "none" } });
+      const closed = createMemprefix({ dataDir, source: { kind: "none" } });
       const first = closed.close();
       await Promise.all([first, closed.close()]);
       await closed.close();

@@ -86,7 +86,7 @@ async function main(args: readonly string[]): Promise<number> {
   );
   // Before anything runs: where code has moved, the list comes first.
   for (const one of chosen) mutated(readFileSync(join(ROOT, one.file), "utf8"), one);
-  const copy = mkdtempSync(join(tmpdir(), "memstem-mutations-"));
+  const copy = mkdtempSync(join(tmpdir(), "memprefix-mutations-"));
   const end = () => rmSync(copy, { recursive: true, force: true });
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => {

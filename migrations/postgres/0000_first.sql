@@ -1,4 +1,4 @@
-CREATE TABLE "memstem"."api_keys" (
+CREATE TABLE "memprefix"."api_keys" (
 	"id" text PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
 	"secret_digest" text NOT NULL,
@@ -7,18 +7,18 @@ CREATE TABLE "memstem"."api_keys" (
 	"revoked_at" bigint
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."deletions" (
+CREATE TABLE "memprefix"."deletions" (
 	"bucket" integer PRIMARY KEY NOT NULL,
 	"users" integer NOT NULL,
 	"memories" integer NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."digest_keys" (
+CREATE TABLE "memprefix"."digest_keys" (
 	"id" integer PRIMARY KEY NOT NULL,
 	"key" "bytea" NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."first_token_times" (
+CREATE TABLE "memprefix"."first_token_times" (
 	"engine" text NOT NULL,
 	"number" integer NOT NULL,
 	"uncached_tokens" integer NOT NULL,
@@ -27,22 +27,22 @@ CREATE TABLE "memstem"."first_token_times" (
 	CONSTRAINT "first_token_times_engine_number_pk" PRIMARY KEY("engine","number")
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."forgotten_memories" (
+CREATE TABLE "memprefix"."forgotten_memories" (
 	"tenant" text NOT NULL,
 	"user_id" text NOT NULL,
 	"memory_id" text NOT NULL,
 	CONSTRAINT "forgotten_memories_tenant_user_id_memory_id_pk" PRIMARY KEY("tenant","user_id","memory_id")
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."instructions" (
+CREATE TABLE "memprefix"."instructions" (
 	"scope_id" bigint NOT NULL,
 	"digest" text NOT NULL,
 	"messages" text NOT NULL,
 	CONSTRAINT "instructions_scope_id_digest_pk" PRIMARY KEY("scope_id","digest")
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."journal" (
-	"seq" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memstem"."journal_seq_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+CREATE TABLE "memprefix"."journal" (
+	"seq" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memprefix"."journal_seq_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"scope_id" bigint NOT NULL,
 	"n" integer NOT NULL,
 	"kind" smallint NOT NULL,
@@ -57,12 +57,12 @@ CREATE TABLE "memstem"."journal" (
 	"said" text
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."known_memories" (
+CREATE TABLE "memprefix"."known_memories" (
 	"scope_id" bigint NOT NULL,
 	"hashes" integer[] NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."responses" (
+CREATE TABLE "memprefix"."responses" (
 	"scope_id" bigint NOT NULL,
 	"id" text NOT NULL,
 	"tenant" text NOT NULL,
@@ -75,45 +75,45 @@ CREATE TABLE "memstem"."responses" (
 	CONSTRAINT "responses_scope_id_id_pk" PRIMARY KEY("scope_id","id")
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."scopes" (
-	"scope_id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memstem"."scopes_scope_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+CREATE TABLE "memprefix"."scopes" (
+	"scope_id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "memprefix"."scopes_scope_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
 	"tenant" text NOT NULL,
 	"user_id" text NOT NULL,
 	"agent_id" text NOT NULL,
 	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."snapshots" (
+CREATE TABLE "memprefix"."snapshots" (
 	"scope_id" bigint PRIMARY KEY NOT NULL,
 	"n" integer NOT NULL,
 	"sum" bigint NOT NULL,
 	"data" text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."source_deletions" (
+CREATE TABLE "memprefix"."source_deletions" (
 	"tenant" text NOT NULL,
 	"user_id" text NOT NULL,
 	"memory_id" text NOT NULL,
 	CONSTRAINT "source_deletions_tenant_user_id_memory_id_pk" PRIMARY KEY("tenant","user_id","memory_id")
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."tenants" (
+CREATE TABLE "memprefix"."tenants" (
 	"tenant" text PRIMARY KEY NOT NULL,
 	"cache_secret" text NOT NULL,
 	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_batches" (
+CREATE TABLE "memprefix"."usage_batches" (
 	"id" text PRIMARY KEY NOT NULL,
 	"at" bigint NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_deleted_users" (
+CREATE TABLE "memprefix"."usage_deleted_users" (
 	"digest" text PRIMARY KEY NOT NULL,
 	"at" bigint NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_groups" (
+CREATE TABLE "memprefix"."usage_groups" (
 	"id" bigint PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
 	"model" text NOT NULL,
@@ -121,12 +121,12 @@ CREATE TABLE "memstem"."usage_groups" (
 	"layout" text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_marks" (
+CREATE TABLE "memprefix"."usage_marks" (
 	"name" text PRIMARY KEY NOT NULL,
 	"text" text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_notes" (
+CREATE TABLE "memprefix"."usage_notes" (
 	"id" bigint PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
 	"number" bigint NOT NULL,
@@ -136,7 +136,7 @@ CREATE TABLE "memstem"."usage_notes" (
 	"model" text
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_owners" (
+CREATE TABLE "memprefix"."usage_owners" (
 	"id" bigint PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
 	"name" text NOT NULL,
@@ -156,7 +156,7 @@ CREATE TABLE "memstem"."usage_owners" (
 	"last_at" bigint NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_prompts" (
+CREATE TABLE "memprefix"."usage_prompts" (
 	"id" bigint PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
 	"number" bigint NOT NULL,
@@ -185,13 +185,13 @@ CREATE TABLE "memstem"."usage_prompts" (
 	"missed_money" double precision
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_state" (
+CREATE TABLE "memprefix"."usage_state" (
 	"id" bigint PRIMARY KEY NOT NULL,
 	"last_id" bigint NOT NULL,
 	"kept" bigint NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_sums" (
+CREATE TABLE "memprefix"."usage_sums" (
 	"group_id" bigint NOT NULL,
 	"start" bigint NOT NULL,
 	"measure" text NOT NULL,
@@ -199,30 +199,30 @@ CREATE TABLE "memstem"."usage_sums" (
 	CONSTRAINT "usage_sums_group_id_start_measure_pk" PRIMARY KEY("group_id","start","measure")
 );
 --> statement-breakpoint
-CREATE TABLE "memstem"."usage_tenants" (
+CREATE TABLE "memprefix"."usage_tenants" (
 	"tenant" text PRIMARY KEY NOT NULL,
 	"prompts" bigint NOT NULL,
 	"notes" bigint NOT NULL
 );
 --> statement-breakpoint
-ALTER TABLE "memstem"."api_keys" ADD CONSTRAINT "api_keys_tenant_tenants_tenant_fk" FOREIGN KEY ("tenant") REFERENCES "memstem"."tenants"("tenant") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-CREATE UNIQUE INDEX "journal_by_scope" ON "memstem"."journal" USING btree ("scope_id","n");--> statement-breakpoint
-CREATE INDEX "journal_by_conversation" ON "memstem"."journal" USING btree ("scope_id","conversation","n") WHERE "memstem"."journal"."conversation" is not null;--> statement-breakpoint
-CREATE INDEX "journal_by_request" ON "memstem"."journal" USING btree ("request_id","scope_id") WHERE "memstem"."journal"."request_id" is not null;--> statement-breakpoint
-CREATE INDEX "known_memories_by_scope" ON "memstem"."known_memories" USING btree ("scope_id");--> statement-breakpoint
-CREATE INDEX "responses_by_use" ON "memstem"."responses" USING btree ("tenant","used");--> statement-breakpoint
-CREATE UNIQUE INDEX "scopes_by_name" ON "memstem"."scopes" USING btree ("tenant","user_id","agent_id");--> statement-breakpoint
-CREATE INDEX "usage_batches_by_time" ON "memstem"."usage_batches" USING btree ("at");--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_groups_by_name" ON "memstem"."usage_groups" USING btree ("tenant","model","engine","layout");--> statement-breakpoint
-CREATE INDEX "usage_notes_by_time" ON "memstem"."usage_notes" USING btree ("tenant","at");--> statement-breakpoint
-CREATE INDEX "usage_notes_by_age" ON "memstem"."usage_notes" USING btree ("at");--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_owners_by_name" ON "memstem"."usage_owners" USING btree ("tenant","name","agent","conversation");--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_prompts_by_request" ON "memstem"."usage_prompts" USING btree ((cast(user_id as text) || ' ' || request));--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_prompts_by_number" ON "memstem"."usage_prompts" USING btree ("tenant","number");--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_change" ON "memstem"."usage_prompts" USING btree ("tenant","changed");--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_user" ON "memstem"."usage_prompts" USING btree ("user_id","number");--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_conversation" ON "memstem"."usage_prompts" USING btree ("conversation_id","number") WHERE "memstem"."usage_prompts"."conversation_id" is not null;--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_group" ON "memstem"."usage_prompts" USING btree ("group_id","number");--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_planned" ON "memstem"."usage_prompts" USING btree ("tenant","planned_cause","number") WHERE "memstem"."usage_prompts"."planned_cause" is not null;--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_unserved" ON "memstem"."usage_prompts" USING btree ("tenant","unserved_cause","number") WHERE "memstem"."usage_prompts"."unserved_cause" is not null;--> statement-breakpoint
-ALTER TABLE "memstem"."journal" SET (toast_tuple_target = 8160);
+ALTER TABLE "memprefix"."api_keys" ADD CONSTRAINT "api_keys_tenant_tenants_tenant_fk" FOREIGN KEY ("tenant") REFERENCES "memprefix"."tenants"("tenant") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE UNIQUE INDEX "journal_by_scope" ON "memprefix"."journal" USING btree ("scope_id","n");--> statement-breakpoint
+CREATE INDEX "journal_by_conversation" ON "memprefix"."journal" USING btree ("scope_id","conversation","n") WHERE "memprefix"."journal"."conversation" is not null;--> statement-breakpoint
+CREATE INDEX "journal_by_request" ON "memprefix"."journal" USING btree ("request_id","scope_id") WHERE "memprefix"."journal"."request_id" is not null;--> statement-breakpoint
+CREATE INDEX "known_memories_by_scope" ON "memprefix"."known_memories" USING btree ("scope_id");--> statement-breakpoint
+CREATE INDEX "responses_by_use" ON "memprefix"."responses" USING btree ("tenant","used");--> statement-breakpoint
+CREATE UNIQUE INDEX "scopes_by_name" ON "memprefix"."scopes" USING btree ("tenant","user_id","agent_id");--> statement-breakpoint
+CREATE INDEX "usage_batches_by_time" ON "memprefix"."usage_batches" USING btree ("at");--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_groups_by_name" ON "memprefix"."usage_groups" USING btree ("tenant","model","engine","layout");--> statement-breakpoint
+CREATE INDEX "usage_notes_by_time" ON "memprefix"."usage_notes" USING btree ("tenant","at");--> statement-breakpoint
+CREATE INDEX "usage_notes_by_age" ON "memprefix"."usage_notes" USING btree ("at");--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_owners_by_name" ON "memprefix"."usage_owners" USING btree ("tenant","name","agent","conversation");--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_prompts_by_request" ON "memprefix"."usage_prompts" USING btree ((cast(user_id as text) || ' ' || request));--> statement-breakpoint
+CREATE UNIQUE INDEX "usage_prompts_by_number" ON "memprefix"."usage_prompts" USING btree ("tenant","number");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_change" ON "memprefix"."usage_prompts" USING btree ("tenant","changed");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_user" ON "memprefix"."usage_prompts" USING btree ("user_id","number");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_conversation" ON "memprefix"."usage_prompts" USING btree ("conversation_id","number") WHERE "memprefix"."usage_prompts"."conversation_id" is not null;--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_group" ON "memprefix"."usage_prompts" USING btree ("group_id","number");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_planned" ON "memprefix"."usage_prompts" USING btree ("tenant","planned_cause","number") WHERE "memprefix"."usage_prompts"."planned_cause" is not null;--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_unserved" ON "memprefix"."usage_prompts" USING btree ("tenant","unserved_cause","number") WHERE "memprefix"."usage_prompts"."unserved_cause" is not null;--> statement-breakpoint
+ALTER TABLE "memprefix"."journal" SET (toast_tuple_target = 8160);

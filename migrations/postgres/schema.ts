@@ -23,14 +23,14 @@ import { type TableName, USAGE_TABLES, type UsageTable } from "../../src/store/u
  * scope's row with every record. Whoever deletes a scope holds its lock, and deletes from `SCOPE_TABLES` of `unit-changes.ts`.
  */
 
-const memstem = pgSchema(SCHEMA);
+const memprefix = pgSchema(SCHEMA);
 
 const bytes = customType<{ data: Buffer }>({ dataType: () => "bytea" });
 const big = (name: string) => bigint(name, { mode: "number" });
 const digest = (name: string) => text(name).$type<SealedDigest>();
 
 /** Scopes: a row for each agent of a user, and one without. Its version is the number of its newest record. */
-export const scopes = memstem.table(
+export const scopes = memprefix.table(
   "scopes",
   {
     /** Never reused, so that a user who was deleted and came back is not taken for the deleted one. */
@@ -45,7 +45,7 @@ export const scopes = memstem.table(
 );
 
 /** Records; see `RecordKey` and `RecordBodies`. Migration 0000 keeps rows of up to 8 KB uncompressed and in place. */
-export const journal = memstem.table(
+export const journal = memprefix.table(
   "journal",
   {
     seq: big("seq").primaryKey().generatedAlwaysAsIdentity(),
@@ -76,7 +76,7 @@ export const journal = memstem.table(
 );
 
 /** A scope's state after its record `n`. */
-export const snapshots = memstem.table("snapshots", {
+export const snapshots = memprefix.table("snapshots", {
   scopeId: big("scope_id").primaryKey(),
   n: integer("n").notNull(),
   sum: big("sum").notNull(),
@@ -84,7 +84,7 @@ export const snapshots = memstem.table("snapshots", {
 });
 
 /** What records refer to, each stored once in a scope: the instructions at the head of prompts, and messages that several turns were given. */
-export const instructions = memstem.table(
+export const instructions = memprefix.table(
   "instructions",
   {
     scopeId: big("scope_id").notNull(),
@@ -96,14 +96,14 @@ export const instructions = memstem.table(
 );
 
 /** Keyed hashes of the ids of memories that scopes have, or had: a row for each record that brought new ones. */
-export const knownMemories = memstem.table(
+export const knownMemories = memprefix.table(
   "known_memories",
   { scopeId: big("scope_id").notNull(), hashes: integer("hashes").array().notNull() },
   (table) => [index("known_memories_by_scope").on(table.scopeId)],
 );
 
 /** Responses of the proxy's, for requests that continue one by its id. */
-export const responses = memstem.table(
+export const responses = memprefix.table(
   "responses",
   {
     scopeId: big("scope_id").notNull(),
@@ -126,21 +126,21 @@ export const responses = memstem.table(
 );
 
 /** Memories forgotten on request: per user, not per agent, as a later agent must not bring them back. */
-export const forgottenMemories = memstem.table(
+export const forgottenMemories = memprefix.table(
   "forgotten_memories",
   { tenant: text("tenant").notNull(), userId: text("user_id").notNull(), memoryId: text("memory_id").notNull() },
   (table) => [primaryKey({ columns: [table.tenant, table.userId, table.memoryId] })],
 );
 
 /** How often users of a bucket, and memories of theirs, were deleted; see `DeletionCounts`. */
-export const deletions = memstem.table("deletions", {
+export const deletions = memprefix.table("deletions", {
   bucket: integer("bucket").primaryKey(),
   users: integer("users").notNull(),
   memories: integer("memories").notNull(),
 });
 
 /** Deletions that the memory source has not confirmed yet. */
-export const sourceDeletions = memstem.table(
+export const sourceDeletions = memprefix.table(
   "source_deletions",
   {
     tenant: text("tenant").notNull(),
@@ -152,7 +152,7 @@ export const sourceDeletions = memstem.table(
 );
 
 /** First-token times that engines reported, the last few of each: numbers that belong to no user. */
-export const firstTokenTimes = memstem.table(
+export const firstTokenTimes = memprefix.table(
   "first_token_times",
   {
     engine: text("engine").notNull(),
@@ -166,10 +166,10 @@ export const firstTokenTimes = memstem.table(
 );
 
 /** The key that seals digests: one row, made when the database is first opened. */
-export const digestKeys = memstem.table("digest_keys", { id: integer("id").primaryKey(), key: bytes("key").notNull() });
+export const digestKeys = memprefix.table("digest_keys", { id: integer("id").primaryKey(), key: bytes("key").notNull() });
 
 /** Tenants that have, or had, an API key. */
-export const tenants = memstem.table("tenants", {
+export const tenants = memprefix.table("tenants", {
   tenant: text("tenant").primaryKey(),
   /** Random: what the tenant's cache salts are made of. */
   cacheSecret: text("cache_secret").notNull(),
@@ -177,7 +177,7 @@ export const tenants = memstem.table("tenants", {
 });
 
 /** API keys. Revoked ones are kept: once there was a key, requests without one are rejected. */
-export const apiKeys = memstem.table("api_keys", {
+export const apiKeys = memprefix.table("api_keys", {
   id: text("id").primaryKey(),
   tenant: text("tenant")
     .notNull()
@@ -206,7 +206,7 @@ function tableOf(name: TableName) {
     const isKey = key.length === 1 && key[0] === column;
     return [column, isKey ? builder.primaryKey() : type.endsWith("?") ? builder : builder.notNull()] as const;
   });
-  return memstem.table(name, Object.fromEntries(built), (table) => {
+  return memprefix.table(name, Object.fromEntries(built), (table) => {
     const column = (of: string): PgColumn => table[of] as PgColumn;
     return [
       ...(key.length === 1 ? [] : [primaryKey({ columns: key.map(column) as [PgColumn, ...PgColumn[]] })]),

@@ -7,7 +7,7 @@ import { type Settings, variableOf } from "./setting-list.js";
 
 const NO_ALERTS: AlertFile = { rules: [] };
 
-/** The rules of `MEMSTEM_ALERTS`; none without one. Throws {@link InvalidRequestError}, naming what is wrong in the file. */
+/** The rules of `MEMPREFIX_ALERTS`; none without one. Throws {@link InvalidRequestError}, naming what is wrong in the file. */
 export function readAlertFile({ alerts }: Pick<Settings, "alerts">): AlertFile {
   if (alerts === undefined) return NO_ALERTS;
   const field = variableOf("alerts");

@@ -29,7 +29,7 @@ import { openRestMem0 } from "../memory/rest-mem0.js";
 import { type ApiKeys, DEFAULT_TENANT, newSecret, withConfiguredKey } from "../service/base/tenant.js";
 import type { ChatEngine } from "../service/chat/chat.js";
 import { KvExpectations, startCacheReadings } from "../service/learning/engine-cache.js";
-import { Memstem, systemClock } from "../service/library/memstem.js";
+import { Memprefix, systemClock } from "../service/library/memprefix.js";
 import type { Store } from "../store/api/store.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageBounds, type UsageLog } from "../store/api/usage-log.js";
 import { keysInFile, type StoredApiKeys } from "../store/database/api-keys.js";
@@ -62,12 +62,12 @@ type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
  * Puts the service together from settings: the one place where concrete parts are chosen. Throws `DatabaseOpenError` where the data
  * directory cannot be used.
  */
-export function assemble(settings: Settings, source?: MemorySource | null): Memstem {
-  return assembledInFile(settings, source, null).memstem;
+export function assemble(settings: Settings, source?: MemorySource | null): Memprefix {
+  return assembledInFile(settings, source, null).memprefix;
 }
 
 /** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
-export function assembleInside(settings: Settings, own: OwnMem0 | null): Memstem {
+export function assembleInside(settings: Settings, own: OwnMem0 | null): Memprefix {
   loadO200k();
   const source = own === null ? undefined : limited(openOwnMem0(own), settings);
   return assemble(settings, source);
@@ -75,7 +75,7 @@ export function assembleInside(settings: Settings, own: OwnMem0 | null): Memstem
 
 /** The service with who may ask it: the API keys of its database, which are open for as long as it is, and the configured one. */
 export interface AssembledService {
-  readonly memstem: Memstem;
+  readonly memprefix: Memprefix;
   readonly source: MemorySource | null;
   readonly keys: ApiKeys;
   readonly storedKeys: StoredApiKeys;
@@ -97,8 +97,8 @@ function assembledInFile(
   }
   // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
   const usage = threadedUsageLog({ file: join(settings.dataDir, USAGE_DATABASE) }, usageBoundsOf(settings));
-  const memstem = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, inside);
-  return { memstem, source: opened, storedKeys: keysInFile(database) };
+  const memprefix = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, inside);
+  return { memprefix, source: opened, storedKeys: keysInFile(database) };
 }
 
 async function assembledOnServer(
@@ -112,7 +112,7 @@ async function assembledOnServer(
   const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
   const usage = threadedUsageLog({ url: databaseUrl }, usageBoundsOf(settings));
   return {
-    memstem: assembleWith(new JournalStore(journal), usage, settings, opened, inside),
+    memprefix: assembleWith(new JournalStore(journal), usage, settings, opened, inside),
     source: opened,
     storedKeys,
   };
@@ -120,7 +120,7 @@ async function assembledOnServer(
 
 /**
  * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then.
- * Tokens are counted as the engine inside reads them, where there is one. With `MEMSTEM_API_KEY`, whose tenant has the cache salts that its
+ * Tokens are counted as the engine inside reads them, where there is one. With `MEMPREFIX_API_KEY`, whose tenant has the cache salts that its
  * other keys have. Rejects with `DatabaseOpenError`.
  */
 export async function assembleWhereStored(
@@ -133,14 +133,14 @@ export async function assembleWhereStored(
     databaseUrl === undefined
       ? assembledInFile(settings, source, inside)
       : await assembledOnServer(databaseUrl, settings, source, inside);
-  const { memstem, storedKeys } = assembled;
+  const { memprefix, storedKeys } = assembled;
   if (apiKey === undefined) return { ...assembled, keys: storedKeys };
   const { name } = DEFAULT_TENANT;
   try {
     const cacheSecret = await storedKeys.cacheSecretOf(name, newSecret(), Date.now());
     return { ...assembled, keys: withConfiguredKey(storedKeys, apiKey, { name, cacheSecret }) };
   } catch (error) {
-    await memstem.close();
+    await memprefix.close();
     throw error;
   }
 }
@@ -151,9 +151,9 @@ function assembleWith(
   settings: Settings,
   source: MemorySource | null,
   inside: Inside | null,
-): Memstem {
+): Memprefix {
   const cache = sharedCacheOf(settings);
-  return new Memstem({
+  return new Memprefix({
     store,
     usage,
     source,
@@ -333,8 +333,8 @@ function openBareSource(settings: Settings): MemorySource | null {
 }
 
 /** A service that knows nobody, on a database in memory, without a memory source. `engineCache`: what all its users share; default: endless. */
-export function openMeasuredMemstem(cost: EngineModel, now: () => number, engineCache?: EngineCache): Memstem {
-  return new Memstem({
+export function openMeasuredMemprefix(cost: EngineModel, now: () => number, engineCache?: EngineCache): Memprefix {
+  return new Memprefix({
     store: new JournalStore(journalIn(openDatabase(":memory:"))),
     source: null,
     defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine: cost, engineFamily: "generic" },

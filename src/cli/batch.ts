@@ -16,7 +16,7 @@ import type { Invocation } from "./invocation.js";
 import { progressBar } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 
-/** How `memstem batch` was asked to do it. */
+/** How `memprefix batch` was asked to do it. */
 export interface BatchOptions {
   readonly out?: string;
   readonly window: number;
@@ -41,12 +41,12 @@ export async function runBatch(
   const total = await countLines(file);
   if (out !== undefined && isSameFile(file, out))
     throw new InvalidRequestError([{ field: "--out", message: "is the file of the requests" }]);
-  const memstem = assemble(settings);
+  const memprefix = assemble(settings);
   let output: Writable = stdout;
   try {
     if (out !== undefined) output = await opened(out);
   } catch (error) {
-    await memstem.close();
+    await memprefix.close();
     throw error;
   }
   const bar = progressBar(stderr, "composing", total);
@@ -57,7 +57,7 @@ export async function runBatch(
       maxRequests: Number.POSITIVE_INFINITY,
     });
     const { signal } = new AbortController();
-    for await (const event of composeBatch(memstem.batches, inputs, { window, workers: names, planner, signal })) {
+    for await (const event of composeBatch(memprefix.batches, inputs, { window, workers: names, planner, signal })) {
       if (event.kind === "progress") continue;
       if (event.kind === "end") end = event;
       else {
@@ -68,7 +68,7 @@ export async function runBatch(
     if (out !== undefined) await finished(output.end());
   } finally {
     bar.stop();
-    await memstem.close();
+    await memprefix.close();
   }
   return end;
 }

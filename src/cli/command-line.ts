@@ -1,7 +1,7 @@
 /*
  * The command line: every command, its options and its exit code. The room is the one place that builds concrete parts from settings.
  *
- * Enters: arguments, `MEMSTEM_` environment variables, standard input.
+ * Enters: arguments, `MEMPREFIX_` environment variables, standard input.
  * Leaves: answers on standard output; progress, logs and errors on standard error. Exit code 1: the caller can put it right.
  * A command's own code is imported by its action, so that help and mistakes load no database and no tokenizer.
  */
@@ -40,10 +40,10 @@ import type { RunningService } from "./serve.js";
 import { leftOutSource, readSettings, settingsHelp } from "./settings.js";
 
 /**
- * Runs one command, and resolves to its exit code; `memstem serve` runs until a signal stops it. Nothing of the process is used but what is
+ * Runs one command, and resolves to its exit code; `memprefix serve` runs until a signal stops it. Nothing of the process is used but what is
  * given.
  *
- * @param args as they follow `memstem`
+ * @param args as they follow `memprefix`
  */
 export async function run(args: readonly string[], env: Environment, io: CommandIo): Promise<number> {
   const call = invocation(env, io);
@@ -58,7 +58,7 @@ export async function run(args: readonly string[], env: Environment, io: Command
 }
 
 function commandLine(call: Invocation): Command {
-  const program = new Command("memstem")
+  const program = new Command("memprefix")
     .description("Composes prompts from agent memory that an inference engine's prefix cache can reuse.")
     .version(VERSION)
     // The whole help would scroll the one-line error off the screen.
@@ -68,7 +68,7 @@ function commandLine(call: Invocation): Command {
       writeErr: (text) => void call.stderr.write(text),
       getOutHelpWidth: () => widthOf(call.stdout),
       getErrHelpWidth: () => widthOf(call.stderr),
-      outputError: (message, write) => write(message.replace(/^error: /, "memstem: ")),
+      outputError: (message, write) => write(message.replace(/^error: /, "memprefix: ")),
     })
     .exitOverride();
 
@@ -82,7 +82,7 @@ function commandLine(call: Invocation): Command {
       const service = await startService(settings, call.stderr);
       // Before it says that it listens: who reads that may signal at once.
       const stopped = stopAtSignal(call, service);
-      call.print(`memstem ${VERSION} listens on ${service.address}`);
+      call.print(`memprefix ${VERSION} listens on ${service.address}`);
       const install = leftOutSource(settings);
       if (install !== null) call.print(`It searches no memories of its own: for the embedded Mem0, ${install}`);
       await stopped;
@@ -94,7 +94,7 @@ function commandLine(call: Invocation): Command {
     .description(
       "check what the settings name (Mem0, the engine and its cache, the running service), and say what to change; ends with 1 where something is broken; sends the engine three prompts of some 1,500 tokens",
     )
-    .option("--user <id>", "whose memories to search for", "memstem-doctor")
+    .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
     .addHelpText("after", settingsHelp)
     .action(async (options: DoctorOptions) => {
@@ -113,13 +113,13 @@ function commandLine(call: Invocation): Command {
       const given = readJson(await text(call.stdin), wire.COMPOSE_PLACES);
       const request = wire.readCompose(readOptions(wire.composeBodyWithNulls, given));
       const { assemble } = await import("./assemble.js");
-      const memstem = assemble(settings);
+      const memprefix = assemble(settings);
       try {
         const asked = dryRun === true ? { ...request, dryRun } : request;
         const { writtenJson } = await import("../http/contracts/wire-form.js");
-        call.print(writtenJson(wire.writeCompose(await memstem.compose(asked)), 2));
+        call.print(writtenJson(wire.writeCompose(await memprefix.compose(asked)), 2));
       } finally {
-        await memstem.close();
+        await memprefix.close();
       }
     });
 
@@ -157,10 +157,10 @@ function commandLine(call: Invocation): Command {
   program
     .command("mcp")
     .description(
-      "a Model Context Protocol server on standard input and output: tools that search, compose, explain and forget in a service that runs, with MEMSTEM_API_KEY where it has keys",
+      "a Model Context Protocol server on standard input and output: tools that search, compose, explain and forget in a service that runs, with MEMPREFIX_API_KEY where it has keys",
     )
-    .option("--url <address>", "the service (default: MEMSTEM_URL, else where the settings would start one)")
-    .option("--user <id>", "whose memories (default: MEMSTEM_USER, else each call says it)")
+    .option("--url <address>", "the service (default: MEMPREFIX_URL, else where the settings would start one)")
+    .option("--user <id>", "whose memories (default: MEMPREFIX_USER, else each call says it)")
     .addHelpText("after", settingsHelp)
     .action(async (options: McpOptions) => {
       const { runMcp } = await import("./mcp.js");
@@ -181,12 +181,12 @@ function commandLine(call: Invocation): Command {
   program
     .command("check")
     .description(
-      "check a data directory, or the database of MEMSTEM_DATABASE_URL: files, every user's index, every stored answer; works while services run on it",
+      "check a data directory, or the database of MEMPREFIX_DATABASE_URL: files, every user's index, every stored answer; works while services run on it",
     )
-    .argument("[directory]", "which (default: MEMSTEM_DATABASE_URL, else MEMSTEM_DATA_DIR)")
+    .argument("[directory]", "which (default: MEMPREFIX_DATABASE_URL, else MEMPREFIX_DATA_DIR)")
     .option(
       "--rebuild-indexes",
-      "first make the indexes of memstem.db again from its rows; a service on it waits meanwhile",
+      "first make the indexes of memprefix.db again from its rows; a service on it waits meanwhile",
     )
     .action(async (directory: string | undefined, { rebuildIndexes }: { readonly rebuildIndexes?: true }) => {
       const { checkNamed } = await import("./data-directory.js");
@@ -206,7 +206,7 @@ function commandLine(call: Invocation): Command {
   program
     .command("demo")
     .description("load a LoCoMo conversation into Mem0 and count the tokens to prefill for its questions")
-    .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memstem)")
+    .option("--data <file>", "a file in LoCoMo's format (default: the sample that ships with memprefix)")
     .option("--conversation <id>", "which of its conversations (default: the first)")
     .option("--k <number>", "memories per question", wholeNumber(1, 1_000), 20)
     .option("--limit <number>", "only the first n questions", positive)
@@ -247,7 +247,7 @@ function commandLine(call: Invocation): Command {
     .option("--window <messages>", "last messages of a conversation that the client sends (default: all)", positive)
     .option(
       "--history <names>",
-      `what memstem makes of the window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
+      `what memprefix makes of the window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
       list(oneOf(HISTORY_NAMES)),
     )
     .option("--history-ratio <number>", HISTORY_RATIO, ratio)
@@ -268,7 +268,7 @@ function commandLine(call: Invocation): Command {
   const keys = program
     .command("keys")
     .description("API keys, each a tenant's: once there is one, the service answers nobody without a key")
-    .addHelpText("after", "\nMEMSTEM_DATA_DIR says whose keys, as for `memstem serve`.");
+    .addHelpText("after", "\nMEMPREFIX_DATA_DIR says whose keys, as for `memprefix serve`.");
 
   keys
     .command("add")
@@ -338,7 +338,7 @@ function readJson(input: string, places: BodyPlaces): unknown {
   }
 }
 
-/** Adds `memstem engine` and its subcommands. */
+/** Adds `memprefix engine` and its subcommands. */
 function addEngineCommands(program: Command, call: Invocation): void {
   const engine = program.command("engine").description("the engine inside: llama.cpp in this process");
 
@@ -372,7 +372,7 @@ function addEngineCommands(program: Command, call: Invocation): void {
       const onFault = (error: unknown) => call.note(error instanceof Error ? error.name : "fault");
       const running = await serveEngine(options, onFault);
       const stopped = untilStopped(call.signals);
-      call.print(`memstem ${VERSION} engine listens on ${running.address}`);
+      call.print(`memprefix ${VERSION} engine listens on ${running.address}`);
       await stopped;
       await running.stop();
       call.exit(0);

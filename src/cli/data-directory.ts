@@ -15,18 +15,18 @@ import { faultOf } from "../store/database/sqlite-faults.js";
 import { BackupError } from "./error-text.js";
 import type { Settings } from "./setting-list.js";
 
-/** memstem's own database, in the data directory. */
-const DATABASE = "memstem.db";
+/** memprefix's own database, in the data directory. */
+const DATABASE = "memprefix.db";
 /** The usage log, in it. */
 export const USAGE_DATABASE = "usage.db";
 /** The embedded Mem0's directory, in it. */
 const MEM0 = "mem0";
 
 /**
- * `memstem check`: checks every database of a data directory, also while a service runs on it, and prints what is wrong with each.
+ * `memprefix check`: checks every database of a data directory, also while a service runs on it, and prints what is wrong with each.
  * True where nothing is wrong. Throws `DatabaseOpenError` where the directory has no database of ours.
  *
- * @param isRebuilding makes the indexes of memstem's own database again first
+ * @param isRebuilding makes the indexes of memprefix's own database again first
  */
 async function runCheck(directory: string, print: (line: string) => void, isRebuilding: boolean): Promise<boolean> {
   if (isRebuilding && existsSync(join(directory, DATABASE))) rebuildIndexes(join(directory, DATABASE));
@@ -44,7 +44,7 @@ async function runCheck(directory: string, print: (line: string) => void, isRebu
 }
 
 /**
- * `memstem check`: of the directory that it names, else of where the settings say that users' data is. True where nothing is wrong. Throws
+ * `memprefix check`: of the directory that it names, else of where the settings say that users' data is. True where nothing is wrong. Throws
  * `DatabaseOpenError`, and `InvalidRequestError` where a server's indexes are to be made again.
  */
 export async function checkNamed(
@@ -55,12 +55,12 @@ export async function checkNamed(
 ): Promise<boolean> {
   if (directory !== undefined || databaseUrl === undefined) return runCheck(directory ?? dataDir, print, isRebuilding);
   if (!isRebuilding) return runServerCheck(databaseUrl, print);
-  const message = "is a server's: its own `reindex schema memstem` makes indexes again";
-  throw new InvalidRequestError([{ field: "MEMSTEM_DATABASE_URL", message }]);
+  const message = "is a server's: its own `reindex schema memprefix` makes indexes again";
+  throw new InvalidRequestError([{ field: "MEMPREFIX_DATABASE_URL", message }]);
 }
 
 /**
- * `memstem check` of a PostgreSQL database: the scopes in it, while instances run. True where nothing is wrong. Throws `DatabaseOpenError` where it
+ * `memprefix check` of a PostgreSQL database: the scopes in it, while instances run. True where nothing is wrong. Throws `DatabaseOpenError` where it
  * cannot be reached, or its tables are not this version's.
  */
 async function runServerCheck(url: string, print: (line: string) => void): Promise<boolean> {
@@ -71,8 +71,8 @@ async function runServerCheck(url: string, print: (line: string) => void): Promi
 }
 
 /**
- * `memstem backup`: copies a data directory, each database consistently, while a service runs on it. Mem0's memories are copied
- * first: what is forgotten between the two copies is forgotten in memstem's, and not sent. The usage log is copied last: it has no user who
+ * `memprefix backup`: copies a data directory, each database consistently, while a service runs on it. Mem0's memories are copied
+ * first: what is forgotten between the two copies is forgotten in memprefix's, and not sent. The usage log is copied last: it has no user who
  * is deleted meanwhile. A damaged one is left out, as everything else goes on without it.
  * The copy appears whole or not at all. Rejects where it exists already, or cannot be written.
  */
@@ -144,15 +144,15 @@ type Place = Pick<Settings, "dataDir" | "databaseUrl">;
 
 /** Opens the database in the data directory, creating it if it is missing. Throws as {@link fileDirectory} does, and `DatabaseOpenError`. */
 export function openDataDir(settings: Place): DatabaseConnection {
-  return openDatabase(join(fileDirectory(settings), "memstem.db"));
+  return openDatabase(join(fileDirectory(settings), "memprefix.db"));
 }
 
 /** The data directory. Throws `InvalidRequestError` where the database is a server's: then a file here is not the one that is meant. */
 export function fileDirectory({ dataDir, databaseUrl }: Place): string {
   if (databaseUrl === undefined) return dataDir;
   const message =
-    "is for memstem serve, keys, explain, export and check: this command reads the file in MEMSTEM_DATA_DIR";
-  throw new InvalidRequestError([{ field: "MEMSTEM_DATABASE_URL", message }]);
+    "is for memprefix serve, keys, explain, export and check: this command reads the file in MEMPREFIX_DATA_DIR";
+  throw new InvalidRequestError([{ field: "MEMPREFIX_DATABASE_URL", message }]);
 }
 
 /**
@@ -161,8 +161,8 @@ export function fileDirectory({ dataDir, databaseUrl }: Place): string {
 export function withDatabase<S extends Place>(settings: S): S {
   // A server's is there, or opening it fails.
   if (settings.databaseUrl !== undefined) return settings;
-  const file = join(settings.dataDir, "memstem.db");
+  const file = join(settings.dataDir, "memprefix.db");
   if (!existsSync(file))
-    throw new DatabaseOpenError(file, "there is no such file; MEMSTEM_DATA_DIR says which directory");
+    throw new DatabaseOpenError(file, "there is no such file; MEMPREFIX_DATA_DIR says which directory");
   return settings;
 }

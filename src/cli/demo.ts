@@ -21,9 +21,9 @@ import { needEmbeddedMem0 } from "./package.js";
 import { withProgress } from "./progress-bar.js";
 import { readSettings } from "./settings.js";
 
-/** What `memstem demo` was asked for. */
+/** What `memprefix demo` was asked for. */
 export interface DemoOptions {
-  /** A LoCoMo file; absent: the sample that ships with memstem. */
+  /** A LoCoMo file; absent: the sample that ships with memprefix. */
   readonly data?: string;
   readonly conversation?: string;
   readonly k: number;
@@ -38,12 +38,12 @@ const NO_ANSWER = "I don't know.";
 
 /**
  * Loads a conversation's facts into embedded Mem0, searches for each of its questions, and shows what an engine would have to prefill
- * for them with Mem0's README prompt and with memstem; with `open`, also in the dashboard. All in a directory of its own, which is removed again.
+ * for them with Mem0's README prompt and with memprefix; with `open`, also in the dashboard. All in a directory of its own, which is removed again.
  */
 export async function runDemo(options: DemoOptions, call: Invocation): Promise<void> {
   needEmbeddedMem0("demo");
   const conversation = readConversation(options);
-  const dataDir = await mkdtemp(join(tmpdir(), "memstem-demo-"));
+  const dataDir = await mkdtemp(join(tmpdir(), "memprefix-demo-"));
   const interrupt = () => {
     rmSync(dataDir, { recursive: true, force: true });
     call.exit(STOPPED);
@@ -67,7 +67,7 @@ async function printFigures(
   { print, stderr }: Pick<Invocation, "print" | "stderr">,
 ): Promise<void> {
   const questions = conversation.questions.slice(0, options.limit);
-  const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }));
+  const memprefix = assemble(readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" }));
   const source = openEmbeddedMem0({ dataDir, threshold: 0 });
   try {
     const scope: Scope = { tenant: "default", userId: "demo" as UserId, agentId: null };
@@ -91,7 +91,7 @@ async function printFigures(
       return found;
     });
     const costs = await withProgress(stderr, "composing", PREFILL_ARMS.length * asked.length, (step) =>
-      comparePrefill(memstem, asked, encodeO200k, (arm) => arm as UserId, step),
+      comparePrefill(memprefix, asked, encodeO200k, (arm) => arm as UserId, step),
     );
     const median = searchMs.sort((a, b) => a - b)[Math.floor(searchMs.length / 2)] ?? 0;
     print(
@@ -102,7 +102,7 @@ async function printFigures(
     print("\nbilled: tokens to prefill + 0.1 × cached, as hosted caches are priced, from 1,024 tokens in steps of 128");
   } finally {
     await source.close();
-    await memstem.close();
+    await memprefix.close();
   }
 }
 
@@ -128,7 +128,12 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...str
 async function showDemoPage(dataDir: string, { env, print, signals, stderr }: Invocation): Promise<void> {
   const stopped = untilStopped(signals);
   const { startService } = await import("./serve.js");
-  const settings = { MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "warn" };
+  const settings = {
+    MEMPREFIX_DATA_DIR: dataDir,
+    MEMPREFIX_SOURCE: "none",
+    MEMPREFIX_PORT: "0",
+    MEMPREFIX_LOG_LEVEL: "warn",
+  };
   const service = await startService(readSettings(settings), stderr);
   const address = `${service.address}/dashboard#/try`;
   print(`\nThe dashboard is at ${address}\nCtrl-C ends it, and deletes the demo's data.`);

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { v7 as uuidV7 } from "uuid";
-import { createMemstemClient } from "../client/client.js";
-import { MemstemHttpError } from "../client/errors.js";
+import { createMemprefixClient } from "../client/client.js";
+import { MemprefixHttpError } from "../client/errors.js";
 import type { CacheReading, ChatMessage, RequestId, UserId } from "../core/index.js";
 import { listIn, parsedJson, record, text } from "../core/text/json.js";
 import type { EngineName, EngineUsage } from "../engines/adapters/engine-adapter.js";
@@ -27,7 +27,7 @@ import {
   sourceOf,
 } from "./settings.js";
 
-/** What `memstem doctor` was asked for. */
+/** What `memprefix doctor` was asked for. */
 export interface DoctorOptions {
   /** Whose memories are searched. */
   readonly user: string;
@@ -85,7 +85,7 @@ async function memories(settings: Settings, user: string): Promise<Finding> {
   const source = openSource(settings);
   if (source === null) {
     const install = leftOutSource(settings);
-    const advice = install === null ? {} : { advice: `for memories that memstem searches itself: ${install}` };
+    const advice = install === null ? {} : { advice: `for memories that memprefix searches itself: ${install}` };
     return { part, state: "unknown", says: "no source is configured: requests bring their memories", ...advice };
   }
   try {
@@ -98,7 +98,7 @@ async function memories(settings: Settings, user: string): Promise<Finding> {
     const ms = Math.round(performance.now() - began);
     const says = `${source.name} found ${found.length} for ${plain(user)} in ${ms} ms`;
     if (ms <= settings.searchTimeoutMs / 2) return { part, state: "ok", says };
-    const advice = `a search takes ${ms} ms, and is given up after ${settings.searchTimeoutMs}: raise MEMSTEM_SEARCH_TIMEOUT_MS`;
+    const advice = `a search takes ${ms} ms, and is given up after ${settings.searchTimeoutMs}: raise MEMPREFIX_SEARCH_TIMEOUT_MS`;
     return { part, state: "change", says, advice };
   } catch (error) {
     if (!(error instanceof MemorySourceError)) throw error;
@@ -106,8 +106,8 @@ async function memories(settings: Settings, user: string): Promise<Finding> {
     const { kind } = error.failure;
     const advice =
       kind === "refused"
-        ? "make Mem0 answer: MEMSTEM_MEM0_API_KEY, MEMSTEM_SOURCE and MEMSTEM_MEM0_URL say whom memstem calls, and how"
-        : "start Mem0, or correct MEMSTEM_MEM0_URL";
+        ? "make Mem0 answer: MEMPREFIX_MEM0_API_KEY, MEMPREFIX_SOURCE and MEMPREFIX_MEM0_URL say whom memprefix calls, and how"
+        : "start Mem0, or correct MEMPREFIX_MEM0_URL";
     return { part, state: "broken", says, advice };
   } finally {
     await source.close();
@@ -118,10 +118,10 @@ const NO_STOP = new AbortController().signal;
 
 async function engine(settings: Settings, model: string | null): Promise<readonly Finding[]> {
   const part = "engine";
-  if (settings.engine === "embedded") return [{ part, state: "ok", says: "llama.cpp, inside memstem's own process" }];
+  if (settings.engine === "embedded") return [{ part, state: "ok", says: "llama.cpp, inside memprefix's own process" }];
   const opened = openChatEngine(settings);
   if (opened === null) {
-    const advice = "for the proxy and its reports, name the engine: MEMSTEM_UPSTREAM_URL=http://127.0.0.1:8000/v1";
+    const advice = "for the proxy and its reports, name the engine: MEMPREFIX_UPSTREAM_URL=http://127.0.0.1:8000/v1";
     return [{ part, state: "unknown", says: "none is configured: only /compose is served", advice }];
   }
   const { upstream } = opened;
@@ -145,7 +145,7 @@ function answering({ model, owner, probes }: EngineFacts, name: string, settings
   const says = `${name} answers as ${plain(model)} in ${Math.round(probes[0].ms)} ms`;
   const family = FAMILIES[owner];
   if (family === undefined || engineFamilyOf(settings) !== "generic") return { part: "engine", state: "ok", says };
-  const advice = `it is ${family}: MEMSTEM_ENGINE_FAMILY=${family} keeps tenants apart in its cache and names requests to it`;
+  const advice = `it is ${family}: MEMPREFIX_ENGINE_FAMILY=${family} keeps tenants apart in its cache and names requests to it`;
   return { part: "engine", state: "change", says, advice };
 }
 
@@ -169,7 +169,7 @@ function cached({ probes, reading }: EngineFacts): readonly Finding[] {
   const report: Finding = { part: "report", state: "ok", says: "its answers say how many tokens were cached" };
   if (second === 0) {
     const advice =
-      "turn the engine's prefix cache on: without it nothing that memstem does saves anything (vLLM --enable-prefix-caching; docs/engines.md)";
+      "turn the engine's prefix cache on: without it nothing that memprefix does saves anything (vLLM --enable-prefix-caching; docs/engines.md)";
     return [{ part: "cache", state: "broken", says, advice }, report];
   }
   const { blockTokens = null, capacityTokens = null } = reading ?? {};
@@ -195,7 +195,7 @@ function limited({ limit }: EngineFacts, { maxPromptTokens }: Settings): Finding
   if (limit?.contextTokens != null)
     return { part, state: "ok", says: `${limit.contextTokens} tokens, the answer included` };
   const advice =
-    "long conversations are refused once before they are shortened: MEMSTEM_MAX_PROMPT_TOKENS says the limit";
+    "long conversations are refused once before they are shortened: MEMPREFIX_MAX_PROMPT_TOKENS says the limit";
   return { part, state: "change", says: "its list of models does not say how long a prompt may be", advice };
 }
 
@@ -223,42 +223,47 @@ async function service(settings: Settings): Promise<readonly Finding[]> {
   const part = "service";
   const { apiKey } = settings;
   const url = addressOf(settings);
-  const client = createMemstemClient({ url, apiKey, timeoutMs: 5_000, retries: 0 });
+  const client = createMemprefixClient({ url, apiKey, timeoutMs: 5_000, retries: 0 });
   try {
     const { status, version, degraded = [] } = await client.health();
     const failing = degraded.map((one) => `${one.part}: ${one.reason}`).join("; ");
     const state = status === "ok" ? "ok" : "broken";
-    const says = `${url}, memstem ${version}, is ${status}${failing === "" ? "" : `: ${plain(failing)}`}`;
+    const says = `${url}, memprefix ${version}, is ${status}${failing === "" ? "" : `: ${plain(failing)}`}`;
     const advice =
       state === "ok" ? {} : { advice: "what the running service says of its parts comes first: see its log" };
     return [{ part, state, says, ...advice }, await identity(client)];
   } catch (error) {
-    if (error instanceof MemstemHttpError)
+    if (error instanceof MemprefixHttpError)
       return [
-        { part, state: "broken", says: `${url} answers, and is not memstem`, advice: "choose another MEMSTEM_PORT" },
+        {
+          part,
+          state: "broken",
+          says: `${url} answers, and is not memprefix`,
+          advice: "choose another MEMPREFIX_PORT",
+        },
       ];
-    return [{ part, state: "unknown", says: `none runs at ${url}: memstem serve starts it` }];
+    return [{ part, state: "unknown", says: `none runs at ${url}: memprefix serve starts it` }];
   }
 }
 
 /** Whether requests say whose they are, and of which conversation. */
-async function identity(client: Pick<ReturnType<typeof createMemstemClient>, "usageRequests">): Promise<Finding> {
+async function identity(client: Pick<ReturnType<typeof createMemprefixClient>, "usageRequests">): Promise<Finding> {
   const part = "identity";
   try {
     const { requests } = await client.usageRequests({ limit: LAST_PROMPTS });
     if (requests.length === 0)
-      return { part, state: "unknown", says: "no prompt came yet: send a chat with X-Memstem-User and look again" };
+      return { part, state: "unknown", says: "no prompt came yet: send a chat with X-Memprefix-User and look again" };
     const named = requests.filter(({ conversationId }) => conversationId !== null).length;
     const users = new Set(requests.map(({ userId }) => userId)).size;
     const says = `of the last ${requests.length} prompts ${named} name a conversation; users: ${users}`;
     if (named >= requests.length / 2) return { part, state: "ok", says };
     const advice =
-      "name conversations (X-Memstem-Conversation, or MEMSTEM_IDENTITY for a header that clients send already): without one, every turn is a prompt of its own (docs/identity.md)";
+      "name conversations (X-Memprefix-Conversation, or MEMPREFIX_IDENTITY for a header that clients send already): without one, every turn is a prompt of its own (docs/identity.md)";
     return { part, state: "change", says, advice };
   } catch (error) {
-    if (!(error instanceof MemstemHttpError)) throw error;
+    if (!(error instanceof MemprefixHttpError)) throw error;
     const says =
-      error.status === 401 ? "to see it, the service's key is needed: MEMSTEM_API_KEY" : "no usage is recorded";
+      error.status === 401 ? "to see it, the service's key is needed: MEMPREFIX_API_KEY" : "no usage is recorded";
     return { part, state: "unknown", says };
   }
 }
@@ -300,7 +305,7 @@ export interface EngineFailure {
 }
 
 /**
- * Sends an engine three prompts of some 1,500 tokens, as memstem composes them for its family, and reads what it says of its cache.
+ * Sends an engine three prompts of some 1,500 tokens, as memprefix composes them for its family, and reads what it says of its cache.
  *
  * @param wanted the model; null: the only one that it lists
  */
@@ -342,7 +347,7 @@ async function probeEngine(
     };
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
-    return { kind: "fails", says: error.message, needs: "start the engine, or correct MEMSTEM_UPSTREAM_URL" };
+    return { kind: "fails", says: error.message, needs: "start the engine, or correct MEMPREFIX_UPSTREAM_URL" };
   }
 }
 
@@ -351,9 +356,9 @@ function refusal(status: number, body: string): EngineFailure {
   const says = error === undefined ? "" : `: ${plain(error.message)}`;
   const needs =
     status === 401 || status === 403
-      ? "give its key as MEMSTEM_UPSTREAM_API_KEY"
+      ? "give its key as MEMPREFIX_UPSTREAM_API_KEY"
       : status === 404
-        ? "name a model that it serves (--model), or correct MEMSTEM_UPSTREAM_URL, which most often ends with /v1"
+        ? "name a model that it serves (--model), or correct MEMPREFIX_UPSTREAM_URL, which most often ends with /v1"
         : "make it answer a chat completion of this model";
   return { kind: "fails", says: `it answered with status ${status}${says}`, needs };
 }

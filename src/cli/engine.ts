@@ -7,7 +7,7 @@ import { BODY_RATE, receiveBody, refuseUnsafeBody } from "../http/guards/body.js
 import { answerProblem, isFault, problemOf, SlowBodyError } from "../http/problems/problem.js";
 import type { HttpEnvironment } from "../http/requests/request.js";
 
-/** Options of `memstem engine random-model`. */
+/** Options of `memprefix engine random-model`. */
 export interface RandomModelOptions {
   readonly size: ModelSize;
   readonly out: string;
@@ -22,7 +22,7 @@ export async function runRandomModel(options: RandomModelOptions, print: (line: 
   print(`${out}: ${millions} million random parameters, ${megabytes} MB; its text is noise`);
 }
 
-/** Options of `memstem engine serve`. */
+/** Options of `memprefix engine serve`. */
 export interface ServeEngineOptions {
   readonly model: string;
   readonly host: string;

@@ -20,14 +20,14 @@ const SAYABLE = [EvaluationError, BackupError, DatabaseOpenError, StoreUnavailab
 /** What a command prints of an error: a line or two for what its caller can put right, the stack for anything else. */
 export function errorText(error: unknown): string {
   if (error instanceof InvalidRequestError)
-    return error.issues.map(({ field, message }) => `memstem: ${field}: ${message}\n`).join("");
-  if (error instanceof NotFoundError) return `memstem: ${error.field}: ${error.message}\n`;
-  if (!(error instanceof Error)) return `memstem: ${String(error)}\n`;
+    return error.issues.map(({ field, message }) => `memprefix: ${field}: ${message}\n`).join("");
+  if (error instanceof NotFoundError) return `memprefix: ${error.field}: ${error.message}\n`;
+  if (!(error instanceof Error)) return `memprefix: ${String(error)}\n`;
   const isSystems = "code" in error && typeof error.code === "string";
   const isSayable = isSystems || SAYABLE.some((kind) => error instanceof kind);
   const isTaken = isSystems && error.code === "EADDRINUSE";
-  const instead = isTaken ? ": end what listens there, or choose another MEMSTEM_PORT" : "";
-  return `memstem: ${isSayable ? `${error.message}${instead}` : (error.stack ?? error.message)}\n`;
+  const instead = isTaken ? ": end what listens there, or choose another MEMPREFIX_PORT" : "";
+  return `memprefix: ${isSayable ? `${error.message}${instead}` : (error.stack ?? error.message)}\n`;
 }
 
 /** Where the database has no native build, that is what is wrong, whatever failed first. Null where it has one, or the error is another. */
@@ -36,5 +36,5 @@ export async function unbuilt(error: unknown): Promise<string | null> {
     return null;
   const { missingNativeBuild } = await import("../store/database/open-database.js");
   const problem = missingNativeBuild();
-  return problem === null ? null : `memstem: ${problem}\n`;
+  return problem === null ? null : `memprefix: ${problem}\n`;
 }

@@ -97,7 +97,7 @@ function readDataFile(dataset: Dataset, path: string): DataFile {
     const reason = messageOf(error);
     const why = existsSync(path)
       ? reason
-      : `there is no such file; \`memstem eval ${dataset} --data FILE --download\` fetches the published one`;
+      : `there is no such file; \`memprefix eval ${dataset} --data FILE --download\` fetches the published one`;
     throw new EvaluationError(`cannot read ${path}: ${why}`);
   }
   const sha256 = createHash("sha256").update(bytes).digest("hex");

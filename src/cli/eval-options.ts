@@ -71,13 +71,13 @@ const RUN_OPTIONS = {
   ]),
   place: standard(
     "<names>",
-    `where memstem's memories stand: ${ARM_PLACES.join(", ")} (docs/evaluation.md)`,
+    `where memprefix's memories stand: ${ARM_PLACES.join(", ")} (docs/evaluation.md)`,
     list(oneOf(ARM_PLACES)),
     ["turn"],
   ),
   annotations: optional(
     "<names>",
-    `what is said of memories: ${ANNOTATION_KINDS.join(", ")}; ${EVERY_QUESTION} (default: memstem's)`,
+    `what is said of memories: ${ANNOTATION_KINDS.join(", ")}; ${EVERY_QUESTION} (default: memprefix's)`,
     list(oneOf(ANNOTATION_KINDS)),
   ),
   annotationTop: optional(
@@ -89,12 +89,12 @@ const RUN_OPTIONS = {
   ),
   annotationWording: optional(
     "<names>",
-    `whose sentences: ${ANNOTATION_WORDINGS.join(", ")} (default: memstem)`,
+    `whose sentences: ${ANNOTATION_WORDINGS.join(", ")} (default: memprefix)`,
     list(oneOf(ANNOTATION_WORDINGS)),
   ),
   form: optional(
     "<names>",
-    `how memstem's memories are written: ${ARM_FORMS.join(", ")}; ${EVERY_QUESTION} (default: memstem's)`,
+    `how memprefix's memories are written: ${ARM_FORMS.join(", ")}; ${EVERY_QUESTION} (default: memprefix's)`,
     list(oneOf(ARM_FORMS)),
   ),
   adaptiveDepth: optional(
@@ -125,7 +125,7 @@ const RUN_OPTIONS = {
   ),
   history: optional(
     "<names>",
-    `what memstem makes of a window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
+    `what memprefix makes of a window: ${HISTORY_NAMES.join(", ")} (default: ${WINDOW_HISTORIES.join(",")})`,
     list(oneOf(HISTORY_NAMES)),
   ),
   historyRatio: optional("<number>", HISTORY_RATIO, ratio),
@@ -150,7 +150,7 @@ const RUN_OPTIONS = {
   threads: optional("<number>", "threads of an embedded engine", wholeNumber(1, 1_024)),
   cost: optional(
     "<model>",
-    "cost model for --retention auto, as MEMSTEM_COST (default: cpu for embedded, else gpu)",
+    "cost model for --retention auto, as MEMPREFIX_COST (default: cpu for embedded, else gpu)",
     text,
   ),
   maxTokens: standard("<number>", "most tokens of an answer", wholeNumber(1, 100_000), 64),
@@ -235,14 +235,14 @@ export type GivenRunOptions = Given<typeof RUN_OPTIONS>;
 /** What the time of a planned run is taken from: tokens a second, or the directory of a run. */
 export type PlanRates = Given<typeof RATE_OPTIONS>;
 
-/** Options of `memstem eval locomo` and `memstem eval longmemeval`, with what the data set makes of what is not given. */
+/** Options of `memprefix eval locomo` and `memprefix eval longmemeval`, with what the data set makes of what is not given. */
 export type EvalLocomoOptions = Omit<GivenRunOptions, "ingest" | "categories" | "types"> & {
   readonly dataset: Dataset;
   readonly ingest: Ingest;
   readonly categories: readonly number[];
 };
 
-/** Options of `memstem eval plan`. */
+/** Options of `memprefix eval plan`. */
 export type EvalPlanOptions = EvalLocomoOptions & PlanRates;
 
 /** Adds the options of a run. */

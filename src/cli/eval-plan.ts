@@ -10,7 +10,7 @@ import { RecordedSearches } from "../eval/locomo/recorded-searches.js";
 import { PRICES } from "../eval/measures/prices.js";
 import { type EngineRates, measuredRates, planRun, planText } from "../eval/measures/run-plan.js";
 import type { RunParts } from "../eval/run/run-conversation.js";
-import { openMeasuredMemstem } from "./assemble.js";
+import { openMeasuredMemprefix } from "./assemble.js";
 import { pickedData } from "./eval-data.js";
 import type { EvalPlanOptions } from "./eval-options.js";
 import { costModel, describeRun, judgesOf, ownPrices } from "./eval-settings.js";
@@ -48,7 +48,7 @@ export async function runEvalPlan(options: EvalPlanOptions, call: Invocation): P
       questionOf: (asked) => questions.get(questionKey(asked)),
     });
     call.print(planText(plan, ratesOf(options, asked), run.engine.kind === "simulated"));
-    call.print(`\nMemories and searches are in ${options.out}: \`memstem eval locomo\` with --resume begins there.`);
+    call.print(`\nMemories and searches are in ${options.out}: \`memprefix eval locomo\` with --resume begins there.`);
   } finally {
     stop.end();
   }
@@ -89,7 +89,7 @@ async function composeAll(
       }),
       judges: [],
       countTokens: countO200k,
-      openMemstem: (now) => openMeasuredMemstem(cost, now),
+      openMemprefix: (now) => openMeasuredMemprefix(cost, now),
     };
     const left = conversations.reduce((sum, { asked }) => sum + asked.length, 0) * run.arms.length - asked.length;
     await withProgress(call.stderr, "composing", left, async (step) => {

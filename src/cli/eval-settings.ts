@@ -49,7 +49,7 @@ export function describeRun(
   const extraction = extractionModel(options, env);
   const [cpu] = cpus();
   return {
-    memstem: VERSION,
+    memprefix: VERSION,
     node: process.version,
     mem0: mem0Version(),
     machine: {
@@ -136,7 +136,7 @@ function annotated(options: EvalLocomoOptions): ArmChoices["annotations"] {
     if (annotationWording !== undefined) throw new EvaluationError("--annotation-wording: needs --annotations");
     return [null];
   }
-  return annotationChoices(annotations, annotationTop ?? ["auto"], annotationWording ?? ["memstem"]);
+  return annotationChoices(annotations, annotationTop ?? ["auto"], annotationWording ?? ["memprefix"]);
 }
 
 /** The cost model of `--retention auto`. Throws {@link EvaluationError}. */
@@ -240,7 +240,7 @@ export function extractionModel(options: EvalLocomoOptions, env: Environment): E
   return { ...named, apiKey: keyOf(env, "OPENAI_API_KEY") };
 }
 
-/** Prices of the user's own; undefined for those that come with memstem. Throws {@link EvaluationError}. */
+/** Prices of the user's own; undefined for those that come with memprefix. Throws {@link EvaluationError}. */
 export function ownPrices({ prices: path }: EvalLocomoOptions): readonly Price[] | undefined {
   if (path === undefined) return undefined;
   try {
@@ -252,7 +252,7 @@ export function ownPrices({ prices: path }: EvalLocomoOptions): readonly Price[]
 
 /** The key for the engine, which the environment holds. */
 export function engineKey(env: Environment): string | undefined {
-  return keyOf(env, "MEMSTEM_UPSTREAM_API_KEY") ?? keyOf(env, "OPENAI_API_KEY");
+  return keyOf(env, "MEMPREFIX_UPSTREAM_API_KEY") ?? keyOf(env, "OPENAI_API_KEY");
 }
 
 function keyOf(env: Environment, variable: string): string | undefined {

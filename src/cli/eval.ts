@@ -8,7 +8,7 @@ import { type GivenRunOptions, type PlanRates, runOptions, withRateOptions, with
 import type { Invocation } from "./invocation.js";
 
 const KEYS = `
-Keys come from the environment: MEMSTEM_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge and for extraction.
+Keys come from the environment: MEMPREFIX_UPSTREAM_API_KEY or OPENAI_API_KEY for the engine, OPENAI_API_KEY for the judge and for extraction.
 Exit codes: 0 done, failed questions being counted in the report; 3 every question failed; 130 stopped.`;
 
 const DESCRIPTIONS: Readonly<Record<Dataset, string>> = {
@@ -16,7 +16,7 @@ const DESCRIPTIONS: Readonly<Record<Dataset, string>> = {
   longmemeval: "LongMemEval: the same, each question with a history of its own",
 };
 
-/** Adds `memstem eval` and its subcommands. */
+/** Adds `memprefix eval` and its subcommands. */
 export function addEvalCommands(program: Command, call: Invocation): void {
   const evaluate = program
     .command("eval")

@@ -8,7 +8,7 @@ import { withDatabase } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import { readSettings } from "./settings.js";
 
-/** What `memstem explain` was asked for. */
+/** What `memprefix explain` was asked for. */
 export interface ExplainOptions {
   readonly user: string;
   readonly agent?: string;
@@ -25,12 +25,12 @@ export async function runExplain(
 ): Promise<void> {
   const { request_id, user, agent = null } = readOptions(named, { request_id: id, ...options });
   // No memory is searched: no source is opened.
-  const { memstem } = await assembleWhereStored(withDatabase(readSettings(env)), null);
+  const { memprefix } = await assembleWhereStored(withDatabase(readSettings(env)), null);
   try {
-    const { explanation, words } = await memstem.explain(user, agent, request_id);
+    const { explanation, words } = await memprefix.explain(user, agent, request_id);
     const json = () => writtenJson(writeExplanation({ ...explanation, explanation: words }), 2);
     print(options.json === true ? json() : words.join("\n"));
   } finally {
-    await memstem.close();
+    await memprefix.close();
   }
 }

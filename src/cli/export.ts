@@ -9,7 +9,7 @@ import { withDatabase } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import { readSettings } from "./settings.js";
 
-/** What `memstem export` was asked for. */
+/** What `memprefix export` was asked for. */
 export interface ExportOptions {
   readonly tenant?: string;
 }
@@ -21,11 +21,11 @@ export async function runExport(
   { env, print }: Pick<Invocation, "env" | "print">,
 ): Promise<void> {
   const { user_id } = readOptions(z.object({ user_id: field.userId }), { user_id: user });
-  const { memstem } = await assembleWhereStored(withDatabase(readSettings(env)));
+  const { memprefix } = await assembleWhereStored(withDatabase(readSettings(env)));
   try {
-    const own = memstem.forTenant({ ...DEFAULT_TENANT, name: tenant });
+    const own = memprefix.forTenant({ ...DEFAULT_TENANT, name: tenant });
     print(writtenJson(writeExport(exportOf(await own.exportUser(user_id))), 2));
   } finally {
-    await memstem.close();
+    await memprefix.close();
   }
 }

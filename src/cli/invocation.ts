@@ -31,7 +31,7 @@ export interface Invocation extends CommandIo {
   exitCode: number;
   /** Writes a line to standard output. */
   print(line: string): void;
-  /** Writes a line of memstem's own to standard error. */
+  /** Writes a line of memprefix's own to standard error. */
   note(line: string): void;
 }
 
@@ -43,7 +43,7 @@ export function invocation(env: Environment, io: CommandIo): Invocation {
     exitCode: 0,
     exit: (code) => io.exit(code),
     print: (line) => void stdout.write(`${line}\n`),
-    note: (line) => void stderr.write(`memstem: ${line}\n`),
+    note: (line) => void stderr.write(`memprefix: ${line}\n`),
   };
 }
 
@@ -80,7 +80,7 @@ export function stopSignal({ signals, stderr, exit }: Pick<Invocation, "signals"
       exit(STOPPED);
       return;
     }
-    stderr.write("\nmemstem: stopping; press again to stop at once\n");
+    stderr.write("\nmemprefix: stopping; press again to stop at once\n");
     controller.abort();
   });
   return { signal: controller.signal, end };

@@ -41,9 +41,9 @@ export async function addKey(
 function effectOf(tenant: string): readonly string[] {
   const scope = { tenant, userId: "ana" as UserId };
   return [
-    `the tenant ${tenant} has users of its own: in a Mem0 that is not memstem's own, ana is searched for as ${sharedUserName("mem0", scope)}`,
+    `the tenant ${tenant} has users of its own: in a Mem0 that is not memprefix's own, ana is searched for as ${sharedUserName("mem0", scope)}`,
     "memories that are there under plain user ids, and what the tenant default has, are not found with this key",
-    "for a key that finds them: memstem keys add, without --tenant",
+    "for a key that finds them: memprefix keys add, without --tenant",
   ];
 }
 

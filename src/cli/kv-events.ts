@@ -22,7 +22,7 @@ export async function kvEventPackages({ kvEvents }: Settings): Promise<KvEventPa
   const missing = missingPackages("events");
   if (missing !== null) {
     if (kvEvents === "auto") return null;
-    throw new InvalidRequestError([{ field: "MEMSTEM_KV_EVENTS", message: missing }]);
+    throw new InvalidRequestError([{ field: "MEMPREFIX_KV_EVENTS", message: missing }]);
   }
   const [{ Unpackr }, zeromq] = await Promise.all([import("msgpackr"), import("zeromq")]);
   return { zeromq, unpackr: new Unpackr({ int64AsType: "bigint", useRecords: false }) };

@@ -25,7 +25,7 @@ import { renderReports } from "../eval/report/report.js";
 import { type ConversationRun, type NamedJudge, type RunParts, runConversation } from "../eval/run/run-conversation.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
 import { withDeadline } from "../memory/memory-source.js";
-import { openMeasuredMemstem } from "./assemble.js";
+import { openMeasuredMemprefix } from "./assemble.js";
 import type { EvalLocomoOptions } from "./eval-options.js";
 import { costModel, engineKey, extractionModel, openMeasuredEngine, THRESHOLD } from "./eval-settings.js";
 import { type Invocation, type Output, STOPPED } from "./invocation.js";
@@ -145,7 +145,7 @@ export class LocomoEvaluation {
       engine,
       judges: this.own.judges,
       countTokens: countO200k,
-      openMemstem: (now) => openMeasuredMemstem(cost, now),
+      openMemprefix: (now) => openMeasuredMemprefix(cost, now),
     };
     const { conversations } = this;
     await withProgress(stderr, "asking", this.#left(), async (step) => {

@@ -14,7 +14,7 @@ globalThis.console = new Console({ stdout: new Writable({ write: (_chunk, _encod
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   // The reader closed the pipe, as `… | head` does. Node.js ignores SIGPIPE itself; shells have this code for it.
   if (error.code === "EPIPE") process.exit(128 + 13);
-  process.stderr.write(`memstem: standard output: ${error.message}\n`);
+  process.stderr.write(`memprefix: standard output: ${error.message}\n`);
   process.exit(1);
 });
 const { argv, env, stdin, stdout, stderr } = process;

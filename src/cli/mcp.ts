@@ -19,7 +19,7 @@ export async function loadMcp(): Promise<McpPackages | { readonly missing: strin
   return { Server, Transport, callTool: types.CallToolRequestSchema, listTools: types.ListToolsRequestSchema };
 }
 
-/** What `memstem mcp` was asked for. */
+/** What `memprefix mcp` was asked for. */
 export interface McpOptions {
   readonly url?: string;
   readonly user?: string;
@@ -31,17 +31,17 @@ export interface McpOptions {
  */
 export async function runMcp(options: McpOptions, call: Invocation): Promise<void> {
   const settings = readSettings(call.env);
-  // The variables that memstem's other clients read; an empty one counts as absent.
-  const url = options.url ?? (call.env["MEMSTEM_URL"] || undefined);
-  const user = options.user ?? (call.env["MEMSTEM_USER"] || undefined);
+  // The variables that memprefix's other clients read; an empty one counts as absent.
+  const url = options.url ?? (call.env["MEMPREFIX_URL"] || undefined);
+  const user = options.user ?? (call.env["MEMPREFIX_USER"] || undefined);
   const base = url ?? addressOf(settings);
   if (!URL.canParse("/mcp", base)) {
-    const field = options.url === undefined ? "MEMSTEM_URL" : "--url";
+    const field = options.url === undefined ? "MEMPREFIX_URL" : "--url";
     throw new InvalidRequestError([{ field, message: "must be an http or https address" }]);
   }
   // A header has no other characters, and blanks at its ends are lost: it would name another user.
   if (user !== undefined && !/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(user)) {
-    const field = options.user === undefined ? "MEMSTEM_USER" : "--user";
+    const field = options.user === undefined ? "MEMPREFIX_USER" : "--user";
     throw new InvalidRequestError([{ field, message: "must be printable ASCII that no blank begins or ends" }]);
   }
   const { apiKey } = settings;
@@ -50,7 +50,7 @@ export async function runMcp(options: McpOptions, call: Invocation): Promise<voi
     headers: {
       "content-type": "application/json",
       ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-      ...(user === undefined ? {} : { "x-memstem-user": user }),
+      ...(user === undefined ? {} : { "x-memprefix-user": user }),
     },
   };
   const input = call.stdin.pipe(new PassThrough());
@@ -95,14 +95,14 @@ async function relayed(
     const json: unknown = JSON.parse(body);
     if (answer.ok || isRpc(json)) return JSON.stringify(json);
     const { title, detail } = json as { readonly title?: unknown; readonly detail?: unknown };
-    return failed(typeof title === "string" ? `${title}: ${String(detail)}` : notMemstem(url));
+    return failed(typeof title === "string" ? `${title}: ${String(detail)}` : notMemprefix(url));
   } catch (error) {
-    if (error instanceof SyntaxError) return failed(notMemstem(url));
-    return failed(`no memstem answers at ${url.origin}: memstem serve starts it`);
+    if (error instanceof SyntaxError) return failed(notMemprefix(url));
+    return failed(`no memprefix answers at ${url.origin}: memprefix serve starts it`);
   }
 }
 
-const notMemstem = ({ origin }: URL) => `${origin} answers, and is not memstem`;
+const notMemprefix = ({ origin }: URL) => `${origin} answers, and is not memprefix`;
 
 function isRpc(json: unknown): boolean {
   return typeof json === "object" && json !== null && "jsonrpc" in json;

@@ -51,7 +51,7 @@ export function oneOf<const T extends string>(names: readonly T[]): (text: strin
  * Options of commands whose conversations are sent as a window: `--window`, `--history`, `--history-ratio`.
  */
 
-/** What is compared where no history is named: what memstem can make of a window. `stored` is for clients that send what is new. */
+/** What is compared where no history is named: what memprefix can make of a window. `stored` is for clients that send what is new. */
 export const WINDOW_HISTORIES: readonly HistoryName[] = HISTORY_NAMES.filter((name) => name !== "stored");
 
 /** Help of `--history-ratio`. */

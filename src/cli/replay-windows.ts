@@ -4,12 +4,12 @@ import { alignedTable } from "../eval/base/aligned-table.js";
 import type { RecordedTrace } from "../eval/replay/recorded-trace.js";
 import { type ReplayedWindow, replayWindows, type WindowArm } from "../eval/run/replay-windows.js";
 import { simulatedCache } from "../simulator/simulated-cache.js";
-import { openMeasuredMemstem } from "./assemble.js";
+import { openMeasuredMemprefix } from "./assemble.js";
 import { countO200k, encodeO200k } from "./o200k.js";
 import { WINDOW_HISTORIES } from "./option-values.js";
 import { ratioCell, totalsCells } from "./replay-cells.js";
 
-/** What `memstem replay` was asked for of a window. */
+/** What `memprefix replay` was asked for of a window. */
 export interface WindowCommand {
   readonly k: number;
   readonly policy?: PolicyName;
@@ -38,7 +38,7 @@ export async function replayWindow(trace: RecordedTrace, window: number, command
     {
       tokens: { encode: encodeO200k, countTokens: countO200k },
       newCache: () => simulatedCache(command.cache, { capacityTokens: command.capacity }),
-      openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
+      openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
     },
   );
   if (command.json) return JSON.stringify({ policy, k, window, historyRatio, arms });

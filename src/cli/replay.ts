@@ -20,7 +20,7 @@ import { windowProblem } from "./option-values.js";
 import { meanCell, ratioCell, totalsCells } from "./replay-cells.js";
 import type { WindowCommand } from "./replay-windows.js";
 
-/** What `memstem replay` was asked for. */
+/** What `memprefix replay` was asked for. */
 export interface ReplayCommand extends Omit<WindowCommand, "answer"> {
   readonly trace: string;
   readonly layout: "single" | "conversation" | "batch";
@@ -41,7 +41,7 @@ const NOT_FOR_A_BATCH = [
 
 /**
  * Replays a trace: one policy as JSON, and what is recorded of another system beside it, or all policies as a table; of a conversation a
- * table of all retentions, or of a window everything that memstem can make of it. `note` takes what does not belong to the outcome.
+ * table of all retentions, or of a window everything that memprefix can make of it. `note` takes what does not belong to the outcome.
  * Throws {@link EvaluationError}.
  */
 export async function runReplay(

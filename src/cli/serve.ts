@@ -15,7 +15,7 @@ import {
   UpstreamError,
 } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
-import { systemClock } from "../service/library/memstem.js";
+import { systemClock } from "../service/library/memprefix.js";
 import { startSweeps } from "../service/records/expiry.js";
 import type { Alert } from "../service/usage/usage-alerts.js";
 import { AlertNotSentError, alertBody, postAlert, readAlertFile } from "./alerts.js";
@@ -29,7 +29,7 @@ import type { Settings } from "./setting-list.js";
 import { addressOf, keyLimitsOf, leftOutSource, sourceOf } from "./settings.js";
 
 const NEEDS_A_KEY =
-  "without an API key only the loopback is listened on; make one with memstem keys add, or give one as MEMSTEM_API_KEY";
+  "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";
 /** Most milliseconds that answers to requests which came while the service was stopping may take. */
 const LAST_ANSWERS_MS = 500;
 /** While stopping, connections without a request under way are closed this often. */
@@ -39,7 +39,7 @@ const SWEEP_MS = 20;
 export interface RunningService {
   readonly address: string;
   /**
-   * Turns new requests away, finishes those under way within `MEMSTEM_SHUTDOWN_MS`, streams included, then listens no more and closes
+   * Turns new requests away, finishes those under way within `MEMPREFIX_SHUTDOWN_MS`, streams included, then listens no more and closes
    * everything. What is not done by then is cut off.
    */
   stop(): Promise<void>;
@@ -63,10 +63,10 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const announced = async (alert: Alert) => {
     log.warn(alertBody(alert), "alert");
     if (alerts.webhook === undefined) return true;
-    const failed = ({ message }: AlertNotSentError) => memstem.degraded.failed("alert_webhook", message);
+    const failed = ({ message }: AlertNotSentError) => memprefix.degraded.failed("alert_webhook", message);
     try {
       await postAlert(alerts.webhook, alert, ending.signal, failed);
-      memstem.degraded.worked("alert_webhook");
+      memprefix.degraded.worked("alert_webhook");
       return true;
     } catch (error) {
       log.error({ name: alert.rule.name, reason: error instanceof AlertNotSentError ? error.message : "" }, "alert");
@@ -76,33 +76,33 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   };
   const packages = await kvEventPackages(settings);
   const inside = await openEngineInside(settings);
-  const { memstem, keys, storedKeys, source } = await assembled(settings, inside);
+  const { memprefix, keys, storedKeys, source } = await assembled(settings, inside);
   const validKeys = (await storedKeys.list()).filter(({ revokedAt }) => revokedAt === null);
   if (!isLoopbackAddress(settings.host) && keys.configured === undefined && validKeys.length === 0) {
-    await memstem.close();
+    await memprefix.close();
     await inside?.close();
-    throw new InvalidRequestError([{ field: "MEMSTEM_HOST", message: NEEDS_A_KEY }]);
+    throw new InvalidRequestError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
   }
   // Before it listens: while `npm ci` replaces the packages of a running service, nothing can be loaded any more.
   if (inside === null) loadO200k();
   await source?.load?.().catch((error: unknown) => {
     const reason = reasonOf(error);
     log.error({ reason }, "memory source not loaded");
-    memstem.degraded.failed("memory_search", "the memory source was not loaded", reason);
+    memprefix.degraded.failed("memory_search", "the memory source was not loaded", reason);
   });
-  memstem.observe({
+  memprefix.observe({
     failed: ({ part, cause, isOfRequest }) => log.warn({ part, cause }, isOfRequest ? "refused" : "degraded"),
     recovered: (part) => log.info({ part }, "recovered"),
   });
   let isStopping = false;
-  const { chat, stop: stopReadings } = openFollowedEngine(settings, memstem.engineCache, {
+  const { chat, stop: stopReadings } = openFollowedEngine(settings, memprefix.engineCache, {
     inside: inside && upstreamOf(inside, onFault),
     packages,
     onFollowed: ({ endpoint }) => log.info({ endpoint }, "events of the engine's cache are followed"),
     onFault,
   });
   const surface = createApp({
-    memstem,
+    memprefix,
     keys,
     corsOrigins: settings.corsOrigins ?? [],
     keyLimits: keyLimitsOf(settings),
@@ -125,7 +125,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const { server, port } = await listen(surface, settings).catch(async (error: unknown) => {
     // Its sockets would keep the process.
     await stopReadings();
-    await memstem.close();
+    await memprefix.close();
     await inside?.close();
     throw error;
   });
@@ -138,10 +138,10 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const stopSweeps =
     settings.keepDays === undefined
       ? async () => {}
-      : startSweeps(memstem, { keepDays: settings.keepDays, now: systemClock, onFault });
-  memstem.recorded?.noteStart(VERSION).catch(onFault);
+      : startSweeps(memprefix, { keepDays: settings.keepDays, now: systemClock, onFault });
+  memprefix.recorded?.noteStart(VERSION).catch(onFault);
   const finishing = new AbortController();
-  const finished = memstem.finishDeletions(onFault, finishing.signal).catch(onFault);
+  const finished = memprefix.finishDeletions(onFault, finishing.signal).catch(onFault);
   const stopSampling = sampleDelay(surface.onDelayed);
   const underWay = new RequestsUnderWay(server);
   let stopping: Promise<void> | undefined;
@@ -165,7 +165,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       clearInterval(sweep);
       stopSampling();
       ending.abort();
-      await memstem.close(left());
+      await memprefix.close(left());
       await inside?.close();
     })();
     return stopping;
@@ -198,7 +198,7 @@ function effectOfTenants(settings: Settings): string {
   const source = sourceOf(settings);
   const own = "they see nothing of the tenant default";
   if (source !== "hosted" && source !== "rest") return own;
-  return `${own}, and their users are memstem/<tenant>/<user> in Mem0: memories kept there under plain user ids are not found`;
+  return `${own}, and their users are memprefix/<tenant>/<user> in Mem0: memories kept there under plain user ids are not found`;
 }
 
 function reasonOf(error: unknown): string {

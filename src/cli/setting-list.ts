@@ -134,12 +134,12 @@ function readObject<S extends z.ZodType>(
  * Settings of whose a request is: which places of it name the user and the conversation, and where the conversation's key goes.
  */
 
-/** A header's name (RFC 9110 §5.1), none of memstem's own, in lower case. */
+/** A header's name (RFC 9110 §5.1), none of memprefix's own, in lower case. */
 const headerName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, "must be the name of a header")
   .toLowerCase()
-  .refine((name) => !name.startsWith("x-memstem-"), "must not be one of memstem's own");
+  .refine((name) => !name.startsWith("x-memprefix-"), "must not be one of memprefix's own");
 
 /** No place is listed. */
 export const NOTHING_LISTED: IdentitySources = { user: [], agent: [], conversation: [], sideCall: [] };
@@ -193,19 +193,19 @@ const sessionRouter = z.string().transform((text, context): SessionRouter => {
 
 /**
  * Every setting, one row each: its name, how its text is read, its default and what it means. The environment variable follows from the name
- * ({@link variableOf}); `memstem serve --help` and docs/settings.md are made from this table, in its order.
+ * ({@link variableOf}); `memprefix serve --help` and docs/settings.md are made from this table, in its order.
  */
 export const SETTINGS = {
   host: text
     .default("127.0.0.1")
-    .describe("address to listen on; without API keys the loopback only (see memstem keys --help)"),
+    .describe("address to listen on; without API keys the loopback only (see memprefix keys --help)"),
   port: wholeNumber(0, 65_535).default(4600).describe("port to listen on; 0 takes a free one"),
-  dataDir: text.default("memstem-data").describe("directory of memstem's files"),
+  dataDir: text.default("memprefix-data").describe("directory of memprefix's files"),
   databaseUrl: z
     .url({ protocol: /^postgres(?:ql)?$/, error: "must be a postgres:// address" })
     .optional()
     .describe(
-      "PostgreSQL database that many instances share, postgres://user:password@host:port/name; default: a file in MEMSTEM_DATA_DIR",
+      "PostgreSQL database that many instances share, postgres://user:password@host:port/name; default: a file in MEMPREFIX_DATA_DIR",
     ),
   logLevel: z
     .enum(["silent", "error", "warn", "info", "debug"])
@@ -227,7 +227,7 @@ export const SETTINGS = {
     .string()
     .regex(/^[!-~]{32,256}$/, "must be 32 to 256 printable ASCII characters without spaces")
     .optional()
-    .describe("an API key of the tenant default, beside those of memstem keys; 32 to 256 characters; default: none"),
+    .describe("an API key of the tenant default, beside those of memprefix keys; 32 to 256 characters; default: none"),
   source: z
     .enum(["embedded", "hosted", "rest", "none"])
     .optional()
@@ -299,7 +299,7 @@ export const SETTINGS = {
     .string()
     .superRefine(checkedBy(timeZoneProblem))
     .default(DEFAULT_TIME_ZONE)
-    .describe("IANA time zone of the times in MEMSTEM_BLOCK_TEMPLATE"),
+    .describe("IANA time zone of the times in MEMPREFIX_BLOCK_TEMPLATE"),
   dedupe: z
     .enum(DEDUPE_NAMES)
     .default(DEFAULT_DEDUPE)
@@ -319,7 +319,7 @@ export const SETTINGS = {
     .enum(MARK_LIFETIMES)
     .default("5m")
     .describe(
-      "lifetime of memstem's cache marks for anthropic, 5m or 1h, where the client's own allow it; an hour costs more to write",
+      "lifetime of memprefix's cache marks for anthropic, 5m or 1h, where the client's own allow it; an hour costs more to write",
     ),
   cacheTtlSeconds: wholeNumber(1, 31_536_000)
     .optional()
@@ -445,13 +445,13 @@ export type Settings = {
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as readonly (keyof Settings)[];
 
-/** The environment variable of a setting: `topK` is `MEMSTEM_TOP_K`. */
+/** The environment variable of a setting: `topK` is `MEMPREFIX_TOP_K`. */
 export function variableOf(name: keyof Settings): string {
-  return `MEMSTEM_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
+  return `MEMPREFIX_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** Variables of memstem's clients, which may stand beside settings: whom they call, and for whom. */
-export const CLIENT_VARIABLES = ["MEMSTEM_URL", "MEMSTEM_USER"] as const;
+/** Variables of memprefix's clients, which may stand beside settings: whom they call, and for whom. */
+export const CLIENT_VARIABLES = ["MEMPREFIX_URL", "MEMPREFIX_USER"] as const;
 
 /** A setting's default as a caller would write it; undefined where it has none. */
 export function defaultOf(name: keyof Settings): string | undefined {

@@ -17,13 +17,13 @@ import {
 
 /**
  * Reads the settings from the environment; an empty variable counts as absent. Throws {@link InvalidRequestError} naming every variable
- * that is wrong, and every unknown `MEMSTEM_` variable; those of clients are passed over.
+ * that is wrong, and every unknown `MEMPREFIX_` variable; those of clients are passed over.
  */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const issues: { field: string; message: string }[] = [];
   const known = new Set<string>([...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES]);
   for (const variable of Object.keys(environment)) {
-    if (variable.startsWith("MEMSTEM_") && !known.has(variable))
+    if (variable.startsWith("MEMPREFIX_") && !known.has(variable))
       issues.push({ field: variable, message: "is not a known setting" });
   }
   const values = SETTING_NAMES.map((name) => {
@@ -46,18 +46,18 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   if (unusable !== null) yield ["source", unusable];
   if (source === "embedded" && settings.databaseUrl !== undefined) {
     const reason = "the embedded Mem0 keeps its memories in one instance's directory";
-    yield ["source", `must be rest, hosted or none with MEMSTEM_DATABASE_URL: ${reason}`];
+    yield ["source", `must be rest, hosted or none with MEMPREFIX_DATABASE_URL: ${reason}`];
   }
   const needed = source === "hosted" ? "mem0ApiKey" : source === "rest" ? "mem0Url" : null;
-  if (needed !== null && settings[needed] === undefined) yield [needed, `is needed for MEMSTEM_SOURCE=${source}`];
+  if (needed !== null && settings[needed] === undefined) yield [needed, `is needed for MEMPREFIX_SOURCE=${source}`];
   if (engine === "embedded") {
-    if (settings.model === undefined) yield ["model", "is needed for MEMSTEM_ENGINE=embedded"];
-    if (upstreamUrl !== undefined) yield ["upstreamUrl", "conflicts with MEMSTEM_ENGINE=embedded"];
+    if (settings.model === undefined) yield ["model", "is needed for MEMPREFIX_ENGINE=embedded"];
+    if (upstreamUrl !== undefined) yield ["upstreamUrl", "conflicts with MEMPREFIX_ENGINE=embedded"];
   }
   if (upstreamApi === "anthropic") {
-    if (upstreamUrl === undefined) yield ["upstreamApi", "needs MEMSTEM_UPSTREAM_URL"];
+    if (upstreamUrl === undefined) yield ["upstreamApi", "needs MEMPREFIX_UPSTREAM_URL"];
     if (engineFamilyOf(settings) !== "anthropic")
-      yield ["engineFamily", "is anthropic with MEMSTEM_UPSTREAM_API=anthropic"];
+      yield ["engineFamily", "is anthropic with MEMPREFIX_UPSTREAM_API=anthropic"];
   }
   // Undefined where it is not one of them.
   const family: EngineName | undefined = engineFamilyOf(settings);
@@ -65,14 +65,14 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   if (settings.adaptiveDepth && noLogprobs !== undefined)
     yield ["adaptiveDepth", `is not available with this engine: ${noLogprobs}`];
   if (cacheSlots !== undefined && (cacheTtlSeconds ?? cacheTokens) !== undefined)
-    yield ["cacheSlots", "conflicts with MEMSTEM_CACHE_TTL_SECONDS and MEMSTEM_CACHE_TOKENS"];
+    yield ["cacheSlots", "conflicts with MEMPREFIX_CACHE_TTL_SECONDS and MEMPREFIX_CACHE_TOKENS"];
   if (settings.workers !== undefined && settings.router !== undefined) {
-    const reason = "memstem names the worker, or a router chooses one by the conversation's key";
-    yield ["router", `conflicts with MEMSTEM_WORKERS: ${reason}`];
+    const reason = "memprefix names the worker, or a router chooses one by the conversation's key";
+    yield ["router", `conflicts with MEMPREFIX_WORKERS: ${reason}`];
   }
   if (settings.writeBack === "on" && source === "none") {
     const install = settings.source === undefined ? `: ${installCommand("embedded")}` : "";
-    yield ["writeBack", `needs a memory source; MEMSTEM_SOURCE is none${install}`];
+    yield ["writeBack", `needs a memory source; MEMPREFIX_SOURCE is none${install}`];
   }
 }
 

@@ -19,7 +19,7 @@ export type BatchComposeOptions<M extends MessageLike = MessageLike> = Omit<
   readonly deadline?: number | null | undefined;
 };
 
-/** Who orders a batch's blocks and requests: memstem (default), ContextPilot's Alg. 4 and 5, or its Alg. 2 and 5 on live trees. */
+/** Who orders a batch's blocks and requests: memprefix (default), ContextPilot's Alg. 4 and 5, or its Alg. 2 and 5 on live trees. */
 export type BatchPlannerName = ServicePlanner;
 
 /** A batch: at most 10,000 requests, of any users. */

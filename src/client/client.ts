@@ -27,13 +27,13 @@ import { queryOf, toWire } from "./wire-names.js";
 import type * as wire from "./wire-types.js";
 
 /**
- * A memstem service, with the methods, options and answers of the library's `MemstemClient`, and with everything else that the service's HTTP
+ * A memprefix service, with the methods, options and answers of the library's `MemprefixClient`, and with everything else that the service's HTTP
  * API has of its own. `/v1/…` is for clients of OpenAI's and Anthropic's APIs.
  *
- * Every method rejects with `MemstemHttpError` or one of its kinds where the service answers with other than success, with
- * `MemstemConnectionError` where it does not answer, and with the signal's reason where the caller's signal aborts.
+ * Every method rejects with `MemprefixHttpError` or one of its kinds where the service answers with other than success, with
+ * `MemprefixConnectionError` where it does not answer, and with the signal's reason where the caller's signal aborts.
  */
-export interface RemoteMemstem {
+export interface RemoteMemprefix {
   /**
    * Composes a prompt. The messages come back in the type they were given in, as far as JSON holds it. Tried again under one request id, so
    * that the service answers what it stored.
@@ -112,11 +112,11 @@ export interface RemoteMemstem {
  *
  * @example
  * ```ts
- * const memstem = createMemstemClient({ url: "http://127.0.0.1:4600" });
- * const { messages } = await memstem.compose({ userId: "ana", messages: [{ role: "user", content: "Where do we eat?" }] });
+ * const memprefix = createMemprefixClient({ url: "http://127.0.0.1:4600" });
+ * const { messages } = await memprefix.compose({ userId: "ana", messages: [{ role: "user", content: "Where do we eat?" }] });
  * ```
  */
-export function createMemstemClient(given: ClientOptions): RemoteMemstem {
+export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
   const connection = connectionOf(given);
   const underWay = new Set<Promise<unknown>>();
   let isClosed = false;

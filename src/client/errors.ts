@@ -24,8 +24,8 @@ export interface Refusal {
 }
 
 /** The service, or a server in front of it, answered with something other than success. */
-export class MemstemHttpError extends Error {
-  override readonly name: string = "MemstemHttpError";
+export class MemprefixHttpError extends Error {
+  override readonly name: string = "MemprefixHttpError";
   /** HTTP's status; null: the client found the fault before it sent anything. */
   readonly status: number | null;
   readonly problem: Problem | null;
@@ -39,7 +39,7 @@ export class MemstemHttpError extends Error {
 }
 
 /** The request is invalid; nothing was written. `issues` names every invalid field. Statuses 400, 413, 415 and 422. */
-export class InvalidRequestError extends MemstemHttpError {
+export class InvalidRequestError extends MemprefixHttpError {
   override readonly name = "InvalidRequestError";
   constructor(
     readonly issues: readonly FieldIssue[],
@@ -50,7 +50,7 @@ export class InvalidRequestError extends MemstemHttpError {
 }
 
 /** What the request names does not exist. Status 404. */
-export class NotFoundError extends MemstemHttpError {
+export class NotFoundError extends MemprefixHttpError {
   override readonly name = "NotFoundError";
   constructor(
     readonly field: string,
@@ -62,23 +62,23 @@ export class NotFoundError extends MemstemHttpError {
 }
 
 /** The user, or a memory of theirs, was deleted while the request ran; nothing of it was stored. Status 409. */
-export class DeletedMeanwhileError extends MemstemHttpError {
+export class DeletedMeanwhileError extends MemprefixHttpError {
   override readonly name = "DeletedMeanwhileError";
 }
 
 /** The memory source failed, or cannot do this. Statuses 501, 502 and 504. */
-export class MemorySourceError extends MemstemHttpError {
+export class MemorySourceError extends MemprefixHttpError {
   override readonly name = "MemorySourceError";
 }
 
 /** No answer, or not a whole one: the service could not be reached, or the connection broke. `cause` has the runtime's own error. */
-export class MemstemConnectionError extends Error {
-  override readonly name: string = "MemstemConnectionError";
+export class MemprefixConnectionError extends Error {
+  override readonly name: string = "MemprefixConnectionError";
 }
 
 /** No answer within the time-out. */
-export class MemstemTimeoutError extends MemstemConnectionError {
-  override readonly name = "MemstemTimeoutError";
+export class MemprefixTimeoutError extends MemprefixConnectionError {
+  override readonly name = "MemprefixTimeoutError";
   constructor(
     what: string,
     readonly afterMs: number,
@@ -91,6 +91,6 @@ export class MemstemTimeoutError extends MemstemConnectionError {
 export class ClosedError extends Error {
   override readonly name = "ClosedError";
   constructor() {
-    super("memstem is closed: make another with createMemstemClient");
+    super("memprefix is closed: make another with createMemprefixClient");
   }
 }

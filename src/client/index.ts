@@ -1,5 +1,5 @@
 /*
- * client: `memstem/client`, a typed client of a service's HTTP API, on Web APIs alone: no package, nothing of Node's.
+ * client: `memprefix/client`, a typed client of a service's HTTP API, on Web APIs alone: no package, nothing of Node's.
  * Enters: options as the library takes them, in camelCase. Leaves: answers as the library gives them, or a typed error.
  * `routes.ts` lists the routes; `wire-names.ts` turns names; `sending.ts` has time-outs and tries.
  */
@@ -15,7 +15,7 @@ export type {
 } from "../service/base/call-types.js";
 export type * from "../service/fields/call-options.js";
 export type * from "./batch-types.js";
-export { createMemstemClient, type RemoteMemstem } from "./client.js";
+export { createMemprefixClient, type RemoteMemprefix } from "./client.js";
 export * from "./errors.js";
 export type { CallControl, ClientOptions } from "./sending.js";
 export type * from "./wire-types.js";

@@ -1,6 +1,6 @@
 import type { MessageLike } from "../service/base/call-types.js";
 import type { BatchLine } from "./batch-types.js";
-import { MemstemConnectionError, MemstemHttpError } from "./errors.js";
+import { MemprefixConnectionError, MemprefixHttpError } from "./errors.js";
 import { ROUTES } from "./routes.js";
 import { type Outgoing, readProblem, type Try, whatOf } from "./sending.js";
 import { fromWire } from "./wire-names.js";
@@ -28,13 +28,13 @@ export function jsonIn(text: string, outgoing: Outgoing, { status, headers }: Re
     if (typeof json === "object" && json !== null && (answers === undefined || answers in json)) return json;
   } catch (cause) {
     if (/json/i.test(type))
-      throw new MemstemConnectionError(`${whatOf(outgoing)} was answered with a part of JSON`, { cause });
+      throw new MemprefixConnectionError(`${whatOf(outgoing)} was answered with a part of JSON`, { cause });
   }
-  const message = `${whatOf(outgoing)} was answered ${status} (${type}), but not by memstem: is the url right?`;
-  throw new MemstemHttpError(message, { status, problem: null, retryAfterMs: null });
+  const message = `${whatOf(outgoing)} was answered ${status} (${type}), but not by memprefix: is the url right?`;
+  throw new MemprefixHttpError(message, { status, problem: null, retryAfterMs: null });
 }
 
-/** Reads the lines of a streamed batch. Throws {@link MemstemConnectionError} where they end without their last, the counts. */
+/** Reads the lines of a streamed batch. Throws {@link MemprefixConnectionError} where they end without their last, the counts. */
 export async function* batchLinesOf<M extends MessageLike>(
   response: Response,
   current: Try,
@@ -45,7 +45,7 @@ export async function* batchLinesOf<M extends MessageLike>(
     isWhole ||= "end" in read;
     yield read;
   }
-  if (!isWhole) throw new MemstemConnectionError("the batch's answer ended before its last line");
+  if (!isWhole) throw new MemprefixConnectionError("the batch's answer ended before its last line");
 }
 
 /** Reads server-sent events (HTML Living Standard, 9.2.6) until their reader stops or the service ends them; comments are left out. */
@@ -83,7 +83,7 @@ function jsonOf(text: string, what: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new MemstemConnectionError(`${what} is not JSON`, { cause });
+    throw new MemprefixConnectionError(`${what} is not JSON`, { cause });
   }
 }
 
@@ -139,7 +139,7 @@ export function requestLines(
   const content = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await all.next();
-      if (isStopped) controller.error(new MemstemConnectionError("the batch was stopped"));
+      if (isStopped) controller.error(new MemprefixConnectionError("the batch was stopped"));
       else if (done === true) controller.close();
       else controller.enqueue(encoder.encode(`${write(value)}\n`));
     },

@@ -2,9 +2,9 @@ import {
   DeletedMeanwhileError,
   InvalidRequestError,
   MemorySourceError,
-  MemstemConnectionError,
-  MemstemHttpError,
-  MemstemTimeoutError,
+  MemprefixConnectionError,
+  MemprefixHttpError,
+  MemprefixTimeoutError,
   NotFoundError,
   type Problem,
   type Refusal,
@@ -89,14 +89,14 @@ export function retryDelayMs(failed: number, retryAfter: number | null, random: 
 
 function mayRetry(failure: unknown, { route, body }: Outgoing): boolean {
   if (body !== undefined && typeof body.content !== "string") return false;
-  if (failure instanceof MemstemConnectionError) return route.retried === "all";
-  if (!(failure instanceof MemstemHttpError) || (failure.retryAfterMs ?? 0) > MAX_RETRY_AFTER_MS) return false;
+  if (failure instanceof MemprefixConnectionError) return route.retried === "all";
+  if (!(failure instanceof MemprefixHttpError) || (failure.retryAfterMs ?? 0) > MAX_RETRY_AFTER_MS) return false;
   if (failure.status === 429) return true;
   return route.retried === "all" && [502, 503, 504].includes(failure.status ?? 0);
 }
 
 function waitedFor(failure: unknown): number | null {
-  return failure instanceof MemstemHttpError ? failure.retryAfterMs : null;
+  return failure instanceof MemprefixHttpError ? failure.retryAfterMs : null;
 }
 
 function headersOf({ headers }: Connection, { body }: Outgoing): Readonly<Record<string, string>> {
@@ -112,7 +112,7 @@ function startTry(what: string, timeoutMs: number, signal: AbortSignal | undefin
   const controller = new AbortController();
   const cancel = () => controller.abort(signal?.reason);
   signal?.addEventListener("abort", cancel, { once: true });
-  const expire = () => controller.abort(new MemstemTimeoutError(what, timeoutMs));
+  const expire = () => controller.abort(new MemprefixTimeoutError(what, timeoutMs));
   const start = () => (timeoutMs === 0 ? undefined : setTimeout(expire, timeoutMs));
   let timer = start();
   const stop = () => {
@@ -133,8 +133,8 @@ function startTry(what: string, timeoutMs: number, signal: AbortSignal | undefin
     },
     named(error) {
       if (controller.signal.aborted) return controller.signal.reason;
-      if (error instanceof MemstemHttpError || error instanceof MemstemConnectionError) return error;
-      return new MemstemConnectionError(`${what} had no whole answer: ${wordsOf(error)}`, { cause: error });
+      if (error instanceof MemprefixHttpError || error instanceof MemprefixConnectionError) return error;
+      return new MemprefixConnectionError(`${what} had no whole answer: ${wordsOf(error)}`, { cause: error });
     },
   };
 }
@@ -160,20 +160,23 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
 }
 
 /** The error for an answer other than success. Reads the body. */
-async function refusalOf(response: Response, what: string, unmodified: UnmodifiedPaths): Promise<MemstemHttpError> {
+async function refusalOf(response: Response, what: string, unmodified: UnmodifiedPaths): Promise<MemprefixHttpError> {
   const text = await response.text();
   const problem = problemIn(text, unmodified);
   const { status } = response;
   const refusal = { status, problem, retryAfterMs: retryAfterMs(response.headers.get("retry-after"), Date.now()) };
   if (problem === null) {
     const kind = response.headers.get("content-type") ?? "no content type";
-    return new MemstemHttpError(`${what} was answered ${status} (${kind}), which is no problem of memstem's`, refusal);
+    return new MemprefixHttpError(
+      `${what} was answered ${status} (${kind}), which is no problem of memprefix's`,
+      refusal,
+    );
   }
   return errorFor(problem, refusal, what);
 }
 
 /** As the service's table of problems has them (`src/http/problems/problem.ts`), read the other way. */
-function errorFor(problem: Problem, refusal: Refusal, what: string): MemstemHttpError {
+function errorFor(problem: Problem, refusal: Refusal, what: string): MemprefixHttpError {
   const { status, detail = problem.title, errors = [] } = problem;
   const [first] = errors;
   switch (status) {
@@ -194,7 +197,7 @@ function errorFor(problem: Problem, refusal: Refusal, what: string): MemstemHttp
       return new MemorySourceError(detail, refusal);
     default:
   }
-  return new MemstemHttpError(`${what} was answered ${status}: ${detail}`, refusal);
+  return new MemprefixHttpError(`${what} was answered ${status}: ${detail}`, refusal);
 }
 
 function problemIn(text: string, unmodified: UnmodifiedPaths): Problem | null {

@@ -9,7 +9,7 @@ import type { AnswerOf, OptionsOf, SentOf } from "../http/contracts/wire-form.js
  * What routes take and give that the library does not have, by the contracts of HTTP. Where it has them, the types are the library's. The
  * build writes these types out (`.ci/plain-types.ts`), so that the client's need no package.
  *
- * Times are milliseconds since the epoch. Tokens are memstem's estimates, but for those that begin with `reported`: they are the engine's
+ * Times are milliseconds since the epoch. Tokens are memprefix's estimates, but for those that begin with `reported`: they are the engine's
  * own count, and null where it did not report.
  */
 

@@ -1,5 +1,5 @@
 /**
- * `memstem/core`: composing prompts without I/O. Clock, ids and the token counter come from the caller; state goes in and out as
+ * `memprefix/core`: composing prompts without I/O. Clock, ids and the token counter come from the caller; state goes in and out as
  * plain rows.
  */
 

@@ -119,7 +119,7 @@ export function withQuery(path: string, query: Query): string {
   return `${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
 }
 
-const NAME = "memstem-key";
+const NAME = "memprefix-key";
 let kept: string | null = null;
 
 /**

@@ -15,7 +15,7 @@ type WireCache = NonNullable<WireSummary["cache"]>;
 const NOTES: Readonly<Record<WireNote["kind"], string>> = {
   engine_restart: "engine restart",
   policy_change: "policy change",
-  service_start: "memstem started",
+  service_start: "memprefix started",
   deploy: "deploy",
   alert: "alert",
 };
@@ -157,7 +157,7 @@ function sharesOf({
 
 /** Who says how much the cache holds. */
 const CAPACITY_FROM = {
-  setting: "tokens of all users, as MEMSTEM_CACHE_TOKENS says",
+  setting: "tokens of all users, as MEMPREFIX_CACHE_TOKENS says",
   engine: "tokens of all users, as the engine says",
   reports: "tokens of all users, learned from reports",
 } as const;

@@ -71,7 +71,7 @@ function Page() {
   const [, name = "", parameters = ""] = /^#?\/?([^/?]*)[^?]*\??(.*)$/.exec(hash) ?? [];
   const { View, title, under = name } = VIEWS.find((view) => view.name === name) ?? NOW;
   useEffect(() => {
-    document.title = `${title} · memstem`;
+    document.title = `${title} · memprefix`;
   }, [title]);
   const links = VIEWS.filter((view) => view.under === undefined).map((view) => {
     return html`<a href=${linkTo(view.name)} aria-current=${view.name === under ? "page" : undefined}>${view.title}</a>`;
@@ -80,7 +80,7 @@ function Page() {
     <a class="skip" href="#view" onClick=${skip}>Skip to the content</a>
     <header class="head">
       <a class="brand" href=${linkTo("")}>
-        <img src="/dashboard/icon.svg" alt="" width="26" height="26" /><span>memstem</span>
+        <img src="/dashboard/icon.svg" alt="" width="26" height="26" /><span>memprefix</span>
       </a>
       <nav aria-label="Views">${links}</nav>
       <div class="tools">

@@ -42,7 +42,7 @@ export function pieceBar(pieces: readonly Piece[], most?: number): VNode {
 /** A prompt's tokens: cached by the engine, or as expected where it did not report; then what missed; then what is new. */
 export function rowPieces(row: WireRow): readonly Piece[] {
   const { prompt_tokens: all, reported_prompt_tokens: counted, reported_cached_tokens: reported } = row;
-  // The engine counts in its own tokens: its share, of memstem's count.
+  // The engine counts in its own tokens: its share, of memprefix's count.
   const share = shareOf(reported, counted ?? all);
   const cached = share === null ? 0 : Math.min(all, Math.round(all * share));
   const expected = share === null ? Math.min(all, row.expected_cached_tokens) : 0;

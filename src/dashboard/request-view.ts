@@ -57,8 +57,8 @@ export const requestView = loading(
       ${panel(
         "Piece by piece",
         hasText
-          ? "Texts are shown because MEMSTEM_DASHBOARD_TEXT is on."
-          : "Texts are not shown: the operator can let them be with MEMSTEM_DASHBOARD_TEXT.",
+          ? "Texts are shown because MEMPREFIX_DASHBOARD_TEXT is on."
+          : "Texts are not shown: the operator can let them be with MEMPREFIX_DASHBOARD_TEXT.",
         html`<div class="halves">
           ${lane("This prompt", here)}
           ${nearest === null ? empty("No earlier prompt") : lane("The earlier prompt", there, opened)}

@@ -2,7 +2,7 @@
  * Light, dark, or as the system is.
  */
 
-const NAME = "memstem-theme";
+const NAME = "memprefix-theme";
 const THEMES = ["auto", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
 

@@ -16,7 +16,7 @@ export interface Way {
   readonly note: string;
   /** Fields of `POST /compose` that are this way's own. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Memories go into the instructions, as in Mem0's README, and not through memstem. */
+  /** Memories go into the instructions, as in Mem0's README, and not through memprefix. */
   readonly inInstructions?: true;
 }
 
@@ -50,7 +50,7 @@ const WAYS: Readonly<Record<TryLayout, readonly Way[]>> = {
   single: [
     { id: "retrieval", name: "retrieval", note: "as the search gave them", fields: { policy: "retrieval" } },
     { id: "sorted", name: "sorted", note: "by label", fields: { policy: "sorted" } },
-    { id: "prefix-exact", name: "prefix-exact", note: "memstem's default", fields: { policy: "prefix-exact" } },
+    { id: "prefix-exact", name: "prefix-exact", note: "memprefix's default", fields: { policy: "prefix-exact" } },
     {
       id: "carry-over",
       name: "carry-over",
@@ -83,7 +83,7 @@ export interface TriedWay {
 }
 
 /** How the ids of made-up users begin; the time follows. */
-const TRY_USER = "memstem-try-";
+const TRY_USER = "memprefix-try-";
 const LONGEST_RUN_MS = 600_000;
 
 /** What the API answers, as far as it is read here. */
@@ -190,7 +190,7 @@ function longest(prefixes: readonly TriedPrefix[]): TriedPrefix {
   }, none);
 }
 
-const NOTE = "memstem-try-users";
+const NOTE = "memprefix-try-users";
 
 function noted(): readonly string[] {
   try {
@@ -207,6 +207,6 @@ function note(users: readonly string[]): void {
   try {
     localStorage.setItem(NOTE, JSON.stringify(users));
   } catch {
-    // Storage is blocked: a tab that is closed in the middle leaves its users until MEMSTEM_KEEP_DAYS deletes them.
+    // Storage is blocked: a tab that is closed in the middle leaves its users until MEMPREFIX_KEEP_DAYS deletes them.
   }
 }

@@ -1,7 +1,7 @@
 /*
- * A prompt of the AI SDK as messages of `compose`, and back. Messages pass nearly as they are: their parts are unknown to memstem, which adds
+ * A prompt of the AI SDK as messages of `compose`, and back. Messages pass nearly as they are: their parts are unknown to memprefix, which adds
  * text parts. What JSON has no place for (bytes, URLs) is written as objects with one field; a provider's cache marks, as the engine's
- * adapters of memstem set them.
+ * adapters of memprefix set them.
  */
 
 import type { MessageLike } from "../service/base/call-types.js";
@@ -37,7 +37,7 @@ function partsIn(content: unknown): readonly Part[] {
   return (content ?? []) as readonly Part[];
 }
 
-/** The content of a system message is one text: parts in which memstem split it are joined, the last one's cache mark is the message's. */
+/** The content of a system message is one text: parts in which memprefix split it are joined, the last one's cache mark is the message's. */
 function systemMessage(rest: Fields, content: unknown): PromptMessage {
   if (typeof content === "string") return { ...rest, role: "system", content };
   const parts = partsIn(content).map(withoutMark);
@@ -98,7 +98,7 @@ const MARKS = [
   { field: "prompt_cache_breakpoint", provider: "openai", option: "promptCacheBreakpoint" },
 ] as const;
 
-/** The caller's own marks where memstem counts them: on the message, and on its parts. */
+/** The caller's own marks where memprefix counts them: on the message, and on its parts. */
 function withMarks(message: MessageLike & Fields): MessageLike {
   const { content } = message;
   const marked = withMark(message);
@@ -128,9 +128,9 @@ function optionsOf(holder: Fields, provider: string): Fields {
 }
 
 /** Fields of the objects that stand for what JSON has no place for; of an object that looks like one, the last. */
-const BYTES = "memstem:bytes";
-const URL_TEXT = "memstem:url";
-const OBJECT = "memstem:object";
+const BYTES = "memprefix:bytes";
+const URL_TEXT = "memprefix:url";
+const OBJECT = "memprefix:object";
 /** Deepest nesting; `compose` rejects less. A cycle ends here. */
 const MAX_LEVELS = 200;
 

@@ -18,7 +18,7 @@ import {
   tellError,
 } from "./composing.js";
 
-/** {@link AdapterOptions}; the user may also be named by each call, as `providerOptions.memstem.userId`. */
+/** {@link AdapterOptions}; the user may also be named by each call, as `providerOptions.memprefix.userId`. */
 export interface AiSdkOptions extends Omit<AdapterOptions<AiSdkCall>, "userId"> {
   /** Whose memories. A call that names nobody is sent unmodified. */
   readonly userId?: NameOf<AiSdkCall>;
@@ -28,19 +28,19 @@ export interface AiSdkOptions extends Omit<AdapterOptions<AiSdkCall>, "userId"> 
  * A middleware that composes the prompt of every call with the user's memories, and reports its usage. It keeps nothing in the messages that
  * the AI SDK gives back. Whatever fails, the call is sent unmodified, and `onError` is called.
  *
- * A call names what differs from the options in `providerOptions.memstem`: `userId`, `agentId`, `conversationId`, `memories` (in any of
+ * A call names what differs from the options in `providerOptions.memprefix`: `userId`, `agentId`, `conversationId`, `memories` (in any of
  * Mem0's result shapes), and `bypass: true` for a call without memories. The provider does not see it.
  *
  * @example
  * ```ts
  * const model = wrapLanguageModel({
  *   model: openai("gpt-5-mini"),
- *   middleware: memstemMiddleware({ memstem: createMemstem(), userId: "ana", conversationId: "trip" }),
+ *   middleware: memprefixMiddleware({ memprefix: createMemprefix(), userId: "ana", conversationId: "trip" }),
  * });
  * const { text } = await generateText({ model, messages });
  * ```
  */
-export function memstemMiddleware(options: AiSdkOptions): LanguageModelMiddleware {
+export function memprefixMiddleware(options: AiSdkOptions): LanguageModelMiddleware {
   // By the parameters that a call is sent with, an object of its own: concurrent calls share nothing.
   const composedCalls = new WeakMap<AiSdkCall, ComposedCall<MessageLike>>();
   return {
@@ -119,7 +119,7 @@ function exactIfContinued({ providerOptions }: AiSdkCall): PromptOptions {
 /** A call of a model as the middleware of the installed AI SDK gets it: `LanguageModelV3CallOptions` or `LanguageModelV4CallOptions`. */
 export type AiSdkCall = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"];
 
-/** What a call says of itself in `providerOptions.memstem`. */
+/** What a call says of itself in `providerOptions.memprefix`. */
 export interface NamedInCall {
   readonly userId?: string;
   readonly agentId?: string;
@@ -128,18 +128,18 @@ export interface NamedInCall {
   readonly memories?: unknown;
 }
 
-/** A call, and what it says to memstem. */
+/** A call, and what it says to memprefix. */
 export interface ReadCall {
   /** Null: it cannot be read. */
   readonly named: NamedInCall | null;
-  /** The call without what it says to memstem; the same object where it says nothing. */
+  /** The call without what it says to memprefix; the same object where it says nothing. */
   readonly call: AiSdkCall;
   /** Whether it is to be sent as it is. */
   readonly isBypassed: boolean;
 }
 
-/** The header with which memstem's proxy composes nothing. */
-const BYPASS = "x-memstem-bypass";
+/** The header with which memprefix's proxy composes nothing. */
+const BYPASS = "x-memprefix-bypass";
 
 const NAMES = ["userId", "agentId", "conversationId"] as const;
 const KNOWN: ReadonlySet<string> = new Set([...NAMES, "memories", "bypass"]);
@@ -148,14 +148,14 @@ const KNOWN: ReadonlySet<string> = new Set([...NAMES, "memories", "bypass"]);
 function callOptions(params: AiSdkCall, onError: (error: unknown) => void): ReadCall {
   // A middleware in front of this one composed the prompt, or the caller wants none composed.
   const isBypassed = headerIn(params.headers, BYPASS) === "true";
-  const given: unknown = params.providerOptions?.["memstem"];
+  const given: unknown = params.providerOptions?.["memprefix"];
   if (given === undefined) return { named: {}, call: params, isBypassed };
-  const { memstem: _ours, ...providerOptions } = params.providerOptions ?? {};
+  const { memprefix: _ours, ...providerOptions } = params.providerOptions ?? {};
   const { providerOptions: _all, ...others } = params;
   const call = Object.keys(providerOptions).length === 0 ? others : { ...others, providerOptions };
   const problem = problemOf(given);
   if (problem !== null) {
-    onError(new TypeError(`providerOptions.memstem${problem}`));
+    onError(new TypeError(`providerOptions.memprefix${problem}`));
     return { named: null, call, isBypassed };
   }
   const said = Object.entries(given as object).filter(([, value]) => value != null);
@@ -191,7 +191,7 @@ const OPENAI_PROVIDERS: ReadonlySet<string> = new Set(["openai", "azure", "gatew
 /**
  * A call with what the engine is to be sent along: headers, and fields of its body as options of the provider. OpenAI's provider has names of
  * its own for them; those for OpenAI-compatible engines put options under their own name into the body; others ignore what they do not know.
- * What the caller set stays. Through memstem's proxy the prompt is not composed again.
+ * What the caller set stays. Through memprefix's proxy the prompt is not composed again.
  *
  * @param provider the model's, such as `openai.responses`
  */

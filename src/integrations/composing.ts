@@ -1,13 +1,13 @@
 /*
  * integrations: adapters, each for one framework's own extension point.
  * Enters: what the framework is about to send to a model. Leaves: the same call with a composed prompt, and its usage as feedback.
- * Nothing here depends on how memstem is reached: the library in-process, or the client of a service.
+ * Nothing here depends on how memprefix is reached: the library in-process, or the client of a service.
  */
 
 import type { ComposedPrompt, MessageLike } from "../service/base/call-types.js";
 import type { ComposeOptions, FeedbackOptions } from "../service/fields/call-options.js";
 
-/** What adapters call: `createMemstem` of the library, or the client of a service (`memstem/client`). */
+/** What adapters call: `createMemprefix` of the library, or the client of a service (`memprefix/client`). */
 export interface Composing {
   compose<const M extends MessageLike>(options: ComposeOptions<M>): Promise<ComposedPrompt<M>>;
   feedback(options: FeedbackOptions): Promise<unknown>;
@@ -33,13 +33,13 @@ export type PromptOptions = Omit<
 
 /** The options that all adapters have. `Call` is what the framework gives of one call of a model. */
 export interface AdapterOptions<Call> {
-  readonly memstem: Composing;
+  readonly memprefix: Composing;
   /** Whose memories. A call that names nobody is sent unmodified. */
   readonly userId: NameOf<Call>;
   readonly agentId?: NameOf<Call>;
   /** Absent: every prompt is a single one. */
   readonly conversationId?: NameOf<Call>;
-  /** The call's memories, in any of Mem0's result shapes; absent or nullish: memstem searches its source. */
+  /** The call's memories, in any of Mem0's result shapes; absent or nullish: memprefix searches its source. */
   readonly memories?: (call: Call) => unknown;
   /** Further fields of `compose`, for every call. */
   readonly compose?: PromptOptions;
@@ -71,14 +71,14 @@ export async function composeCall<Call, M extends MessageLike>(
   messages: readonly M[] | (() => readonly M[]),
   format: ComposeOptions["format"] = null,
 ): Promise<ComposedCall<M> | null> {
-  const { memstem } = options;
+  const { memprefix } = options;
   try {
     const userId = nameOf(options.userId, call);
     if (userId == null) return null;
     const agentId = nameOf(options.agentId, call);
     const conversationId = nameOf(options.conversationId, call);
     const memories = await options.memories?.(call);
-    const composed = await memstem.compose<M>({
+    const composed = await memprefix.compose<M>({
       ...options.compose,
       userId,
       agentId,
@@ -90,7 +90,7 @@ export async function composeCall<Call, M extends MessageLike>(
     options.onComposed?.(composed, call);
     const report = async (usage: ReportedUsage) => {
       if (usage.cachedTokens == null) return;
-      await memstem
+      await memprefix
         .feedback({ userId, agentId, requestId: composed.requestId, ...usage })
         .catch((error: unknown) => tellError(options, error));
     };
@@ -115,7 +115,7 @@ export function tellError({ onError = warn }: Pick<AdapterOptions<never>, "onErr
 }
 
 function warn(error: unknown): void {
-  console.warn(`memstem: sent unmodified: ${error instanceof Error ? error.message : String(error)}`);
+  console.warn(`memprefix: sent unmodified: ${error instanceof Error ? error.message : String(error)}`);
 }
 
 /** What an object has; nothing of what is none. Read by hand: adapters are used where zod is not installed. */

@@ -16,7 +16,7 @@ const FORM = "responses_item" satisfies typeof ITEM_FORM;
 type Content = BaseMessage["content"];
 
 /**
- * A LangChain message as memstem composes it: OpenAI's chat message, its content unmodified (a text, parts, or standard content blocks),
+ * A LangChain message as memprefix composes it: OpenAI's chat message, its content unmodified (a text, parts, or standard content blocks),
  * and beside it what {@link baseMessageOf} needs to make the same message again. Throws for a message that no model is sent.
  */
 export function chatMessageOf(message: BaseMessage): ChatMessage {
@@ -122,7 +122,7 @@ function orAbsent<T extends object>(given: T | undefined): T | undefined {
 }
 
 /**
- * Makes the LangChain message of a chat message: one that {@link chatMessageOf} gave, that memstem added, or that another client of the
+ * Makes the LangChain message of a chat message: one that {@link chatMessageOf} gave, that memprefix added, or that another client of the
  * conversation sent.
  */
 export function baseMessageOf(message: ChatMessage): BaseMessage {
@@ -198,7 +198,7 @@ function withoutAbsent<T extends object>(given: T): WithoutAbsent<T> {
 /** A message of a composed prompt, and where it came from. */
 export interface ComposedMessage {
   readonly message: ChatMessage;
-  /** Index of the given message that it is; null: memstem added it, or put it back from what was said before. */
+  /** Index of the given message that it is; null: memprefix added it, or put it back from what was said before. */
   readonly of: number | null;
   /** Whether it is that message, unmodified. */
   readonly isSame: boolean;
@@ -225,7 +225,7 @@ export function findGiven(given: readonly ChatMessage[], composed: readonly Chat
   return found.reverse();
 }
 
-/** Whether a text is what memstem puts into a message, whole: in front of its text, or after it. Linear time; a section has no empty line. */
+/** Whether a text is what memprefix puts into a message, whole: in front of its text, or after it. Linear time; a section has no empty line. */
 function isSection(text: string): boolean {
   const section = text.trim();
   return section.startsWith("<memories>\n") && /\n<\/memories>(?:\n|$)/.test(section) && !section.includes("\n\n");

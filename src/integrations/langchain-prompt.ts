@@ -22,7 +22,7 @@ export interface LangChainPrompt {
  *
  * @example
  * ```ts
- * const { messages, report } = await composeMessages({ memstem, userId, conversationId }, state.messages);
+ * const { messages, report } = await composeMessages({ memprefix, userId, conversationId }, state.messages);
  * const answer = await model.invoke(messages);
  * await report(answer);
  * ```

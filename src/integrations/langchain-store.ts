@@ -27,7 +27,7 @@ export interface StoreSourceOptions {
   readonly text?: (value: StoredItem["value"]) => unknown;
 }
 
-/** A source for `createMemstem`. */
+/** A source for `createMemprefix`. */
 export interface StoreSource {
   search(
     query: string,
@@ -51,12 +51,12 @@ export interface StoredMemory {
 }
 
 /**
- * LangGraph's long-term memory as the source that memstem searches: any `BaseStore`. It stays the caller's: nothing is
+ * LangGraph's long-term memory as the source that memprefix searches: any `BaseStore`. It stays the caller's: nothing is
  * written or deleted there. Throws a `TypeError` where not exactly one label is `{userId}`.
  *
  * @example
  * ```ts
- * const memstem = createMemstem({ source: storeSource(store, { namespace: ["memories", "{userId}"] }) });
+ * const memprefix = createMemprefix({ source: storeSource(store, { namespace: ["memories", "{userId}"] }) });
  * ```
  */
 export function storeSource(
@@ -134,7 +134,7 @@ function condition(name: string, given: unknown): unknown {
   );
 }
 
-/** memstem's warning has the error's name. */
+/** memprefix's warning has the error's name. */
 function unsupported(message: string): Error {
   return Object.assign(new Error(message), { name: "UnsupportedSearchError" });
 }

@@ -17,12 +17,12 @@ const name = z.union([z.string(), z.number()]).nullish().catch(null);
 /** Whose memories, in which conversation, as an agent's `context` names them. */
 const contextSchema = z.looseObject({ userId: name, agentId: name, conversationId: name });
 /** What `context` of an agent with the middleware has. */
-export type MemstemContext = z.input<typeof contextSchema>;
+export type MemprefixContext = z.input<typeof contextSchema>;
 
 /** A call of the agent's model. */
-export type ModelCall = ModelRequest<Record<string, unknown>, MemstemContext>;
+export type ModelCall = ModelRequest<Record<string, unknown>, MemprefixContext>;
 
-/** Options of {@link memstemMiddleware}. */
+/** Options of {@link memprefixMiddleware}. */
 export interface LangChainOptions extends Omit<AdapterOptions<ModelCall>, "userId"> {
   /** Default: `userId` of the agent's context. */
   readonly userId?: NameOf<ModelCall>;
@@ -38,11 +38,11 @@ export interface LangChainOptions extends Omit<AdapterOptions<ModelCall>, "userI
  *
  * @example
  * ```ts
- * const agent = createAgent({ model, tools, middleware: [memstemMiddleware({ memstem })], checkpointer });
+ * const agent = createAgent({ model, tools, middleware: [memprefixMiddleware({ memprefix })], checkpointer });
  * await agent.invoke({ messages }, { context: { userId: "ana" }, configurable: { thread_id: "trip" } });
  * ```
  */
-export function memstemMiddleware(options: LangChainOptions) {
+export function memprefixMiddleware(options: LangChainOptions) {
   const named: AdapterOptions<ModelCall> = {
     ...options,
     userId: options.userId ?? (({ runtime }) => asName(runtime.context.userId)),
@@ -54,7 +54,7 @@ export function memstemMiddleware(options: LangChainOptions) {
   /** Prompts that no answer came for, by the messages of the agent's state: a call that is repeated is sent the same. */
   const unanswered = new WeakMap<readonly BaseMessage[], AskedPrompt>();
   return createMiddleware({
-    name: "memstem",
+    name: "memprefix",
     contextSchema,
     wrapModelCall: async (request, handler) => {
       const { state } = request;

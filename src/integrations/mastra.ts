@@ -1,5 +1,5 @@
 /*
- * memstem/mastra: a processor for Mastra's agents.
+ * memprefix/mastra: a processor for Mastra's agents.
  * Enters: the prompt of a model call, on every step of an agent's loop. Leaves: the same prompt with memories; its usage, as feedback.
  * Source: `Processor` of `@mastra/core/processors`, 1.71
  */
@@ -33,7 +33,7 @@ interface MastraChunk {
 
 /** A `Processor` of Mastra's, for `inputProcessors`. */
 export interface MastraProcessor {
-  readonly id: "memstem";
+  readonly id: "memprefix";
   readonly name: string;
   processLLMRequest<Prompt extends readonly MastraMessage[]>(
     call: MastraCall & { readonly prompt: Prompt },
@@ -57,11 +57,11 @@ export interface MastraOptions extends Omit<AdapterOptions<MastraCall>, "userId"
  *
  * @example
  * ```ts
- * const agent = new Agent({ id: "planner", name: "Planner", instructions, model, memory, inputProcessors: [memstemProcessor({ memstem })] });
+ * const agent = new Agent({ id: "planner", name: "Planner", instructions, model, memory, inputProcessors: [memprefixProcessor({ memprefix })] });
  * await agent.generate(question, { memory: { resource: userId, thread: conversationId } });
  * ```
  */
-export function memstemProcessor(options: MastraOptions): MastraProcessor {
+export function memprefixProcessor(options: MastraOptions): MastraProcessor {
   const named = {
     ...options,
     userId: options.userId ?? resourceOf,
@@ -69,8 +69,8 @@ export function memstemProcessor(options: MastraOptions): MastraProcessor {
   };
   const composedCalls = new WeakMap<MastraCall["state"], ComposedCall<MessageLike>>();
   return {
-    id: "memstem",
-    name: "memstem",
+    id: "memprefix",
+    name: "memprefix",
     async processLLMRequest<Prompt extends readonly MastraMessage[]>(call: MastraCall & { readonly prompt: Prompt }) {
       const composed = await composeCall<MastraCall, MessageLike>(named, call, () => messagesOf(call.prompt), "chat");
       if (composed === null) return undefined;

@@ -1,5 +1,5 @@
 /*
- * Mem0: the loop around `MemoryClient` (mem0ai) or `Memory` (mem0ai/oss), search, prompt, answer, add, with the prompt made by memstem.
+ * Mem0: the loop around `MemoryClient` (mem0ai) or `Memory` (mem0ai/oss), search, prompt, answer, add, with the prompt made by memprefix.
  * Enters: a question or a chat. Leaves: its prompt, and the plain exchange for Mem0.
  */
 
@@ -40,7 +40,7 @@ export interface Mem0Call extends Mem0Names {
   readonly query: string;
 }
 
-/** Options of {@link withMemstem}. */
+/** Options of {@link withMemprefix}. */
 export interface Mem0Options<C extends Mem0>
   extends Omit<AdapterOptions<Mem0Call>, "userId" | "agentId" | "conversationId" | "memories"> {
   /** Instructions, in front of the messages. */
@@ -53,7 +53,7 @@ export interface Mem0Options<C extends Mem0>
 
 /** A prompt, and what to do with its answer. */
 export interface Mem0Prompt<M extends MessageLike> {
-  /** For the engine's client. Where memstem cannot compose, they are the plain ones, without memories. */
+  /** For the engine's client. Where memprefix cannot compose, they are the plain ones, without memories. */
   readonly messages: M[];
   /** What Mem0 found, in its own form; null where its search failed. */
   readonly memories: unknown;
@@ -82,12 +82,12 @@ export interface Mem0Chat<C extends Mem0> {
  *
  * @example
  * ```ts
- * const chat = withMemstem(memory, { memstem, search: { topK: 5 } });
+ * const chat = withMemprefix(memory, { memprefix, search: { topK: 5 } });
  * const { messages, remember } = await chat.prompt(question, { userId: "ana", conversationId: "trip" });
  * await remember(await openai.chat.completions.create({ model, messages }));
  * ```
  */
-export function withMemstem<C extends Mem0>(memory: C, options: Mem0Options<C>): Mem0Chat<C> {
+export function withMemprefix<C extends Mem0>(memory: C, options: Mem0Options<C>): Mem0Chat<C> {
   const { system } = options;
   const add: Mem0Chat<C>["add"] = async (messages, names) => {
     const plain = typeof messages === "string" ? plainText(messages) : messages.flatMap(plainMessage);
@@ -192,12 +192,12 @@ function lastAsked(messages: readonly MessageLike[]): string {
   );
 }
 
-/** A text without what memstem put into it. */
+/** A text without what memprefix put into it. */
 function plainText(text: string): string {
   return text.includes("<memories>") ? withoutSections(text).trim() : text;
 }
 
-/** A message without what memstem put into it; none where that was all. */
+/** A message without what memprefix put into it; none where that was all. */
 function plainMessage<M extends Mem0Message>(message: M): readonly M[] {
   const { content } = message;
   const plain =

@@ -1,5 +1,5 @@
 /*
- * memstem/openai-agents: memories in the prompts of agents of the OpenAI Agents SDK (`@openai/agents`). Two ways: a filter of a run's model
+ * memprefix/openai-agents: memories in the prompts of agents of the OpenAI Agents SDK (`@openai/agents`). Two ways: a filter of a run's model
  * input, which knows the run's context, or models that compose what they are asked, which nothing is stored of.
  */
 
@@ -29,15 +29,15 @@ export type AgentsFilter = <Item extends AgentsItem>(
  *
  * @example
  * ```ts
- * const callModelInputFilter = memstemFilter<{ userId: string; chatId: string }>({
- *   memstem,
+ * const callModelInputFilter = memprefixFilter<{ userId: string; chatId: string }>({
+ *   memprefix,
  *   userId: ({ context }) => context?.userId,
  *   conversationId: ({ context }) => context?.chatId,
  * });
  * await run(agent, question, { context: { userId, chatId }, session, callModelInputFilter });
  * ```
  */
-export function memstemFilter<Context = unknown>(options: AdapterOptions<FilterCall<Context>>): AgentsFilter {
+export function memprefixFilter<Context = unknown>(options: AdapterOptions<FilterCall<Context>>): AgentsFilter {
   // What a filter adds of its own, the session would store as if the user had said it.
   const exact = { ...options, compose: { ...options.compose, history: "exact" } as const };
   const usage = new RunUsage();
@@ -88,25 +88,28 @@ export interface AgentsModelProvider {
 
 /**
  * The models of a provider, with memories in what they are asked: nothing of them gets into a run's state or session. Identities are fixed,
- * or read from the request: make one for each user and conversation, or use `memstemFilter`, which knows the run's context.
+ * or read from the request: make one for each user and conversation, or use `memprefixFilter`, which knows the run's context.
  *
  * @example
  * ```ts
- * const modelProvider = memstemModels(new OpenAIProvider(), { memstem, userId, conversationId });
+ * const modelProvider = memprefixModels(new OpenAIProvider(), { memprefix, userId, conversationId });
  * await new Runner({ modelProvider }).run(agent, question, { session });
  * ```
  */
-export function memstemModels<Provider extends AgentsModelProvider>(
+export function memprefixModels<Provider extends AgentsModelProvider>(
   provider: Provider,
   options: AdapterOptions<AgentsModelCall>,
 ): Provider {
   const getModel: AgentsModelProvider["getModel"] = async (name) =>
-    memstemModel(await provider.getModel(name), options);
+    memprefixModel(await provider.getModel(name), options);
   return withMethods(provider, { getModel });
 }
 
-/** A model with memories in what it is asked, for an agent whose `model` is an object. See {@link memstemModels}. */
-export function memstemModel<Model extends AgentsModel>(model: Model, options: AdapterOptions<AgentsModelCall>): Model {
+/** A model with memories in what it is asked, for an agent whose `model` is an object. See {@link memprefixModels}. */
+export function memprefixModel<Model extends AgentsModel>(
+  model: Model,
+  options: AdapterOptions<AgentsModelCall>,
+): Model {
   const getResponse: AgentsModel["getResponse"] = async (request) => {
     const { asked, composed } = await composeRequest(options, request);
     const response = await model.getResponse(asked);
@@ -173,7 +176,7 @@ function changedFields(
   };
 }
 
-/** Options for a request that holds what is new alone: what was said before is memstem's to know. */
+/** Options for a request that holds what is new alone: what was said before is memprefix's to know. */
 function behindKept(
   options: AdapterOptions<AgentsModelCall>,
   request: AgentsModelCall,

@@ -25,7 +25,7 @@ import { type MemorySource, MemorySourceError, within } from "./memory-source.js
 
 /** Where the embedded memories are, and how similar to the query they must be. */
 export interface EmbeddedMem0Options {
-  /** memstem's data directory; created where there is none. The memories are in its subdirectory `mem0`, and nothing outside of it. */
+  /** memprefix's data directory; created where there is none. The memories are in its subdirectory `mem0`, and nothing outside of it. */
   readonly dataDir: string;
   /** Least cosine similarity to the query, 0 to 1; absent: Mem0's default, 0.1. */
   readonly threshold?: number;
@@ -57,11 +57,11 @@ const DELETE_ALL_ATTEMPTS = 3;
 const MOST_LISTED = 1_000_000_000;
 
 /**
- * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memstem owns what is in it.
+ * Mem0 OSS inside this process, on files: the default source, with real embeddings, no keys and no network. memprefix owns what is in it.
  *
  * Scopes are exact: a search and an addition with an agent see that agent's memories, and those without one see the memories that have
  * no agent. Mem0 OSS itself would search the memories of all the user's agents; its hosted platform would not.
- * memstem promises that no path reads the state of another scope, and what one agent learned (say, a health coach) must not turn up
+ * memprefix promises that no path reads the state of another scope, and what one agent learned (say, a health coach) must not turn up
  * in a prompt that never named it. Only deletions without an agent, and `deleteUser`, reach all agents.
  *
  * Mem0, its model and its databases are loaded by `load`, or by the first call; after a failed load the next call tries again. Writes run one at

@@ -121,8 +121,8 @@ const DEFAULT_TENANT = "default";
 /** Stands for "no agent" in the embedded store; no escaped name can be this, because `%` is always followed by four hex digits. */
 const NO_AGENT = "%none";
 
-/** Where the users of other tenants live in a Mem0 that memstem shares with others. */
-const TENANT_PREFIX = "memstem/";
+/** Where the users of other tenants live in a Mem0 that memprefix shares with others. */
+const TENANT_PREFIX = "memprefix/";
 
 /** What of a scope's memories where nothing more is said. */
 const NO_CHOICE: MemoryChoice = {
@@ -163,8 +163,8 @@ export function embeddedAgent(name: string): AgentId | null {
 }
 
 /**
- * A user's name in a Mem0 that memstem does not own: in the default tenant the caller's own, because the memories are already there
- * under that name; in other tenants `memstem/<tenant>/<user>`. Throws {@link MemorySourceError} `unsupported` for a name that Mem0 would
+ * A user's name in a Mem0 that memprefix does not own: in the default tenant the caller's own, because the memories are already there
+ * under that name; in other tenants `memprefix/<tenant>/<user>`. Throws {@link MemorySourceError} `unsupported` for a name that Mem0 would
  * take for another one: `*` (any user), an empty one (no filter; `deleteUsers({ userId: "" })` deletes all users), one that changes
  * when it is trimmed, one without a UTF-8 form, or one that poses as another tenant's.
  */
@@ -176,7 +176,7 @@ export function sharedUserName(source: string, scope: UserScope): string {
   return unambiguous(source, "user", scope.userId);
 }
 
-/** A scope's names in a Mem0 that memstem does not own. Throws like {@link sharedUserName}. */
+/** A scope's names in a Mem0 that memprefix does not own. Throws like {@link sharedUserName}. */
 export function sharedScope(source: string, scope: Scope): Mem0Scope {
   return {
     userId: sharedUserName(source, scope),
@@ -190,7 +190,7 @@ export function embeddedSearch({ scope, among = NO_CHOICE }: Pick<MemoryQuery, "
   return { ...embeddedScope(scope), ...among, runId: escaped(among.runId), appId: escaped(among.appId) };
 }
 
-/** What a search is for, in a Mem0 that memstem does not own. Throws like {@link sharedUserName}. */
+/** What a search is for, in a Mem0 that memprefix does not own. Throws like {@link sharedUserName}. */
 export function sharedSearch(
   source: string,
   { scope, among = NO_CHOICE }: Pick<MemoryQuery, "scope" | "among">,

@@ -158,7 +158,7 @@ const LEAST_QUOTED_CHARACTERS = 8;
 
 /** What looks like a key or a password, whosever it is: prefixed keys, bearer tokens, credentials in URLs, `key=…`. */
 const SECRETS: readonly (readonly [RegExp, string])[] = [
-  [/\b(?:sk|pk|rk|m0|mem0|memstem|gsk|xai|hf|ghp|AKIA|AIza)[-_]?[\w*-]{6,}/gi, "***"],
+  [/\b(?:sk|pk|rk|m0|mem0|memprefix|gsk|xai|hf|ghp|AKIA|AIza)[-_]?[\w*-]{6,}/gi, "***"],
   [/\b(bearer|basic|token)\s+[\w.~+/=-]{6,}/gi, "$1 ***"],
   [/:\/\/[^\s/@]+@/g, "://***@"],
   [/\b(api[-_ ]?key|password|passwd|secret|token|authorization)(["']?\s*[=:]\s*["']?)[^\s"',;}]+/gi, "$1$2***"],

@@ -124,15 +124,15 @@ export interface MemorySource {
   /** Short name for logs, warnings and `/healthz`. */
   readonly name: string;
   /**
-   * True where memstem itself keeps the memories (the embedded source): forgetting then reaches into the source too. False where
-   * another system owns them: forgetting there is that system's, and memstem only never sends them again.
+   * True where memprefix itself keeps the memories (the embedded source): forgetting then reaches into the source too. False where
+   * another system owns them: forgetting there is that system's, and memprefix only never sends them again.
    */
   readonly owned: boolean;
   /**
    * Loads now what the first call would load: packages, a model. There where something is. A failure is tried again by the next call.
    */
   load?(): Promise<void>;
-  /** The user's id in a source that memstem does not own, under which it is searched. There where it may differ from the caller's. */
+  /** The user's id in a source that memprefix does not own, under which it is searched. There where it may differ from the caller's. */
   sourceUserId?(scope: Pick<Scope, "tenant" | "userId">): string;
   /** The memories most relevant to the query, best first, at most `topK`; those among them that have ceased to hold do not count. */
   search(query: MemoryQuery, signal: AbortSignal): Promise<readonly RetrievedMemory[]>;
@@ -156,7 +156,7 @@ export interface MemorySource {
   delete(scope: Scope, id: MemoryId, signal: AbortSignal): Promise<boolean>;
   /** Deletes everything kept for this user, whatever the agent. */
   deleteUser(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<void>;
-  /** Everything kept for this user, whatever the agent, oldest first. There where memstem owns the memories. */
+  /** Everything kept for this user, whatever the agent, oldest first. There where memprefix owns the memories. */
   list?(scope: Pick<Scope, "tenant" | "userId">, signal: AbortSignal): Promise<readonly KeptMemory[]>;
   /** Waits for pending writes and closes files; every later call rejects as unreachable. */
   close(): Promise<void>;

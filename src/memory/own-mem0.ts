@@ -4,7 +4,7 @@ import { sharedMem0 } from "./shared-mem0.js";
 
 /**
  * A caller's own memories: an instance of Mem0's `Memory` (`mem0ai/oss`) or `MemoryClient` (`mem0ai`), or any object that searches as they
- * do. It is called with Mem0's arguments and stays the caller's: memstem never closes it.
+ * do. It is called with Mem0's arguments and stays the caller's: memprefix never closes it.
  */
 export interface OwnMem0 {
   /**
@@ -25,7 +25,7 @@ export interface OwnMem0 {
       referenceDate?: string | number;
     },
   ): Promise<unknown> | unknown;
-  /** Keeps one text as it is. Absent: `add` of memstem's is not supported. */
+  /** Keeps one text as it is. Absent: `add` of memprefix's is not supported. */
   add?(
     messages: { role: "user"; content: string }[],
     options: { userId: string; agentId?: string; infer: false; metadata?: Record<string, unknown> },

@@ -25,9 +25,9 @@ describe("what Linux says of a process", () => {
 describe("the event loop's delay", () => {
   const page = (counts: readonly [string, number][]) =>
     [
-      "# TYPE memstem_event_loop_delay_seconds histogram",
-      ...counts.map(([bound, count]) => `memstem_event_loop_delay_seconds_bucket{le="${bound}"} ${count}`),
-      "memstem_event_loop_delay_seconds_sum 1.5",
+      "# TYPE memprefix_event_loop_delay_seconds histogram",
+      ...counts.map(([bound, count]) => `memprefix_event_loop_delay_seconds_bucket{le="${bound}"} ${count}`),
+      "memprefix_event_loop_delay_seconds_sum 1.5",
     ].join("\n");
   const before = readDelays(
     page([

@@ -59,7 +59,7 @@ describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
 describe("the benches of docs/papers.md, on searches made up here", () => {
   let data = "";
   beforeAll(() => {
-    data = mkdtempSync(join(tmpdir(), "memstem-benches-"));
+    data = mkdtempSync(join(tmpdir(), "memprefix-benches-"));
     mkdirSync(join(data, "traces"));
     for (const name of RECORDED_CONVERSATIONS) {
       writeFileSync(join(data, "traces", `${name}.json`), JSON.stringify(traceOf(name)));
@@ -82,13 +82,13 @@ describe("the benches of docs/papers.md, on searches made up here", () => {
 
   it("sessions: kept memories compute least where memories come back, and all arms are there for all numbers of sessions", () => {
     const rows = rowsOf(run("sessions"));
-    const [computed = 0, kept = 0] = ["in the system prompt (Mem0's README)", "memstem, `retrieval`, `keep`"].map(
+    const [computed = 0, kept = 0] = ["in the system prompt (Mem0's README)", "memprefix, `retrieval`, `keep`"].map(
       (name) => Number.parseFloat(rows.find(([arm]) => arm === name)?.[2] ?? ""),
     );
     expect(kept).toBeGreaterThan(0);
     expect(kept).toBeLessThan(computed);
     expect(rows.flat().filter((cell) => /NaN|Infinity|undefined/.test(cell))).toEqual([]);
-    expect(rows.filter(([arm]) => arm?.startsWith("memstem"))).toHaveLength(8);
+    expect(rows.filter(([arm]) => arm?.startsWith("memprefix"))).toHaveLength(8);
   });
 
   it("breakdown: scheduling needs less of a cache, and nothing is above the bound", () => {
@@ -107,7 +107,7 @@ describe("the benches of docs/papers.md, on searches made up here", () => {
     expect(Math.max(...blocks.filter((share) => !Number.isNaN(share)))).toBeLessThanOrEqual(bound);
   });
 
-  it("permutation: what stands as it was retrieved takes as long as itself, and memstem's order holds most", () => {
+  it("permutation: what stands as it was retrieved takes as long as itself, and memprefix's order holds most", () => {
     const rows = rowsOf(run("permutation"));
     expect(rows.find(([k, order]) => k === "5" && order === "as retrieved")?.[3]).toBe("1.00×");
     const held = (order: string) => Number(rows.find(([k, name]) => k === "5" && name === order)?.[2]);

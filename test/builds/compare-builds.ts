@@ -21,43 +21,48 @@ const SERVICES: Readonly<Record<string, readonly [share: number, settings: Reado
   openai: [
     0.4,
     {
-      MEMSTEM_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
-      MEMSTEM_DASHBOARD_TEXT: "on",
-      MEMSTEM_IDENTITY: "user=header:x-user,conversation=body:metadata.session_id,side_call=prompt:open-webui",
+      MEMPREFIX_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
+      MEMPREFIX_DASHBOARD_TEXT: "on",
+      MEMPREFIX_IDENTITY: "user=header:x-user,conversation=body:metadata.session_id,side_call=prompt:open-webui",
     },
   ],
   vllm: [
     0.25,
     {
       ...{
-        MEMSTEM_ENGINE_FAMILY: "vllm",
-        MEMSTEM_COST: "gpu",
-        MEMSTEM_CACHE_TOKENS: "20000",
-        MEMSTEM_HISTORY: "extended",
+        MEMPREFIX_ENGINE_FAMILY: "vllm",
+        MEMPREFIX_COST: "gpu",
+        MEMPREFIX_CACHE_TOKENS: "20000",
+        MEMPREFIX_HISTORY: "extended",
       },
-      ...{ MEMSTEM_WRITE_BACK: "on", MEMSTEM_WARM_UP: "on", MEMSTEM_ADAPTIVE_DEPTH: "on", MEMSTEM_DEDUPE: "exact" },
       ...{
-        MEMSTEM_BLOCK_TEMPLATE: "[{date}: ]{memory}",
-        MEMSTEM_TIME_ZONE: "Europe/Rome",
-        MEMSTEM_ROUTER: "vllm-router",
+        MEMPREFIX_WRITE_BACK: "on",
+        MEMPREFIX_WARM_UP: "on",
+        MEMPREFIX_ADAPTIVE_DEPTH: "on",
+        MEMPREFIX_DEDUPE: "exact",
+      },
+      ...{
+        MEMPREFIX_BLOCK_TEMPLATE: "[{date}: ]{memory}",
+        MEMPREFIX_TIME_ZONE: "Europe/Rome",
+        MEMPREFIX_ROUTER: "vllm-router",
       },
     },
   ],
-  anthropic: [0.2, { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_ENGINE_FAMILY: "anthropic" }],
+  anthropic: [0.2, { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_ENGINE_FAMILY: "anthropic" }],
   "no engine": [
     0.15,
     {
       ...{
-        MEMSTEM_SOURCE: "none",
-        MEMSTEM_POLICY: "carry-over",
-        MEMSTEM_ENGINE_FAMILY: "llamacpp",
-        MEMSTEM_CACHE_SLOTS: "2",
+        MEMPREFIX_SOURCE: "none",
+        MEMPREFIX_POLICY: "carry-over",
+        MEMPREFIX_ENGINE_FAMILY: "llamacpp",
+        MEMPREFIX_CACHE_SLOTS: "2",
       },
       ...{
-        MEMSTEM_MAX_INDEX_NODES: "100",
-        MEMSTEM_MAX_WORKING_MB: "1",
-        MEMSTEM_RETENTION: "ephemeral",
-        MEMSTEM_TOP_K: "5",
+        MEMPREFIX_MAX_INDEX_NODES: "100",
+        MEMPREFIX_MAX_WORKING_MB: "1",
+        MEMPREFIX_RETENTION: "ephemeral",
+        MEMPREFIX_TOP_K: "5",
       },
     },
   ],
@@ -88,8 +93,8 @@ function masking(): (text: string) => string {
       .replace(/("(?:[a-z_]+_)?(?:ms|seconds)(?:_p\d+|_[a-z]+)?":\s*)(?:\{[^{}]*\}|-?[\d.e+-]+)/g, "$1<time>")
       .replace(/127\.0\.0\.1:\d+/g, "<host>")
       .replace(/"stack":"(?:[^"\\]|\\.)*"/g, '"stack":"<stack>"')
-      .replace(/^(?:# \w+ )?(?:nodejs_|process_|memstem_engine_law).*\n/gm, "")
-      .replace(/^(memstem_\S*(?:seconds|bytes|lag)\S*) .*$/gm, "$1 <value>");
+      .replace(/^(?:# \w+ )?(?:nodejs_|process_|memprefix_engine_law).*\n/gm, "")
+      .replace(/^(memprefix_\S*(?:seconds|bytes|lag)\S*) .*$/gm, "$1 <value>");
 }
 
 /** Serves all requests with one build. */
@@ -100,10 +105,10 @@ async function outcomesOf(dist: string): Promise<Outcome[]> {
     const count = Math.ceil(Number(values.requests) * share);
     const requests = comparedRequests(Number(values.seed), count, process.env["LOCOMO_DATA"] ?? null);
     const stubs = await stubServers();
-    const root = mkdtempSync(join(tmpdir(), "memstem-builds-"));
-    const source = { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: stubs.mem0Url };
-    const engine = name === "no engine" ? {} : { ...source, MEMSTEM_UPSTREAM_URL: stubs.engineUrl };
-    const own = { MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "error", MEMSTEM_DATA_DIR: join(root, "data") };
+    const root = mkdtempSync(join(tmpdir(), "memprefix-builds-"));
+    const source = { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: stubs.mem0Url };
+    const engine = name === "no engine" ? {} : { ...source, MEMPREFIX_UPSTREAM_URL: stubs.engineUrl };
+    const own = { MEMPREFIX_PORT: "0", MEMPREFIX_LOG_LEVEL: "error", MEMPREFIX_DATA_DIR: join(root, "data") };
     const environment = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, ...own, ...engine, ...settings };
     const mask = masking();
     for (const [at, all] of [requests, requestsOfTheEnd(requests)].entries()) {

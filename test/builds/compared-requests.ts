@@ -89,9 +89,9 @@ const ODD_SETTINGS = {
   prompt: [true],
 };
 const ODD_HEADERS = {
-  "x-memstem-history": ["extended"],
-  "x-memstem-top-k": ["3", "x"],
-  "x-memstem-bypass": ["true", "yes"],
+  "x-memprefix-history": ["extended"],
+  "x-memprefix-top-k": ["3", "x"],
+  "x-memprefix-bypass": ["true", "yes"],
   "x-user": ["bo"],
   "x-openwebui-task": ["title_generation"],
 };
@@ -181,7 +181,7 @@ export function comparedRequests(seed: number, count: number, data: string | nul
       const isStreamed = chance(0.5);
       const isAscii = /^[\x20-\x7e]*$/.test(of.user);
       const isByPath = chance(0.2);
-      const memstem = {
+      const memprefix = {
         ...of.settings,
         ...(chance(0.1) ? some(0.12, SETTINGS) : {}),
         ...(chance(0.9) ? { request_id: newId(of) } : {}),
@@ -193,7 +193,7 @@ export function comparedRequests(seed: number, count: number, data: string | nul
         ...{
           model: one(MODELS),
           ...(isStreamed ? { stream: true, stream_options: { include_usage: chance(0.7) } } : {}),
-          memstem,
+          memprefix,
         },
         ...bodyOf(of, historyOf(of, exchange, upTo), chance(0.3)),
       };
@@ -202,9 +202,9 @@ export function comparedRequests(seed: number, count: number, data: string | nul
         value === null ? [] : [`/${name}/${encodeURIComponent(value)}`],
       );
       const named = {
-        "x-memstem-user": isAscii ? of.user : null,
-        "x-memstem-agent": of.agent,
-        "x-memstem-conversation": of.id,
+        "x-memprefix-user": isAscii ? of.user : null,
+        "x-memprefix-agent": of.agent,
+        "x-memprefix-conversation": of.id,
       };
       const headers = isByPath ? {} : { ...withoutNulls(named), ...some(0.03, ODD_HEADERS) };
       const path = `${isByPath ? byPath.join("") : chance(0.03) ? "/plain" : ""}${PATHS[format]}`;

@@ -43,8 +43,8 @@ export async function stubServers(): Promise<StubServers> {
   ) => {
     const server = createServer(async (request, response) => {
       const raw = Buffer.concat(await request.toArray()).toString("utf8");
-      // What memstem asks for itself, once an hour, comes beside any request.
-      if (request.headers["user-agent"] !== "memstem") {
+      // What memprefix asks for itself, once an hour, comes beside any request.
+      if (request.headers["user-agent"] !== "memprefix") {
         const headers = Object.entries(request.headers).filter(([header]) => !OF_HTTP.has(header));
         received.push(`${name} ${request.method} ${request.url} ${JSON.stringify(Object.fromEntries(headers))} ${raw}`);
       }

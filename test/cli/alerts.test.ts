@@ -86,10 +86,10 @@ describe("the webhook of alerts", () => {
   });
 });
 
-describe("MEMSTEM_ALERTS", () => {
+describe("MEMPREFIX_ALERTS", () => {
   let directory = "";
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), "memstem-alerts-"));
+    directory = await mkdtemp(join(tmpdir(), "memprefix-alerts-"));
   });
   afterEach(() => rm(directory, { recursive: true }));
   const file = async (text: string) => {

@@ -2,9 +2,9 @@ import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { answersIn, requestsIn } from "./batch-file.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
-const environment = { MEMSTEM_SOURCE: "none" };
+const environment = { MEMPREFIX_SOURCE: "none" };
 const request = (n: number) => ({
   user_id: `user-${n % 2}`,
   request_id: `r-${n}`,
@@ -12,12 +12,12 @@ const request = (n: number) => ({
   memories: [0, 1, 2].map((at) => ({ id: `m-${(n + at) % 5}`, memory: `Fact ${(n + at) % 5} is this.` })),
 });
 
-describe("memstem batch", () => {
-  const memstem = commands();
+describe("memprefix batch", () => {
+  const memprefix = commands();
 
   it("answers every line of a file, in the order in which they are to be executed", async () => {
-    const file = requestsIn(memstem.root, ...Array.from({ length: 20 }, (_, n) => JSON.stringify(request(n))));
-    const { code, stdout, stderr } = await memstem.run(["batch", file], { environment });
+    const file = requestsIn(memprefix.root, ...Array.from({ length: 20 }, (_, n) => JSON.stringify(request(n))));
+    const { code, stdout, stderr } = await memprefix.run(["batch", file], { environment });
     expect(code).toBe(0);
     const answers = answersIn(stdout).flatMap((line) => ("answer" in line ? [line] : []));
     expect(answers.map(({ rank }) => rank)).toEqual(Array.from({ length: 20 }, (_, at) => at));
@@ -27,14 +27,14 @@ describe("memstem batch", () => {
 
   it("writes to a file, makes a bad line an error in its place, and says by its exit code that there was one", async () => {
     const file = requestsIn(
-      memstem.root,
+      memprefix.root,
       JSON.stringify(request(0)),
       "{",
       JSON.stringify({ query: "Whose?" }),
       JSON.stringify(request(1)),
     );
-    const out = join(memstem.root, "answers.jsonl");
-    const ended = await memstem.run(["batch", file, "--out", out, "--window", "2"], { environment });
+    const out = join(memprefix.root, "answers.jsonl");
+    const ended = await memprefix.run(["batch", file, "--out", out, "--window", "2"], { environment });
     expect(ended).toMatchObject({ code: 1, stdout: "", stderr: "2 composed, 2 failed\n" });
     const lines = answersIn(readFileSync(out, "utf8"));
     expect(
@@ -43,22 +43,22 @@ describe("memstem batch", () => {
   });
 
   it("leaves the requests where their answers would go into their file, by whatever name", async () => {
-    const file = requestsIn(memstem.root, JSON.stringify(request(0)));
-    const link = join(memstem.root, "link.jsonl");
+    const file = requestsIn(memprefix.root, JSON.stringify(request(0)));
+    const link = join(memprefix.root, "link.jsonl");
     symlinkSync(file, link);
     for (const out of [file, link]) {
-      const { code, stderr } = await memstem.run(["batch", file, "--out", out], { environment });
+      const { code, stderr } = await memprefix.run(["batch", file, "--out", out], { environment });
       expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--out") });
       expect(JSON.parse(readFileSync(file, "utf8"))).toEqual(request(0));
     }
   });
 
   it("leaves earlier answers where it cannot begin", async () => {
-    const file = requestsIn(memstem.root, JSON.stringify(request(0)));
-    const out = join(memstem.root, "earlier.jsonl");
+    const file = requestsIn(memprefix.root, JSON.stringify(request(0)));
+    const out = join(memprefix.root, "earlier.jsonl");
     writeFileSync(out, "earlier");
-    const nowhere = { ...environment, MEMSTEM_DATA_DIR: "/dev/null/nowhere" };
-    expect((await memstem.run(["batch", file, "--out", out], { environment: nowhere })).code).toBe(1);
+    const nowhere = { ...environment, MEMPREFIX_DATA_DIR: "/dev/null/nowhere" };
+    expect((await memprefix.run(["batch", file, "--out", out], { environment: nowhere })).code).toBe(1);
     expect(readFileSync(out, "utf8")).toBe("earlier");
   });
 
@@ -68,7 +68,7 @@ describe("memstem batch", () => {
     ["no file", ["batch"], "missing required argument"],
     ["a window of nothing", ["batch", import.meta.filename, "--window", "0"], "whole number"],
   ])("refuses %s", async (_what, args, message) => {
-    const { code, stdout, stderr } = await memstem.run(args, { environment });
+    const { code, stdout, stderr } = await memprefix.run(args, { environment });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).toContain(message);
     expect(stderr).not.toContain("    at ");

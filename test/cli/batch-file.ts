@@ -10,7 +10,7 @@ export function requestsIn(folder: string, ...lines: readonly string[]): string 
   return file;
 }
 
-/** The answers that `memstem batch` wrote, one on each line. */
+/** The answers that `memprefix batch` wrote, one on each line. */
 export function answersIn(text: string): readonly z.output<typeof batchLine>[] {
   return text
     .trim()

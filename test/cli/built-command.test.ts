@@ -11,14 +11,14 @@ import { openAiEngine } from "../http/routes/openai-engine.js";
 import { answersIn, requestsIn } from "./batch-file.js";
 import { SAMPLE } from "./eval-directory.js";
 import { launch, MAIN } from "./launch.js";
-import { processes } from "./memstem-process.js";
+import { processes } from "./memprefix-process.js";
 
 /*
  * The built command line in processes of its own: every command once (but `demo`, which the README runs), and what only a process shows. What
  * commands do is tested in the process of the tests, on the same function that the executable calls.
  */
 
-it("`npx memstem` runs in a clone that was built: its file may be executed", async () => {
+it("`npx memprefix` runs in a clone that was built: its file may be executed", async () => {
   const { stdout } = await promisify(execFile)(MAIN, ["--version"]);
   expect(stdout).toBe(`${VERSION}\n`);
 });
@@ -57,27 +57,27 @@ interface Case {
 }
 
 const MISTAKES: readonly Case[] = [
-  { args: ["serve"], environment: { MEMSTEM_PORT: "x" }, stderr: /^memstem: MEMSTEM_PORT: / },
-  { args: ["compose"], environment: { MEMSTEM_TOP_K: "x" }, stderr: /^memstem: MEMSTEM_TOP_K: / },
-  { args: ["compose"], stderr: /^memstem: standard input: is not JSON/ },
-  { args: ["explain", "r-1", "--user", "ada"], stderr: /^memstem: cannot open the database/ },
-  { args: ["replay", "--trace", "none.json"], stderr: /^memstem: cannot read none.json/ },
-  { args: ["eval", "locomo", "--data", "none.json", "--out", "out"], stderr: /^memstem: cannot read none.json/ },
+  { args: ["serve"], environment: { MEMPREFIX_PORT: "x" }, stderr: /^memprefix: MEMPREFIX_PORT: / },
+  { args: ["compose"], environment: { MEMPREFIX_TOP_K: "x" }, stderr: /^memprefix: MEMPREFIX_TOP_K: / },
+  { args: ["compose"], stderr: /^memprefix: standard input: is not JSON/ },
+  { args: ["explain", "r-1", "--user", "ada"], stderr: /^memprefix: cannot open the database/ },
+  { args: ["replay", "--trace", "none.json"], stderr: /^memprefix: cannot read none.json/ },
+  { args: ["eval", "locomo", "--data", "none.json", "--out", "out"], stderr: /^memprefix: cannot read none.json/ },
   {
     args: ["eval", "locomo", "--data", SAMPLE, "--out", "out", "--cost", "x"],
-    stderr: /^memstem: --cost: must be one of/,
+    stderr: /^memprefix: --cost: must be one of/,
   },
 ];
 
 describe("built commands, one after the other:", () => {
-  const root = mkdtempSync(join(tmpdir(), "memstem-built-"));
+  const root = mkdtempSync(join(tmpdir(), "memprefix-built-"));
   afterAll(() => rmSync(root, { recursive: true }));
   const at = (name: string) => join(root, name);
   writeFileSync(at("requests.jsonl"), `${JSON.stringify({ ...REQUEST, request_id: "r-2" })}\n{`);
-  const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMSTEM_SOURCE: "none" };
+  const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMPREFIX_SOURCE: "none" };
 
   it("each tells a mistake before it loads the tokenizer; compose, where a prompt is composed, loads it", async () => {
-    const env = { ...own, MEMSTEM_DATA_DIR: at("in-one") };
+    const env = { ...own, MEMPREFIX_DATA_DIR: at("in-one") };
     const program = ["--input-type=module", "--eval", ONE_AFTER_THE_OTHER, join(dirname(MAIN), "command-line.js")];
     const running = promisify(execFile)(process.execPath, program, { env });
     running.child.stdin?.end(JSON.stringify([...MISTAKES, { args: ["compose"], input: JSON.stringify(REQUEST) }]));
@@ -106,18 +106,22 @@ describe("built commands, one after the other:", () => {
     { args: ["export", "ada"], stdout: /^\{\n {2}"user_id": "ada",/ },
     { args: ["keys", "add"], stdout: /^mst_[0-9a-f]{12}_[\w-]{43}\n$/ },
     { args: ["keys", "list"], stdout: /^[0-9a-f]{12} {2}default {2}made / },
-    { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memstem: id: no such key/ },
-    { args: ["check"], stdout: /^memstem\.db: 1 scopes, 2 requests: nothing is wrong\n/ },
+    { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memprefix: id: no such key/ },
+    { args: ["check"], stdout: /^memprefix\.db: 1 scopes, 2 requests: nothing is wrong\n/ },
     { args: ["backup", at("copy")], stdout: / is copied to / },
     { args: ["eval", "plan", ...LOCOMO, "--out", at("out")], stdout: /--resume begins there/ },
     { args: ["eval", "locomo", ...LOCOMO, "--out", at("out"), "--resume"], stdout: /report\.html/ },
-    { args: ["eval", "longmemeval", ...LOCOMO, "--out", at("other")], code: 1, stderr: /^memstem: not a LongMemEval/ },
+    {
+      args: ["eval", "longmemeval", ...LOCOMO, "--out", at("other")],
+      code: 1,
+      stderr: /^memprefix: not a LongMemEval/,
+    },
     { args: ["eval", "compare", at("out"), at("out")], stdout: /\|/ },
     { args: ["replay", "--trace", at("out/traces/sample-1-k1.json"), "--k", "1"], stdout: /^\| policy / },
     { args: ["engine", "random-model", "--out", at("m.gguf")], stdout: /its text is noise\n$/ },
     { args: ["engine", "serve", "--model", at("none.gguf")], code: 1, stderr: /cannot be loaded as a model: ENOENT/ },
   ])("$args, in a process of its own", async ({ args, code = 0, input = "", stdout = /^$/, stderr = /^$/ }) => {
-    const { child, ended } = launch(args, { ...own, MEMSTEM_DATA_DIR: at("data") });
+    const { child, ended } = launch(args, { ...own, MEMPREFIX_DATA_DIR: at("data") });
     child.stdin.on("error", () => {});
     child.stdin.end(input);
     const outcome = await ended;
@@ -127,16 +131,16 @@ describe("built commands, one after the other:", () => {
   });
 });
 
-describe("built memstem serve, in a process", () => {
-  const memstem = processes();
+describe("built memprefix serve, in a process", () => {
+  const memprefix = processes();
 
   it("logs on standard error, and ends with 0 when it was told to stop and has answered", async () => {
-    const service = await memstem.serve();
+    const service = await memprefix.serve();
     expect((await fetch(`${service.address}/healthz`)).status).toBe(200);
     service.kill("SIGTERM");
     const { code, signal, stdout, stderr } = await service.ended;
     expect({ code, signal }).toEqual({ code: 0, signal: null });
-    expect(stdout).toBe(`memstem ${VERSION} listens on ${service.address}\n`);
+    expect(stdout).toBe(`memprefix ${VERSION} listens on ${service.address}\n`);
     const messages = stderr
       .trimEnd()
       .split("\n")
@@ -151,15 +155,18 @@ describe("built memstem serve, in a process", () => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     const environment = {
-      MEMSTEM_SOURCE: "none",
-      MEMSTEM_PORT: String((taken.address() as AddressInfo).port),
-      MEMSTEM_UPSTREAM_URL: engine.url,
-      MEMSTEM_KV_EVENTS: "tcp://127.0.0.1:9",
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_PORT: String((taken.address() as AddressInfo).port),
+      MEMPREFIX_UPSTREAM_URL: engine.url,
+      MEMPREFIX_KV_EVENTS: "tcp://127.0.0.1:9",
     };
-    const { code, stderr } = await memstem.run(["serve"], { environment });
+    const { code, stderr } = await memprefix.run(["serve"], { environment });
     taken.close();
     expect(stderr).toContain("events of the engine's cache are followed");
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^memstem: .*address already in use/m) });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^memprefix: .*address already in use/m),
+    });
   });
 
   it.each([
@@ -170,7 +177,7 @@ describe("built memstem serve, in a process", () => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write('data: {"choices":[{"index":0,"delta":{"content":"first"}}]}\n\n');
     });
-    const service = await memstem.serve({ MEMSTEM_UPSTREAM_URL: engine.url, MEMSTEM_SHUTDOWN_MS: "600000" });
+    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: engine.url, MEMPREFIX_SHUTDOWN_MS: "600000" });
     const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
     await fetch(`${service.address}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat) });
     service.kill(first);
@@ -180,19 +187,19 @@ describe("built memstem serve, in a process", () => {
   });
 });
 
-describe("built memstem batch, in a process", () => {
-  const memstem = processes();
-  const environment = { MEMSTEM_SOURCE: "none" };
+describe("built memprefix batch, in a process", () => {
+  const memprefix = processes();
+  const environment = { MEMPREFIX_SOURCE: "none" };
   const request = (n: number) => ({ user_id: `user-${n % 2}`, request_id: `r-${n}`, query: `Question ${n}?` });
 
   // Few, whose answers wait in memory, and more than may wait there.
   it.skipIf(!existsSync("/dev/full")).each([8, 300])(
     "says that there is no space left for answers to %d requests, and ends with 1",
     async (count) => {
-      const file = requestsIn(memstem.root, ...Array.from({ length: count }, (_, n) => JSON.stringify(request(n))));
+      const file = requestsIn(memprefix.root, ...Array.from({ length: count }, (_, n) => JSON.stringify(request(n))));
       const args = ["batch", file, "--out", "/dev/full", "--window", "1"];
-      const { code, stderr } = await memstem.run(args, { environment });
-      expect({ code, stderr }).toEqual({ code: 1, stderr: "memstem: ENOSPC: no space left on device, write\n" });
+      const { code, stderr } = await memprefix.run(args, { environment });
+      expect({ code, stderr }).toEqual({ code: 1, stderr: "memprefix: ENOSPC: no space left on device, write\n" });
     },
   );
 
@@ -204,8 +211,8 @@ describe("built memstem batch, in a process", () => {
         memory: `Fact ${(7 * n + at) % 97}.`,
       })),
     });
-    const file = requestsIn(memstem.root, ...Array.from({ length: 300 }, (_, n) => JSON.stringify(many(n))));
-    const ended = await memstem.run(["batch", file], { environment });
+    const file = requestsIn(memprefix.root, ...Array.from({ length: 300 }, (_, n) => JSON.stringify(many(n))));
+    const ended = await memprefix.run(["batch", file], { environment });
     expect(ended).toMatchObject({ code: 0, stderr: "300 composed, 0 failed\n" });
     const answers = answersIn(ended.stdout).flatMap((line) => ("answer" in line ? [line] : []));
     const shared = answers.filter(({ answer }) => answer.blocks.some(({ placement }) => placement === "cached_prefix"));
@@ -214,10 +221,10 @@ describe("built memstem batch, in a process", () => {
     // Most of the same requests again, in another order: planned by themselves they would share other prefixes than those that are cached.
     const again = Array.from({ length: 300 }, (_, n) => ({ ...many(299 - n), request_id: `again-${n}` }));
     const most = requestsIn(
-      memstem.root,
+      memprefix.root,
       ...again.filter((_request, n) => n % 7 !== 0).map((each) => JSON.stringify(each)),
     );
-    const { stdout } = await memstem.run(["batch", most], { environment });
+    const { stdout } = await memprefix.run(["batch", most], { environment });
     for (const line of answersIn(stdout)) {
       if (!("answer" in line)) continue;
       expect(line.answer.blocks.map(({ placement }) => placement)).toEqual(Array(20).fill("cached_prefix"));

@@ -1,37 +1,37 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { composeResult } from "../../src/http/contracts/compose-contract.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
 const good = { user_id: "ada", query: "Where?", request_id: "r-1", memories: [{ id: "m-1", memory: SECRET }] };
-const environment = { MEMSTEM_SOURCE: "none" };
+const environment = { MEMPREFIX_SOURCE: "none" };
 
-describe("memstem compose", () => {
-  const memstem = commands();
+describe("memprefix compose", () => {
+  const memprefix = commands();
 
   it("reads a request from standard input and prints the answer, the same for the same request_id", async () => {
-    const first = await memstem.run(["compose"], { input: JSON.stringify(good), environment });
+    const first = await memprefix.run(["compose"], { input: JSON.stringify(good), environment });
     expect(first).toMatchObject({ code: 0, stderr: "" });
     const answer = composeResult.parse(JSON.parse(first.stdout));
     expect(answer).toEqual(JSON.parse(first.stdout));
     expect(answer.messages).toEqual([{ role: "user", content: `<memories>\n- ${SECRET}\n</memories>\n\nWhere?` }]);
-    expect(await memstem.run(["compose"], { input: JSON.stringify(good), environment })).toEqual(first);
-    expect(memstem.leftBehind).toEqual([]);
+    expect(await memprefix.run(["compose"], { input: JSON.stringify(good), environment })).toEqual(first);
+    expect(memprefix.leftBehind).toEqual([]);
   });
 
   it("looks only with --dry-run: nothing is stored, and the answer is that of the request itself", async () => {
-    const look = await memstem.run(["compose", "--dry-run"], { input: JSON.stringify(good), environment });
+    const look = await memprefix.run(["compose", "--dry-run"], { input: JSON.stringify(good), environment });
     expect(look).toMatchObject({ code: 0, stderr: "" });
     const changed = JSON.stringify({ ...good, memories: [] });
-    const other = await memstem.run(["compose"], { input: changed, environment });
+    const other = await memprefix.run(["compose"], { input: changed, environment });
     // The id was not taken.
     expect(composeResult.parse(JSON.parse(other.stdout)).warnings).toEqual([]);
     expect(composeResult.parse(JSON.parse(look.stdout)).blocks).toMatchObject([{ placement: "new" }]);
   });
 
   it("composes beside a service on the same data", async () => {
-    const service = await memstem.serve();
+    const service = await memprefix.serve();
     const send = async () => {
       const body = JSON.stringify({ ...good, request_id: null });
       const headers = { "content-type": "application/json" };
@@ -40,7 +40,7 @@ describe("memstem compose", () => {
     };
     await send();
     const other = JSON.stringify({ ...good, memories: [{ id: "m-2", memory: "Ada drinks tea" }, ...good.memories] });
-    const printed = await memstem.run(["compose"], { input: other, environment });
+    const printed = await memprefix.run(["compose"], { input: other, environment });
     expect(composeResult.parse(JSON.parse(printed.stdout)).blocks).toMatchObject([
       { label: 1, memory_id: "m-1", placement: "cached_prefix" },
       { label: 2, memory_id: "m-2", placement: "new" },
@@ -55,12 +55,12 @@ describe("memstem compose", () => {
     ["a request without question", JSON.stringify({ user_id: "ada" }), ["query"]],
     ["several mistakes", JSON.stringify({ ...good, memories: 7, k: 3 }), ["memories", "k"]],
   ])("refuses %s, names what is wrong and writes nothing", async (_what, input, fields) => {
-    const { code, stdout, stderr } = await memstem.run(["compose"], { input, environment });
+    const { code, stdout, stderr } = await memprefix.run(["compose"], { input, environment });
     expect(code).toBe(1);
     expect(stdout).toBe("");
-    expect([...stderr.matchAll(/^memstem: (.+?): /gm)].map(([, field]) => field)).toEqual(fields);
+    expect([...stderr.matchAll(/^memprefix: (.+?): /gm)].map(([, field]) => field)).toEqual(fields);
     expect(stderr).not.toContain(SECRET);
     expect(stderr).not.toContain("    at ");
-    expect(existsSync(memstem.dataDir)).toBe(false);
+    expect(existsSync(memprefix.dataDir)).toBe(false);
   });
 });

@@ -8,8 +8,8 @@ const KILLS = 4;
 const KILLS_OF_TWO = 3;
 const SEED = 20_260_101;
 
-describe("memstem serve, killed at any moment", () => {
-  const directory = mkdtempSync(join(tmpdir(), "memstem-crash-"));
+describe("memprefix serve, killed at any moment", () => {
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-crash-"));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it("has every answer, goes on with every conversation, keeps nothing it forgot, and leaves a sound database", async () => {

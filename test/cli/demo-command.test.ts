@@ -1,13 +1,13 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
-describe("memstem demo", () => {
-  const memstem = commands();
+describe("memprefix demo", () => {
+  const memprefix = commands();
 
   it("prints what each way of building prompts costs, and leaves nothing behind", async () => {
-    const { code, stdout } = await memstem.run(["demo", "--limit", "3"]);
+    const { code, stdout } = await memprefix.run(["demo", "--limit", "3"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^sample-1: \d+ memories in Mem0, 3 questions, k = 20, search p50 \d+ ms; /);
     const rows = stdout.split("\n").filter((line) => line.startsWith("|"));
@@ -20,10 +20,10 @@ describe("memstem demo", () => {
     expect(cells[0]).toEqual(["layout", "prompt built by", "prompt tokens", "memories", "to prefill", "billed", ""]);
     expect(cells.slice(2).map(([layout, builder]) => [layout, builder])).toEqual([
       ["conversation", "Mem0's README"],
-      ["conversation", "memstem, ephemeral"],
-      ["conversation", "memstem, keep"],
+      ["conversation", "memprefix, ephemeral"],
+      ["conversation", "memprefix, keep"],
       ["single", "Mem0's README"],
-      ["single", "memstem"],
+      ["single", "memprefix"],
     ]);
     for (const row of cells.slice(2)) {
       const [prompt = 0, memories = 0, prefill = 0, billed = 0] = row
@@ -33,29 +33,29 @@ describe("memstem demo", () => {
       expect(prefill).toBeLessThanOrEqual(prompt);
       expect(billed).toBeGreaterThanOrEqual(Math.floor(prefill + 0.1 * (prompt - prefill)));
       // A conversation that keeps what it was sent holds more than one search found.
-      if (row[1] === "memstem, keep") expect(memories).toBeGreaterThan(20);
+      if (row[1] === "memprefix, keep") expect(memories).toBeGreaterThan(20);
       else expect(memories).toBe(20);
     }
     expect(cells[3]?.[6]).toMatch(/^\d+\.\d× fewer$/);
     expect(cells[4]?.[6]).toMatch(/^\d+\.\d× fewer$/);
-    expect(memstem.leftBehind).toEqual([]);
+    expect(memprefix.leftBehind).toEqual([]);
   });
 
   it("opens the dashboard's try-it view, and deletes its data when told to end", async () => {
-    const tools = join(memstem.root, "bin");
-    const opened = join(memstem.root, "opened");
+    const tools = join(memprefix.root, "bin");
+    const opened = join(memprefix.root, "opened");
     mkdirSync(tools);
     // In place of the desktop's own opener.
     writeFileSync(join(tools, "xdg-open"), `#!/bin/sh\necho "$1" > ${opened}\n`, { mode: 0o755 });
     const path = `${tools}:${process.env["PATH"]}`;
-    const begun = memstem.begin(["demo", "--limit", "1", "--open"], { PATH: path });
+    const begun = memprefix.begin(["demo", "--limit", "1", "--open"], { PATH: path });
     const address = await begun.printed(/The dashboard is at (\S+)\n/);
     expect(address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/dashboard#\/try$/);
     await vi.waitFor(() => expect(readFileSync(opened, "utf8")).toBe(`${address}\n`));
     expect(await (await fetch(address)).text()).toContain("/dashboard/page.js");
     begun.kill("SIGINT");
     expect((await begun.ended).code).toBe(0);
-    expect(memstem.leftBehind).toEqual([]);
+    expect(memprefix.leftBehind).toEqual([]);
   });
 
   it.each([
@@ -71,13 +71,13 @@ describe("memstem demo", () => {
       /no conversation conv-0; there are: sample-1/,
     ],
   ])("refuses %s in one line", async (_what, name, content, args, says) => {
-    const data = name === undefined ? [] : ["--data", join(memstem.root, name)];
-    if (name !== undefined && content !== undefined) writeFileSync(join(memstem.root, name), content);
-    const { code, stdout, stderr } = await memstem.run(["demo", ...data, ...args]);
+    const data = name === undefined ? [] : ["--data", join(memprefix.root, name)];
+    if (name !== undefined && content !== undefined) writeFileSync(join(memprefix.root, name), content);
+    const { code, stdout, stderr } = await memprefix.run(["demo", ...data, ...args]);
     expect(code).toBe(1);
     expect(stdout).toBe("");
-    expect(stderr).toMatch(/^memstem: .*\n$/);
+    expect(stderr).toMatch(/^memprefix: .*\n$/);
     expect(stderr).toMatch(says);
-    expect(memstem.leftBehind).toEqual([]);
+    expect(memprefix.leftBehind).toEqual([]);
   });
 });

@@ -17,7 +17,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { checkDatabase } from "../../src/store/check/check-database.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { type Launched, type LaunchOptions, launch, listening } from "./launch.js";
-import { processes } from "./memstem-process.js";
+import { processes } from "./memprefix-process.js";
 
 /** Somebody with no rights at all: tests may run as root, who may write everywhere. */
 const NOBODY = 65_534;
@@ -41,7 +41,7 @@ function readableByAll(file: string): boolean {
 }
 
 describe("a disk that does not play along", () => {
-  const memstem = processes();
+  const memprefix = processes();
   const started: Launched[] = [];
   afterEach(async () => {
     for (const { child, ended } of started.splice(0)) {
@@ -52,11 +52,11 @@ describe("a disk that does not play along", () => {
 
   const environment = (dataDir: string) => ({
     PATH: process.env["PATH"] ?? "",
-    HOME: memstem.root,
-    MEMSTEM_DATA_DIR: dataDir,
-    MEMSTEM_PORT: "0",
-    MEMSTEM_SOURCE: "none",
-    MEMSTEM_LOG_LEVEL: "error",
+    HOME: memprefix.root,
+    MEMPREFIX_DATA_DIR: dataDir,
+    MEMPREFIX_PORT: "0",
+    MEMPREFIX_SOURCE: "none",
+    MEMPREFIX_LOG_LEVEL: "error",
   });
   async function serve(dataDir: string, options: LaunchOptions = {}, more: Readonly<Record<string, string>> = {}) {
     const service = launch(["serve"], { ...environment(dataDir), ...more }, options);
@@ -90,7 +90,7 @@ describe("a disk that does not play along", () => {
 
   /** What a service on a sound disk answers to the same requests. */
   async function soundAnswers(upTo: number): Promise<string[]> {
-    const { address } = await serve(join(memstem.root, "sound"));
+    const { address } = await serve(join(memprefix.root, "sound"));
     const answers: string[] = [];
     for (let n = 0; n < upTo; n++) answers.push((await send(address, "/compose", body(n))).text);
     return answers;
@@ -112,7 +112,7 @@ describe("a disk that does not play along", () => {
     `that is full is a 507 that says so, loses nothing, and once there is room all is as if nothing had been${canMount ? "" : " (skipped: a file system cannot be mounted here)"}`,
     async () => {
       const sound = await soundAnswers(TURNS);
-      const disk = join(memstem.root, "disk");
+      const disk = join(memprefix.root, "disk");
       mkdirSync(disk);
       const mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=8m none "$0" && exec "$@"', disk];
       const service = await serve(join(disk, "data"), { through: mount });
@@ -137,8 +137,8 @@ describe("a disk that does not play along", () => {
       for (let n = answered; n < TURNS; n++)
         expect((await send(service.address, "/compose", body(n))).text === sound[n], `request ${n}`).toBe(true);
       // SQLite would look for the file outside of what is mounted.
-      const copy = join(memstem.root, "copy.db");
-      for (const end of ["", "-wal"]) copyFileSync(join(inside, "data", `memstem.db${end}`), `${copy}${end}`);
+      const copy = join(memprefix.root, "copy.db");
+      for (const end of ["", "-wal"]) copyFileSync(join(inside, "data", `memprefix.db${end}`), `${copy}${end}`);
       expect(await checkDatabase(copy)).toMatchObject({ findings: [], requests: TURNS });
     },
   );
@@ -149,21 +149,21 @@ describe("a disk that does not play along", () => {
     it.skipIf(!canMount)(
       `that is full keeps no chat from its answer${canMount ? "" : " (skipped: a file system cannot be mounted here)"}`,
       async () => {
-        const disk = join(memstem.root, "disk");
+        const disk = join(memprefix.root, "disk");
         mkdirSync(disk);
         const mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=8m none "$0" && exec "$@"', disk];
-        const own = { MEMSTEM_UPSTREAM_URL: engine.url };
+        const own = { MEMPREFIX_UPSTREAM_URL: engine.url };
         const service = await serve(join(disk, "data"), { through: mount }, own);
         const ballast = join(`/proc/${service.pid}/root`, disk, "ballast");
         const chat = async (n: number) => {
           const { messages, user_id, conversation_id, memories } = body(n);
-          const sent = { messages, memstem: { user_id, conversation_id, memories } };
+          const sent = { messages, memprefix: { user_id, conversation_id, memories } };
           const answer = await fetch(`${service.address}/v1/chat/completions`, {
             method: "POST",
             body: JSON.stringify(sent),
             headers: { "content-type": "application/json" },
           });
-          const notComposed = answer.headers.get("x-memstem-not-composed");
+          const notComposed = answer.headers.get("x-memprefix-not-composed");
           await answer.text();
           return { status: answer.status, notComposed };
         };
@@ -192,10 +192,10 @@ describe("a disk that does not play along", () => {
     `on which a file cannot grow is a 503 that says so, and then goes on${canLimit ? "" : " (skipped: no prlimit here)"}`,
     async () => {
       const sound = await soundAnswers(TURNS);
-      const service = await serve(memstem.dataDir);
+      const service = await serve(memprefix.dataDir);
       for (let n = 0; n < 4; n++) await send(service.address, "/compose", body(n));
       const limit = (bytes: string) => works("prlimit", "--pid", String(service.pid), `--fsize=${bytes}:`);
-      expect(limit(String(readFileSync(join(memstem.dataDir, "memstem.db-wal")).length))).toBe(true);
+      expect(limit(String(readFileSync(join(memprefix.dataDir, "memprefix.db-wal")).length))).toBe(true);
       const { answered, refusal } = await composeUntilRefused(service.address, sound);
       expect(refusal).toMatchObject({ status: 503, retryAfter: "30" });
       expect(JSON.parse(refusal.text)).toMatchObject({ detail: expect.stringContaining("the disk fails") });
@@ -203,15 +203,18 @@ describe("a disk that does not play along", () => {
       for (let n = 0; n < TURNS; n++)
         expect((await send(service.address, "/compose", body(n))).text === sound[n], `request ${n}`).toBe(true);
       expect(answered).toBeLessThan(TURNS);
-      expect(await checkDatabase(join(memstem.dataDir, "memstem.db"))).toMatchObject({ findings: [], requests: TURNS });
+      expect(await checkDatabase(join(memprefix.dataDir, "memprefix.db"))).toMatchObject({
+        findings: [],
+        requests: TURNS,
+      });
     },
   );
 
   it("on which another process holds the lock: waits without holding up others, then 503 and when to come back", async () => {
     const sound = await soundAnswers(3);
-    const service = await serve(memstem.dataDir);
+    const service = await serve(memprefix.dataDir);
     expect((await send(service.address, "/compose", body(0))).text).toBe(sound[0]);
-    const other = new Database(join(memstem.dataDir, "memstem.db"));
+    const other = new Database(join(memprefix.dataDir, "memprefix.db"));
     other.exec("begin immediate");
     const order: string[] = [];
     const waiting = send(service.address, "/compose", body(1)).finally(() => order.push("locked out"));
@@ -232,14 +235,14 @@ describe("a disk that does not play along", () => {
   });
 
   it("is said in a line when nothing can be opened, without a change to what is there", async () => {
-    mkdirSync(memstem.dataDir);
-    writeFileSync(join(memstem.dataDir, "memstem.db"), "this is somebody's letter, and no database at all");
-    const refused = await memstem.run(["serve"], { environment: { MEMSTEM_SOURCE: "none" } });
+    mkdirSync(memprefix.dataDir);
+    writeFileSync(join(memprefix.dataDir, "memprefix.db"), "this is somebody's letter, and no database at all");
+    const refused = await memprefix.run(["serve"], { environment: { MEMPREFIX_SOURCE: "none" } });
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toBe(
-      `memstem: cannot open the database ${join(memstem.dataDir, "memstem.db")}: it is not a database, or its beginning is damaged\n`,
+      `memprefix: cannot open the database ${join(memprefix.dataDir, "memprefix.db")}: it is not a database, or its beginning is damaged\n`,
     );
-    expect(readFileSync(join(memstem.dataDir, "memstem.db"), "utf8")).toMatch(/^this is somebody's letter/);
+    expect(readFileSync(join(memprefix.dataDir, "memprefix.db"), "utf8")).toMatch(/^this is somebody's letter/);
   });
 
   describe.skipIf(!canBeNobody)(
@@ -255,19 +258,20 @@ describe("a disk that does not play along", () => {
       }
       /** A data directory with an answer in it, owned by whom the service will run as. */
       async function answeredOnce(): Promise<string> {
-        openTo(memstem.root);
-        const service = await memstem.serve();
+        openTo(memprefix.root);
+        const service = await memprefix.serve();
         expect((await send(service.address, "/compose", body(0))).status).toBe(200);
         service.kill("SIGTERM");
         await service.ended;
         if (isRoot)
-          for (const path of [memstem.dataDir, join(memstem.dataDir, "memstem.db")]) chownSync(path, NOBODY, NOBODY);
-        return memstem.dataDir;
+          for (const path of [memprefix.dataDir, join(memprefix.dataDir, "memprefix.db")])
+            chownSync(path, NOBODY, NOBODY);
+        return memprefix.dataDir;
       }
 
       it("because of the file: is refused at the start", async () => {
         const dataDir = await answeredOnce();
-        const file = join(dataDir, "memstem.db");
+        const file = join(dataDir, "memprefix.db");
         chmodSync(file, 0o444);
         const before = readFileSync(file);
         expect(await refused(dataDir)).toContain(`${file}: it cannot be written`);
@@ -282,15 +286,15 @@ describe("a disk that does not play along", () => {
         const stderr = await refused(dataDir);
         chmodSync(dataDir, 0o755);
         expect(stderr).toMatch(/cannot open the database .*: (it cannot be written|its files could not be opened)/);
-        expect(await checkDatabase(join(dataDir, "memstem.db"))).toMatchObject({ findings: [], requests: 1 });
+        expect(await checkDatabase(join(dataDir, "memprefix.db"))).toMatchObject({ findings: [], requests: 1 });
       });
 
       it("where there is nothing yet: is refused at the start", async () => {
-        openTo(memstem.root);
-        const place = join(memstem.root, "closed");
+        openTo(memprefix.root);
+        const place = join(memprefix.root, "closed");
         mkdirSync(place, { mode: 0o555 });
         const stderr = await refused(join(place, "data"));
-        expect(stderr).toMatch(/^memstem: cannot open the database .*EACCES/);
+        expect(stderr).toMatch(/^memprefix: cannot open the database .*EACCES/);
         expect(existsSync(join(place, "data"))).toBe(false);
       });
     },

@@ -3,10 +3,10 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { type AgentEngine, agentEngine, type EngineApi, type EngineReports } from "../clients/agent-engine.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
-describe("memstem doctor", () => {
-  const memstem = commands();
+describe("memprefix doctor", () => {
+  const memprefix = commands();
   const mem0 = restMem0Server();
   const engines: (AgentEngine | Server)[] = [];
   afterEach(async () => {
@@ -26,8 +26,8 @@ describe("memstem doctor", () => {
   };
   /** With the states of what was looked at. Nothing listens at port 1. */
   const doctor = async (environment: Readonly<Record<string, string>>, ...more: readonly string[]) => {
-    const settings = { MEMSTEM_SOURCE: "none", MEMSTEM_PORT: "1", ...environment };
-    const ended = await memstem.run(["doctor", ...more], { environment: settings });
+    const settings = { MEMPREFIX_SOURCE: "none", MEMPREFIX_PORT: "1", ...environment };
+    const ended = await memprefix.run(["doctor", ...more], { environment: settings });
     const states = [...ended.stdout.matchAll(/^(\w+) +(ok|change|broken|unknown) /gm)];
     return { ...ended, states: Object.fromEntries(states.map(([, part, state]) => [part, state])) };
   };
@@ -35,15 +35,19 @@ describe("memstem doctor", () => {
   it("finds everything in order where Mem0, an engine that reports, and a service with named conversations are there", async () => {
     const engine = await started("openai");
     mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
-    const parts = { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, MEMSTEM_UPSTREAM_URL: engine.url };
-    const { address } = await memstem.serve(parts);
-    const headers = { "content-type": "application/json", "x-memstem-user": "ana", "x-memstem-conversation": "trip" };
+    const parts = { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url, MEMPREFIX_UPSTREAM_URL: engine.url };
+    const { address } = await memprefix.serve(parts);
+    const headers = {
+      "content-type": "application/json",
+      "x-memprefix-user": "ana",
+      "x-memprefix-conversation": "trip",
+    };
     const body = JSON.stringify({ model: "stub-1", messages: [{ role: "user", content: "Hello" }] });
     expect((await fetch(`${address}/v1/chat/completions`, { method: "POST", headers, body })).status).toBe(200);
     const served = engine.served.length;
 
     const looked = await doctor(
-      { ...parts, MEMSTEM_PORT: new URL(address).port, MEMSTEM_MAX_PROMPT_TOKENS: "8000" },
+      { ...parts, MEMPREFIX_PORT: new URL(address).port, MEMPREFIX_MAX_PROMPT_TOKENS: "8000" },
       "--user",
       "ana",
     );
@@ -75,13 +79,13 @@ describe("memstem doctor", () => {
     const { code, stdout, states } = await doctor({});
     expect(code).toBe(0);
     expect(states).toEqual({ memories: "unknown", engine: "unknown", service: "unknown" });
-    expect(stdout).toContain("none runs at http://127.0.0.1:1: memstem serve starts it");
-    expect(memstem.leftBehind).toEqual([]);
+    expect(stdout).toContain("none runs at http://127.0.0.1:1: memprefix serve starts it");
+    expect(memprefix.leftBehind).toEqual([]);
   });
 
   it("speaks Anthropic's API, whose usage is read with its marks", async () => {
     const { url } = await started("anthropic");
-    const environment = { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_UPSTREAM_URL: url };
+    const environment = { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_URL: url };
     const { code, states } = await doctor(environment, "--model", "claude-sonnet-4-5");
     expect(code).toBe(0);
     expect(states).toMatchObject({ engine: "ok", cache: "ok", report: "ok" });
@@ -91,7 +95,7 @@ describe("memstem doctor", () => {
     "does not take an engine that reports nothing (%s) for one that caches nothing",
     async (reports) => {
       const { url } = await started("chats", reports);
-      const { code, stdout, states } = await doctor({ MEMSTEM_UPSTREAM_URL: url });
+      const { code, stdout, states } = await doctor({ MEMPREFIX_UPSTREAM_URL: url });
       expect(code).toBe(0);
       expect(states).toMatchObject({ engine: "ok", cache: "unknown", report: "change" });
       expect(stdout).toContain("1. let the engine report cached tokens: vLLM --enable-prompt-tokens-details");
@@ -108,19 +112,19 @@ describe("memstem doctor", () => {
       const chat = { choices: [{ index: 0, message, finish_reason: "stop" }], usage };
       return response.end(JSON.stringify(request.method === "GET" ? models : chat));
     });
-    const { code, stdout, states } = await doctor({ MEMSTEM_UPSTREAM_URL: url });
+    const { code, stdout, states } = await doctor({ MEMPREFIX_UPSTREAM_URL: url });
     expect(code).toBe(1);
     expect(states).toMatchObject({ engine: "change", cache: "broken", report: "ok", limit: "ok", clock: "ok" });
     expect(stdout).toContain("40960 tokens, the answer included");
     expect(stdout).toContain("kept while 93184 newer tokens are computed");
-    expect(stdout).toMatch(/\n1\. turn the engine's prefix cache on: .+\n2\. it is vllm: MEMSTEM_ENGINE_FAMILY=vllm/);
+    expect(stdout).toMatch(/\n1\. turn the engine's prefix cache on: .+\n2\. it is vllm: MEMPREFIX_ENGINE_FAMILY=vllm/);
   });
 
   it("says of a service whose prompts name no conversation what to do first", async () => {
-    const { address } = await memstem.serve();
+    const { address } = await memprefix.serve();
     const body = JSON.stringify({ user_id: "ana", query: "Hello", memories: [] });
     await fetch(`${address}/compose`, { method: "POST", headers: { "content-type": "application/json" }, body });
-    const { code, stdout, states } = await doctor({ MEMSTEM_PORT: new URL(address).port });
+    const { code, stdout, states } = await doctor({ MEMPREFIX_PORT: new URL(address).port });
     expect(code).toBe(0);
     expect(states).toMatchObject({ service: "ok", identity: "change" });
     expect(stdout).toContain("of the last 1 prompts 0 name a conversation; users: 1");
@@ -128,27 +132,27 @@ describe("memstem doctor", () => {
   });
 
   it("asks for the key of a service that wants one", async () => {
-    const { stdout } = await memstem.run(["keys", "add"]);
-    const { address } = await memstem.serve();
-    const environment = { MEMSTEM_PORT: new URL(address).port };
+    const { stdout } = await memprefix.run(["keys", "add"]);
+    const { address } = await memprefix.serve();
+    const environment = { MEMPREFIX_PORT: new URL(address).port };
     const without = await doctor(environment);
     expect(without.states).toMatchObject({ service: "ok", identity: "unknown" });
-    expect(without.stdout).toContain("MEMSTEM_API_KEY");
-    const { states } = await doctor({ ...environment, MEMSTEM_API_KEY: stdout.trim() });
+    expect(without.stdout).toContain("MEMPREFIX_API_KEY");
+    const { states } = await doctor({ ...environment, MEMPREFIX_API_KEY: stdout.trim() });
     expect(states).toMatchObject({ service: "ok", identity: "unknown" });
   });
 
   it.each([
     [
       "Mem0 is down",
-      { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: "http://127.0.0.1:1" },
+      { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: "http://127.0.0.1:1" },
       "memories",
       /could not be reached/,
       /start Mem0/,
     ],
     [
       "the engine is down",
-      { MEMSTEM_UPSTREAM_URL: "http://127.0.0.1:1/v1" },
+      { MEMPREFIX_UPSTREAM_URL: "http://127.0.0.1:1/v1" },
       "engine",
       /could not be reached/,
       /start the engine/,
@@ -166,21 +170,21 @@ describe("memstem doctor", () => {
       const error = { message: "wrong key\u001b[31m\nfor this model", type: "auth" };
       response.writeHead(401).end(JSON.stringify({ error }));
     });
-    const environment = { MEMSTEM_UPSTREAM_URL: url, MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url };
+    const environment = { MEMPREFIX_UPSTREAM_URL: url, MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url };
     mem0.isDown = true;
     const { code, stdout, states } = await doctor(environment);
     expect(code).toBe(1);
     expect(states).toMatchObject({ engine: "broken", memories: "broken" });
     expect(stdout).toContain("it answered with status 401: wrong key [31m for this model\n");
-    expect(stdout).toContain("1. give its key as MEMSTEM_UPSTREAM_API_KEY\n2. make Mem0 answer");
+    expect(stdout).toContain("1. give its key as MEMPREFIX_UPSTREAM_API_KEY\n2. make Mem0 answer");
     expect(stdout).toContain('memory source "mem0-rest" answered with status 500');
   });
 
-  it("asks which of several models to try, and does not take another program for memstem", async () => {
+  it("asks which of several models to try, and does not take another program for memprefix", async () => {
     const url = await answering((_, response) => {
       response.end(JSON.stringify({ data: [{ id: "a" }, { id: "b" }] }));
     });
-    const { code, stdout, states } = await doctor({ MEMSTEM_UPSTREAM_URL: url, MEMSTEM_PORT: new URL(url).port });
+    const { code, stdout, states } = await doctor({ MEMPREFIX_UPSTREAM_URL: url, MEMPREFIX_PORT: new URL(url).port });
     expect(code).toBe(1);
     expect(states).toMatchObject({ engine: "broken", service: "broken" });
     expect(stdout).toContain("it lists 2 models");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { serveEngine } from "../../src/cli/engine.js";
 import { llamaMissing, tinyModel } from "../engines/random-model/tiny-model.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const missing = await llamaMissing();
 const skipped = missing === null ? "" : ` (skipped: ${missing})`;
@@ -33,22 +33,22 @@ const cached = (tokens: unknown) => ({
   body: { usage: { prompt_tokens_details: { cached_tokens: tokens } } },
 });
 
-describe("memstem engine random-model", () => {
-  const memstem = commands();
+describe("memprefix engine random-model", () => {
+  const memprefix = commands();
 
   it("writes a model, says that its text is noise, and never replaces a file", async () => {
-    const out = join(memstem.root, "random.gguf");
-    const { code, stdout } = await memstem.run(["engine", "random-model", "--size", "23m", "--out", out]);
+    const out = join(memprefix.root, "random.gguf");
+    const { code, stdout } = await memprefix.run(["engine", "random-model", "--size", "23m", "--out", out]);
     expect(code).toBe(0);
     expect(stdout).toBe(`${out}: 23 million random parameters, 26 MB; its text is noise\n`);
     expect(readFileSync(out).toString("latin1", 0, 4)).toBe("GGUF");
-    const again = await memstem.run(["engine", "random-model", "--out", out]);
+    const again = await memprefix.run(["engine", "random-model", "--out", out]);
     expect(again).toMatchObject({ code: 1, stdout: "" });
-    expect(again.stderr).toMatch(/^memstem: EEXIST.*\n$/);
+    expect(again.stderr).toMatch(/^memprefix: EEXIST.*\n$/);
   });
 });
 
-describe.skipIf(missing !== null)(`memstem engine serve${skipped}`, () => {
+describe.skipIf(missing !== null)(`memprefix engine serve${skipped}`, () => {
   const file = tinyModel();
 
   it("answers over a socket, and reuses what it computed", async () => {
@@ -99,14 +99,14 @@ describe.skipIf(missing !== null)(`memstem engine serve${skipped}`, () => {
   });
 });
 
-describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${skipped}`, () => {
+describe.skipIf(missing !== null)(`memprefix serve with MEMPREFIX_ENGINE=embedded${skipped}`, () => {
   const file = tinyModel();
-  const memstem = commands();
+  const memprefix = commands();
 
   it("composes, answers from the engine inside, and keeps caches of different salts apart", async () => {
-    const environment = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: file.path, MEMSTEM_CONTEXT_TOKENS: "1024" };
-    const { address, kill, ended } = await memstem.serve(environment);
-    const ada = { "x-memstem-user": "ada" };
+    const environment = { MEMPREFIX_ENGINE: "embedded", MEMPREFIX_MODEL: file.path, MEMPREFIX_CONTEXT_TOKENS: "1024" };
+    const { address, kill, ended } = await memprefix.serve(environment);
+    const ada = { "x-memprefix-user": "ada" };
     expect(await chat(address, FACTS, ada)).toMatchObject(cached(0));
     expect(await chat(address, FACTS, ada)).toMatchObject(cached(expect.toSatisfy((tokens: number) => tokens > 50)));
     expect(await chat(address, FACTS, ada, { cache_salt: "another" })).toMatchObject(cached(0));
@@ -119,8 +119,8 @@ describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${s
   });
 
   it("keeps prompts within the engine's context, with room for the answer", async () => {
-    const environment = { MEMSTEM_ENGINE: "embedded", MEMSTEM_MODEL: file.path, MEMSTEM_CONTEXT_TOKENS: "1024" };
-    const { address, kill, ended } = await memstem.serve(environment);
+    const environment = { MEMPREFIX_ENGINE: "embedded", MEMPREFIX_MODEL: file.path, MEMPREFIX_CONTEXT_TOKENS: "1024" };
+    const { address, kill, ended } = await memprefix.serve(environment);
     const memories = Array.from({ length: 60 }, (_, at) => ({
       id: `m${at}`,
       memory: `Ada owns house ${at}, with garden and roof.`,
@@ -140,7 +140,7 @@ describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${s
     // Prompts for an engine of another family, or with a limit of their own, are not the engine's inside.
     for (const more of [{ engine: "openai" }, { max_prompt_tokens: 10_000 }])
       expect((await compose(more)).plan.total_tokens).toBeGreaterThan(1_024);
-    const answer = await chat(address, "Where?", { "x-memstem-user": "ada" }, { memstem: { memories } });
+    const answer = await chat(address, "Where?", { "x-memprefix-user": "ada" }, { memprefix: { memories } });
     const { usage } = answer.body as { usage: { prompt_tokens: number } };
     expect(answer.status).toBe(200);
     expect(usage.prompt_tokens).toBeLessThanOrEqual(1_022);
@@ -151,13 +151,13 @@ describe.skipIf(missing !== null)(`memstem serve with MEMSTEM_ENGINE=embedded${s
 
   it("does not start without a model that can be loaded", async () => {
     const environment = {
-      MEMSTEM_ENGINE: "embedded",
-      MEMSTEM_MODEL: join(memstem.root, "none.gguf"),
-      MEMSTEM_PORT: "0",
-      MEMSTEM_SOURCE: "none",
+      MEMPREFIX_ENGINE: "embedded",
+      MEMPREFIX_MODEL: join(memprefix.root, "none.gguf"),
+      MEMPREFIX_PORT: "0",
+      MEMPREFIX_SOURCE: "none",
     };
-    const { code, stderr } = await memstem.run(["serve"], { environment });
+    const { code, stderr } = await memprefix.run(["serve"], { environment });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^memstem: .*none\.gguf cannot be loaded as a model: ENOENT.*\n$/);
+    expect(stderr).toMatch(/^memprefix: .*none\.gguf cannot be loaded as a model: ENOENT.*\n$/);
   });
 });

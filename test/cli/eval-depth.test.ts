@@ -6,14 +6,14 @@ import { isAnswered } from "../../src/eval/base/run-record.js";
 import { promptsOf, uncachedTokens } from "../../src/eval/measures/measured.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const SURE = [Math.log(0.99)];
 const UNSURE = Array.from({ length: 10 }, () => Math.log(0.1));
 const ADAPTIVE = "single k=8 prefix-exact depth from 2 at 0.5 nats";
 
-describe("memstem eval locomo --adaptive-depth", () => {
-  const memstem = commands();
+describe("memprefix eval locomo --adaptive-depth", () => {
+  const memprefix = commands();
   const engine = openAiEngine();
   const asked = (...more: string[]) => [
     ...[
@@ -22,7 +22,7 @@ describe("memstem eval locomo --adaptive-depth", () => {
       "--data",
       SAMPLE,
       "--out",
-      join(memstem.root, "out"),
+      join(memprefix.root, "out"),
       "--k",
       "8",
       "--policies",
@@ -34,8 +34,8 @@ describe("memstem eval locomo --adaptive-depth", () => {
   beforeEach(() => void engine.firstTokens.push(SURE, UNSURE, SURE, UNSURE, UNSURE));
 
   it("gives each prompt as many memories as the engine is sure with, as the proxy does, and counts its tries", async () => {
-    expect(await memstem.run(asked("--adaptive-depth", "off,2:0.5"))).toMatchObject({ code: 0, stderr: "" });
-    const { run, records } = writtenRun(join(memstem.root, "out"));
+    expect(await memprefix.run(asked("--adaptive-depth", "off,2:0.5"))).toMatchObject({ code: 0, stderr: "" });
+    const { run, records } = writtenRun(join(memprefix.root, "out"));
     expect(run.arms.map(({ id }) => id)).toEqual(["single k=8 prefix-exact", ADAPTIVE]);
     const answered = records.filter(isAnswered);
     const [all, adaptive] = run.arms.map(({ id }) => answered.filter(({ arm }) => arm === id));
@@ -63,22 +63,22 @@ describe("memstem eval locomo --adaptive-depth", () => {
     }
     // A try is a prefix of what is sent.
     expect(adaptive?.[0]?.cachedTokens).toBeGreaterThan((adaptive?.[0]?.promptTokens ?? 0) / 2);
-    expect(await memstem.run(asked("--adaptive-depth", "off,2:0.5", "--resume"))).toMatchObject({
+    expect(await memprefix.run(asked("--adaptive-depth", "off,2:0.5", "--resume"))).toMatchObject({
       stdout: expect.stringContaining("Memories given"),
     });
   });
 
   it("goes on where it was stopped, with the tries that were recorded", async () => {
-    const out = join(memstem.root, "out", "results.jsonl");
-    expect(await memstem.run(asked("--adaptive-depth", "2:0.5"))).toMatchObject({ code: 0 });
-    const whole = untimed(join(memstem.root, "out"));
+    const out = join(memprefix.root, "out", "results.jsonl");
+    expect(await memprefix.run(asked("--adaptive-depth", "2:0.5"))).toMatchObject({ code: 0 });
+    const whole = untimed(join(memprefix.root, "out"));
     const before = engine.requests.length;
     writeFileSync(out, `${linesOf(out).slice(0, 2).join("\n")}\n`);
     engine.firstTokens.push(UNSURE, UNSURE);
-    expect(await memstem.run(asked("--adaptive-depth", "2:0.5", "--resume"))).toMatchObject({ code: 0 });
-    const again = untimed(join(memstem.root, "out"));
+    expect(await memprefix.run(asked("--adaptive-depth", "2:0.5", "--resume"))).toMatchObject({ code: 0 });
+    const again = untimed(join(memprefix.root, "out"));
     expect(again.slice(0, 2)).toEqual(whole.slice(0, 2));
-    const { records } = writtenRun(join(memstem.root, "out"));
+    const { records } = writtenRun(join(memprefix.root, "out"));
     expect(records.filter(isAnswered).map(({ depth }) => depth?.outcome)).toEqual([
       "sure",
       "sure",
@@ -91,13 +91,13 @@ describe("memstem eval locomo --adaptive-depth", () => {
   });
 
   it("refuses engines without log-probabilities, and values that are none", async () => {
-    const simulated = ["eval", "locomo", "--data", SAMPLE, "--out", join(memstem.root, "out")];
-    expect(await memstem.run([...simulated, "--adaptive-depth", "5:1"])).toMatchObject({
+    const simulated = ["eval", "locomo", "--data", SAMPLE, "--out", join(memprefix.root, "out")];
+    expect(await memprefix.run([...simulated, "--adaptive-depth", "5:1"])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("--adaptive-depth: needs an engine that gives log-probabilities"),
     });
     for (const wrong of ["on", "5", "0:1", "5:-1", "5:1:2"])
-      expect(await memstem.run([...simulated, "--adaptive-depth", wrong]), wrong).toMatchObject({
+      expect(await memprefix.run([...simulated, "--adaptive-depth", wrong]), wrong).toMatchObject({
         code: 1,
         stderr: expect.stringContaining("--adaptive-depth"),
       });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { readRun } from "../../src/eval/base/run-files.js";
 import type { QuestionRecord, RunRecord } from "../../src/eval/base/run-record.js";
 
-/** The sample that ships with memstem: one conversation with 59 facts, and 27 questions of the categories that are asked. */
+/** The sample that ships with memprefix: one conversation with 59 facts, and 27 questions of the categories that are asked. */
 export const SAMPLE = "examples/sample-locomo.json";
 
 /** What a run has written so far. */

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 /** As many conversations and questions as LoCoMo's published file has; what they say is made up. */
 function published(): string {
@@ -24,8 +24,8 @@ function published(): string {
   return JSON.stringify(conversations);
 }
 
-describe("memstem eval locomo --download", () => {
-  const memstem = commands();
+describe("memprefix eval locomo --download", () => {
+  const memprefix = commands();
   let server: Server;
   let asked = 0;
   let answer: { readonly status: number; readonly body: string };
@@ -40,20 +40,20 @@ describe("memstem eval locomo --download", () => {
   });
   afterEach(() => new Promise((done) => server.close(done)));
 
-  const data = () => join(memstem.root, "data", "locomo10.json");
+  const data = () => join(memprefix.root, "data", "locomo10.json");
   const command = (...more: string[]) => {
     const from = `http://127.0.0.1:${(server.address() as AddressInfo).port}/locomo10.json`;
     const which = ["--conversations", "conv-3", "--limit", "1", "--k", "1", "--policies", "readme"];
-    const files = ["--data", data(), "--out", join(memstem.root, "out")];
+    const files = ["--data", data(), "--out", join(memprefix.root, "out")];
     return ["eval", "locomo", ...files, "--download", from, ...which, ...more];
   };
 
   it("fetches the published file once, and runs on it", async () => {
     answer = { status: 200, body: published() };
-    expect(await memstem.run(command())).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command())).toMatchObject({ code: 0 });
     expect(readFileSync(data(), "utf8")).toBe(answer.body);
-    expect(writtenRun(join(memstem.root, "out")).records).toHaveLength(1);
-    expect(await memstem.run(command("--resume"))).toMatchObject({ code: 0 });
+    expect(writtenRun(join(memprefix.root, "out")).records).toHaveLength(1);
+    expect(await memprefix.run(command("--resume"))).toMatchObject({ code: 0 });
     expect(asked).toBe(1);
   });
 
@@ -69,12 +69,12 @@ describe("memstem eval locomo --download", () => {
     ["a page that is not there", 404, "nothing", /cannot download .*: it answered with status 404/],
   ])("refuses %s, and writes nothing", async (_what, status, body, says) => {
     answer = { status, body };
-    const { code, stdout, stderr } = await memstem.run(command());
+    const { code, stdout, stderr } = await memprefix.run(command());
     expect(code).toBe(1);
     expect(stdout).toBe("");
-    expect(stderr).toMatch(/^memstem: .*\n$/);
+    expect(stderr).toMatch(/^memprefix: .*\n$/);
     expect(stderr).toMatch(says);
-    expect(existsSync(join(memstem.root, "data")) ? readdirSync(join(memstem.root, "data")) : []).toEqual([]);
-    expect(existsSync(join(memstem.root, "out"))).toBe(false);
+    expect(existsSync(join(memprefix.root, "data")) ? readdirSync(join(memprefix.root, "data")) : []).toEqual([]);
+    expect(existsSync(join(memprefix.root, "out"))).toBe(false);
   });
 });

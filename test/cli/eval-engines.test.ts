@@ -18,7 +18,7 @@ import {
   wholeAnswer,
 } from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const questions = readLocomo(JSON.parse(readFileSync(SAMPLE, "utf8")))[0]?.questions ?? [];
 const WRONG = "A lighthouse in Norway";
@@ -55,11 +55,11 @@ function usageOf(prompt_tokens: number, cached_tokens: number) {
   };
 }
 
-describe("memstem eval locomo, with an engine behind an address", () => {
-  const memstem = commands();
+describe("memprefix eval locomo, with an engine behind an address", () => {
+  const memprefix = commands();
   const engine = openAiEngine();
   const judge = openAiEngine();
-  const out = () => join(memstem.root, "out");
+  const out = () => join(memprefix.root, "out");
   const command = (...args: string[]) => {
     const engineArgs = ["--engine", engine.url, "--model", "stub-1"];
     return ["eval", "locomo", "--data", SAMPLE, "--out", out(), "--k", "5", "--limit", "6", ...engineArgs, ...args];
@@ -70,7 +70,7 @@ describe("memstem eval locomo, with an engine behind an address", () => {
       return record;
     });
 
-  it("scores what was answered, has it judged, and tells memstem what was cached", async () => {
+  it("scores what was answered, has it judged, and tells memprefix what was cached", async () => {
     // The third question is answered wrong, in every arm.
     engine.behave((request, response) => {
       const answer = askedIn(request) === questions[2]?.question ? WRONG : goldOf(request);
@@ -81,7 +81,7 @@ describe("memstem eval locomo, with an engine behind an address", () => {
       sendJson(response, 200, wholeAnswer(`{"label":"${label}"}`, usage));
     });
     const judging = ["--judge", judge.url, "--judge-model", "judge-1"];
-    const ended = await memstem.run(command("--policies", "readme,prefix-exact", ...judging), {
+    const ended = await memprefix.run(command("--policies", "readme,prefix-exact", ...judging), {
       environment: { OPENAI_API_KEY: "sk-test" },
     });
     expect(ended).toMatchObject({ code: 0, stderr: "" });
@@ -122,11 +122,11 @@ describe("memstem eval locomo, with an engine behind an address", () => {
       const isStrict = body.model === "strict" && askedOfJudge(body.messages[0]).length % 2 === 0;
       sendJson(response, 200, wholeAnswer(`{"label":"${isStrict ? "WRONG" : "CORRECT"}"}`, usage));
     });
-    const list = join(memstem.root, "labels.txt");
+    const list = join(memprefix.root, "labels.txt");
     writeFileSync(list, `# wrong\nsample-1:1 ${questions[1]?.question}\nsample-1:3\n`);
     const judging = ["--judge", judge.url, "--judge-model", "lenient,strict", "--exclude", list];
     const args = command("--policies", "readme,prefix-exact", ...judging, "--warm-up", "0");
-    expect(await memstem.run(args)).toMatchObject({ code: 0, stderr: "" });
+    expect(await memprefix.run(args)).toMatchObject({ code: 0, stderr: "" });
     const { run } = writtenRun(out());
     expect(run.judge).toEqual({ url: judge.url, model: "lenient" });
     expect(run.otherJudges).toEqual([{ name: "strict", url: judge.url, model: "strict" }]);
@@ -147,16 +147,16 @@ describe("memstem eval locomo, with an engine behind an address", () => {
     expect(report).toMatch(/lenient and strict +\| +12 \|/);
     expect(report).toContain("2 questions were left out by a list (labels.txt)");
     // Other judges or another list are another run.
-    const other = await memstem.run([...command("--policies", "readme,prefix-exact", "--warm-up", "0"), "--resume"]);
+    const other = await memprefix.run([...command("--policies", "readme,prefix-exact", "--warm-up", "0"), "--resume"]);
     expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("excluded") });
-    const none = await memstem.run(command("--judge", `${judge.url},${judge.url}`, "--judge-model", "one"));
+    const none = await memprefix.run(command("--judge", `${judge.url},${judge.url}`, "--judge-model", "one"));
     expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining("--judge-model: needs as many names") });
   });
 
   it("keeps arms apart by a salt where the engine honours one", async () => {
     engine.behave((request, response) => sendEvents(response, streamedAnswer(goldOf(request), usageOf(100, 0))));
     const args = ["--policies", "readme,prefix-exact", "--engine-family", "vllm", "--limit", "2", "--no-scores"];
-    expect(await memstem.run(command(...args))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(...args))).toMatchObject({ code: 0 });
     const prompts = engine.requests.slice(1);
     const salts = prompts.map(({ body }) => (body as { cache_salt?: unknown }).cache_salt);
     expect(salts).toEqual([salts[0], salts[1], salts[1], salts[0]]);
@@ -186,7 +186,7 @@ describe("memstem eval locomo, with an engine behind an address", () => {
     });
     judge.behave((_request, response) => sendJson(response, 500, { error: { message: "no" } }));
     const judging = ["--judge", judge.url, "--judge-model", "judge-1"];
-    const ended = await memstem.run(command("--policies", "prefix-exact", ...judging));
+    const ended = await memprefix.run(command("--policies", "prefix-exact", ...judging));
     expect(ended).toMatchObject({ code: 0 });
     expect(ended.stdout).toContain("3 of 6 prompts failed; results.jsonl says how.");
     expect(ended.stdout).toContain("The judge gave no verdict on 3 answers; results.jsonl says why.");
@@ -212,7 +212,7 @@ describe("memstem eval locomo, with an engine behind an address", () => {
       if (request.body.messages.length === 1) return sendEvents(response, streamedAnswer("Yes.", null));
       return sendJson(response, 400, { error: { message: "too long" } });
     });
-    const ended = await memstem.run(command("--policies", "readme,retrieval", "--limit", "2"));
+    const ended = await memprefix.run(command("--policies", "readme,retrieval", "--limit", "2"));
     expect(ended.code).toBe(3);
     expect(ended.stdout).toContain("4 of 4 prompts failed");
   });
@@ -226,7 +226,7 @@ describe("memstem eval locomo, with an engine behind an address", () => {
     });
     const extracting = ["--ingest", "extract", "--extract-url", judge.url, "--extract-model", "extractor"];
     const args = ["eval", "locomo", "--data", SAMPLE, "--out", out(), "--k", "5", "--limit", "2", ...extracting];
-    expect(await memstem.run([...args, "--policies", "readme"])).toMatchObject({ code: 0, stderr: "" });
+    expect(await memprefix.run([...args, "--policies", "readme"])).toMatchObject({ code: 0, stderr: "" });
     expect(judge.requests[0]?.body.model).toBe("extractor");
     const { run, records } = writtenRun(out());
     expect(run.conversations[0]?.memories).toBe(extractions);
@@ -238,16 +238,16 @@ describe("memstem eval locomo, with an engine behind an address", () => {
 const missing = await llamaMissing();
 
 describe.skipIf(missing !== null)(
-  `memstem eval locomo, on the engine inside${missing === null ? "" : ` (${missing})`}`,
+  `memprefix eval locomo, on the engine inside${missing === null ? "" : ` (${missing})`}`,
   () => {
-    const memstem = commands();
+    const memprefix = commands();
     const model = tinyModel();
 
     it("measures times and cached tokens, and takes noise for no answer", async () => {
-      const out = join(memstem.root, "out");
+      const out = join(memprefix.root, "out");
       const args = ["--engine", "embedded", "--model", model.path, "--k", "5", "--limit", "3", "--threads", "1"];
       const layouts = ["--layout", "single,conversation", "--policies", "readme,prefix-exact"];
-      const ended = await memstem.run(["eval", "locomo", "--data", SAMPLE, "--out", out, ...args, ...layouts]);
+      const ended = await memprefix.run(["eval", "locomo", "--data", SAMPLE, "--out", out, ...args, ...layouts]);
       expect(ended).toMatchObject({ code: 0, stderr: "" });
       const { run, records } = writtenRun(out);
       expect(run.engine).toMatchObject({ kind: "embedded", model: "tiny.gguf", url: null });
@@ -265,12 +265,12 @@ describe.skipIf(missing !== null)(
     });
 
     it("goes on with the same model file only, whatever its name", async () => {
-      const [out, file] = [join(memstem.root, "out"), join(memstem.root, "model.gguf")];
+      const [out, file] = [join(memprefix.root, "out"), join(memprefix.root, "model.gguf")];
       const weights = readFileSync(model.path);
       writeFileSync(file, weights);
       const args = ["--engine", "embedded", "--model", file, "--k", "5", "--limit", "2", "--threads", "1"];
       const run = [...["eval", "locomo", "--data", SAMPLE, "--out", out, "--policies", "prefix-exact"], ...args];
-      expect(await memstem.run(run)).toMatchObject({ code: 0 });
+      expect(await memprefix.run(run)).toMatchObject({ code: 0 });
       const sha256 = createHash("sha256").update(weights).digest("hex");
       expect(writtenRun(out).run.engine.served).toEqual({ version: null, weights: `sha256 ${sha256}` });
       expect(readFileSync(join(out, "report.md"), "utf8")).toContain(`Served: \`sha256 ${sha256}\`\n`);
@@ -279,11 +279,11 @@ describe.skipIf(missing !== null)(
       const last = weights.length - 1;
       weights[last] = 1 - (weights[last] ?? 0);
       writeFileSync(file, weights);
-      const other = await memstem.run([...run, "--resume"]);
+      const other = await memprefix.run([...run, "--resume"]);
       expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("--resume: the engine served") });
       expect(linesOf(results)).toHaveLength(1);
       writeFileSync(file, readFileSync(model.path));
-      expect(await memstem.run([...run, "--resume"])).toMatchObject({ code: 0 });
+      expect(await memprefix.run([...run, "--resume"])).toMatchObject({ code: 0 });
       expect(linesOf(results)).toHaveLength(2);
     });
   },

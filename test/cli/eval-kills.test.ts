@@ -5,18 +5,18 @@ import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
 import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
 import { openAiEngine, sendEvents, streamedAnswer } from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
-import { processes } from "./memstem-process.js";
+import { commands } from "./memprefix-command.js";
+import { processes } from "./memprefix-process.js";
 import { seededNumbers } from "./seeded-numbers.js";
 
 const SEED = 20_261_121;
 const ROUNDS = 4;
 
-describe("memstem eval locomo, killed", () => {
-  const memstem = commands();
+describe("memprefix eval locomo, killed", () => {
+  const memprefix = commands();
   const killable = processes();
   const engine = openAiEngine();
-  const out = (name = "out") => join(memstem.root, name);
+  const out = (name = "out") => join(memprefix.root, name);
   const onEngine = () => ["--k", "5", "--limit", "6", "--engine", engine.url, "--model", "stub-1"];
   const answered = () =>
     writtenRun(out()).records.map((record): AnsweredQuestion => {
@@ -41,7 +41,7 @@ describe("memstem eval locomo, killed", () => {
       "--window",
       "6",
     ];
-    expect(await memstem.run(command(out("whole"), ...args))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(out("whole"), ...args))).toMatchObject({ code: 0 });
     const whole = untimed(out("whole"));
     const random = seededNumbers(SEED);
     const results = join(out("killed"), "results.jsonl");
@@ -69,13 +69,13 @@ describe("memstem eval locomo, killed", () => {
     }
     expect(killed.at(-1)).toBeGreaterThan(0);
     expect(killed.at(-1)).toBeLessThan(whole.length);
-    expect(await memstem.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0, stderr: "" });
+    expect(await memprefix.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0, stderr: "" });
     expect(untimed(out("killed"))).toEqual(whole);
     const { run } = writtenRun(out("killed"));
     expect(run.finishedAt).not.toBeNull();
     expect(run.settings?.["resumedAt"]).toEqual(expect.arrayContaining([expect.any(String)]));
     // Once more changes nothing.
-    expect(await memstem.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(out("killed"), ...args, "--resume"))).toMatchObject({ code: 0 });
     expect(untimed(out("killed"))).toEqual(whole);
     expect(writtenRun(out("killed")).run).toEqual(run);
   }, 300_000);
@@ -94,7 +94,7 @@ describe("memstem eval locomo, killed", () => {
     const before = linesOf(join(out(), "results.jsonl"));
     expect(before).toHaveLength(5);
     left = 100;
-    expect(await memstem.run(command(out(), ...onEngine(), ...args, "--resume"))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(out(), ...onEngine(), ...args, "--resume"))).toMatchObject({ code: 0 });
     expect(linesOf(join(out(), "results.jsonl")).slice(0, 5)).toEqual(before);
     const records = answered();
     expect(records).toHaveLength(12);
@@ -108,13 +108,13 @@ describe("memstem eval locomo, killed", () => {
   });
 });
 
-describe("memstem eval longmemeval, killed", () => {
-  const memstem = commands();
+describe("memprefix eval longmemeval, killed", () => {
+  const memprefix = commands();
   const killable = processes();
-  const out = () => join(memstem.root, "out");
+  const out = () => join(memprefix.root, "out");
   const arms = ["--policies", "readme,prefix-exact"];
   const command = (...more: string[]) => {
-    const data = join(memstem.root, "longmemeval_s.json");
+    const data = join(memprefix.root, "longmemeval_s.json");
     writeFileSync(data, JSON.stringify(LONGMEMEVAL_SAMPLE));
     return ["eval", "longmemeval", "--data", data, "--out", out(), "--k", "4", ...more];
   };
@@ -127,9 +127,9 @@ describe("memstem eval longmemeval, killed", () => {
       await new Promise((done) => setTimeout(done, 20));
     begun.kill("SIGKILL");
     await begun.ended;
-    expect(await memstem.run(command(...arms, "--resume"))).toMatchObject({ code: 0 });
-    const whole = join(memstem.root, "whole");
-    expect(await memstem.run(command(...arms, "--out", whole))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(...arms, "--resume"))).toMatchObject({ code: 0 });
+    const whole = join(memprefix.root, "whole");
+    expect(await memprefix.run(command(...arms, "--out", whole))).toMatchObject({ code: 0 });
     expect(untimed(out())).toEqual(untimed(whole));
     expect(untimed(whole)).toHaveLength(2 * LONGMEMEVAL_SAMPLE.length);
   });

@@ -7,7 +7,7 @@ import { messageText } from "../../src/core/text/message.js";
 import { qualityChange, verdictOf } from "../../src/eval/measures/quality-change.js";
 import { openAiEngine, type Received, sendEvents, sendJson, streamedAnswer } from "../http/routes/openai-engine.js";
 import { linesOf, SAMPLE, untimed, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 /** Nats a token by which the stub holds the right answer likelier: with numbered lines, and with memories in the system prompt. */
 const PLANTED = { numbers: -0.25, system: -0.15 } as const;
@@ -32,8 +32,8 @@ function likelihoodAfter(messages: Received["body"]["messages"]): number {
 const scored = z.object({ prompt: z.array(z.int()), prompt_logprobs: z.literal(0), max_tokens: z.literal(1) });
 const FIRST_ANSWER_TOKEN = 1_000_000;
 
-describe("memstem eval locomo --score likelihood", () => {
-  const memstem = commands();
+describe("memprefix eval locomo --score likelihood", () => {
+  const memprefix = commands();
   const engine = openAiEngine();
   const judge = openAiEngine();
   const asked = (out: string, arms: string) => [
@@ -65,10 +65,10 @@ describe("memstem eval locomo --score likelihood", () => {
 
   it("finds what was planted in form and place, within its interval and after Holm's correction", async () => {
     behave();
-    const out = join(memstem.root, "out");
+    const out = join(memprefix.root, "out");
     const arms =
       "--policies last-message,retrieval --place turn,system --form numbers,bullets --score likelihood --warm-up 0";
-    expect(await memstem.run(asked(out, arms))).toMatchObject({ code: 0, stderr: "" });
+    expect(await memprefix.run(asked(out, arms))).toMatchObject({ code: 0, stderr: "" });
 
     const { run, records } = writtenRun(out);
     expect(run.engine.served).toEqual({ version: null, weights: "Some/Model" });
@@ -83,8 +83,8 @@ describe("memstem eval locomo --score likelihood", () => {
     expect(change?.score).toBe("log-likelihood");
     const found = new Map(change?.options.map(({ option, to, found: one }) => [`${option} ${to}`, one]));
     const expected = [
-      ["form memstem’s lines as numbers", "lower", PLANTED.numbers],
-      ["form memstem’s lines as bullets", "not shown", 0],
+      ["form memprefix’s lines as numbers", "lower", PLANTED.numbers],
+      ["form memprefix’s lines as bullets", "not shown", 0],
       ["place system prompt", "lower", PLANTED.system],
     ] as const;
     for (const [name, verdict, planted] of expected) {
@@ -105,27 +105,27 @@ describe("memstem eval locomo --score likelihood", () => {
 
   it("goes on where it was stopped, on the same weights only", async () => {
     behave();
-    const out = join(memstem.root, "out");
+    const out = join(memprefix.root, "out");
     const arms = "--policies last-message,retrieval --score likelihood --warm-up 0 --limit 4";
-    expect(await memstem.run(asked(out, arms))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(asked(out, arms))).toMatchObject({ code: 0 });
     const whole = untimed(out);
     writeFileSync(join(out, "results.jsonl"), `${linesOf(join(out, "results.jsonl")).slice(0, 3).join("\n")}\n`);
     behave("Another/Model");
-    expect(await memstem.run([...asked(out, arms), "--resume"])).toMatchObject({
+    expect(await memprefix.run([...asked(out, arms), "--resume"])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('--resume: the engine served {"version":null,"weights":"Some/Model"}'),
     });
     behave();
-    expect(await memstem.run([...asked(out, arms), "--resume"])).toMatchObject({ code: 0 });
+    expect(await memprefix.run([...asked(out, arms), "--resume"])).toMatchObject({ code: 0 });
     expect(untimed(out)).toEqual(whole);
     expect(engine.requests.filter(({ url }) => url.endsWith("/chat/completions"))).toEqual([]);
   });
 
   it("scores words beside it, and asks for neither of a warm-up where nothing is generated", async () => {
     behave();
-    const [both, warm] = [join(memstem.root, "both"), join(memstem.root, "warm")];
+    const [both, warm] = [join(memprefix.root, "both"), join(memprefix.root, "warm")];
     expect(
-      await memstem.run(asked(both, "--policies retrieval --score words,likelihood --warm-up 0 --limit 2")),
+      await memprefix.run(asked(both, "--policies retrieval --score words,likelihood --warm-up 0 --limit 2")),
     ).toMatchObject({
       code: 0,
     });
@@ -137,7 +137,7 @@ describe("memstem eval locomo --score likelihood", () => {
         likelihood: { tokens: 2 + one.question },
       });
     const limit = "--policies retrieval --score likelihood --limit 3 --warm-up 2";
-    expect(await memstem.run(asked(warm, limit))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(asked(warm, limit))).toMatchObject({ code: 0 });
     expect(
       writtenRun(warm).records.map((one) => [one.isWarmUp, one.outcome === "answered" && one.likelihood !== null]),
     ).toEqual([
@@ -152,14 +152,14 @@ describe("memstem eval locomo --score likelihood", () => {
     const sample = z.array(z.looseObject({ qa: z.array(z.looseObject({ category: z.int() })) }));
     const [conversation] = sample.parse(JSON.parse(readFileSync(SAMPLE, "utf8")));
     const qa = conversation?.qa.map((one) => (one.category === 5 ? { ...one, answer: "No" } : one));
-    const data = join(memstem.root, "answered.json");
+    const data = join(memprefix.root, "answered.json");
     writeFileSync(data, JSON.stringify([{ ...conversation, qa }]));
-    const out = join(memstem.root, "out");
+    const out = join(memprefix.root, "out");
     const arms = "--policies retrieval --score words,likelihood --warm-up 0 --categories 5";
     const args = [...asked(out, arms), "--data", data, "--judge", judge.url, "--judge-model", "judge-1"];
-    const plan = await memstem.run(["eval", "plan", ...args.slice(2)]);
+    const plan = await memprefix.run(["eval", "plan", ...args.slice(2)]);
     expect(plan).toMatchObject({ code: 0, stdout: expect.stringContaining("Judging: 0 calls") });
-    expect(await memstem.run([...args, "--resume"])).toMatchObject({ code: 0 });
+    expect(await memprefix.run([...args, "--resume"])).toMatchObject({ code: 0 });
     const { records } = writtenRun(out);
     expect(records).toHaveLength(3);
     for (const one of records)
@@ -168,8 +168,8 @@ describe("memstem eval locomo --score likelihood", () => {
   });
 
   it("is planned without answers, and without what a cache holds", async () => {
-    const [, , ...options] = asked(join(memstem.root, "out"), "--policies retrieval --score likelihood --limit 3");
-    const { code, stdout } = await memstem.run(["eval", "plan", ...options]);
+    const [, , ...options] = asked(join(memprefix.root, "out"), "--policies retrieval --score likelihood --limit 3");
+    const { code, stdout } = await memprefix.run(["eval", "plan", ...options]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/\| single k=8 retrieval +\| +3 \| +[\d,]+ \| +0 \| +0\.0 % \|/);
     expect(stdout).toContain("Answers: at most 0 tokens.");
@@ -178,8 +178,8 @@ describe("memstem eval locomo --score likelihood", () => {
 
   it("is planned as a second prompt beside words, which no cache helps", async () => {
     const planned = async (name: string, arms: string) => {
-      const [, , ...options] = asked(join(memstem.root, name), `--policies retrieval ${arms}`);
-      const { stdout } = await memstem.run(["eval", "plan", ...options]);
+      const [, , ...options] = asked(join(memprefix.root, name), `--policies retrieval ${arms}`);
+      const { stdout } = await memprefix.run(["eval", "plan", ...options]);
       const [, ...cells] = /^\| all +\| +(\d+) \| +([\d,]+) \| +([\d,]+) \|/m.exec(stdout) ?? [];
       const rate = /prompts (\d+) s/.exec(stdout)?.[1];
       return [...cells, rate].map((cell) => Number(cell?.replaceAll(",", "")));
@@ -193,8 +193,8 @@ describe("memstem eval locomo --score likelihood", () => {
   });
 
   it("refuses engines that give no log-probabilities of prompts", async () => {
-    const ended = await memstem.run([
-      ...["eval", "locomo", "--data", SAMPLE, "--out", join(memstem.root, "out"), "--score", "likelihood"],
+    const ended = await memprefix.run([
+      ...["eval", "locomo", "--data", SAMPLE, "--out", join(memprefix.root, "out"), "--score", "likelihood"],
     ]);
     expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining("--score likelihood: needs an engine") });
   });

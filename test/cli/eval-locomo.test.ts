@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { openMeasuredMemstem } from "../../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../../src/cli/o200k.js";
 import { HISTORY_NAMES } from "../../src/core/conversation/epoch.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS, ORDERING_POLICIES } from "../../src/core/index.js";
@@ -11,7 +11,7 @@ import { replayTrace } from "../../src/eval/replay/replay-trace.js";
 import { replayWindows } from "../../src/eval/run/replay-windows.js";
 import { BlockHashCache } from "../../src/simulator/block-hash-cache.js";
 import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const tokens = { encode: encodeO200k, countTokens: countO200k };
 
@@ -25,9 +25,9 @@ function answersOf(records: readonly QuestionRecord[], arm: EvalArm): AnsweredQu
     });
 }
 
-describe("memstem eval locomo, simulated", () => {
-  const memstem = commands();
-  const out = (name = "out") => join(memstem.root, name);
+describe("memprefix eval locomo, simulated", () => {
+  const memprefix = commands();
+  const out = (name = "out") => join(memprefix.root, name);
   const command = (directory: string, ...args: string[]) => [
     "eval",
     "locomo",
@@ -40,7 +40,7 @@ describe("memstem eval locomo, simulated", () => {
 
   it("costs what replaying its own searches costs, to the token, in every arm", async () => {
     const args = ["--k", "5,20", "--layout", "single,conversation", "--retention", "keep,ephemeral,auto"];
-    const { code, stdout, stderr } = await memstem.run(command(out(), ...args));
+    const { code, stdout, stderr } = await memprefix.run(command(out(), ...args));
     expect(stderr).toBe("");
     expect(code).toBe(0);
     expect(stdout).toContain(join(out(), "report.html"));
@@ -84,10 +84,12 @@ describe("memstem eval locomo, simulated", () => {
     }
   });
 
-  it("costs with windows what replaying its own searches with the same windows costs, without memstem too", async () => {
+  it("costs with windows what replaying its own searches with the same windows costs, without memprefix too", async () => {
     const args = ["--k", "5", "--layout", "conversation", "--policies", "readme,last-message,prefix-exact"];
     const windows = ["--window", "2,6", "--history-ratio", "3", "--history"];
-    expect(await memstem.run(command(out(), ...args, ...windows, HISTORY_NAMES.join(",")))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(out(), ...args, ...windows, HISTORY_NAMES.join(",")))).toMatchObject({
+      code: 0,
+    });
     const { run, records } = writtenRun(out());
     expect(run.arms).toHaveLength(2 * (2 + HISTORY_NAMES.length));
     const trace = readTrace(JSON.parse(readFileSync(join(out(), "traces", "sample-1-k5.json"), "utf8")));
@@ -106,7 +108,7 @@ describe("memstem eval locomo, simulated", () => {
         {
           tokens,
           newCache: () => new BlockHashCache(),
-          openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
+          openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
         },
       );
       const arms = run.arms.filter((arm) => arm.window?.messages === window);
@@ -124,12 +126,12 @@ describe("memstem eval locomo, simulated", () => {
     }
     const report = readFileSync(join(out(), "report.md"), "utf8");
     expect(report).toContain("Conversations, k = 5, last 6 messages");
-    expect(report).toContain("in the last message, without memstem");
+    expect(report).toContain("in the last message, without memprefix");
   });
 
   it("asks every arm the same with the same memories, another one first each time; every reference resolves", async () => {
     expect(
-      await memstem.run(
+      await memprefix.run(
         command(out(), "--k", "20", "--limit", "6", "--annotations", "order", "--annotation-top", "all"),
       ),
     ).toMatchObject({ code: 0 });
@@ -162,7 +164,7 @@ describe("memstem eval locomo, simulated", () => {
 
   it("stops at Ctrl-C with a report of what there is, and goes on from it", async () => {
     const args = ["--k", "20", "--layout", "single,conversation"];
-    const begun = memstem.begin(command(out(), ...args));
+    const begun = memprefix.begin(command(out(), ...args));
     await vi.waitUntil(() => linesOf(join(out(), "results.jsonl")).length > 10, { timeout: 60_000, interval: 1 });
     begun.kill("SIGINT");
     const { code, stdout, stderr } = await begun.ended;
@@ -171,13 +173,13 @@ describe("memstem eval locomo, simulated", () => {
     expect(stdout).toMatch(/Stopped with \d+ prompts left; the same command with --resume continues\./);
     for (const name of ["report.html", "report.md"]) expect(existsSync(join(out(), name))).toBe(true);
     expect(writtenRun(out()).run.finishedAt).toBeNull();
-    expect(await memstem.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(out(), ...args, "--resume"))).toMatchObject({ code: 0 });
     expect(writtenRun(out()).records).toHaveLength(27 * (5 + 5));
   });
 
   it("keeps every dialogue turn as a memory where asked to, each its own evidence", async () => {
     const args = ["--ingest", "turns", "--k", "10", "--policies", "prefix-exact", "--limit", "3", "--categories", "4"];
-    expect(await memstem.run(command(out(), ...args))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(out(), ...args))).toMatchObject({ code: 0 });
     const { run, records } = writtenRun(out());
     expect(records).toHaveLength(3);
     expect(records.every(({ category }) => category === 4)).toBe(true);
@@ -200,7 +202,7 @@ describe("memstem eval locomo, simulated", () => {
     ];
     const tokens: number[] = [];
     for (const { directory, more, starts, says } of runs) {
-      expect(await memstem.run(command(directory, ...args, ...more))).toMatchObject({ code: 0 });
+      expect(await memprefix.run(command(directory, ...args, ...more))).toMatchObject({ code: 0 });
       const trace = readTrace(JSON.parse(readFileSync(join(directory, "traces", "sample-1-k10.json"), "utf8")));
       for (const { memory } of trace.memories) expect(memory).toMatch(starts);
       expect(readFileSync(join(directory, "report.md"), "utf8")).toContain(says);
@@ -212,13 +214,13 @@ describe("memstem eval locomo, simulated", () => {
     expect(composed).toBe(readme);
     expect(bareComposed).toBe(bareReadme);
     expect(readme).toBeGreaterThan(bareReadme);
-    const { code, stderr } = await memstem.run(command(out("timed"), ...args, "--no-times", "--resume"));
+    const { code, stderr } = await memprefix.run(command(out("timed"), ...args, "--no-times", "--resume"));
     expect(code).toBe(1);
     expect(stderr).toContain("settings.times was true and is now absent");
   });
 
   it("refuses to go on with other settings or other data, and names what differs", async () => {
-    const data = join(memstem.root, "data.json");
+    const data = join(memprefix.root, "data.json");
     writeFileSync(data, readFileSync(SAMPLE));
     const of = (...args: string[]) => [
       "eval",
@@ -233,15 +235,15 @@ describe("memstem eval locomo, simulated", () => {
       "readme",
       ...args,
     ];
-    expect(await memstem.run(of("--k", "5"))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(of("--k", "5"))).toMatchObject({ code: 0 });
     const before = readdirSync(out()).map((name) => [name, linesOf(join(out(), "results.jsonl"))]);
-    const other = await memstem.run(of("--k", "7", "--seed", "2", "--resume"));
+    const other = await memprefix.run(of("--k", "7", "--seed", "2", "--resume"));
     expect(other).toMatchObject({ code: 1, stdout: "" });
     expect(other.stderr).toMatch(
-      /^memstem: --resume: .* was begun with other settings.*: .*seed was 1 and is now 2; arms was \["single k=5 readme"\] and is now \["single k=7 readme"\]\n$/,
+      /^memprefix: --resume: .* was begun with other settings.*: .*seed was 1 and is now 2; arms was \["single k=5 readme"\] and is now \["single k=7 readme"\]\n$/,
     );
     appendFileSync(data, " ");
-    const changed = await memstem.run(of("--k", "5", "--resume"));
+    const changed = await memprefix.run(of("--k", "5", "--resume"));
     expect(changed).toMatchObject({ code: 1, stdout: "" });
     expect(changed.stderr).toMatch(/data\.sha256 was "[0-9a-f]{64}" and is now "[0-9a-f]{64}"\n$/);
     expect(readdirSync(out()).map((name) => [name, linesOf(join(out(), "results.jsonl"))])).toEqual(before);

@@ -9,14 +9,14 @@ import { LONGMEMEVAL_TYPES } from "../../src/eval/base/run-record.js";
 import { LONGMEMEVAL_SAMPLE } from "../eval/locomo/longmemeval-sample.js";
 import { openAiEngine, sendEvents, sendJson, streamedAnswer, wholeAnswer } from "../http/routes/openai-engine.js";
 import { linesOf, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
-describe("memstem eval longmemeval", () => {
-  const memstem = commands();
+describe("memprefix eval longmemeval", () => {
+  const memprefix = commands();
   const engine = openAiEngine();
   const judge = openAiEngine();
-  const out = () => join(memstem.root, "out");
-  const data = () => join(memstem.root, "longmemeval_s.json");
+  const out = () => join(memprefix.root, "out");
+  const data = () => join(memprefix.root, "longmemeval_s.json");
   const command = (...more: string[]) => {
     writeFileSync(data(), JSON.stringify(LONGMEMEVAL_SAMPLE));
     return ["eval", "longmemeval", "--data", data(), "--out", out(), "--k", "4", ...more];
@@ -35,7 +35,7 @@ describe("memstem eval longmemeval", () => {
       sendJson(response, 200, wholeAnswer('{"label":"CORRECT"}', usage));
     });
     const engines = ["--engine", engine.url, "--model", "stub-1", "--judge", judge.url, "--judge-model", "judge-1"];
-    expect(await memstem.run(command(...arms, ...engines, "--warm-up", "0"))).toMatchObject({ code: 0, stderr: "" });
+    expect(await memprefix.run(command(...arms, ...engines, "--warm-up", "0"))).toMatchObject({ code: 0, stderr: "" });
     const { run, records } = writtenRun(out());
     expect(run).toMatchObject({ dataset: "longmemeval", ingest: "turns" });
     expect(run.conversations).toHaveLength(LONGMEMEVAL_SAMPLE.length);
@@ -62,10 +62,10 @@ describe("memstem eval longmemeval", () => {
   });
 
   it("asks the types that are named, as many as are wanted, and leaves out what a list names", async () => {
-    const list = join(memstem.root, "labels.txt");
+    const list = join(memprefix.root, "labels.txt");
     writeFileSync(list, "e47becba\n");
     const picked = ["--types", "single-session-user,multi-session,abstention", "--exclude", list, "--limit", "1"];
-    expect(await memstem.run(command(...arms, ...picked))).toMatchObject({ code: 0 });
+    expect(await memprefix.run(command(...arms, ...picked))).toMatchObject({ code: 0 });
     const { run, records } = writtenRun(out());
     expect(new Set(records.map(({ conversation }) => conversation))).toEqual(new Set(["gpt4_59c863d7"]));
     expect(run.excluded).toMatchObject({ questions: 1 });
@@ -82,7 +82,7 @@ describe("memstem eval longmemeval", () => {
     const results = join(out(), "results.jsonl");
     const stopped = async (after: number, ...more: string[]) => {
       left = after;
-      const begun = memstem.begin([...args, ...more]);
+      const begun = memprefix.begin([...args, ...more]);
       stop = () => begun.kill("SIGINT");
       expect(await begun.ended).toMatchObject({ code: 130 });
     };
@@ -92,7 +92,7 @@ describe("memstem eval longmemeval", () => {
     await stopped(1, "--resume");
     expect(linesOf(results)).toHaveLength(6);
     left = Number.POSITIVE_INFINITY;
-    expect(await memstem.run([...args, "--resume"])).toMatchObject({ code: 0 });
+    expect(await memprefix.run([...args, "--resume"])).toMatchObject({ code: 0 });
     const { run, records } = writtenRun(out());
     const ids = LONGMEMEVAL_SAMPLE.map(({ question_id }) => question_id);
     const armIds = run.arms.map(({ id }) => id);
@@ -108,7 +108,7 @@ describe("memstem eval longmemeval", () => {
     [["--ingest", "observations"], "--ingest observations: LongMemEval has none"],
     [["--layout", "conversation"], "--layout conversation: every question of LongMemEval has a history of its own"],
   ])("refuses %j", async (args, says) => {
-    const ended = await memstem.run(command(...args));
+    const ended = await memprefix.run(command(...args));
     expect(ended).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(says) });
   });
 
@@ -122,16 +122,16 @@ describe("memstem eval longmemeval", () => {
     await once(server, "listening");
     try {
       const from = `http://127.0.0.1:${(server.address() as AddressInfo).port}/longmemeval_s.json`;
-      const file = join(memstem.root, "data", "s.json");
+      const file = join(memprefix.root, "data", "s.json");
       const args = ["--data", file, "--download", from, "--out", out(), "--k", "2", "--limit", "2", ...arms];
-      const short = await memstem.run(["eval", "longmemeval", ...args]);
+      const short = await memprefix.run(["eval", "longmemeval", ...args]);
       expect(short).toMatchObject({ code: 1, stderr: expect.stringContaining("which should be 500 and 500") });
       expect(existsSync(file)).toBe(false);
       questions = 500;
-      const plan = await memstem.run(["eval", "plan", "--dataset", "longmemeval", ...args]);
+      const plan = await memprefix.run(["eval", "plan", "--dataset", "longmemeval", ...args]);
       expect(plan).toMatchObject({ code: 0, stderr: "" });
       expect(plan.stdout).toMatch(/\| all +\| +4 \|/);
-      expect(await memstem.run(["eval", "longmemeval", ...args, "--resume"])).toMatchObject({ code: 0 });
+      expect(await memprefix.run(["eval", "longmemeval", ...args, "--resume"])).toMatchObject({ code: 0 });
       expect(writtenRun(out()).records).toHaveLength(4);
     } finally {
       await new Promise((done) => server.close(done));

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { QuestionRecord } from "../../src/eval/base/run-record.js";
 import { openAiEngine, sendJson, wholeAnswer } from "../http/routes/openai-engine.js";
 import { SAMPLE, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 /** The numbers of a row of a plan's tables, by its title. */
 function rowOf(plan: string, title: string): number[] {
@@ -23,31 +23,31 @@ function usedBy(records: readonly QuestionRecord[]) {
 
 const within = (planned: number, used: number, share: number) => Math.abs(planned - used) <= share * used;
 
-describe("memstem eval plan", () => {
-  const memstem = commands();
+describe("memprefix eval plan", () => {
+  const memprefix = commands();
   const engine = openAiEngine();
   const judge = openAiEngine();
-  const out = () => join(memstem.root, "out");
+  const out = () => join(memprefix.root, "out");
   const settings = (...more: string[]) => ["--data", SAMPLE, "--out", out(), "--k", "10", "--limit", "12", ...more];
 
   it("says what the run then uses, on the simulated engine, and leaves memories and searches to it", async () => {
     const arms = ["--layout", "single,conversation", "--policies", "readme,prefix-exact,carry-over", "--window", "6"];
-    const plan = await memstem.run(["eval", "plan", ...settings(...arms)]);
+    const plan = await memprefix.run(["eval", "plan", ...settings(...arms)]);
     expect(plan).toMatchObject({ code: 0, stderr: "" });
     expect(plan.stdout).toContain("--resume begins there");
     expect(plan.stdout).toContain("Answers: at most 0 tokens. Judging: no judge is named.");
     expect(plan.stdout).toContain(
       "Time: not known, as the engine is simulated. With --engine and --model, run the same options with --limit 5",
     );
-    expect(await memstem.run(["eval", "locomo", ...settings(...arms)])).toMatchObject({ code: 1 });
-    expect(await memstem.run(["eval", "locomo", ...settings(...arms), "--resume"])).toMatchObject({ code: 0 });
+    expect(await memprefix.run(["eval", "locomo", ...settings(...arms)])).toMatchObject({ code: 1 });
+    expect(await memprefix.run(["eval", "locomo", ...settings(...arms), "--resume"])).toMatchObject({ code: 0 });
     const { run, records } = writtenRun(out());
     for (const arm of run.arms) {
       const { prompt, cached } = usedBy(records.filter((record) => record.arm === arm.id));
       expect(rowOf(plan.stdout, arm.id).slice(0, 3), arm.id).toEqual([12, prompt, cached]);
     }
     // Nothing is left of a run that ended.
-    const after = await memstem.run(["eval", "plan", ...settings(...arms)]);
+    const after = await memprefix.run(["eval", "plan", ...settings(...arms)]);
     expect(rowOf(after.stdout, "all").slice(0, 2)).toEqual([0, 0]);
   });
 
@@ -60,11 +60,11 @@ describe("memstem eval plan", () => {
     const engines = ["--engine", engine.url, "--model", "stub-1", "--judge", judge.url, "--judge-model", "judge-1"];
     const arms = ["--policies", "readme,prefix-exact", "--place", "turn,system", "--max-tokens", "20"];
     const rates = ["--prefill-rate", "1000", "--answer-rate", "10"];
-    const plan = await memstem.run(["eval", "plan", ...settings(...arms), ...engines, ...rates]);
+    const plan = await memprefix.run(["eval", "plan", ...settings(...arms), ...engines, ...rates]);
     expect(plan).toMatchObject({ code: 0, stderr: "" });
     // Nothing was asked.
     expect([...engine.requests, ...judge.requests]).toEqual([]);
-    expect(await memstem.run(["eval", "locomo", ...settings(...arms), ...engines, "--resume"])).toMatchObject({
+    expect(await memprefix.run(["eval", "locomo", ...settings(...arms), ...engines, "--resume"])).toMatchObject({
       code: 0,
     });
     const { records } = writtenRun(out());
@@ -86,8 +86,8 @@ describe("memstem eval plan", () => {
       /Time, one prompt after the other, at 1,000 prompt tokens a second and 10 answer tokens a second: prompts \d+ s, answers at most 72 s; together at most \d+/,
     );
     // The run measured its own rate.
-    const again = ["--rates-from", out(), "--out", join(memstem.root, "again")];
-    const measured = await memstem.run(["eval", "plan", ...settings(...arms), ...again]);
+    const again = ["--rates-from", out(), "--out", join(memprefix.root, "again")];
+    const measured = await memprefix.run(["eval", "plan", ...settings(...arms), ...again]);
     expect(measured.stdout).toMatch(
       /prompts \d+ s, answers at most \d+ s \(\d+ s if as long as those measured: \d+ tokens each\)/,
     );
@@ -95,7 +95,7 @@ describe("memstem eval plan", () => {
 
   it("cannot plan with memories that a language model makes", async () => {
     const extract = ["--ingest", "extract", "--extract-url", engine.url, "--extract-model", "m"];
-    const ended = await memstem.run(["eval", "plan", ...settings(...extract)]);
+    const ended = await memprefix.run(["eval", "plan", ...settings(...extract)]);
     expect(ended).toMatchObject({ code: 1, stdout: "" });
     expect(ended.stderr).toContain("--ingest extract: its memories are a language model's");
   });

@@ -15,7 +15,7 @@ import {
   wholeAnswer,
 } from "../http/routes/openai-engine.js";
 import { SAMPLE, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 /** The sample, with each question asked in two ways: twice as many. */
 const data = z.array(z.looseObject({ qa: z.array(z.looseObject({ question: z.string() })) }));
@@ -57,8 +57,8 @@ function seenIn({ body }: Received): Seen {
   return { text: `${section}${user}`, question: user.split("\n").at(-1) ?? "", rightness };
 }
 
-describe("memstem eval locomo, on an engine whose answers depend on order, place and annotations", () => {
-  const memstem = commands();
+describe("memprefix eval locomo, on an engine whose answers depend on order, place and annotations", () => {
+  const memprefix = commands();
   const engine = openAiEngine();
   const judge = openAiEngine();
 
@@ -74,14 +74,14 @@ describe("memstem eval locomo, on an engine whose answers depend on order, place
       const label = messageText(body.messages[0] ?? { role: "user" }).includes(WRONG) ? "WRONG" : "CORRECT";
       sendJson(response, 200, wholeAnswer(`{"label":"${label}"}`, usage));
     });
-    const [out, file] = [join(memstem.root, "out"), join(memstem.root, "asked.json")];
+    const [out, file] = [join(memprefix.root, "out"), join(memprefix.root, "asked.json")];
     writeFileSync(file, JSON.stringify(asked));
     const arms = ["--policies", "retrieval,sorted", "--place", "turn,system", "--annotations", "none,order"];
     const words = [
       "--annotation-top",
       "all",
       "--annotation-wording",
-      "memstem,paper",
+      "memprefix,paper",
       "--form",
       "numbers",
       "--k",
@@ -90,7 +90,7 @@ describe("memstem eval locomo, on an engine whose answers depend on order, place
       "0",
     ];
     const engines = ["--engine", engine.url, "--model", "stub-1", "--judge", judge.url, "--judge-model", "judge-1"];
-    const ended = await memstem.run(["eval", "locomo", "--data", file, "--out", out, ...arms, ...words, ...engines]);
+    const ended = await memprefix.run(["eval", "locomo", "--data", file, "--out", out, ...arms, ...words, ...engines]);
     expect(ended).toMatchObject({ code: 0, stderr: "" });
 
     const { run, records } = writtenRun(out);

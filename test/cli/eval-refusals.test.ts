@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { SAMPLE, writtenRun } from "./eval-directory.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
-describe("memstem eval locomo", () => {
-  const memstem = commands();
-  const out = () => join(memstem.root, "out");
+describe("memprefix eval locomo", () => {
+  const memprefix = commands();
+  const out = () => join(memprefix.root, "out");
   const command = (directory: string, ...args: string[]) => [
     ...["eval", "locomo", "--data", SAMPLE, "--out", directory],
     ...args,
@@ -14,7 +14,7 @@ describe("memstem eval locomo", () => {
 
   it("runs on the sample, and prints what it measured and where the rest is", async () => {
     const few = ["--k", "2", "--limit", "1", "--policies", "readme,prefix-exact"];
-    const { code, stdout, stderr } = await memstem.run(command(out(), ...few));
+    const { code, stdout, stderr } = await memprefix.run(command(out(), ...few));
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toContain(join(out(), "report.html"));
     const { run, records } = writtenRun(out());
@@ -73,8 +73,8 @@ describe("memstem eval locomo", () => {
       /could not be reached: ECONNREFUSED/,
     ],
   ])("refuses %s in one line", async (_what, args, says) => {
-    const { code, stdout, stderr } = await memstem.run(command(out(), ...args));
-    expect(stderr).toMatch(/^memstem: .*\n$/);
+    const { code, stdout, stderr } = await memprefix.run(command(out(), ...args));
+    expect(stderr).toMatch(/^memprefix: .*\n$/);
     expect(stderr).toMatch(says);
     expect(code).toBe(1);
     expect(stdout).toBe("");
@@ -84,23 +84,23 @@ describe("memstem eval locomo", () => {
     writeFileSync(out(), "");
     const places = [join(out(), "run"), ...(existsSync("/proc/self/status") ? ["/proc/run"] : [])];
     for (const place of places) {
-      const refused = await memstem.run(command(place));
+      const refused = await memprefix.run(command(place));
       expect(refused).toMatchObject({ code: 1, stdout: "" });
-      expect(refused.stderr).toMatch(/^memstem: --out .*\/run: (ENOTDIR|ENOENT): .*\n$/);
+      expect(refused.stderr).toMatch(/^memprefix: --out .*\/run: (ENOTDIR|ENOENT): .*\n$/);
     }
   });
 
   it("writes into no directory that holds something, and goes on with nothing that is no run", async () => {
     mkdirSync(out());
     writeFileSync(join(out(), "mine.txt"), "mine");
-    const full = await memstem.run(command(out()));
+    const full = await memprefix.run(command(out()));
     expect(full).toMatchObject({ code: 1, stdout: "" });
     expect(full.stderr).toMatch(
-      /^memstem: --out .*: is not empty; give another directory, or --resume to continue the run in it\n$/,
+      /^memprefix: --out .*: is not empty; give another directory, or --resume to continue the run in it\n$/,
     );
-    const none = await memstem.run(command(out(), "--resume"));
+    const none = await memprefix.run(command(out(), "--resume"));
     expect(none).toMatchObject({ code: 1, stdout: "" });
-    expect(none.stderr).toMatch(/^memstem: cannot read .*run\.json/);
+    expect(none.stderr).toMatch(/^memprefix: cannot read .*run\.json/);
     expect(readdirSync(out())).toEqual(["mine.txt"]);
   });
 });

@@ -1,32 +1,32 @@
 import { describe, expect, it } from "vitest";
 import { explainResult } from "../../src/http/contracts/explain-contract.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const SECRET = "Ada hides the key under the third flower pot";
-const environment = { MEMSTEM_SOURCE: "none" };
+const environment = { MEMPREFIX_SOURCE: "none" };
 
-describe("memstem explain", () => {
-  const memstem = commands();
+describe("memprefix explain", () => {
+  const memprefix = commands();
   const compose = async (request_id: string, ids: readonly string[], more: object = {}) => {
     const memories = ids.map((id) => ({ id, memory: `${SECRET} (${id})` }));
     const input = JSON.stringify({ user_id: "ada", request_id, query: SECRET, policy: "retrieval", memories, ...more });
-    expect((await memstem.run(["compose"], { input, environment })).code).toBe(0);
+    expect((await memprefix.run(["compose"], { input, environment })).code).toBe(0);
   };
 
   it("says in words, or as the service's JSON, why a prompt hit as far as it did", async () => {
     await compose("r-1", ["a", "b"]);
     await compose("r-2", ["b", "a"]);
-    const words = await memstem.run(["explain", "r-2", "--user", "ada"], { environment });
+    const words = await memprefix.run(["explain", "r-2", "--user", "ada"], { environment });
     expect(words).toMatchObject({ code: 0, stderr: "" });
     expect(words.stdout).toMatch(/^Request r-2 shares a prefix with request r-1 \(a single prompt, .+ before it\)/);
     expect(words.stdout).toContain("They first differ in messages[0]");
-    const json = await memstem.run(["explain", "r-2", "--user", "ada", "--json"], { environment });
+    const json = await memprefix.run(["explain", "r-2", "--user", "ada", "--json"], { environment });
     const explanation = explainResult.parse(JSON.parse(json.stdout));
     expect(explanation).toEqual(JSON.parse(json.stdout));
     expect(explanation.cause).toEqual({ kind: "changed_order", here: 2, there: 1 });
     expect(`${explanation.explanation.join("\n")}\n`).toBe(words.stdout);
     expect(words.stdout + json.stdout).not.toContain(SECRET);
-    expect(memstem.leftBehind).toEqual([]);
+    expect(memprefix.leftBehind).toEqual([]);
   });
 
   it.each([
@@ -36,9 +36,9 @@ describe("memstem explain", () => {
     [["r-1", "--user", " "], "user"],
   ])("refuses %j, naming what is wrong", async (args, field) => {
     await compose("r-1", ["a"]);
-    const { code, stdout, stderr } = await memstem.run(["explain", ...args], { environment });
+    const { code, stdout, stderr } = await memprefix.run(["explain", ...args], { environment });
     expect(code).toBe(1);
     expect(stdout).toBe("");
-    expect(stderr).toMatch(new RegExp(`^memstem: ${field}: .+\n$`));
+    expect(stderr).toMatch(new RegExp(`^memprefix: ${field}: .+\n$`));
   });
 });

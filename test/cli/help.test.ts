@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
-describe("memstem --help", () => {
-  const memstem = commands();
+describe("memprefix --help", () => {
+  const memprefix = commands();
 
   it("names the commands; --version the version; without a command both are an error", async () => {
-    const help = await memstem.run(["--help"]);
+    const help = await memprefix.run(["--help"]);
     expect(help.code).toBe(0);
     for (const command of [
       "serve",
@@ -25,27 +25,29 @@ describe("memstem --help", () => {
       "keys",
     ])
       expect(help.stdout).toMatch(new RegExp(`^ {2}${command}\\b`, "m"));
-    expect(await memstem.run(["--version"])).toMatchObject({
+    expect(await memprefix.run(["--version"])).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
     });
-    expect(await memstem.run([])).toMatchObject({ code: 1, stdout: "" });
+    expect(await memprefix.run([])).toMatchObject({ code: 1, stdout: "" });
   });
 
   it("lists every setting with its default for serve", async () => {
-    const { code, stdout } = await memstem.run(["serve", "--help"]);
+    const { code, stdout } = await memprefix.run(["serve", "--help"]);
     expect(code).toBe(0);
-    expect([...stdout.matchAll(/^ {2}(MEMSTEM_\w+)/gm)].map(([, name]) => name)).toEqual(SETTING_NAMES.map(variableOf));
-    expect(stdout).toMatch(/MEMSTEM_HOST .*\(127\.0\.0\.1\)/);
-    expect(stdout).toMatch(/MEMSTEM_PORT .*\(4600\)/);
+    expect([...stdout.matchAll(/^ {2}(MEMPREFIX_\w+)/gm)].map(([, name]) => name)).toEqual(
+      SETTING_NAMES.map(variableOf),
+    );
+    expect(stdout).toMatch(/MEMPREFIX_HOST .*\(127\.0\.0\.1\)/);
+    expect(stdout).toMatch(/MEMPREFIX_PORT .*\(4600\)/);
   });
 
   it("says what is wrong with a command line first, and in two lines: help of sixty would push it off the screen", async () => {
-    const { code, stdout, stderr } = await memstem.run(["batch", "--nope", "requests.ndjson"]);
+    const { code, stdout, stderr } = await memprefix.run(["batch", "--nope", "requests.ndjson"]);
     expect({ code, stdout, stderr }).toEqual({
       code: 1,
       stdout: "",
-      stderr: "memstem: unknown option '--nope'\n--help says what it takes\n",
+      stderr: "memprefix: unknown option '--nope'\n--help says what it takes\n",
     });
   });
 
@@ -55,13 +57,13 @@ describe("memstem --help", () => {
     [["keys", "list"]],
     [["keys", "revoke", "1f0c5b7a9d3e"]],
   ])("%j neither makes a data directory that was misspelt nor says that it holds nothing", async (args) => {
-    const { code, stdout, stderr } = await memstem.run(args);
+    const { code, stdout, stderr } = await memprefix.run(args);
     expect({ code, stdout, stderr }).toEqual({
       code: 1,
       stdout: "",
-      stderr: `memstem: cannot open the database ${memstem.dataDir}/memstem.db: there is no such file; MEMSTEM_DATA_DIR says which directory\n`,
+      stderr: `memprefix: cannot open the database ${memprefix.dataDir}/memprefix.db: there is no such file; MEMPREFIX_DATA_DIR says which directory\n`,
     });
-    expect(existsSync(memstem.dataDir)).toBe(false);
+    expect(existsSync(memprefix.dataDir)).toBe(false);
   });
 
   it.each([
@@ -112,11 +114,11 @@ describe("memstem --help", () => {
     [["engine", "serve", "--model", "m.gguf", "--port", "many"], /must be 0 to 65535/],
     [["engine", "random-model"], /required option '--out <file>' not specified/],
     [["engine", "random-model", "--size", "7b", "--out", "m.gguf"], /Allowed choices are 23m, 135m/],
-    [["batch", "requests.ndjson", "--workers", "gpu-0,"], /^memstem: workers\[1\]: must be printable ASCII/],
-    [["batch", "requests.ndjson", "--workers", "gpu-0,gpu-0"], /^memstem: workers: must name each worker once\n$/],
+    [["batch", "requests.ndjson", "--workers", "gpu-0,"], /^memprefix: workers\[1\]: must be printable ASCII/],
+    [["batch", "requests.ndjson", "--workers", "gpu-0,gpu-0"], /^memprefix: workers: must name each worker once\n$/],
     [["replay", "--trace", "nowhere.json"], /cannot read nowhere\.json/],
-  ])("refuses memstem %j", async (args, says) => {
-    const { code, stdout, stderr } = await memstem.run(args);
+  ])("refuses memprefix %j", async (args, says) => {
+    const { code, stdout, stderr } = await memprefix.run(args);
     expect(code).not.toBe(0);
     expect(stdout).toBe("");
     expect(stderr).toMatch(says);

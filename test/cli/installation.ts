@@ -6,13 +6,13 @@ import { type Environment, type Launched, launch } from "./launch.js";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
-/** A built memstem of its own, whose packages may come and go; a fresh one for every test. */
+/** A built memprefix of its own, whose packages may come and go; a fresh one for every test. */
 export interface Installation {
   readonly root: string;
   /** Takes all packages away, as the beginning of `npm ci` does. */
   takePackages(): void;
   bringPackages(): void;
-  /** Takes memstem's own built files away, as the beginning of a build does. */
+  /** Takes memprefix's own built files away, as the beginning of a build does. */
   takeBuild(): void;
   /** Takes one package, or puts a copy of it in its place that lacks one of its folders. */
   spoil(name: string, without?: string): void;
@@ -27,7 +27,7 @@ export function installation(): Installation {
   const link = (name: string) => symlinkSync(join(ROOT, "node_modules", name), place(name));
 
   beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), "memstem-installation-"));
+    root = mkdtempSync(join(tmpdir(), "memprefix-installation-"));
     for (const part of ["dist", "migrations", "package.json"])
       cpSync(join(ROOT, part), join(root, part), { recursive: true });
     for (const name of packages()) {
@@ -62,10 +62,10 @@ export function installation(): Installation {
       link(name);
     },
     start(args, environment = {}) {
-      const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMSTEM_DATA_DIR: join(root, "data") };
+      const own = { PATH: process.env["PATH"] ?? "", HOME: root, TMPDIR: root, MEMPREFIX_DATA_DIR: join(root, "data") };
       const started = launch(
         args,
-        { ...own, MEMSTEM_PORT: "0", ...environment },
+        { ...own, MEMPREFIX_PORT: "0", ...environment },
         { main: join(root, "dist/cli/main.js") },
       );
       running.add(started);

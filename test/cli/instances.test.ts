@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { newDatabase, testServer } from "../postgres/test-server.js";
 import type { Ended } from "./launch.js";
-import { processes } from "./memstem-process.js";
+import { processes } from "./memprefix-process.js";
 import type { Listening } from "./own-directories.js";
 
 const server = await testServer();
@@ -14,7 +14,7 @@ const TEA = { id: "m-tea", memory: "Ana likes green tea." };
 const DOG = { id: "m-dog", memory: "Ana has a dog called Bo." };
 
 describe.skipIf(server.url === null)("instances of the service on one PostgreSQL database", () => {
-  const memstem = processes();
+  const memprefix = processes();
 
   async function ask(
     instance: Listening<Ended, NodeJS.Signals>,
@@ -35,8 +35,8 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
   }
 
   it("continue each other's conversations byte-exactly, and none sends what another forgot, nor after a kill", async () => {
-    const environment = { MEMSTEM_DATABASE_URL: await newDatabase(server.url ?? ""), MEMSTEM_SOURCE: "none" };
-    const [one, two] = await Promise.all([memstem.serve(environment), memstem.serve(environment)]);
+    const environment = { MEMPREFIX_DATABASE_URL: await newDatabase(server.url ?? ""), MEMPREFIX_SOURCE: "none" };
+    const [one, two] = await Promise.all([memprefix.serve(environment), memprefix.serve(environment)]);
 
     const first = {
       conversation_id: "c",
@@ -53,7 +53,7 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
 
     one.kill("SIGKILL");
     await one.ended;
-    const three = await memstem.serve(environment);
+    const three = await memprefix.serve(environment);
     expect(await compose(three, { ...first, messages: first.messages })).toEqual(answered);
 
     expect((await ask(two, "/users/ana/memories/m-tea", undefined, "DELETE")).status).toBeLessThan(300);
@@ -65,7 +65,7 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
       memories: [TEA, DOG],
     });
     expect(JSON.stringify(third)).not.toContain("green tea");
-    const check = await memstem.run(["check"], { environment });
+    const check = await memprefix.run(["check"], { environment });
     expect(check.stdout).toMatch(/^postgres:\/\/[^@\s]+: 1 scopes, 3 requests: nothing is wrong\n$/);
     expect(
       JSON.stringify(await compose(two, { messages: [{ role: "user", content: "?" }], memories: [TEA] })),
@@ -73,8 +73,8 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
   });
 
   it("share the dashboard's figures, and take a deleted user out of them everywhere", async () => {
-    const environment = { MEMSTEM_DATABASE_URL: await newDatabase(server.url ?? ""), MEMSTEM_SOURCE: "none" };
-    const [one, two] = await Promise.all([memstem.serve(environment), memstem.serve(environment)]);
+    const environment = { MEMPREFIX_DATABASE_URL: await newDatabase(server.url ?? ""), MEMPREFIX_SOURCE: "none" };
+    const [one, two] = await Promise.all([memprefix.serve(environment), memprefix.serve(environment)]);
     const said = [{ role: "user", content: "Tea?" }];
     await compose(one, { request_id: "r1", messages: said, memories: [TEA] });
     await compose(two, { request_id: "r2", user_id: "ben", messages: said, memories: [DOG] });
@@ -97,13 +97,13 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
     expect((await ask(one, "/users/ana", undefined, "DELETE")).status).toBeLessThan(300);
     for (const instance of [two, one]) expect((await seen(instance)).map(({ user_id }) => user_id)).toEqual(["ben"]);
 
-    const off = await memstem.serve({ ...environment, MEMSTEM_USAGE_PROMPTS: "0" });
+    const off = await memprefix.serve({ ...environment, MEMPREFIX_USAGE_PROMPTS: "0" });
     expect((await ask(off, "/usage/summary", undefined, "GET")).status).toBe(501);
   });
 
   it("tell those who follow one of them what another served, and what its engine reports", async () => {
-    const environment = { MEMSTEM_DATABASE_URL: await newDatabase(server.url ?? ""), MEMSTEM_SOURCE: "none" };
-    const [one, two] = await Promise.all([memstem.serve(environment), memstem.serve(environment)]);
+    const environment = { MEMPREFIX_DATABASE_URL: await newDatabase(server.url ?? ""), MEMPREFIX_SOURCE: "none" };
+    const [one, two] = await Promise.all([memprefix.serve(environment), memprefix.serve(environment)]);
     const heard: string[] = [];
     const ending = new AbortController();
     const { body } = await fetch(`${one.address}/usage/events?user_id=ana`, { signal: ending.signal });
@@ -129,32 +129,32 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
   });
 
   it("share their API keys, with the command that makes them", async () => {
-    const environment = { MEMSTEM_DATABASE_URL: await newDatabase(server.url ?? ""), MEMSTEM_SOURCE: "none" };
-    const [one, two] = await Promise.all([memstem.serve(environment), memstem.serve(environment)]);
-    const { stdout } = await memstem.run(["keys", "add"], { environment });
+    const environment = { MEMPREFIX_DATABASE_URL: await newDatabase(server.url ?? ""), MEMPREFIX_SOURCE: "none" };
+    const [one, two] = await Promise.all([memprefix.serve(environment), memprefix.serve(environment)]);
+    const { stdout } = await memprefix.run(["keys", "add"], { environment });
     for (const instance of [one, two]) {
       const asked = (headers: Record<string, string>) => fetch(`${instance.address}/users/ana/scopes`, { headers });
       expect((await asked({})).status).toBe(401);
       expect((await asked({ authorization: `Bearer ${stdout.trim()}` })).status).not.toBe(401);
     }
-    expect((await memstem.run(["keys", "list"], { environment })).stdout).toContain("valid");
+    expect((await memprefix.run(["keys", "list"], { environment })).stdout).toContain("valid");
   });
 
   it("say what they cannot do", async () => {
-    const environment = { MEMSTEM_DATABASE_URL: "postgres://ana:hunter2@127.0.0.1:1/none", MEMSTEM_SOURCE: "none" };
-    const unreachable = await memstem.run(["serve"], { environment });
+    const environment = { MEMPREFIX_DATABASE_URL: "postgres://ana:hunter2@127.0.0.1:1/none", MEMPREFIX_SOURCE: "none" };
+    const unreachable = await memprefix.run(["serve"], { environment });
     expect(unreachable.stderr).toContain("cannot be reached");
     expect(unreachable.stderr).not.toContain("hunter2");
-    const embedded = await memstem.run(["serve"], { environment: { ...environment, MEMSTEM_SOURCE: "embedded" } });
-    expect(embedded.stderr).toContain("must be rest, hosted or none with MEMSTEM_DATABASE_URL");
-    const strange = await memstem.run(["serve"], { environment: { MEMSTEM_DATABASE_URL: "mysql://x/y" } });
+    const embedded = await memprefix.run(["serve"], { environment: { ...environment, MEMPREFIX_SOURCE: "embedded" } });
+    expect(embedded.stderr).toContain("must be rest, hosted or none with MEMPREFIX_DATABASE_URL");
+    const strange = await memprefix.run(["serve"], { environment: { MEMPREFIX_DATABASE_URL: "mysql://x/y" } });
     expect(strange.stderr).toContain("must be a postgres:// address");
-    const backup = await memstem.run(["backup", `${memstem.root}/copy`], { environment });
-    expect(backup.stderr).toContain("MEMSTEM_DATABASE_URL");
-    const check = await memstem.run(["check"], { environment });
+    const backup = await memprefix.run(["backup", `${memprefix.root}/copy`], { environment });
+    expect(backup.stderr).toContain("MEMPREFIX_DATABASE_URL");
+    const check = await memprefix.run(["check"], { environment });
     expect({ code: check.code, stdout: check.stdout }).toEqual({ code: 1, stdout: "" });
     expect(check.stderr).toContain("cannot be reached");
-    const rebuild = await memstem.run(["check", "--rebuild-indexes"], { environment });
-    expect(rebuild.stderr).toContain("reindex schema memstem");
+    const rebuild = await memprefix.run(["check", "--rebuild-indexes"], { environment });
+    expect(rebuild.stderr).toContain("reindex schema memprefix");
   });
 });

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const compose = { user_id: "ada", query: "Tea?", memories: [] };
 
@@ -14,13 +14,13 @@ function post(address: string, key?: string, body: object = compose): Promise<Re
   });
 }
 
-describe("memstem keys", () => {
-  const memstem = commands();
+describe("memprefix keys", () => {
+  const memprefix = commands();
 
   it("makes, lists and revokes keys while the service runs", async () => {
-    const service = await memstem.serve();
+    const service = await memprefix.serve();
     expect((await post(service.address)).status).toBe(200);
-    const added = await memstem.run(["keys", "add", "--tenant", "acme", "--label", "the shop"]);
+    const added = await memprefix.run(["keys", "add", "--tenant", "acme", "--label", "the shop"]);
     expect(added.code).toBe(0);
     expect(added.stdout).toMatch(/^mst_[0-9a-f]{12}_[\w-]{43}\n$/);
     const key = added.stdout.trim();
@@ -28,18 +28,18 @@ describe("memstem keys", () => {
     expect((await post(service.address)).status).toBe(401);
     expect((await post(service.address, key)).status).toBe(200);
 
-    const other = (await memstem.run(["keys", "add", "--tenant", "other"])).stdout.trim();
-    const listed = await memstem.run(["keys", "list"]);
+    const other = (await memprefix.run(["keys", "add", "--tenant", "other"])).stdout.trim();
+    const listed = await memprefix.run(["keys", "list"]);
     const time = String.raw`\d{4}-\d\d-\d\dT[\d:.]+Z`;
     expect(listed.stdout).toMatch(
       new RegExp(`^${id}  acme  made ${time}  valid  the shop\n${other.slice(4, 16)}  other  made ${time}  valid\n$`),
     );
     for (const text of [key, other]) expect(listed.stdout).not.toContain(text.slice(-43));
 
-    expect(await memstem.run(["keys", "revoke", id])).toMatchObject({ code: 0, stdout: "" });
+    expect(await memprefix.run(["keys", "revoke", id])).toMatchObject({ code: 0, stdout: "" });
     expect((await post(service.address, key)).status).toBe(401);
     expect((await post(service.address, other)).status).toBe(200);
-    expect((await memstem.run(["keys", "list"])).stdout).toMatch(
+    expect((await memprefix.run(["keys", "list"])).stdout).toMatch(
       new RegExp(`^${id}  acme  made ${time}  revoked ${time}`),
     );
     service.kill("SIGTERM");
@@ -48,50 +48,50 @@ describe("memstem keys", () => {
   });
 
   it.each([
-    [["add", "--tenant", ""], /^memstem: tenant: must be/],
-    [["add", "--tenant", "a b"], /^memstem: tenant: must be/],
-    [["add", "--tenant", "../acme"], /^memstem: tenant: must be/],
-    [["add", "--tenant", "acme", "--label", "a\nb"], /^memstem: label: must have no control characters/],
-    [["revoke", "nobody"], /^memstem: id: no such key/],
+    [["add", "--tenant", ""], /^memprefix: tenant: must be/],
+    [["add", "--tenant", "a b"], /^memprefix: tenant: must be/],
+    [["add", "--tenant", "../acme"], /^memprefix: tenant: must be/],
+    [["add", "--tenant", "acme", "--label", "a\nb"], /^memprefix: label: must have no control characters/],
+    [["revoke", "nobody"], /^memprefix: id: no such key/],
     [["revoke"], /missing required argument 'id'/],
-  ])("refuses memstem keys %j", async (args, says) => {
-    await memstem.run(["keys", "add", "--tenant", "acme"]);
-    const { code, stdout, stderr } = await memstem.run(["keys", ...args]);
+  ])("refuses memprefix keys %j", async (args, says) => {
+    await memprefix.run(["keys", "add", "--tenant", "acme"]);
+    const { code, stdout, stderr } = await memprefix.run(["keys", ...args]);
     expect(code).toBe(1);
     expect(stdout).toBe("");
     expect(stderr).toMatch(says);
   });
 
   it("says which data directory cannot be used", async () => {
-    const environment = { MEMSTEM_DATA_DIR: "/dev/null/data" };
-    expect(await memstem.run(["keys", "list"], { environment })).toMatchObject({
+    const environment = { MEMPREFIX_DATA_DIR: "/dev/null/data" };
+    expect(await memprefix.run(["keys", "list"], { environment })).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^memstem: cannot open the database/),
+      stderr: expect.stringMatching(/^memprefix: cannot open the database/),
     });
   });
 
   it("says of a data directory of another schema that it is not read, and what to do, and changes nothing in it", async () => {
-    await memstem.run(["keys", "add", "--tenant", "acme"]);
-    const file = join(memstem.dataDir, "memstem.db");
+    await memprefix.run(["keys", "add", "--tenant", "acme"]);
+    const file = join(memprefix.dataDir, "memprefix.db");
     const sqlite = new Database(file);
     sqlite.exec("update __drizzle_migrations set created_at = 1790000000000");
     sqlite.close();
     const before = readFileSync(file);
     for (const args of [["keys", "list"], ["check"]])
-      expect(await memstem.run(args)).toEqual({
+      expect(await memprefix.run(args)).toEqual({
         code: 1,
         stdout: "",
-        stderr: `memstem: cannot open the database ${file}: a development version from before 0.1.0 wrote it, which this version does not read; use an empty data directory\n`,
+        stderr: `memprefix: cannot open the database ${file}: a development version from before 0.1.0 wrote it, which this version does not read; use an empty data directory\n`,
       });
     expect(readFileSync(file)).toEqual(before);
   });
 });
 
-describe("memstem keys add", () => {
-  const memstem = commands();
+describe("memprefix keys add", () => {
+  const memprefix = commands();
 
   it("makes a key of the tenant default, which has what was there before there were keys, and says nothing else", async () => {
-    const service = await memstem.serve();
+    const service = await memprefix.serve();
     const known = {
       user_id: "ana",
       query: "Tea?",
@@ -99,41 +99,41 @@ describe("memstem keys add", () => {
       memories: [{ id: "m-1", memory: "Ana likes tea" }],
     };
     const before = await (await post(service.address, undefined, known)).json();
-    const { code, stdout, stderr } = await memstem.run(["keys", "add"]);
+    const { code, stdout, stderr } = await memprefix.run(["keys", "add"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(await (await post(service.address, stdout.trim(), known)).json()).toEqual(before);
-    expect((await memstem.run(["keys", "list"])).stdout).toMatch(/^[0-9a-f]{12} {2}default {2}made /);
+    expect((await memprefix.run(["keys", "list"])).stdout).toMatch(/^[0-9a-f]{12} {2}default {2}made /);
   });
 
   it("says of another tenant what its users are called in Mem0, what is not found so, and what to do", async () => {
-    const { code, stdout, stderr } = await memstem.run(["keys", "add", "--tenant", "acme"]);
+    const { code, stdout, stderr } = await memprefix.run(["keys", "add", "--tenant", "acme"]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^mst_[0-9a-f]{12}_[\w-]{43}\n$/);
     expect(
       stderr
         .split("\n")
         .slice(0, -1)
-        .every((line) => line.startsWith("memstem: ")),
+        .every((line) => line.startsWith("memprefix: ")),
     ).toBe(true);
-    expect(stderr).toContain("ana is searched for as memstem/acme/ana");
+    expect(stderr).toContain("ana is searched for as memprefix/acme/ana");
     expect(stderr).toMatch(/under plain user ids.* are not found with this key/);
-    expect(stderr).toContain("memstem keys add, without --tenant");
+    expect(stderr).toContain("memprefix keys add, without --tenant");
     expect(stderr).not.toContain(stdout.trim().slice(-43));
   });
 });
 
-describe("memstem serve with keys of named tenants", () => {
-  const memstem = commands();
+describe("memprefix serve with keys of named tenants", () => {
+  const memprefix = commands();
 
   it.each([
     [
-      { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: "http://127.0.0.1:1" },
-      /memstem\/<tenant>\/<user> in Mem0.*not found/,
+      { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: "http://127.0.0.1:1" },
+      /memprefix\/<tenant>\/<user> in Mem0.*not found/,
     ],
-    [{ MEMSTEM_SOURCE: "none" }, /see nothing of the tenant default"/],
+    [{ MEMPREFIX_SOURCE: "none" }, /see nothing of the tenant default"/],
   ])("says what that means for their users, and names none of them: %j", async (environment, effect) => {
-    await memstem.run(["keys", "add", "--tenant", "acme"]);
-    const service = await memstem.serve(environment);
+    await memprefix.run(["keys", "add", "--tenant", "acme"]);
+    const service = await memprefix.serve(environment);
     service.kill("SIGTERM");
     const { stderr } = await service.ended;
     const line = stderr.split("\n").find((text) => text.includes("keys of tenants other than default")) ?? "";
@@ -143,22 +143,22 @@ describe("memstem serve with keys of named tenants", () => {
   });
 
   it("says nothing where all keys are the default tenant's, or revoked", async () => {
-    const id = (await memstem.run(["keys", "add", "--tenant", "acme"])).stdout.slice(4, 16);
-    await memstem.run(["keys", "revoke", id]);
-    await memstem.run(["keys", "add"]);
-    const service = await memstem.serve();
+    const id = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.slice(4, 16);
+    await memprefix.run(["keys", "revoke", id]);
+    await memprefix.run(["keys", "add"]);
+    const service = await memprefix.serve();
     service.kill("SIGTERM");
     expect((await service.ended).stderr).not.toContain("tenants");
   });
 });
 
-describe("memstem serve with MEMSTEM_API_KEY", () => {
-  const memstem = commands();
+describe("memprefix serve with MEMPREFIX_API_KEY", () => {
+  const memprefix = commands();
   const KEY = "Kk7-not-of-our-form-but-long-enough-for-it";
-  const environment = { MEMSTEM_API_KEY: KEY };
+  const environment = { MEMPREFIX_API_KEY: KEY };
 
   it("listens where others can reach it, with that key from the start, and never shows it", async () => {
-    const service = await memstem.serve({ ...environment, MEMSTEM_HOST: "0.0.0.0", MEMSTEM_LOG_LEVEL: "debug" });
+    const service = await memprefix.serve({ ...environment, MEMPREFIX_HOST: "0.0.0.0", MEMPREFIX_LOG_LEVEL: "debug" });
     const address = service.address.replace("0.0.0.0", "127.0.0.1");
     for (const wrong of [undefined, `${KEY}x`, KEY.slice(0, -1), KEY.toLowerCase(), "x".repeat(10_000)]) {
       const answer = await post(address, wrong);
@@ -169,33 +169,33 @@ describe("memstem serve with MEMSTEM_API_KEY", () => {
     const metrics = await fetch(`${address}/metrics`, { headers: { "x-api-key": KEY } });
     expect(await metrics.text()).not.toContain(KEY);
     // Beside it, keys of the data directory hold as ever.
-    const other = (await memstem.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
+    const other = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
     expect((await post(address, other)).status).toBe(200);
-    const listed = await memstem.run(["keys", "list"], { environment });
+    const listed = await memprefix.run(["keys", "list"], { environment });
     service.kill("SIGTERM");
     const { stdout, stderr } = await service.ended;
     for (const text of [
       stdout,
       stderr,
       listed.stdout,
-      (await memstem.run(["serve", "--help"], { environment })).stdout,
+      (await memprefix.run(["serve", "--help"], { environment })).stdout,
     ])
       expect(text).not.toContain(KEY);
-    for (const name of readdirSync(memstem.dataDir))
-      expect(readFileSync(join(memstem.dataDir, name)).includes(KEY), name).toBe(false);
+    for (const name of readdirSync(memprefix.dataDir))
+      expect(readFileSync(join(memprefix.dataDir, name)).includes(KEY), name).toBe(false);
   });
 
   it("opens the tenant default, also after a restart, with the cache salts of its other keys", async () => {
     const body = { ...compose, user_id: "ana", request_id: "r-1", engine: "vllm" };
-    const first = await memstem.serve(environment);
+    const first = await memprefix.serve(environment);
     const before = await (await post(first.address, KEY, body)).json();
     expect(before).toMatchObject({ engine: { fields: { cache_salt: expect.stringMatching(/./) } } });
     first.kill("SIGTERM");
     await first.ended;
-    const again = await memstem.serve(environment);
-    const stored = (await memstem.run(["keys", "add"])).stdout.trim();
+    const again = await memprefix.serve(environment);
+    const stored = (await memprefix.run(["keys", "add"])).stdout.trim();
     for (const key of [KEY, stored]) expect(await (await post(again.address, key, body)).json()).toEqual(before);
-    const acme = (await memstem.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
+    const acme = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
     expect(await (await post(again.address, acme, body)).json()).not.toEqual(before);
   });
 
@@ -205,34 +205,35 @@ describe("memstem serve with MEMSTEM_API_KEY", () => {
     ["with spaces", `${"x".repeat(32)} y`],
     ["no ASCII", "é".repeat(40)],
   ])("refuses one that is %s, and does not quote it", async (_what, key) => {
-    const { code, stdout, stderr } = await memstem.run(["serve"], { environment: { MEMSTEM_API_KEY: key } });
+    const { code, stdout, stderr } = await memprefix.run(["serve"], { environment: { MEMPREFIX_API_KEY: key } });
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toBe("memstem: MEMSTEM_API_KEY: must be 32 to 256 printable ASCII characters without spaces\n");
+    expect(stderr).toBe("memprefix: MEMPREFIX_API_KEY: must be 32 to 256 printable ASCII characters without spaces\n");
   });
 });
 
-describe("memstem serve on an address that others can reach", () => {
-  const memstem = commands();
-  const environment = { MEMSTEM_HOST: "0.0.0.0", MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none" };
+describe("memprefix serve on an address that others can reach", () => {
+  const memprefix = commands();
+  const environment = { MEMPREFIX_HOST: "0.0.0.0", MEMPREFIX_PORT: "0", MEMPREFIX_SOURCE: "none" };
 
   it("refuses without an API key that holds, and says what to do", async () => {
-    const says = /^memstem: MEMSTEM_HOST: without an API key only the loopback is listened on; .*memstem keys add.*\n$/;
-    expect(await memstem.run(["serve"], { environment })).toMatchObject({
+    const says =
+      /^memprefix: MEMPREFIX_HOST: without an API key only the loopback is listened on; .*memprefix keys add.*\n$/;
+    expect(await memprefix.run(["serve"], { environment })).toMatchObject({
       code: 1,
       stdout: "",
       stderr: expect.stringMatching(says),
     });
-    const key = (await memstem.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
-    await memstem.run(["keys", "revoke", key.slice(4, 16)]);
-    expect(await memstem.run(["serve"], { environment })).toMatchObject({
+    const key = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
+    await memprefix.run(["keys", "revoke", key.slice(4, 16)]);
+    expect(await memprefix.run(["serve"], { environment })).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(says),
     });
   });
 
   it("listens with one", async () => {
-    const key = (await memstem.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
-    const service = await memstem.serve(environment);
+    const key = (await memprefix.run(["keys", "add", "--tenant", "acme"])).stdout.trim();
+    const service = await memprefix.serve(environment);
     const address = service.address.replace("0.0.0.0", "127.0.0.1");
     expect((await post(address)).status).toBe(401);
     expect((await post(address, key)).status).toBe(200);

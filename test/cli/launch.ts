@@ -30,7 +30,7 @@ export interface LaunchOptions {
   readonly main?: string;
 }
 
-/** Starts `memstem` in a process of its own. */
+/** Starts `memprefix` in a process of its own. */
 export function launch(
   args: readonly string[],
   env: Environment,
@@ -71,6 +71,6 @@ export function listening(service: {
 }): Promise<string> {
   return Promise.race([
     service.printed(/listens on (\S+)\n/),
-    service.ended.then(({ code, stderr }) => Promise.reject(new Error(`memstem ended with ${code}: ${stderr}`))),
+    service.ended.then(({ code, stderr }) => Promise.reject(new Error(`memprefix ended with ${code}: ${stderr}`))),
   ]);
 }

@@ -9,9 +9,9 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { ROOT } from "../docs/pages.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
-const memstem = commands();
+const memprefix = commands();
 const mem0 = restMem0Server();
 
 const result = z.object({ type: z.literal("tool_result"), content: z.array(z.object({ text: z.string() })) });
@@ -55,7 +55,7 @@ it.each<[string, (address: string) => Transport]>([
   [
     "streamable HTTP",
     (address) => {
-      const headers = { "x-memstem-user": "ana" };
+      const headers = { "x-memprefix-user": "ana" };
       return new StreamableHTTPClientTransport(new URL("/mcp", address), { requestInit: { headers } }) as Transport;
     },
   ],
@@ -68,7 +68,7 @@ it.each<[string, (address: string) => Transport]>([
   ],
 ])("an agent, Anthropic's tool runner, searches and forgets over %s", async (_, transportTo) => {
   mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
-  const { address } = await memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url });
+  const { address } = await memprefix.serve({ MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url });
   const client = new Client({ name: "agent", version: "1.0.0" });
   await client.connect(transportTo(address));
   try {

@@ -9,12 +9,12 @@ import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import { afterEach, describe, expect, it } from "vitest";
 import { run } from "../../src/cli/command-line.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const TOOLS = ["search_memories", "compose_prompt", "explain_request", "forget_memory"];
 
 describe("the Model Context Protocol", () => {
-  const memstem = commands();
+  const memprefix = commands();
   const mem0 = restMem0Server();
   const clients: Client[] = [];
   afterEach(async () => {
@@ -22,8 +22,8 @@ describe("the Model Context Protocol", () => {
   });
   const serve = () => {
     // On a machine that does much else, a search may take seconds.
-    const patient = { MEMSTEM_SEARCH_TIMEOUT_MS: "60000" };
-    return memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, ...patient });
+    const patient = { MEMPREFIX_SEARCH_TIMEOUT_MS: "60000" };
+    return memprefix.serve({ MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url, ...patient });
   };
   const connected = async (transport: Transport) => {
     const client = new Client({ name: "test", version: "1.0.0" });
@@ -42,7 +42,7 @@ describe("the Model Context Protocol", () => {
   it("searches, composes, explains and forgets over streamable HTTP", async () => {
     mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
     const client = await over((await serve()).address);
-    expect(client.getServerVersion()?.name).toBe("memstem");
+    expect(client.getServerVersion()?.name).toBe("memprefix");
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(TOOLS);
     expect(tools[0]?.inputSchema.required).toEqual(["user_id", "query"]);
@@ -81,7 +81,7 @@ describe("the Model Context Protocol", () => {
   it("takes the user from the header, and then from nowhere else", async () => {
     for (const user of ["ana", "bob"])
       mem0.memories.set(user, { id: user, memory: `${user} was here.`, user_id: user });
-    const client = await over((await serve()).address, { "x-memstem-user": "ana" });
+    const client = await over((await serve()).address, { "x-memprefix-user": "ana" });
     const { tools } = await client.listTools();
     for (const { inputSchema } of tools) expect(inputSchema.properties).not.toHaveProperty("user_id");
     await call(client, "search_memories", { query: "Who?" });
@@ -94,16 +94,16 @@ describe("the Model Context Protocol", () => {
 
   it("takes no user whose name a header cannot have", async () => {
     const { address } = await serve();
-    const headers = { "content-type": "application/json", "x-memstem-user": Buffer.from("José").toString("latin1") };
+    const headers = { "content-type": "application/json", "x-memprefix-user": Buffer.from("José").toString("latin1") };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
     const answer = await fetch(new URL("/mcp", address), { method: "POST", headers, body });
-    expect([answer.status, await answer.text()]).toEqual([422, expect.stringContaining("x-memstem-user")]);
+    expect([answer.status, await answer.text()]).toEqual([422, expect.stringContaining("x-memprefix-user")]);
   });
 
   it("keeps tenants apart by the key, and lets nobody in without one", async () => {
-    const keyOf = async (tenant: string) => (await memstem.run(["keys", "add", "--tenant", tenant])).stdout.trim();
+    const keyOf = async (tenant: string) => (await memprefix.run(["keys", "add", "--tenant", tenant])).stdout.trim();
     const [ours, theirs] = [await keyOf("ours"), await keyOf("theirs")];
-    const { address } = await memstem.serve();
+    const { address } = await memprefix.serve();
     const bearing = (key: string) => over(address, { authorization: `Bearer ${key}` });
     const memories = [{ id: "m1", memory: "Ana is vegetarian." }];
     const asked = { user_id: "ana", request_id: "turn-1", query: "Where should we eat?", memories };
@@ -146,7 +146,7 @@ describe("the Model Context Protocol", () => {
     ["no message", { hello: "world" }, 422],
     ["a text", "tools/list", 422],
   ])("refuses %s", async (_, body, status) => {
-    const { address } = await memstem.serve();
+    const { address } = await memprefix.serve();
     const headers = {
       "content-type": "application/json",
       accept: "application/json, text/event-stream",
@@ -157,7 +157,7 @@ describe("the Model Context Protocol", () => {
   });
 
   it("refuses a page of another site, and has no stream to open", async () => {
-    const { address } = await memstem.serve();
+    const { address } = await memprefix.serve();
     const asked = (method: string, headers: Readonly<Record<string, string>>) =>
       fetch(`${address}/mcp`, { method, headers: { connection: "close", accept: "text/event-stream", ...headers } });
     expect((await asked("POST", { origin: "https://evil.example" })).status).toBe(403);
@@ -165,7 +165,7 @@ describe("the Model Context Protocol", () => {
     expect((await asked("DELETE", {})).status).toBe(405);
   });
 
-  describe("memstem mcp", () => {
+  describe("memprefix mcp", () => {
     /** The command as a client's transport has it. */
     const piped = (args: readonly string[], environment: Readonly<Record<string, string>> = {}): Transport => {
       const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
@@ -199,7 +199,7 @@ describe("the Model Context Protocol", () => {
       expect(found.result).toMatchObject({ text: "- Ana is vegetarian." });
     });
 
-    it("calls the service, and for the user, that the variables of memstem's clients name, unless it is given others", async () => {
+    it("calls the service, and for the user, that the variables of memprefix's clients name, unless it is given others", async () => {
       mem0.memories.set("m1", { id: "m1", memory: "Ana is vegetarian.", user_id: "ana" });
       const { address } = await serve();
       const found = async (args: readonly string[], environment: Readonly<Record<string, string>>) => {
@@ -207,21 +207,21 @@ describe("the Model Context Protocol", () => {
         return (await call(client, "search_memories", { query: "What does she eat?" })).result;
       };
       const text = "- Ana is vegetarian.";
-      expect(await found([], { MEMSTEM_URL: address, MEMSTEM_USER: "ana" })).toMatchObject({ text });
-      const elsewhere = { MEMSTEM_URL: "http://127.0.0.1:9", MEMSTEM_USER: "bob" };
+      expect(await found([], { MEMPREFIX_URL: address, MEMPREFIX_USER: "ana" })).toMatchObject({ text });
+      const elsewhere = { MEMPREFIX_URL: "http://127.0.0.1:9", MEMPREFIX_USER: "bob" };
       expect(await found(["--url", address, "--user", "ana"], elsewhere)).toMatchObject({ text });
-      const perCall = await connected(piped(["--url", address], { MEMSTEM_USER: "" }));
+      const perCall = await connected(piped(["--url", address], { MEMPREFIX_USER: "" }));
       expect((await perCall.listTools()).tools[0]?.inputSchema.required).toContain("user_id");
     });
 
     it.each([
-      ["MEMSTEM_URL", "127.0.0.1:4600"],
-      ["MEMSTEM_USER", "José"],
+      ["MEMPREFIX_URL", "127.0.0.1:4600"],
+      ["MEMPREFIX_USER", "José"],
     ])("refuses %s=%s by name", async (variable, value) => {
-      const { code, stderr } = await memstem.run(["mcp"], { environment: { [variable]: value } });
+      const { code, stderr } = await memprefix.run(["mcp"], { environment: { [variable]: value } });
       expect({ code, stderr }).toEqual({
         code: 1,
-        stderr: expect.stringMatching(new RegExp(`^memstem: ${variable}: `)),
+        stderr: expect.stringMatching(new RegExp(`^memprefix: ${variable}: `)),
       });
     });
 
@@ -277,19 +277,19 @@ describe("the Model Context Protocol", () => {
     it.each(["太郎", "José", "ana ", " ana", "", "a\nb"])(
       "refuses a user whom a header cannot name: %j",
       async (user) => {
-        const { code, stderr } = await memstem.run(["mcp", "--user", user]);
+        const { code, stderr } = await memprefix.run(["mcp", "--user", user]);
         expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--user") });
       },
     );
 
     it("says in a sentence that no service answers, that the key is wrong, or that it is another server", async () => {
       await expect(connected(piped(["--url", "http://127.0.0.1:9"]))).rejects.toThrow(
-        "no memstem answers at http://127.0.0.1:9: memstem serve starts it",
+        "no memprefix answers at http://127.0.0.1:9: memprefix serve starts it",
       );
-      await expect(connected(piped(["--url", mem0.url]))).rejects.toThrow(`${mem0.url} answers, and is not memstem`);
-      await memstem.run(["keys", "add"]);
-      const { address } = await memstem.serve();
-      const wrong = { MEMSTEM_API_KEY: "x".repeat(40) };
+      await expect(connected(piped(["--url", mem0.url]))).rejects.toThrow(`${mem0.url} answers, and is not memprefix`);
+      await memprefix.run(["keys", "add"]);
+      const { address } = await memprefix.serve();
+      const wrong = { MEMPREFIX_API_KEY: "x".repeat(40) };
       await expect(connected(piped(["--url", address], wrong))).rejects.toThrow("No valid API key: ");
     });
   });

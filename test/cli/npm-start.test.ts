@@ -9,7 +9,7 @@ import { endingWithUs } from "../ending-children.js";
 const ROOT = resolve(import.meta.dirname, "../..");
 
 describe("npm start", () => {
-  const directory = mkdtempSync(join(tmpdir(), "memstem-start-"));
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-start-"));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it("hands a signal on to the service: npm's own shell would take it, and leave the service running", async () => {
@@ -22,9 +22,9 @@ describe("npm start", () => {
       env: {
         PATH: process.env["PATH"] ?? "",
         HOME: directory,
-        MEMSTEM_DATA_DIR: join(directory, "data"),
-        MEMSTEM_PORT: "0",
-        MEMSTEM_SOURCE: "none",
+        MEMPREFIX_DATA_DIR: join(directory, "data"),
+        MEMPREFIX_PORT: "0",
+        MEMPREFIX_SOURCE: "none",
       },
     });
     endingWithUs(child);

@@ -17,7 +17,7 @@ export interface Listening<E, S = "SIGINT" | "SIGTERM"> extends Begun<E, S> {
   readonly address: string;
 }
 
-/** Runs `memstem` with directories of its own; what still runs after a test is ended, and the directories go. */
+/** Runs `memprefix` with directories of its own; what still runs after a test is ended, and the directories go. */
 export interface Commands<E, S = "SIGINT" | "SIGTERM"> {
   /** Holds nothing but what a test puts there. */
   readonly root: string;
@@ -27,19 +27,19 @@ export interface Commands<E, S = "SIGINT" | "SIGTERM"> {
   run(args: readonly string[], options?: { readonly input?: string; readonly environment?: Environment }): Promise<E>;
   /** Starts a command, to be stopped before it ends. */
   begin(args: readonly string[], environment?: Environment): Begun<E, S>;
-  /** Starts `memstem serve`, on a free port unless told otherwise; resolves when it listens. */
+  /** Starts `memprefix serve`, on a free port unless told otherwise; resolves when it listens. */
   serve(environment?: Environment): Promise<Listening<E, S>>;
 }
 
 /** What `serve` starts with unless told otherwise. */
-export const SERVES: Environment = { MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none" };
+export const SERVES: Environment = { MEMPREFIX_PORT: "0", MEMPREFIX_SOURCE: "none" };
 
 /** A data, a home and a temporary directory that commands of one test have to themselves. */
 export class OwnDirectories {
   #root = "";
 
   make(): void {
-    this.#root = mkdtempSync(join(tmpdir(), "memstem-cli-"));
+    this.#root = mkdtempSync(join(tmpdir(), "memprefix-cli-"));
     for (const directory of [this.home, this.temporary]) mkdirSync(directory);
   }
 
@@ -69,7 +69,7 @@ export class OwnDirectories {
 
   /** The variables that name them. */
   get environment(): Environment {
-    const { home: HOME, temporary: TMPDIR, dataDir: MEMSTEM_DATA_DIR } = this;
-    return { PATH: process.env["PATH"] ?? "", HOME, TMPDIR, MEMSTEM_DATA_DIR };
+    const { home: HOME, temporary: TMPDIR, dataDir: MEMPREFIX_DATA_DIR } = this;
+    return { PATH: process.env["PATH"] ?? "", HOME, TMPDIR, MEMPREFIX_DATA_DIR };
   }
 }

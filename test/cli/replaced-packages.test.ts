@@ -32,7 +32,7 @@ describe("a service whose own files are replaced while it runs, as by `npm test`
   const installed = installation();
 
   it("answers a batch that is planned in a thread of its own", async () => {
-    const address = await listening(installed.start(["serve"], { MEMSTEM_SOURCE: "none" }));
+    const address = await listening(installed.start(["serve"], { MEMPREFIX_SOURCE: "none" }));
     installed.takeBuild();
     const memories = (user: number) =>
       Array.from({ length: 20 }, (_, at) => ({ id: `m-${user}-${at}`, memory: `User ${user} has ${at} books.` }));
@@ -78,9 +78,9 @@ describe("a service that was started while its packages are not all there", () =
   it("says so of the hosted Mem0 too, and composes without it", async () => {
     installed.spoil("mem0ai", "dist");
     const environment = {
-      MEMSTEM_MEM0_API_KEY: "key",
-      MEMSTEM_MEM0_URL: "http://127.0.0.1:1",
-      MEMSTEM_SOURCE: "hosted",
+      MEMPREFIX_MEM0_API_KEY: "key",
+      MEMPREFIX_MEM0_URL: "http://127.0.0.1:1",
+      MEMPREFIX_SOURCE: "hosted",
     };
     expect(await said(installed.start(["serve"], environment))).not.toContain(installed.root);
   });
@@ -94,7 +94,7 @@ describe("a service that was started while its packages are not all there", () =
   });
 });
 
-describe("a memstem without the native build of its database", () => {
+describe("a memprefix without the native build of its database", () => {
   const installed = installation();
 
   const COMMAND = "npm rebuild better-sqlite3 --ignore-scripts=false";
@@ -103,11 +103,11 @@ describe("a memstem without the native build of its database", () => {
     "ends with 1, and names the command that makes it: %j",
     async (args) => {
       mkdirSync(join(installed.root, "data"));
-      writeFileSync(join(installed.root, "data/memstem.db"), "");
+      writeFileSync(join(installed.root, "data/memprefix.db"), "");
       installed.spoil("better-sqlite3", "build");
       const { code, stderr } = await installed.start(args).ended;
       expect(code).toBe(1);
-      expect(stderr).toMatch(/^memstem: .*better-sqlite3 has no native build for this Node\.js; .*\n$/);
+      expect(stderr).toMatch(/^memprefix: .*better-sqlite3 has no native build for this Node\.js; .*\n$/);
       expect(stderr).toContain(COMMAND);
     },
   );

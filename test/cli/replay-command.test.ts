@@ -5,7 +5,7 @@ import { HISTORY_NAMES } from "../../src/core/conversation/epoch.js";
 import { POLICY_NAMES, RETENTION_NAMES } from "../../src/core/index.js";
 import type { ReplayedTrace } from "../../src/eval/replay/replay-trace.js";
 import type { ReplayedWindow } from "../../src/eval/run/replay-windows.js";
-import { commands } from "./memstem-command.js";
+import { commands } from "./memprefix-command.js";
 
 const memories = ["Ana likes green tea.", "Ana lives in Ghent.", "Ana rides a bicycle.", "Ana plays chess."];
 const trace = {
@@ -18,11 +18,11 @@ const trace = {
   })),
 };
 
-describe("memstem replay", () => {
-  const memstem = commands();
+describe("memprefix replay", () => {
+  const memprefix = commands();
 
   function written(): string {
-    const file = join(memstem.root, "trace.json");
+    const file = join(memprefix.root, "trace.json");
     writeFileSync(file, JSON.stringify(trace));
     return file;
   }
@@ -39,14 +39,14 @@ describe("memstem replay", () => {
     );
 
   it("shows all policies side by side", async () => {
-    const { code, stdout, stderr } = await memstem.run(["replay", "--trace", written(), "--k", "3"]);
+    const { code, stdout, stderr } = await memprefix.run(["replay", "--trace", written(), "--k", "3"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect([...rowsOf(stdout).keys()]).toEqual([...POLICY_NAMES]);
   });
 
   it("shows for a conversation what each retention comes to, as every policy comes to the same", async () => {
     const asked = ["replay", "--trace", written(), "--k", "3", "--layout", "conversation"];
-    const { code, stdout, stderr } = await memstem.run(asked);
+    const { code, stdout, stderr } = await memprefix.run(asked);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const rows = rowsOf(stdout);
     expect([...rows.keys()]).toEqual([...RETENTION_NAMES]);
@@ -55,7 +55,7 @@ describe("memstem replay", () => {
     expect(sent("ephemeral")).toBe(1);
     expect(sent("keep")).toBeGreaterThan(1);
     for (const policy of POLICY_NAMES) {
-      const of = rowsOf((await memstem.run([...asked, "--policy", policy, "--budget-ratio", "3"])).stdout);
+      const of = rowsOf((await memprefix.run([...asked, "--policy", policy, "--budget-ratio", "3"])).stdout);
       const cached = (row: readonly string[] | undefined) => row?.at(-2);
       for (const retention of RETENTION_NAMES) expect(cached(of.get(retention))).toBe(cached(rows.get(retention)));
     }
@@ -63,30 +63,30 @@ describe("memstem replay", () => {
 
   it("says where the trace holds less than --k asks for, and replays what there is", async () => {
     const asked = (k: number) => ["replay", "--trace", written(), "--k", `${k}`];
-    const all = await memstem.run(asked(3));
-    const more = await memstem.run(asked(20));
+    const all = await memprefix.run(asked(3));
+    const more = await memprefix.run(asked(20));
     expect(more).toMatchObject({
       code: 0,
       stdout: all.stdout,
-      stderr: "memstem: --k: 20 memories per question: every question of the trace has fewer, 3 at most\n",
+      stderr: "memprefix: --k: 20 memories per question: every question of the trace has fewer, 3 at most\n",
     });
-    const file = join(memstem.root, "uneven.json");
+    const file = join(memprefix.root, "uneven.json");
     const [first, ...others] = trace.questions;
     writeFileSync(file, JSON.stringify({ ...trace, questions: [{ ...first, retrieved: [0] }, ...others] }));
-    const uneven = (k: number) => memstem.run(["replay", "--trace", file, "--k", `${k}`, "--policy", "sorted"]);
-    expect((await uneven(3)).stderr).toBe("memstem: --k: 3 memories per question: 1 of 6 questions have fewer\n");
+    const uneven = (k: number) => memprefix.run(["replay", "--trace", file, "--k", `${k}`, "--policy", "sorted"]);
+    expect((await uneven(3)).stderr).toBe("memprefix: --k: 3 memories per question: 1 of 6 questions have fewer\n");
     expect((await uneven(1)).stderr).toBe("");
   });
 
-  it("shows what memstem makes of a window, with what its client could do without memstem", async () => {
+  it("shows what memprefix makes of a window, with what its client could do without memprefix", async () => {
     const asked = ["replay", "--trace", written(), "--k", "3", "--layout", "conversation", "--window", "3"];
-    const { code, stdout, stderr } = await memstem.run(asked);
+    const { code, stdout, stderr } = await memprefix.run(asked);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const byHand = ["memories in the system prompt", "memories in the last message"];
     expect([...rowsOf(stdout).keys()]).toEqual([...byHand, ...HISTORY_NAMES.filter((name) => name !== "stored")]);
     expect(rowsOf(stdout).get("memories in the last message")?.slice(-2)).toEqual(["1.00", "1.00"]);
     expect(stdout).toContain("The client sends its last 3 messages.");
-    const chosen = await memstem.run([...asked, "--history", "stored,exact", "--json"]);
+    const chosen = await memprefix.run([...asked, "--history", "stored,exact", "--json"]);
     const { arms, ...of } = JSON.parse(chosen.stdout) as { arms: readonly ReplayedWindow[] };
     expect(of).toEqual({ policy: "prefix-exact", k: 3, window: 3, historyRatio: null });
     expect(arms.map(({ arm }) => arm)).toEqual(["readme", "last-message", "stored", "exact"]);
@@ -96,7 +96,7 @@ describe("memstem replay", () => {
   it("gives every answer of a conversation's history a length where asked to", async () => {
     const asked = ["replay", "--trace", written(), "--layout", "conversation"];
     const promptTokens = async (...options: readonly string[]) => {
-      const { stdout } = await memstem.run([...asked, ...options, "--json"]);
+      const { stdout } = await memprefix.run([...asked, ...options, "--json"]);
       const read = JSON.parse(stdout) as ReplayedTrace | { arms: readonly ReplayedWindow[] };
       const [requests] = "arms" in read ? read.arms.map((arm) => arm.requests) : [read.requests];
       return requests?.map((request) => request.promptTokens) ?? [];
@@ -111,12 +111,12 @@ describe("memstem replay", () => {
 
   it("keeps all that a conversation was given in its JSON", async () => {
     const asked = ["replay", "--trace", written(), "--layout", "conversation", "--json"];
-    const { requests } = JSON.parse((await memstem.run(asked)).stdout);
+    const { requests } = JSON.parse((await memprefix.run(asked)).stdout);
     expect(requests.slice(1).map(({ order }: { order: number[] }) => order)).toEqual(Array(5).fill([0, 1, 2, 3]));
   });
 
   it("gives every request of one policy as JSON", async () => {
-    const { stdout } = await memstem.run([
+    const { stdout } = await memprefix.run([
       "replay",
       "--trace",
       written(),
@@ -135,13 +135,22 @@ describe("memstem replay", () => {
 
   it("sets another system's orders beside a policy's: as a row, and in the JSON with every request", async () => {
     const orders = trace.questions.map(({ retrieved }) => retrieved.toReversed());
-    const peer = join(memstem.root, "peer.json");
+    const peer = join(memprefix.root, "peer.json");
     writeFileSync(peer, JSON.stringify({ policy: "theirs", orders: { k3: orders } }));
     const asked = ["replay", "--trace", written(), "--k", "3", "--policy", "retrieval", "--peer", peer];
-    const table = await memstem.run(asked);
+    const table = await memprefix.run(asked);
     expect(table.stdout).toContain("| recorded theirs |");
-    const { stdout } = await memstem.run([...asked, "--json"]);
-    const ofPolicy = await memstem.run(["replay", "--trace", written(), "--k", "3", "--policy", "retrieval", "--json"]);
+    const { stdout } = await memprefix.run([...asked, "--json"]);
+    const ofPolicy = await memprefix.run([
+      "replay",
+      "--trace",
+      written(),
+      "--k",
+      "3",
+      "--policy",
+      "retrieval",
+      "--json",
+    ]);
     const { peer: theirs, ...ours } = JSON.parse(stdout);
     expect(ours).toEqual(JSON.parse(ofPolicy.stdout));
     expect(theirs).toMatchObject({ policy: "theirs", totals: { requests: 6 } });
@@ -149,8 +158,8 @@ describe("memstem replay", () => {
   });
 
   it("says as JSON, too, what is wrong with another system's orders", async () => {
-    const peer = join(memstem.root, "no-such-peer.json");
-    const { code, stderr } = await memstem.run(["replay", "--trace", written(), "--json", "--peer", peer]);
+    const peer = join(memprefix.root, "no-such-peer.json");
+    const { code, stderr } = await memprefix.run(["replay", "--trace", written(), "--json", "--peer", peer]);
     expect(code).toBe(1);
     expect(stderr).toContain(`cannot read ${peer}`);
   });
@@ -158,7 +167,7 @@ describe("memstem replay", () => {
   it("bounds what is sent over all prompts so far, or in each; and says both the average and the most", async () => {
     const sentWith = async (...options: readonly string[]) => {
       const asked = ["replay", "--trace", written(), "--k", "2", "--json", "--policy", "carry-over", ...options];
-      const { requests, totals } = JSON.parse((await memstem.run(asked)).stdout) as Pick<
+      const { requests, totals } = JSON.parse((await memprefix.run(asked)).stdout) as Pick<
         ReplayedTrace,
         "requests" | "totals"
       >;
@@ -177,7 +186,7 @@ describe("memstem replay", () => {
   });
 
   it("shows a batch in every order and under every schedule; planned it reuses most", async () => {
-    const { code, stdout } = await memstem.run([
+    const { code, stdout } = await memprefix.run([
       "replay",
       "--trace",
       written(),
@@ -198,7 +207,7 @@ describe("memstem replay", () => {
     ["--policy=sorted", "--policy: does not apply to a batch"],
     ["--window=8", "--window: needs --layout conversation"],
   ])("refuses a batch with %s", async (option, message) => {
-    const { code, stderr } = await memstem.run(["replay", "--trace", written(), "--layout", "batch", option]);
+    const { code, stderr } = await memprefix.run(["replay", "--trace", written(), "--layout", "batch", option]);
     expect(code).toBe(1);
     expect(stderr).toContain(message);
   });

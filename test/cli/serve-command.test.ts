@@ -6,7 +6,7 @@ import { PassThrough, Readable, Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { run } from "../../src/cli/command-line.js";
 import { composeResult } from "../../src/http/contracts/compose-contract.js";
-import { commands, type Ended } from "./memstem-command.js";
+import { commands, type Ended } from "./memprefix-command.js";
 import type { Listening } from "./own-directories.js";
 import { slowMem0 } from "./slow-mem0.js";
 
@@ -19,19 +19,19 @@ function post(service: Listening<Ended>, path: string, body: unknown): Promise<R
   return fetch(service.address + path, { method: "POST", body: text, headers: { "content-type": "application/json" } });
 }
 
-describe("memstem serve", () => {
-  const memstem = commands();
+describe("memprefix serve", () => {
+  const memprefix = commands();
 
   it("listens on the loopback, keeps its files in the data directory and nothing elsewhere", async () => {
-    const service = await memstem.serve();
+    const service = await memprefix.serve();
     expect(service.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(await (await fetch(`${service.address}/healthz`)).json()).toEqual({
       status: "ok",
       version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
       source: null,
     });
-    expect(readdirSync(memstem.dataDir).every((name) => /^(memstem|usage)\.db/.test(name))).toBe(true);
-    expect(memstem.leftBehind).toEqual([]);
+    expect(readdirSync(memprefix.dataDir).every((name) => /^(memprefix|usage)\.db/.test(name))).toBe(true);
+    expect(memprefix.leftBehind).toEqual([]);
   });
 
   it("stops at a signal that comes while it says that it listens", async () => {
@@ -43,7 +43,11 @@ describe("memstem serve", () => {
         done();
       },
     });
-    const env = { MEMSTEM_SOURCE: "none", MEMSTEM_PORT: "0", MEMSTEM_DATA_DIR: join(memstem.root, "signalled") };
+    const env = {
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_PORT: "0",
+      MEMPREFIX_DATA_DIR: join(memprefix.root, "signalled"),
+    };
     const code = await new Promise<number>((exit) => {
       void run(["serve"], env, { stdin: Readable.from([]), stdout, stderr: new PassThrough(), signals, exit });
     });
@@ -51,12 +55,12 @@ describe("memstem serve", () => {
   });
 
   it("searches embedded Mem0 unless told otherwise", async () => {
-    const service = await memstem.serve({ MEMSTEM_SOURCE: "" });
+    const service = await memprefix.serve({ MEMPREFIX_SOURCE: "" });
     expect(await (await fetch(`${service.address}/healthz`)).json()).toMatchObject({ source: "embedded" });
     expect((await post(service, "/memories", { user_id: "ada", memories: [SECRET] })).status).toBe(201);
     const answer = await post(service, "/compose", { user_id: "ada", query: "Where does Ada hide the key?" });
     expect(composeResult.parse(await answer.json()).messages[0]?.["content"]).toContain(SECRET);
-    expect(memstem.leftBehind).toEqual([]);
+    expect(memprefix.leftBehind).toEqual([]);
   });
 
   it("says in one line that its port is taken, and ends with 1", async () => {
@@ -64,20 +68,20 @@ describe("memstem serve", () => {
     const port = await new Promise<number>((resolve) => {
       taken.listen(0, "127.0.0.1", () => resolve((taken.address() as { port: number }).port));
     });
-    const environment = { MEMSTEM_PORT: String(port), MEMSTEM_SOURCE: "none" };
-    const { code, stdout, stderr } = await memstem.run(["serve"], { environment });
+    const environment = { MEMPREFIX_PORT: String(port), MEMPREFIX_SOURCE: "none" };
+    const { code, stdout, stderr } = await memprefix.run(["serve"], { environment });
     await new Promise((resolve) => taken.close(resolve));
     expect(code).toBe(1);
     expect(stdout).toBe("");
     expect(stderr).toMatch(
       new RegExp(
-        `^memstem: .*address already in use.*:${port}: end what listens there, or choose another MEMSTEM_PORT\\n$`,
+        `^memprefix: .*address already in use.*:${port}: end what listens there, or choose another MEMPREFIX_PORT\\n$`,
       ),
     );
   });
 
   it("logs JSON lines on standard error that hold no memory text, question or answer", async () => {
-    const service = await memstem.serve({ MEMSTEM_LOG_LEVEL: "debug" });
+    const service = await memprefix.serve({ MEMPREFIX_LOG_LEVEL: "debug" });
     const at = { user_id: "ada", conversation_id: "c", memories: [{ id: "m-1", memory: SECRET }] };
     const asked = [{ role: "user", content: QUESTION }];
     const history = [...asked, { role: "assistant", content: ANSWER }, ...asked];
@@ -107,7 +111,7 @@ describe("memstem serve", () => {
   it("takes up where the process before it stopped", async () => {
     const at = { user_id: "ada", conversation_id: "c" };
     const asked = { role: "user", content: QUESTION };
-    const first = await memstem.serve();
+    const first = await memprefix.serve();
     const given = await post(first, "/compose", {
       ...at,
       messages: [asked],
@@ -116,7 +120,7 @@ describe("memstem serve", () => {
     const { messages } = composeResult.parse(await given.json());
     first.kill("SIGINT");
     expect(await first.ended).toMatchObject({ code: 0 });
-    const second = await memstem.serve();
+    const second = await memprefix.serve();
     const history = [asked, { role: "assistant", content: ANSWER }, asked];
     const next = await post(second, "/compose", {
       ...at,
@@ -127,15 +131,15 @@ describe("memstem serve", () => {
   });
 });
 
-describe("memstem serve, told to stop", () => {
-  const memstem = commands();
+describe("memprefix serve, told to stop", () => {
+  const memprefix = commands();
   const mem0 = slowMem0([{ id: "m-1", memory: SECRET }]);
 
   it.each(["SIGTERM", "SIGINT"] as const)(
     "finishes what is under way at %s, takes nothing more and ends with 0",
     async (signal) => {
       mem0.delayMs = 700;
-      const service = await memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url });
+      const service = await memprefix.serve({ MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url });
       // A connection that is kept open must not keep the process.
       await (await fetch(`${service.address}/healthz`)).text();
       const searching = mem0.asked();
@@ -162,8 +166,8 @@ describe("memstem serve, told to stop", () => {
 
   it("does not wait for a source that hangs longer than its deadline", async () => {
     mem0.delayMs = 60_000;
-    const environment = { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, MEMSTEM_SEARCH_TIMEOUT_MS: "300" };
-    const service = await memstem.serve(environment);
+    const environment = { MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url, MEMPREFIX_SEARCH_TIMEOUT_MS: "300" };
+    const service = await memprefix.serve(environment);
     const searching = mem0.asked();
     const request = post(service, "/compose", { user_id: "ada", query: QUESTION });
     await searching;

@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { openAiEngine } from "../http/routes/openai-engine.js";
-import { commands, type Ended } from "./memstem-command.js";
+import { commands, type Ended } from "./memprefix-command.js";
 import type { Listening } from "./own-directories.js";
 import { slowMem0 } from "./slow-mem0.js";
 
@@ -38,8 +38,8 @@ class KeptConnection {
   }
 }
 
-describe("memstem serve, told to stop while an answer streams", () => {
-  const memstem = commands();
+describe("memprefix serve, told to stop while an answer streams", () => {
+  const memprefix = commands();
   const engine = openAiEngine();
 
   /** A service with a chat whose first event is with the client, and the engine's end of it. */
@@ -50,7 +50,7 @@ describe("memstem serve, told to stop while an answer streams", () => {
       response.write('data: {"choices":[{"index":0,"delta":{"content":"first"}}]}\n\n');
       engines = response;
     });
-    const service = await memstem.serve({ MEMSTEM_UPSTREAM_URL: engine.url, ...environment });
+    const service = await memprefix.serve({ MEMPREFIX_UPSTREAM_URL: engine.url, ...environment });
     const answer = await fetch(`${service.address}/v1/chat/completions`, {
       method: "POST",
       body: JSON.stringify(chat),
@@ -94,23 +94,23 @@ describe("memstem serve, told to stop while an answer streams", () => {
   });
 
   it("cuts it off at the deadline, ends with 0 and keeps what was composed", async () => {
-    const { service, reader } = await streaming({ MEMSTEM_SHUTDOWN_MS: "300" });
+    const { service, reader } = await streaming({ MEMPREFIX_SHUTDOWN_MS: "300" });
     service.kill("SIGTERM");
     await rest(reader).catch(() => "cut off");
     expect(await service.ended).toMatchObject({ code: 0 });
-    const again = await memstem.serve();
+    const again = await memprefix.serve();
     const index = await (await fetch(`${again.address}/users/ada/index`)).json();
     expect(index).toMatchObject({ counts: { requests: 1 } });
   });
 });
 
-describe("memstem serve, told to stop with connections that are kept", () => {
-  const memstem = commands();
+describe("memprefix serve, told to stop with connections that are kept", () => {
+  const memprefix = commands();
   const mem0 = slowMem0([{ id: "m-1", memory: "Ada drinks tea" }]);
 
   it("closes those that ask nothing, while others are still answered", async () => {
     mem0.delayMs = 500;
-    const service = await memstem.serve({ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url });
+    const service = await memprefix.serve({ MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url });
     const idle = await KeptConnection.to(service);
     idle.get("/healthz");
     await expect.poll(() => idle.text).toContain('"ok"');
@@ -132,8 +132,12 @@ describe("memstem serve, told to stop with connections that are kept", () => {
 
   it("waits no longer than the deadline for a search that hangs", async () => {
     mem0.delayMs = 60_000;
-    const environment = { MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, MEMSTEM_SEARCH_TIMEOUT_MS: "50000" };
-    const service = await memstem.serve({ ...environment, MEMSTEM_SHUTDOWN_MS: "200" });
+    const environment = {
+      MEMPREFIX_SOURCE: "rest",
+      MEMPREFIX_MEM0_URL: mem0.url,
+      MEMPREFIX_SEARCH_TIMEOUT_MS: "50000",
+    };
+    const service = await memprefix.serve({ ...environment, MEMPREFIX_SHUTDOWN_MS: "200" });
     const searching = mem0.asked();
     const request = fetch(`${service.address}/compose`, {
       method: "POST",

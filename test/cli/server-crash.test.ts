@@ -13,7 +13,7 @@ const server = await testServer();
 const missing = server.url === null ? ` (skipped: ${server.missing})` : "";
 
 describe.skipIf(server.url === null)(`instances on one PostgreSQL server, killed at any moment${missing}`, () => {
-  const directory = mkdtempSync(join(tmpdir(), "memstem-crash-"));
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-crash-"));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it("have every answer, whichever is asked, go on with every conversation, and keep nothing that one forgot", async () => {

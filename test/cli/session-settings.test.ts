@@ -10,10 +10,10 @@ const issueOf = (environment: Record<string, string>) => {
   return "";
 };
 
-describe("MEMSTEM_IDENTITY", () => {
+describe("MEMPREFIX_IDENTITY", () => {
   it("lists places in their order", () => {
     const settings = readSettings({
-      MEMSTEM_IDENTITY:
+      MEMPREFIX_IDENTITY:
         "user=header:X-User,user=header:X-Other,user=body:metadata.user_id,conversation=header:x-session",
     });
     expect(identityOf(settings)).toEqual({
@@ -29,10 +29,10 @@ describe("MEMSTEM_IDENTITY", () => {
   });
 
   it("may tell side calls by a client's prompts", () => {
-    const { sideCall } = identityOf(readSettings({ MEMSTEM_IDENTITY: "side_call=prompt:open-webui" }));
+    const { sideCall } = identityOf(readSettings({ MEMPREFIX_IDENTITY: "side_call=prompt:open-webui" }));
     expect(sideCall).toContainEqual({ from: "prompt", client: "open-webui" });
-    expect(issueOf({ MEMSTEM_IDENTITY: "side_call=prompt:other" })).toContain("MEMSTEM_IDENTITY");
-    expect(issueOf({ MEMSTEM_IDENTITY: "user=prompt:open-webui" })).toContain("MEMSTEM_IDENTITY");
+    expect(issueOf({ MEMPREFIX_IDENTITY: "side_call=prompt:other" })).toContain("MEMPREFIX_IDENTITY");
+    expect(issueOf({ MEMPREFIX_IDENTITY: "user=prompt:open-webui" })).toContain("MEMPREFIX_IDENTITY");
   });
 
   it.each([
@@ -40,22 +40,22 @@ describe("MEMSTEM_IDENTITY", () => {
     "user=x",
     "tenant=header:x",
     "user=header:x y",
-    "user=header:X-Memstem-User",
+    "user=header:X-Memprefix-User",
     "user=body:",
     "user=body:a..b",
     "",
   ])("rejects %j", (value) => {
-    const issue = issueOf({ MEMSTEM_IDENTITY: `user=header:x-a,${value}` });
-    expect(issue).toContain("MEMSTEM_IDENTITY");
+    const issue = issueOf({ MEMPREFIX_IDENTITY: `user=header:x-a,${value}` });
+    expect(issue).toContain("MEMPREFIX_IDENTITY");
     expect(issue).toContain(JSON.stringify(value));
   });
 });
 
-describe("MEMSTEM_ROUTER", () => {
+describe("MEMPREFIX_ROUTER", () => {
   it("is a known router, or a header", () => {
-    expect(readSettings({ MEMSTEM_ROUTER: "dynamo" }).router).toEqual({ header: "x-dynamo-session-id" });
-    expect(readSettings({ MEMSTEM_ROUTER: "header:X-Session" }).router).toEqual({ header: "x-session" });
-    expect(issueOf({ MEMSTEM_ROUTER: "other" })).toContain("MEMSTEM_ROUTER");
-    expect(issueOf({ MEMSTEM_ROUTER: "header:" })).toContain("MEMSTEM_ROUTER");
+    expect(readSettings({ MEMPREFIX_ROUTER: "dynamo" }).router).toEqual({ header: "x-dynamo-session-id" });
+    expect(readSettings({ MEMPREFIX_ROUTER: "header:X-Session" }).router).toEqual({ header: "x-session" });
+    expect(issueOf({ MEMPREFIX_ROUTER: "other" })).toContain("MEMPREFIX_ROUTER");
+    expect(issueOf({ MEMPREFIX_ROUTER: "header:" })).toContain("MEMPREFIX_ROUTER");
   });
 });

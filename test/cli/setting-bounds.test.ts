@@ -3,6 +3,6 @@ import { readSettings } from "../../src/cli/settings.js";
 
 describe("a setting that is a number", () => {
   it.each(["0", "99999999999999", "eighty", "1.5"])("is refused beyond its bounds, by its name: %s", (value) => {
-    expect(() => readSettings({ MEMSTEM_SOURCE: "none", MEMSTEM_TOP_K: value })).toThrow("MEMSTEM_TOP_K");
+    expect(() => readSettings({ MEMPREFIX_SOURCE: "none", MEMPREFIX_TOP_K: value })).toThrow("MEMPREFIX_TOP_K");
   });
 });

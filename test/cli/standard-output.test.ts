@@ -7,7 +7,7 @@ const hasFull = existsSync("/dev/full");
 
 describe("standard output that takes no more", () => {
   it.each([[["--version"]], [["serve", "--help"]]])(
-    "ends memstem %j without a word where its reader has gone",
+    "ends memprefix %j without a word where its reader has gone",
     async (args) => {
       const { child, ended } = launch(args, env);
       child.stdout.destroy();
@@ -21,7 +21,7 @@ describe("standard output that takes no more", () => {
       const { ended } = launch(["--version"], env, { through: ["sh", "-c", 'exec "$@" > /dev/full', "sh"] });
       const { code, stderr } = await ended;
       expect(code).toBe(1);
-      expect(stderr).toMatch(/^memstem: standard output: ENOSPC: .*\n$/);
+      expect(stderr).toMatch(/^memprefix: standard output: ENOSPC: .*\n$/);
     },
   );
 });

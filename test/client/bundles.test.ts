@@ -51,7 +51,7 @@ async function inWorker(source: string, given: unknown): Promise<unknown> {
 const COMPOSING = `
 import {
   compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, digestOf, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
-} from "memstem/core";
+} from "memprefix/core";
 export function run() {
   const countTokens = (text) => text.length;
   const state = new ScopeState(EMPTY_SCOPE, countTokens, DEFAULT_SCOPE_BOUNDS);
@@ -76,25 +76,25 @@ export function run() {
 describe("a bundle for browsers and workers", () => {
   const app = servedApp();
 
-  it("of memstem/core composes there as in Node, with the same digests", async () => {
+  it("of memprefix/core composes there as in Node, with the same digests", async () => {
     const core = JSON.stringify(pathToFileURL(join(ROOT, "dist/core/index.js")));
-    const inNode = encodeURIComponent(COMPOSING.replace('"memstem/core"', core));
+    const inNode = encodeURIComponent(COMPOSING.replace('"memprefix/core"', core));
     const { run } = (await import(`data:text/javascript,${inNode}`)) as { run(): object };
     expect(run()).toMatchObject({ runtime: "object" });
     expect(await inWorker(COMPOSING, null)).toEqual({ ...run(), runtime: "undefined" });
   });
 
-  it("of memstem/client talks to a service", async () => {
+  it("of memprefix/client talks to a service", async () => {
     const source = `
-      import { createMemstemClient, MemstemHttpError } from "memstem/client";
+      import { createMemprefixClient, MemprefixHttpError } from "memprefix/client";
       export async function run(url) {
-        const memstem = createMemstemClient({ url });
-        const { requestId, messages } = await memstem.compose({ userId: "ana", query: "Where?", memories: [{ id: "m", memory: "in Paris" }] });
-        const { difference } = await memstem.feedback({ userId: "ana", requestId, cachedTokens: 0 });
+        const memprefix = createMemprefixClient({ url });
+        const { requestId, messages } = await memprefix.compose({ userId: "ana", query: "Where?", memories: [{ id: "m", memory: "in Paris" }] });
+        const { difference } = await memprefix.feedback({ userId: "ana", requestId, cachedTokens: 0 });
         const ends = [];
-        for await (const line of memstem.composeLines([{ userId: "ben", query: "Why?" }])) if ("end" in line) ends.push(line.end);
-        const refused = await memstem.compose({ userId: "" , query: "x" }).catch((error) => error);
-        return { messages, difference, ends, refused: [refused.name, refused.issues, refused instanceof MemstemHttpError] };
+        for await (const line of memprefix.composeLines([{ userId: "ben", query: "Why?" }])) if ("end" in line) ends.push(line.end);
+        const refused = await memprefix.compose({ userId: "" , query: "x" }).catch((error) => error);
+        return { messages, difference, ends, refused: [refused.name, refused.issues, refused instanceof MemprefixHttpError] };
       }
     `;
     expect(await inWorker(source, app.base)).toEqual({
@@ -107,11 +107,11 @@ describe("a bundle for browsers and workers", () => {
 
   it("of an adapter's base composes through the client", async () => {
     const source = `
-      import { createMemstemClient } from "memstem/client";
+      import { createMemprefixClient } from "memprefix/client";
       import { composeCall } from "./dist/integrations/composing.js";
       export async function run(url) {
         const memories = () => [{ id: "m", memory: "in Paris" }];
-        const options = { memstem: createMemstemClient({ url }), userId: "ana", memories };
+        const options = { memprefix: createMemprefixClient({ url }), userId: "ana", memories };
         const call = await composeCall(options, null, [{ role: "user", content: "Where?" }]);
         await call.report({ promptTokens: 20, cachedTokens: 0 });
         return call.messages;
@@ -123,7 +123,7 @@ describe("a bundle for browsers and workers", () => {
   });
 
   it("of the library cannot be made: it opens files", async () => {
-    await expect(bundled('export { createMemstem } from "memstem";', PACKAGES)).rejects.toThrow(
+    await expect(bundled('export { createMemprefix } from "memprefix";', PACKAGES)).rejects.toThrow(
       /Could not resolve "node:/,
     );
   });
@@ -135,7 +135,7 @@ describe("a bundle for browsers and workers", () => {
       console.log(`${name}: ${size} kB`);
       return size;
     };
-    expect(await kilobytes("memstem/client")).toBeLessThan(25);
-    expect(await kilobytes("memstem/core")).toBeLessThan(200);
+    expect(await kilobytes("memprefix/client")).toBeLessThan(25);
+    expect(await kilobytes("memprefix/core")).toBeLessThan(200);
   });
 });

@@ -83,7 +83,7 @@ export const half =
     response.write(text, () => response.destroy());
   };
 
-/** Answers as a server does that is none of memstem's. */
+/** Answers as a server does that is none of memprefix's. */
 export const page =
   (status: number): Behaviour =>
   (response) =>

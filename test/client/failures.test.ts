@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import {
   type ClientOptions,
-  createMemstemClient,
+  createMemprefixClient,
   InvalidRequestError,
-  MemstemHttpError,
+  MemprefixHttpError,
 } from "../../src/client/index.js";
 import { retryAfterMs, retryDelayMs } from "../../src/client/sending.js";
 import { failingService, half, hang, json, page, problem, reset } from "./failing-service.js";
@@ -14,7 +14,7 @@ const ASKED = { userId: "ana", query: "Where?" };
 
 describe("a client whose service fails", () => {
   const service = failingService();
-  const clientOf = (options: Partial<ClientOptions> = {}) => createMemstemClient({ url: service.url, ...options });
+  const clientOf = (options: Partial<ClientOptions> = {}) => createMemprefixClient({ url: service.url, ...options });
   const ids = () =>
     service.bodies.map((body) => z.object({ request_id: z.string() }).parse(JSON.parse(body)).request_id);
 
@@ -42,14 +42,14 @@ describe("a client whose service fails", () => {
   it("gives up after so many tries, or where the wait is too long, and says what was last", async () => {
     service.behave(reset);
     await expect(clientOf({ retries: 1 }).compose(ASKED)).rejects.toMatchObject({
-      name: "MemstemConnectionError",
+      name: "MemprefixConnectionError",
       message: expect.stringMatching(/^POST \/compose had no whole answer: /),
       cause: expect.any(Error),
     });
     expect(service.bodies).toHaveLength(2);
     service.behave(problem(503, "damaged", { "retry-after": "300" }));
     await expect(clientOf().compose(ASKED)).rejects.toMatchObject({
-      name: "MemstemHttpError",
+      name: "MemprefixHttpError",
       status: 503,
       retryAfterMs: 300_000,
       problem: { detail: "damaged" },
@@ -62,12 +62,12 @@ describe("a client whose service fails", () => {
     expect(await clientOf({ timeoutMs: 200 }).compose(ASKED)).toMatchObject({ requestId: "r-1" });
     service.behave(hang);
     await expect(clientOf().compose(ASKED, { timeoutMs: 50, retries: 0 })).rejects.toMatchObject({
-      name: "MemstemTimeoutError",
+      name: "MemprefixTimeoutError",
       afterMs: 50,
     });
     service.behave((response) => response.writeHead(200, { "content-type": "application/json" }).write("{"));
     await expect(clientOf().compose(ASKED, { timeoutMs: 50, retries: 0 })).rejects.toMatchObject({
-      name: "MemstemTimeoutError",
+      name: "MemprefixTimeoutError",
     });
   });
 
@@ -99,16 +99,16 @@ describe("a client whose service fails", () => {
   });
 
   it.each([
-    ["a page", page(200), /was answered 200 \(text\/html\), but not by memstem/],
-    ["another server's JSON", json(200, { hello: "world" }), /but not by memstem/],
-    ["JSON that is no object", json(200, null), /but not by memstem/],
+    ["a page", page(200), /was answered 200 \(text\/html\), but not by memprefix/],
+    ["another server's JSON", json(200, { hello: "world" }), /but not by memprefix/],
+    ["JSON that is no object", json(200, null), /but not by memprefix/],
     ["a page that says no", page(404), /was answered 404 \(text\/html\)/],
   ])("takes %s for no answer, and does not ask again", async (_what, answer, says) => {
     service.behave(answer);
     const error = await clientOf()
       .compose(ASKED)
       .catch((failure: unknown) => failure);
-    expect(error).toBeInstanceOf(MemstemHttpError);
+    expect(error).toBeInstanceOf(MemprefixHttpError);
     expect(error).toMatchObject({ message: expect.stringMatching(says), problem: null });
     expect(service.bodies).toHaveLength(1);
   });
@@ -116,9 +116,9 @@ describe("a client whose service fails", () => {
   it.each([
     [409, "DeletedMeanwhileError"],
     [501, "MemorySourceError"],
-    [401, "MemstemHttpError"],
-    [507, "MemstemHttpError"],
-    [500, "MemstemHttpError"],
+    [401, "MemprefixHttpError"],
+    [507, "MemprefixHttpError"],
+    [500, "MemprefixHttpError"],
   ])("throws for status %i a %s", async (status, name) => {
     service.behave(problem(status, "So."));
     await expect(clientOf({ retries: 0 }).forgetUser({ userId: "ana" })).rejects.toMatchObject({
@@ -137,11 +137,11 @@ describe("a client whose service fails", () => {
       return read;
     };
     service.behave((response) => response.writeHead(200, { "content-type": "application/x-ndjson" }).end(line));
-    await expect(lines()).rejects.toMatchObject({ name: "MemstemConnectionError" });
+    await expect(lines()).rejects.toMatchObject({ name: "MemprefixConnectionError" });
     service.behave((response) => response.writeHead(200).end("<html>"));
-    await expect(lines()).rejects.toMatchObject({ name: "MemstemConnectionError" });
+    await expect(lines()).rejects.toMatchObject({ name: "MemprefixConnectionError" });
     service.behave((response) => response.writeHead(200).write(line));
-    await expect(lines({ timeoutMs: 100 })).rejects.toMatchObject({ name: "MemstemTimeoutError" });
+    await expect(lines({ timeoutMs: 100 })).rejects.toMatchObject({ name: "MemprefixTimeoutError" });
     service.bodies satisfies readonly string[];
     service.behave(problem(503, "busy", { "retry-after": "0" }));
     await expect(lines()).rejects.toMatchObject({ status: 503 });
@@ -175,9 +175,11 @@ describe("a client whose service fails", () => {
       calls += 1;
       return fetch(...given);
     };
-    const url = `${service.url}/memstem/`;
-    await createMemstemClient({ url, apiKey: "mst_1", headers: { "x-gateway": "g" }, fetch: counting }).compose(ASKED);
-    expect(seen).toEqual([["/memstem/compose", "Bearer mst_1", "g", "application/json"]]);
+    const url = `${service.url}/memprefix/`;
+    await createMemprefixClient({ url, apiKey: "mst_1", headers: { "x-gateway": "g" }, fetch: counting }).compose(
+      ASKED,
+    );
+    expect(seen).toEqual([["/memprefix/compose", "Bearer mst_1", "g", "application/json"]]);
     expect(calls).toBe(1);
   });
 });
@@ -195,7 +197,7 @@ describe("a client's options", () => {
     ["retries", { url: "http://127.0.0.1", retries: 1.5 }],
     ["apikey", { url: "http://127.0.0.1", apikey: "k" }],
   ])("are checked: %s", (field, options) => {
-    const make = () => createMemstemClient(options as ClientOptions);
+    const make = () => createMemprefixClient(options as ClientOptions);
     expect(make).toThrow(InvalidRequestError);
     expect(make).toThrow(expect.objectContaining({ issues: [expect.objectContaining({ field })], status: null }));
   });

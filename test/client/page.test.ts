@@ -6,7 +6,7 @@ describe("docs/client.md", () => {
   const app = servedApp();
 
   it("has a program that runs against a service", async () => {
-    const { code, stdout, stderr } = await runPageProgram("docs/client.md", { MEMSTEM_URL: app.base });
+    const { code, stdout, stderr } = await runPageProgram("docs/client.md", { MEMPREFIX_URL: app.base });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout.split("\n")).toEqual([
       "<memories>",

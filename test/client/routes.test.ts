@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type BatchLine, createMemstemClient } from "../../src/client/index.js";
+import { type BatchLine, createMemprefixClient } from "../../src/client/index.js";
 import { ROUTES } from "../../src/client/routes.js";
 import { callerOf } from "../http/guards/callers.js";
 import { answeringSource } from "../http/routes/answering-source.js";
@@ -9,8 +9,8 @@ const TOKEN = "mem0-events-5f1c0f";
 
 describe("the client's routes", () => {
   const source = answeringSource(["in Paris"]);
-  const app = servedApp({ source: () => source, environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN } });
-  const clientOf = () => createMemstemClient({ url: app.base });
+  const app = servedApp({ source: () => source, environment: { MEMPREFIX_WEBHOOK_TOKEN: TOKEN } });
+  const clientOf = () => createMemprefixClient({ url: app.base });
 
   it("are all of the service's own: a new operation needs a method", async () => {
     const { paths } = (await clientOf().openapi()) as {
@@ -55,7 +55,7 @@ describe("the client's routes", () => {
     expect(exported.scopes[0]?.tables["memory_versions"]?.[0]).toHaveProperty("memory_id", "m-in Paris");
     expect(await client.health()).toEqual({ status: "ok", version: "1.2.3", source: "answering" });
     expect(await client.live()).toEqual({ status: "ok", version: "1.2.3", source: "answering" });
-    expect(await client.metrics()).toContain("# TYPE memstem_");
+    expect(await client.metrics()).toContain("# TYPE memprefix_");
     await client.forgetUser({ userId: "." });
     expect((await client.exportUser({ userId: "." })).scopes).toEqual([]);
   });
@@ -64,11 +64,11 @@ describe("the client's routes", () => {
     const { key } = callerOf(app, "acme");
     const event = { event_details: { id: "m-in Paris", event: "DELETE" } };
     const asked = { userId: "ana", query: "Where?" };
-    await expect(clientOf().compose(asked)).rejects.toMatchObject({ name: "MemstemHttpError", status: 401 });
-    const client = createMemstemClient({ url: app.base, apiKey: key });
+    await expect(clientOf().compose(asked)).rejects.toMatchObject({ name: "MemprefixHttpError", status: 401 });
+    const client = createMemprefixClient({ url: app.base, apiKey: key });
     expect((await client.compose(asked)).blocks).toHaveLength(1);
     await expect(client.receiveMem0Event(event)).rejects.toMatchObject({ status: 401 });
-    await createMemstemClient({ url: app.base, apiKey: TOKEN }).receiveMem0Event(event);
+    await createMemprefixClient({ url: app.base, apiKey: TOKEN }).receiveMem0Event(event);
   });
 
   const requests = [

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from "vitest";
-import { createMemstemClient, type RemoteMemstem } from "../../src/client/index.js";
-import { createMemstem, type MemstemClient } from "../../src/index.js";
+import { createMemprefixClient, type RemoteMemprefix } from "../../src/client/index.js";
+import { createMemprefix, type MemprefixClient } from "../../src/index.js";
 import type { Composing } from "../../src/integrations/composing.js";
 import { type OwnMem0, openOwnMem0 } from "../../src/memory/own-mem0.js";
 import type { ComposeOptions } from "../../src/service/fields/call-options.js";
@@ -27,12 +27,12 @@ function ownMemories(): OwnMem0 {
 describe("the client of a service and the library", () => {
   const app = servedApp({ source: () => openOwnMem0(ownMemories()) });
   let dataDir = "";
-  let library: MemstemClient;
-  let client: RemoteMemstem;
+  let library: MemprefixClient;
+  let client: RemoteMemprefix;
   beforeEach(() => {
-    dataDir = mkdtempSync(join(tmpdir(), "memstem-client-"));
-    library = createMemstem({ dataDir, source: ownMemories() });
-    client = createMemstemClient({ url: `${app.base}/` });
+    dataDir = mkdtempSync(join(tmpdir(), "memprefix-client-"));
+    library = createMemprefix({ dataDir, source: ownMemories() });
+    client = createMemprefixClient({ url: `${app.base}/` });
   });
   afterEach(async () => {
     await Promise.all([library.close(), client.close()]);
@@ -40,10 +40,10 @@ describe("the client of a service and the library", () => {
   });
 
   /** What both answer to the same; or how both fail. */
-  async function both<T>(ask: (memstem: MemstemClient) => Promise<T>) {
-    const told = async (memstem: MemstemClient) => {
+  async function both<T>(ask: (memprefix: MemprefixClient) => Promise<T>) {
+    const told = async (memprefix: MemprefixClient) => {
       try {
-        return { answer: await ask(memstem) };
+        return { answer: await ask(memprefix) };
       } catch (error) {
         const { name, message, issues, field } = error as {
           name: string;
@@ -60,9 +60,9 @@ describe("the client of a service and the library", () => {
   }
 
   it("have the same types, so that either can be given", () => {
-    expectTypeOf<RemoteMemstem>().toExtend<MemstemClient>();
-    expectTypeOf<RemoteMemstem>().toExtend<Composing>();
-    expectTypeOf<MemstemClient>().toExtend<Composing>();
+    expectTypeOf<RemoteMemprefix>().toExtend<MemprefixClient>();
+    expectTypeOf<RemoteMemprefix>().toExtend<Composing>();
+    expectTypeOf<MemprefixClient>().toExtend<Composing>();
   });
 
   it("answer the same to a conversation, from its first prompt to forgetting its user", async () => {
@@ -70,8 +70,8 @@ describe("the client of a service and the library", () => {
     for (const [turn, question] of ["Where?", "Why?", "When?"].entries()) {
       history.push({ role: "user", content: question, name: "ana" });
       const requestId = `r-${turn}`;
-      const told = await both((memstem) =>
-        memstem.compose({
+      const told = await both((memprefix) =>
+        memprefix.compose({
           userId: "ana",
           conversationId: "c",
           requestId,
@@ -81,17 +81,17 @@ describe("the client of a service and the library", () => {
       );
       expect(told).toMatchObject({ answer: { requestId, plan: { layout: "conversation" } } });
       history.push({ role: "assistant", content: "So." });
-      await both((memstem) =>
-        memstem.feedback({ userId: "ana", requestId, promptTokens: 90 + turn, cachedTokens: 3, ttftMs: 1.5 }),
+      await both((memprefix) =>
+        memprefix.feedback({ userId: "ana", requestId, promptTokens: 90 + turn, cachedTokens: 3, ttftMs: 1.5 }),
       );
     }
-    await both((memstem) => memstem.evict({ requestIds: ["r-1", "r-9"] }));
-    await both((memstem) =>
-      memstem.add({ userId: "ana", agentId: "guide", memories: ["a", "b"], metadata: { some_key: 1 } }),
+    await both((memprefix) => memprefix.evict({ requestIds: ["r-1", "r-9"] }));
+    await both((memprefix) =>
+      memprefix.add({ userId: "ana", agentId: "guide", memories: ["a", "b"], metadata: { some_key: 1 } }),
     );
-    await both((memstem) => memstem.forgetMemory({ userId: "ana", memoryId: "m-0" }));
-    await both((memstem) => memstem.forgetUser({ userId: "ana" }));
-    await both((memstem) => memstem.compose({ userId: "ana", requestId: "after", query: "Where?" }));
+    await both((memprefix) => memprefix.forgetMemory({ userId: "ana", memoryId: "m-0" }));
+    await both((memprefix) => memprefix.forgetUser({ userId: "ana" }));
+    await both((memprefix) => memprefix.compose({ userId: "ana", requestId: "after", query: "Where?" }));
   });
 
   it("answer the same to every option, nulls included", async () => {
@@ -138,7 +138,8 @@ describe("the client of a service and the library", () => {
       { userId: "ben", query: "Where?", requestId: "q-9", maxPromptTokens: 30, toolMemories: "in_result" },
       { userId: "ben", query: "Where?", requestId: "q-1" },
     ];
-    for (const request of requests) expect(await both((memstem) => memstem.compose(request))).toHaveProperty("answer");
+    for (const request of requests)
+      expect(await both((memprefix) => memprefix.compose(request))).toHaveProperty("answer");
   });
 
   it("answer the same to messages of other APIs, in their form", async () => {
@@ -151,14 +152,14 @@ describe("the client of a service and the library", () => {
       system,
       messages: [{ role: "user", content: blocks }],
     } as const;
-    expect(await both((memstem) => memstem.compose(anthropic))).toHaveProperty("answer.system");
+    expect(await both((memprefix) => memprefix.compose(anthropic))).toHaveProperty("answer.system");
     const items = [
       { role: "user", content: "Where?" },
       { type: "function_call", call_id: "c-1", name: "find_place", arguments: '{"some_key":1}' },
       { type: "function_call_output", call_id: "c-1", output: "in Paris" },
     ];
     expect(
-      await both((memstem) => memstem.compose({ userId: "dee", requestId: "f-2", messages: items })),
+      await both((memprefix) => memprefix.compose({ userId: "dee", requestId: "f-2", messages: items })),
     ).toHaveProperty("answer.messages.2.call_id");
   });
 
@@ -177,7 +178,7 @@ describe("the client of a service and the library", () => {
         history: "extended",
         messages,
       } as const;
-      last = await both((memstem) => memstem.compose(request));
+      last = await both((memprefix) => memprefix.compose(request));
     }
     expect(last).toHaveProperty("answer.plan.epoch.leftOut");
   });
@@ -194,21 +195,21 @@ describe("the client of a service and the library", () => {
     ["half of a surrogate pair", { userId: "\ud800", query: "x" }],
     ["a user without a name", { userId: " ", query: "x" }],
   ])("reject %s with the same error", async (_what, request) => {
-    const told = await both((memstem) => memstem.compose(request as ComposeOptions));
+    const told = await both((memprefix) => memprefix.compose(request as ComposeOptions));
     expect(told).toMatchObject({ name: "InvalidRequestError", issues: [expect.anything()] });
   });
 
   it("fail the same where something is not there, or cannot be done", async () => {
-    expect(await both((memstem) => memstem.feedback({ userId: "ana", requestId: "none" }))).toMatchObject({
+    expect(await both((memprefix) => memprefix.feedback({ userId: "ana", requestId: "none" }))).toMatchObject({
       name: "NotFoundError",
       field: expect.any(String),
     });
-    await both((memstem) => memstem.feedback({ userId: "ana" } as never));
-    await both((memstem) => memstem.add({ userId: "ana", memories: [] }));
-    await both((memstem) => memstem.evict({ requestIds: "r" } as never));
-    await both((memstem) => memstem.forgetUser({} as never));
-    await both((memstem) => memstem.forgetUser({ userId: "\ud800" }));
-    await both((memstem) => memstem.forgetMemory({ userId: "ana", memoryId: "" }));
+    await both((memprefix) => memprefix.feedback({ userId: "ana" } as never));
+    await both((memprefix) => memprefix.add({ userId: "ana", memories: [] }));
+    await both((memprefix) => memprefix.evict({ requestIds: "r" } as never));
+    await both((memprefix) => memprefix.forgetUser({} as never));
+    await both((memprefix) => memprefix.forgetUser({ userId: "\ud800" }));
+    await both((memprefix) => memprefix.forgetMemory({ userId: "ana", memoryId: "" }));
     await Promise.all([library.close(), client.close()]);
     await expect(client.compose({ userId: "ana", query: "x" })).rejects.toMatchObject({ name: "ClosedError" });
     await expect(library.compose({ userId: "ana", query: "x" })).rejects.toMatchObject({ name: "ClosedError" });

@@ -17,7 +17,7 @@ export interface Session {
 /** Has a conversation. Gives the answers, turn by turn: a text, or an object where it was to be one. */
 export type Conversing = (session: Session) => Promise<readonly unknown[]>;
 
-/** A program of somebody who uses a client: nothing of memstem's is in it but an address and the headers. */
+/** A program of somebody who uses a client: nothing of memprefix's is in it but an address and the headers. */
 export interface ClientProgram {
   /** As the table names it. */
   readonly client: string;

@@ -11,18 +11,18 @@ const HERE = fileURLToPath(new URL(".", import.meta.url));
 const PACKAGES = z
   .record(z.string(), z.record(z.string(), z.string()))
   .parse(JSON.parse(readFileSync(join(HERE, "heavy/packages.json"), "utf8")));
-/** Programs of memstem's own adapters, which ask their engine themselves. */
+/** Programs of memprefix's own adapters, which ask their engine themselves. */
 const ADAPTERS = "adapters/";
 /** What programs share. */
 const SHARED = ["client-program.ts", "ai-sdk-uses.ts", "langchain-uses.ts", "heavy/mem0-provider-program.ts"];
 
 /**
  * Paths of the programs whose clients are no development dependencies: too large, or in their newest versions, which want a newer Node than
- * memstem does.
+ * memprefix does.
  */
 export const HEAVY_CLIENTS: readonly string[] = Object.keys(PACKAGES).filter((name) => !name.startsWith(ADAPTERS));
 
-/** Paths of the programs that use memstem's adapters with such packages. */
+/** Paths of the programs that use memprefix's adapters with such packages. */
 export const HEAVY_ADAPTERS: readonly string[] = Object.keys(PACKAGES).filter((name) => name.startsWith(ADAPTERS));
 
 /** The oldest Node that they all run on, and the one that is installed where this one is older. */
@@ -42,7 +42,7 @@ export async function installClient(name: string, folder: string): Promise<Progr
   await install(own);
   if (name.startsWith(ADAPTERS)) {
     cpSync(join(HERE, ADAPTERS), join(own, ADAPTERS), { recursive: true });
-    copyMemstem(join(own, "node_modules/memstem"));
+    copyMemprefix(join(own, "node_modules/memprefix"));
   }
   return { file: join(own, name), folder: own, node: await nodeIn(folder) };
 }
@@ -63,8 +63,8 @@ async function nodeIn(folder: string): Promise<string> {
   return join(own, "node_modules", name, "bin", process.platform === "win32" ? "node.exe" : "node");
 }
 
-/** The built adapters and client as `memstem-client` has them: none of their packages is memstem's own. */
-function copyMemstem(folder: string): void {
+/** The built adapters and client as `memprefix-client` has them: none of their packages is memprefix's own. */
+function copyMemprefix(folder: string): void {
   const project = join(HERE, "../..");
   mkdirSync(folder, { recursive: true });
   cpSync(join(project, "package.json"), join(folder, "package.json"));

@@ -15,7 +15,7 @@ export function lightClient(name: string): ProgramPlace {
   return { file: join(PROGRAMS, name), folder: PROJECT, node: process.execPath };
 }
 
-/** A program of one of memstem's adapters, with the development dependencies and the built package. */
+/** A program of one of memprefix's adapters, with the development dependencies and the built package. */
 export function lightAdapter(name: string): ProgramPlace {
   return { file: join(PROGRAMS, "..", "adapters", name), folder: PROJECT, node: process.execPath };
 }

@@ -55,7 +55,7 @@ describe("clients in Python that can be given nothing but a base URL", () => {
   let python = "";
   let missing = "";
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "memstem-python-clients-"));
+    folder = await mkdtemp(join(tmpdir(), "memprefix-python-clients-"));
     if (spawnSync("python3.11", ["--version"]).status !== 0) {
       missing = "there is no python3.11";
       return;

@@ -29,7 +29,7 @@ describe.each(PROGRAMS)("%s, with an agent's loop of two calls at once", (name) 
   const anthropic = anthropicServer();
   const source = answeringSource(["Ana likes it warm."]);
   const overChats = servedApp({ source: () => source, upstream: engine });
-  const environment = { MEMSTEM_UPSTREAM_API: "anthropic" };
+  const environment = { MEMPREFIX_UPSTREAM_API: "anthropic" };
   const overAnthropic = servedApp({ source: () => source, upstream: anthropic, environment });
   let program: RunningProgram<Introduction, Order, Outcome>;
   beforeAll(async () => {
@@ -40,7 +40,7 @@ describe.each(PROGRAMS)("%s, with an agent's loop of two calls at once", (name) 
   const held = async (base: string, url: string, conversation: string) => {
     const outcomes: Record<string, Outcome> = {};
     for (const use of USES) {
-      const headers = { "x-memstem-user": "ana", "x-memstem-conversation": `${conversation} ${use}` };
+      const headers = { "x-memprefix-user": "ana", "x-memprefix-conversation": `${conversation} ${use}` };
       outcomes[use] = await program.ask({ use, session: { base, engine: url, headers, questions: QUESTIONS } });
     }
     return outcomes;
@@ -55,7 +55,7 @@ describe.each(PROGRAMS)("%s, with an agent's loop of two calls at once", (name) 
           : sendJson(response, 404, { detail: "Not Found" }),
       );
       if (name === OF_CHATS && !RETURNED.includes(kind))
-        expect(await held(new URL(engine.url).origin, engine.url, kind), `${kind}, without memstem`).not.toEqual(
+        expect(await held(new URL(engine.url).origin, engine.url, kind), `${kind}, without memprefix`).not.toEqual(
           wanted,
         );
       else expect(await held(overChats.base, engine.url, kind), kind).toEqual(wanted);

@@ -1,6 +1,6 @@
 /**
- * `npm run clients`: has every client hold its conversations through memstem, those that are development dependencies and those that are
- * not (`heavy-clients.ts`), which are installed into a temporary folder (a Node 22, too, where this one is older); and memstem's adapters, as
+ * `npm run clients`: has every client hold its conversations through memprefix, those that are development dependencies and those that are
+ * not (`heavy-clients.ts`), which are installed into a temporary folder (a Node 22, too, where this one is older); and memprefix's adapters, as
  * built, with packages that are not. Prints the table of `docs/proxy.md`, "Clients that were tried"; `-- -u` writes it there. Ends with 1
  * where something is wrong, or the table is another. `-- NAME`: the programs whose file names hold that, and no table.
  */
@@ -16,7 +16,7 @@ import { type TriedClient, tryAdapter, tryClient, wrongIn } from "./tried-client
 endOnSignals();
 const wanted = process.argv.slice(2).filter((argument) => argument !== "-u");
 const isWanted = (name: string) => wanted.length === 0 || wanted.some((part) => name.includes(part));
-const folder = mkdtempSync(join(tmpdir(), "memstem-clients-"));
+const folder = mkdtempSync(join(tmpdir(), "memprefix-clients-"));
 const tried: TriedClient[] = [];
 const adapters: TriedClient[] = [];
 try {

@@ -42,7 +42,7 @@ const OWN_ENGINE: Readonly<Record<ClientProgram["api"], EngineApi>> = {
   Messages: "anthropic",
 };
 
-/** Has a program hold all conversations that it can, with all engines that memstem puts behind its API. */
+/** Has a program hold all conversations that it can, with all engines that memprefix puts behind its API. */
 export function tryClient(place: ProgramPlace): Promise<TriedClient> {
   return tryWith(place, (api) => ENGINES[api]);
 }
@@ -102,21 +102,24 @@ async function tryUse(
   use: Use,
   hold: (order: Order) => Promise<Outcome>,
 ): Promise<readonly string[]> {
-  const dataDir = mkdtempSync(join(tmpdir(), "memstem-clients-"));
-  const environment = { MEMSTEM_UPSTREAM_API: api === "anthropic" ? api : "openai", MEMSTEM_UPSTREAM_URL: engine.url };
+  const dataDir = mkdtempSync(join(tmpdir(), "memprefix-clients-"));
+  const environment = {
+    MEMPREFIX_UPSTREAM_API: api === "anthropic" ? api : "openai",
+    MEMPREFIX_UPSTREAM_URL: engine.url,
+  };
   // Prompts as short as these are not cached where they are billed, and `auto` then drops what it need not keep.
-  const given = { MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_RETENTION: "keep" };
+  const given = { MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none", MEMPREFIX_RETENTION: "keep" };
   const settings = readSettings({ ...given, ...environment });
   const faults: unknown[] = [];
   const app = await startApp(settings, growingSource(), { log: [], faults });
   const from = { served: engine.served.length, refused: engine.refused.length };
   try {
-    const headers = { "x-memstem-user": "ana", "x-memstem-conversation": "trip" };
+    const headers = { "x-memprefix-user": "ana", "x-memprefix-conversation": "trip" };
     const questions = QUESTIONS[use];
     const outcome = await hold({ use, session: { base: app.base, engine: engine.url, headers, questions } });
     const served = engine.served.slice(from.served);
     const refused = engine.refused.slice(from.refused);
-    const recorded = await recordedBy(join(dataDir, "memstem.db"), served);
+    const recorded = await recordedBy(join(dataDir, "memprefix.db"), served);
     return [
       ...wrongAnswers(use, outcome),
       ...refused.map((request) => `the engine could not read ${request.slice(0, 2_000)}`),

@@ -95,7 +95,7 @@ export function chatter(
       ask(services, "POST", "/v1/chat/completions", {
         user,
         messages: [{ role: "user", content }],
-        memstem: { write_back: true },
+        memprefix: { write_back: true },
       });
     for (;;) {
       if (!isLeaving) {
@@ -155,7 +155,7 @@ export function replayer(
           { role: "assistant", content: "Noted." },
           { role: "user", content: `Question ${messages.length}` },
         );
-        return ask(services, "POST", "/v1/chat/completions", { user, messages, memstem: conversation });
+        return ask(services, "POST", "/v1/chat/completions", { user, messages, memprefix: conversation });
       };
       for (let chats = 1 + choices.pick(3); chats > 0; chats--) if ((await chat()) === GONE) return;
       // While the database is away, prompts go on as they are.

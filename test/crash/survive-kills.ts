@@ -68,15 +68,15 @@ async function surviveWith(
     launch(["serve"], {
       PATH: process.env["PATH"] ?? "",
       HOME: directory,
-      MEMSTEM_DATA_DIR: data,
-      MEMSTEM_PORT: "0",
-      MEMSTEM_SOURCE: count === 1 ? "none" : "embedded",
-      MEMSTEM_UPSTREAM_URL: chatEngine.url,
+      MEMPREFIX_DATA_DIR: data,
+      MEMPREFIX_PORT: "0",
+      MEMPREFIX_SOURCE: count === 1 ? "none" : "embedded",
+      MEMPREFIX_UPSTREAM_URL: chatEngine.url,
       // A service that forgot by its end what is cached may start a conversation afresh; what is kept is what is looked at.
-      MEMSTEM_RETENTION: "keep",
-      MEMSTEM_LOG_LEVEL: "error",
+      MEMPREFIX_RETENTION: "keep",
+      MEMPREFIX_LOG_LEVEL: "error",
       // A slow machine is no reason to turn anything away here.
-      MEMSTEM_MAX_LAG_MS: "600000",
+      MEMPREFIX_MAX_LAG_MS: "600000",
     });
   let repeated = 0;
   let killedAtStart = 0;
@@ -129,7 +129,7 @@ async function checkFiles(
   { gone }: Forgotten,
   services: number,
 ): Promise<{ scopes: number; requests: number } | null> {
-  const file = join(data, "memstem.db");
+  const file = join(data, "memprefix.db");
   if (!existsSync(file)) return null;
   if (services > 1) {
     // What one deletes while another reads stays in the log until the next process finishes it.

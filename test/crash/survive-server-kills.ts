@@ -76,15 +76,15 @@ async function surviveWith(
     const environment = {
       PATH: process.env["PATH"] ?? "",
       HOME: directory,
-      MEMSTEM_DATABASE_URL: url,
-      MEMSTEM_PORT: "0",
-      MEMSTEM_SOURCE: "none",
-      MEMSTEM_UPSTREAM_URL: engine.url,
+      MEMPREFIX_DATABASE_URL: url,
+      MEMPREFIX_PORT: "0",
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_UPSTREAM_URL: engine.url,
       // A service that forgot by its end what is cached may start a conversation afresh; what is kept is what is looked at.
-      MEMSTEM_RETENTION: "keep",
-      MEMSTEM_LOG_LEVEL: "error",
+      MEMPREFIX_RETENTION: "keep",
+      MEMPREFIX_LOG_LEVEL: "error",
       // A slow machine is no reason to turn anything away here.
-      MEMSTEM_MAX_LAG_MS: "600000",
+      MEMPREFIX_MAX_LAG_MS: "600000",
     };
     const instances = new Instances(environment, server, choices);
     try {

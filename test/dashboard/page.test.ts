@@ -48,7 +48,7 @@ describeInChromium("the page", () => {
     await settled(opened);
     expect(opened.problems).toEqual([]);
     expect(opened.asked.map((address) => new URL(address).origin).filter((origin) => origin !== app.base)).toEqual([]);
-    expect(await opened.page.title()).toBe("Now · memstem");
+    expect(await opened.page.title()).toBe("Now · memprefix");
   });
 
   it("fits a phone at every view, and has no serious finding of axe at any, light and dark", async () => {

@@ -30,7 +30,7 @@ describeInChromium("the try-it view", () => {
     );
   };
   /** Made-up users, and texts of the sample, that are stored. */
-  const left = () => storedTexts(app.dataDir, /memstem-try-[\w-]+|walnuts|tile museum/);
+  const left = () => storedTexts(app.dataDir, /memprefix-try-[\w-]+|walnuts|tile museum/);
 
   it("composes the sample by retention and by policy, side by side, and keeps nothing of it", async () => {
     const opened = await open();
@@ -103,17 +103,17 @@ describeInChromium("the try-it view", () => {
   });
 
   it("deletes what a closed tab left behind, but not what another tab is at", async () => {
-    const old = `memstem-try-${(Date.now() - 3_600_000).toString(36)}-x-keep`;
-    const young = `memstem-try-${Date.now().toString(36)}-y-keep`;
+    const old = `memprefix-try-${(Date.now() - 3_600_000).toString(36)}-x-keep`;
+    const young = `memprefix-try-${Date.now().toString(36)}-y-keep`;
     for (const user of [old, young, "ana"]) await app.compose({ user_id: user, query: "Where?", memories: [] });
     const { page } = await open();
     const noted = JSON.stringify(JSON.stringify([old, young, "ana"]));
-    await page.evaluate(`localStorage.setItem("memstem-try-users", ${noted})`);
+    await page.evaluate(`localStorage.setItem("memprefix-try-users", ${noted})`);
     await page.reload();
     await expect.poll(left).toEqual([young]);
     expect(storedTexts(app.dataDir, /^ana$/)).toEqual(["ana"]);
     // The page hears of a deletion later than the database.
-    await expect.poll(() => page.evaluate("localStorage.getItem('memstem-try-users')")).toBe(JSON.stringify([young]));
+    await expect.poll(() => page.evaluate("localStorage.getItem('memprefix-try-users')")).toBe(JSON.stringify([young]));
   });
 
   it("asks for a key where there are keys, and uses the one that it is given", async () => {

@@ -79,7 +79,7 @@ describeInChromium("the views of what prompts cost", () => {
     await page.getByText("live", { exact: true }).waitFor();
     const rows = page.locator("main tbody tr");
     const record = (count: number, user: string) =>
-      app.memstem.recorded?.log.record(
+      app.memprefix.recorded?.log.record(
         Array.from({ length: count }, (_, n) => composed({ request: `${user}-${n}`, user, at: Date.now() })),
         Date.now(),
       );
@@ -263,7 +263,7 @@ describeInChromium("the views of what prompts cost", () => {
 });
 
 describeInChromium("the views with text", () => {
-  const app = servedApp({ environment: { MEMSTEM_DASHBOARD_TEXT: "on" } });
+  const app = servedApp({ environment: { MEMPREFIX_DASHBOARD_TEXT: "on" } });
   const pages = browserPages();
 
   it("show texts where the operator lets them, as text", async () => {
@@ -280,8 +280,8 @@ describeInChromium("the views with text", () => {
 describeInChromium("the chart of what was saved", () => {
   // Writing to the cache costs more than computing.
   const cost = { kind: "money", uncached: 1, written: 1.25, cached: 0.1 };
-  const MEMSTEM_COST = JSON.stringify({ cost, blockTokens: 1, minimumPrefixTokens: 1 });
-  const app = servedApp({ environment: { MEMSTEM_COST } });
+  const MEMPREFIX_COST = JSON.stringify({ cost, blockTokens: 1, minimumPrefixTokens: 1 });
+  const app = servedApp({ environment: { MEMPREFIX_COST } });
   const pages = browserPages();
 
   it("has losses on its axis, too", async () => {
@@ -305,7 +305,7 @@ describeInChromium("the chart of what was saved", () => {
 });
 
 describeInChromium("the views of a service without a usage log", () => {
-  const app = servedApp({ environment: { MEMSTEM_USAGE_PROMPTS: "0" } });
+  const app = servedApp({ environment: { MEMPREFIX_USAGE_PROMPTS: "0" } });
   const pages = browserPages();
 
   it("say that it is turned off, and do not ask for its events again and again", async () => {

@@ -28,7 +28,7 @@ const samples = readPages()
 describe("the README's code", () => {
   let directory = "";
   beforeAll(() => {
-    directory = mkdtempSync(join(tmpdir(), "memstem-after-"));
+    directory = mkdtempSync(join(tmpdir(), "memprefix-after-"));
   });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -36,7 +36,7 @@ describe("the README's code", () => {
   async function asked(beginning: string): Promise<unknown> {
     const text = samples.find((sample) => sample.text.startsWith(beginning))?.text ?? "";
     const built = pathToFileURL(join(ROOT, "dist/index.js")).href;
-    writeFileSync(join(directory, "sample.mjs"), `${READERS}${text.replace('"memstem"', JSON.stringify(built))}`);
+    writeFileSync(join(directory, "sample.mjs"), `${READERS}${text.replace('"memprefix"', JSON.stringify(built))}`);
     const child = spawn(process.execPath, ["sample.mjs"], { cwd: directory });
     const output = childOutput(child);
     const [code] = (await once(child, "close")) as [number];

@@ -44,10 +44,10 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
   let app: StartedApp;
   const found = answeringSource(["Ana has a dog."]);
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "memstem-python-"));
+    folder = mkdtempSync(join(tmpdir(), "memprefix-python-"));
     for (const [name, text] of files) writeFileSync(join(folder, name), text);
     engine = await agentEngine("chats");
-    const settings = readSettings({ MEMSTEM_DATA_DIR: join(folder, "data"), MEMSTEM_SOURCE: "none" });
+    const settings = readSettings({ MEMPREFIX_DATA_DIR: join(folder, "data"), MEMPREFIX_SOURCE: "none" });
     app = await startApp(settings, found, { log: [], faults: [] });
   });
   afterEach(async () => {
@@ -62,7 +62,7 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
       PATH: process.env["PATH"] ?? "",
       HOME: folder,
       OPENAI_BASE_URL: engine.url,
-      MEMSTEM_URL: url,
+      MEMPREFIX_URL: url,
     };
     const child = spawn("python3", [program], { cwd: folder, env: environment, stdio: ["ignore", "pipe", "pipe"] });
     const output = childOutput(endingWithUs(child));
@@ -70,11 +70,11 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
     return { code, ...output };
   }
 
-  const requests = () => storedExchanges(join(folder, "data", "memstem.db")).requests;
+  const requests = () => storedExchanges(join(folder, "data", "memprefix.db")).requests;
   const sent = () => engine.served.map(({ asked }) => asked.prompt);
 
   it("has a client of some thirty lines", () => {
-    const lines = (files.get("memstem_client.py") ?? "").split("\n").filter((line) => line.trim() !== "");
+    const lines = (files.get("memprefix_client.py") ?? "").split("\n").filter((line) => line.trim() !== "");
     expect(lines.length).toBeLessThanOrEqual(36);
   });
 
@@ -107,7 +107,7 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
     expect(requests().map(({ observed }) => observed)).toEqual([null, null, null]);
   });
 
-  /** A network in front of memstem. `loses` says what it loses, by the ids of all composes so far, and which of them is asked for. */
+  /** A network in front of memprefix. `loses` says what it loses, by the ids of all composes so far, and which of them is asked for. */
   async function network(loses: (ids: readonly string[]) => "request" | "answer" | "nothing") {
     const ids: string[] = [];
     const url = await standIn(async (incoming, response) => {
@@ -150,7 +150,7 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
     ["answers with an error", 500],
     ["answers with something else", 200],
     ["is silent", null],
-  ])("has a client that fails open: where memstem %s the engine gets plain messages", async (_how, instead) => {
+  ])("has a client that fails open: where memprefix %s the engine gets plain messages", async (_how, instead) => {
     const url =
       typeof instead === "string"
         ? instead
@@ -159,7 +159,7 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
           });
     writeFileSync(
       join(folder, "trip.py"),
-      (files.get("trip.py") ?? "").replace('.get("MEMSTEM_API_KEY"))', '.get("MEMSTEM_API_KEY"), timeout=0.2)'),
+      (files.get("trip.py") ?? "").replace('.get("MEMPREFIX_API_KEY"))', '.get("MEMPREFIX_API_KEY"), timeout=0.2)'),
     );
     const { code, stdout, stderr } = await run("trip.py", url);
     expect({ code, answers: stdout.match(/^Noted: /gm)?.length }).toEqual({ code: 0, answers: 3 });
@@ -169,8 +169,8 @@ describe.skipIf(!HAS_PYTHON)(`docs/python.md, with this machine's Python${SKIPPE
   });
 
   it("has a client whose requests without memories are searched for", async () => {
-    const program = `from memstem_client import Memstem
-composed = Memstem("${app.base}").compose("ana", [{"role": "user", "content": "Who is with Ana?"}], top_k=3)
+    const program = `from memprefix_client import Memprefix
+composed = Memprefix("${app.base}").compose("ana", [{"role": "user", "content": "Who is with Ana?"}], top_k=3)
 print(composed["messages"][0]["content"])
 `;
     writeFileSync(join(folder, "search.py"), program);

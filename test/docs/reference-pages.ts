@@ -1,12 +1,12 @@
 import { defaultOf, SETTING_NAMES, SETTING_TITLES, SETTINGS, variableOf } from "../../src/cli/setting-list.js";
-import { begin } from "../cli/memstem-command.js";
+import { begin } from "../cli/memprefix-command.js";
 import { readPages } from "./pages.js";
 
 const SETTINGS_HEAD = `# Settings
 
-Environment variables, for \`memstem serve\` and for every command that opens the data directory. \`npx memstem serve --help\` lists the same.
-The library reads none of them: its options are arguments of \`createMemstem\`. An unknown \`MEMSTEM_\` variable is an error, but for
-\`MEMSTEM_URL\` and \`MEMSTEM_USER\`, which clients read.
+Environment variables, for \`memprefix serve\` and for every command that opens the data directory. \`npx memprefix serve --help\` lists the same.
+The library reads none of them: its options are arguments of \`createMemprefix\`. An unknown \`MEMPREFIX_\` variable is an error, but for
+\`MEMPREFIX_URL\` and \`MEMPREFIX_USER\`, which clients read.
 
 This page is made from the list in \`src/cli/setting-list.ts\`; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
 `;
@@ -26,11 +26,11 @@ export function settingsPage(): string {
 
 const cell = (text: string) => text.replaceAll("|", "\\|");
 
-const LLMS_HEAD = `# memstem
+const LLMS_HEAD = `# memprefix
 
 > Middleware between an agent's memory (Mem0) and an LLM inference engine: composes prompts whose prefix the engine has cached, from the same memories.
 
-A service with an OpenAI- and Anthropic-compatible proxy, a TypeScript library, a command line. In a clone, \`npm ci && npm start\` serves it at http://127.0.0.1:4600 without keys; \`POST /compose\` composes one prompt; \`npx memstem doctor\` says what is wrong.
+A service with an OpenAI- and Anthropic-compatible proxy, a TypeScript library, a command line. In a clone, \`npm ci && npm start\` serves it at http://127.0.0.1:4600 without keys; \`POST /compose\` composes one prompt; \`npx memprefix doctor\` says what is wrong.
 `;
 
 /** `docs/llms.txt` (https://llmstxt.org): the index of all pages, for models. */
@@ -41,7 +41,7 @@ export function llmsText(): string {
 
 const CLI_HEAD = `# Command line
 
-Every command as \`npx memstem\` knows it; in a clone, \`node dist/cli/main.js\` is the same after \`npm run build\`. Commands that open the
+Every command as \`npx memprefix\` knows it; in a clone, \`node dist/cli/main.js\` is the same after \`npm run build\`. Commands that open the
 data directory read the [settings](settings.md) from the environment. A wrong call ends with 1 and one line on standard error.
 
 This page is made from the commands' own help; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
@@ -53,13 +53,13 @@ export async function commandPage(): Promise<string> {
   const sections = commands.map(({ names, help }) => {
     // The list of settings that some commands print is a page of its own.
     const [own = ""] = help.split("\nSettings, by environment variable");
-    return `## memstem ${names.join(" ")}\n\n\`\`\`\n${own.trimEnd()}\n\`\`\`\n`;
+    return `## memprefix ${names.join(" ")}\n\n\`\`\`\n${own.trimEnd()}\n\`\`\`\n`;
   });
   return [CLI_HEAD, ...sections].join("\n");
 }
 
 interface DocumentedCommand {
-  /** As it is called, without `memstem`. */
+  /** As it is called, without `memprefix`. */
   readonly names: readonly string[];
   readonly help: string;
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import { begin, type Ended } from "../cli/memstem-command.js";
+import { begin, type Ended } from "../cli/memprefix-command.js";
 import type { Begun } from "../cli/own-directories.js";
 
 /** The service, as a reader of the documentation starts it: with its data in an empty folder, and no settings but its port. */
@@ -14,13 +14,13 @@ export interface RunningService {
 
 /** Starts it before the tests of a suite, and takes it and its files away after. */
 export function runningService(): RunningService {
-  const directory = mkdtempSync(join(tmpdir(), "memstem-docs-"));
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-docs-"));
   let service: Begun<Ended> | undefined;
   let port = "";
 
   beforeAll(async () => {
-    const dataDir = join(directory, "memstem-data");
-    service = begin(["serve"], { MEMSTEM_DATA_DIR: dataDir, MEMSTEM_PORT: "0", MEMSTEM_LOG_LEVEL: "silent" });
+    const dataDir = join(directory, "memprefix-data");
+    service = begin(["serve"], { MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_PORT: "0", MEMPREFIX_LOG_LEVEL: "silent" });
     port = await service.printed(/ listens on \S+:(\d+)\n/);
   });
   afterAll(async () => {

@@ -40,11 +40,11 @@ describe("every sample in TypeScript", () => {
   const READERS = `
     import type { Memory } from "mem0ai/oss";
     import type OpenAIClient from "openai";
-    import type { createMemstem } from "memstem";
+    import type { createMemprefix } from "memprefix";
     declare global {
       const memory: Memory;
       const openai: OpenAIClient;
-      const memstem: ReturnType<typeof createMemstem>;
+      const memprefix: ReturnType<typeof createMemprefix>;
       const model: string;
       const instructions: string;
       const history: OpenAIClient.ChatCompletionMessageParam[];
@@ -65,7 +65,7 @@ describe("every sample in TypeScript", () => {
     noEmit: true,
     paths: Object.fromEntries(
       Object.entries(EXPORTS).flatMap(([name, door]) =>
-        typeof door === "string" ? [] : [[join("memstem", name), [join(ROOT, door.types)]]],
+        typeof door === "string" ? [] : [[join("memprefix", name), [join(ROOT, door.types)]]],
       ),
     ),
   };
@@ -77,7 +77,7 @@ describe("every sample in TypeScript", () => {
   });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-  it("is right by the types of memstem, Mem0 and OpenAI's client", async () => {
+  it("is right by the types of memprefix, Mem0 and OpenAI's client", async () => {
     // `npm run adapters` has the packages of the others.
     const checked = inLanguage("ts").filter(({ page }) => !isOfHeavyPackages(page));
     const files = checked.map((sample) => {
@@ -120,10 +120,10 @@ describe("every command of the documentation", () => {
     "kill",
     "rm",
   ];
-  /** The options of every command of memstem, from the page that has their help. */
+  /** The options of every command of memprefix, from the page that has their help. */
   const options = new Map(
     readFileSync(join(ROOT, "docs/cli.md"), "utf8")
-      .split("\n## memstem ")
+      .split("\n## memprefix ")
       .slice(1)
       .map((section) => {
         const [name = ""] = section.split("\n", 1);
@@ -142,9 +142,9 @@ describe("every command of the documentation", () => {
         ([, inside]) => inside ?? "",
       );
       const commands = code.filter(
-        (inside) => /^(?:\w+=\S+ )*(?:npm|npx|memstem) /.test(inside) && !/[…<]/.test(inside),
+        (inside) => /^(?:\w+=\S+ )*(?:npm|npx|memprefix) /.test(inside) && !/[…<]/.test(inside),
       );
-      const settings = code.flatMap((inside) => inside.match(/^MEMSTEM_[A-Z0-9_]+/) ?? []);
+      const settings = code.flatMap((inside) => inside.match(/^MEMPREFIX_[A-Z0-9_]+/) ?? []);
       const inCommands = commands.flatMap(shellCommands).flatMap((command) => wrongIn(command, []));
       const unknown = settings.filter((name) => !variables.has(name) && !name.endsWith("_"));
       return [...inCommands, ...unknown].map((what) => `${path}: ${what}`);
@@ -154,10 +154,13 @@ describe("every command of the documentation", () => {
 
   it("are looked at as what they are", () => {
     const wrong = (script: string) => shellCommands(script).flatMap((command) => wrongIn(command, []));
-    expect(wrong('MEMSTEM_PORT=1 npx memstem serve & echo "a | b" # no-such')).toEqual([]);
-    expect(wrong("MEMSTEM_PROT=1 npx memstem serve")).toEqual(["MEMSTEM_PROT"]);
-    expect(wrong("npm run --silent tset && npx memstem eval locomo --date x")).toEqual(["tset", "eval locomo --date"]);
-    expect(wrong("npx memstem serv; frobnicate | npm start")).toEqual(["serv", "frobnicate"]);
+    expect(wrong('MEMPREFIX_PORT=1 npx memprefix serve & echo "a | b" # no-such')).toEqual([]);
+    expect(wrong("MEMPREFIX_PROT=1 npx memprefix serve")).toEqual(["MEMPREFIX_PROT"]);
+    expect(wrong("npm run --silent tset && npx memprefix eval locomo --date x")).toEqual([
+      "tset",
+      "eval locomo --date",
+    ]);
+    expect(wrong("npx memprefix serv; frobnicate | npm start")).toEqual(["serv", "frobnicate"]);
   });
 
   /** What a command names that is not there. */
@@ -165,7 +168,7 @@ describe("every command of the documentation", () => {
     { variables: set, words: [program, ...args] }: ShellCommand,
     functions: readonly string[],
   ): string[] {
-    const unknown = set.map(({ name }) => name).filter((name) => name.startsWith("MEMSTEM_") && !variables.has(name));
+    const unknown = set.map(({ name }) => name).filter((name) => name.startsWith("MEMPREFIX_") && !variables.has(name));
     return [...unknown, ...(program === undefined ? [] : wrongCall(program, args, functions))];
   }
 
@@ -173,9 +176,9 @@ describe("every command of the documentation", () => {
     if (program === "npm") return wrongScript(args);
     if (program === "npx") {
       const [command = "", ...rest] = args;
-      return command === "memstem" ? wrongMemstem(rest) : binaries.has(command) ? [] : [command];
+      return command === "memprefix" ? wrongMemprefix(rest) : binaries.has(command) ? [] : [command];
     }
-    if (program === "memstem") return wrongMemstem(args);
+    if (program === "memprefix") return wrongMemprefix(args);
     return [...PROGRAMS, ...functions].includes(program) ? [] : [program];
   }
 
@@ -184,12 +187,12 @@ describe("every command of the documentation", () => {
     if (["ci", "install", "rebuild"].includes(verb)) return [];
     const [script = "", separator, ...forwarded] = verb === "run" ? rest : [verb, ...rest];
     if (scripts[script] === undefined) return [script].filter((name) => name !== "");
-    return script === "demo" && separator === "--" ? wrongMemstem(["demo", ...forwarded]) : [];
+    return script === "demo" && separator === "--" ? wrongMemprefix(["demo", ...forwarded]) : [];
   }
 
-  function wrongMemstem(args: readonly string[]): string[] {
+  function wrongMemprefix(args: readonly string[]): string[] {
     const name = [args.slice(0, 2).join(" "), args[0] ?? ""].find((words) => options.has(words));
-    // Named as a group, as in "memstem keys".
+    // Named as a group, as in "memprefix keys".
     if (args.length === 1 && [...options.keys()].some((words) => words.startsWith(`${args[0]} `))) return [];
     if (name === undefined) return args.slice(0, 1).filter((word) => !["--help", "--version"].includes(word));
     const given = args.filter((word) => word.startsWith("--")).map((word) => word.split("=", 1)[0] ?? "");

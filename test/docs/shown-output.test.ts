@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ROOT, readPages, samplesOf } from "./pages.js";
 import { runningService } from "./running-service.js";
 
-const MEMSTEM = `node ${join(ROOT, "dist/cli/main.js")}`;
+const MEMPREFIX = `node ${join(ROOT, "dist/cli/main.js")}`;
 
 /** Times and how long something took, which are others on every machine. */
 const inAnyTime = (text: string) => text.replaceAll(/\d+(\.\d+)? (ms|s|min)\b/g, "some time");
@@ -14,8 +14,8 @@ const pages = readPages()
   .map((page) => ({ path: page.path, samples: samplesOf(page).filter(({ language }) => language === "sh") }))
   .filter(({ samples }) => samples.some(({ shown }) => shown !== null));
 
-/** What the machine has, without settings of memstem's that somebody works with. */
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEMSTEM_")));
+/** What the machine has, without settings of memprefix's that somebody works with. */
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("MEMPREFIX_")));
 
 /** The commands of a page that are followed by what they print, in the page's order, against a fresh service. */
 describe.each(pages)("$path", ({ samples }) => {
@@ -25,7 +25,7 @@ describe.each(pages)("$path", ({ samples }) => {
     const runnable = text
       .replaceAll("localhost:4600", `127.0.0.1:${service.port}`)
       .replaceAll("127.0.0.1:4600", `127.0.0.1:${service.port}`)
-      .replaceAll("npx memstem", MEMSTEM);
+      .replaceAll("npx memprefix", MEMPREFIX);
     const { stdout: output } = await promisify(execFile)("bash", ["-c", runnable], { cwd: service.directory, env });
     expect(inAnyTime(output.trimEnd())).toBe(inAnyTime(shown?.trimEnd() ?? ""));
   });

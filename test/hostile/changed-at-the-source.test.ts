@@ -21,7 +21,7 @@ describe("a memory that changes at its source during a conversation", () => {
   const app = servedApp({
     source: () => openRestMem0({ url: mem0.url }),
     upstream: engine,
-    environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN, MEMSTEM_RETENTION: "keep" },
+    environment: { MEMPREFIX_WEBHOOK_TOKEN: TOKEN, MEMPREFIX_RETENTION: "keep" },
   });
 
   const conversation = (id: string, door: "compose" | "chat" = "compose") => {
@@ -36,8 +36,8 @@ describe("a memory that changes at its source during a conversation", () => {
   const composed = async (id: string, said: object[], more: object) =>
     (await app.compose({ user_id: "ada", conversation_id: id, messages: [...said], ...more })).messages;
   const sent = async (id: string, said: object[], more: object) => {
-    const memstem = { user_id: "ada", conversation_id: id, ...more };
-    expect((await app.send("POST", "/v1/chat/completions", { messages: [...said], memstem })).status).toBe(200);
+    const memprefix = { user_id: "ada", conversation_id: id, ...more };
+    expect((await app.send("POST", "/v1/chat/completions", { messages: [...said], memprefix })).status).toBe(200);
     return engine.requests.at(-1)?.body.messages ?? [];
   };
   const serve = (...memories: ServedMemory[]) => {
@@ -266,7 +266,7 @@ describe("a memory that breaks the operator's conditions since it was given", ()
   const mem0 = restMem0Server();
   const app = servedApp({
     source: () => openRestMem0({ url: mem0.url }),
-    environment: { MEMSTEM_RETENTION: "keep", MEMSTEM_MEM0_FILTERS: '{"visibility":"public"}' },
+    environment: { MEMPREFIX_RETENTION: "keep", MEMPREFIX_MEM0_FILTERS: '{"visibility":"public"}' },
   });
 
   it("has none of its new text in a prompt", async () => {

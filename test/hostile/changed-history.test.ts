@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChatMessage } from "../../src/core/index.js";
 import { toAnthropicMessages } from "../../src/engines/anthropic/anthropic-request.js";
 import { itemsOf } from "../../src/engines/responses/responses-request.js";
-import { createMemstem } from "../../src/index.js";
+import { createMemprefix } from "../../src/index.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { answersResponses } from "../http/routes/responses-engine.js";
@@ -157,7 +157,7 @@ function* requestsOf({ at, old, now }: Change): Generator<Messages> {
   }
 }
 
-/** The prompt less what memstem put in. */
+/** The prompt less what memprefix put in. */
 function bare(prompt: Messages): Messages {
   return prompt.flatMap((message) => {
     const { content } = message;
@@ -181,8 +181,8 @@ const post = async (path: string, body: object, conversation: string) => {
     headers: {
       connection: "close",
       "content-type": "application/json",
-      "x-memstem-user": "ada",
-      "x-memstem-conversation": conversation,
+      "x-memprefix-user": "ada",
+      "x-memprefix-conversation": conversation,
     },
     body: JSON.stringify(body),
   });
@@ -242,11 +242,11 @@ describe("a client that changed what it said", () => {
 });
 
 describe("a library's client", () => {
-  let memstem: ReturnType<typeof createMemstem>;
+  let memprefix: ReturnType<typeof createMemprefix>;
   beforeEach(() => {
-    memstem = createMemstem({ dataDir: app.dataDir, source: { kind: "none" } });
+    memprefix = createMemprefix({ dataDir: app.dataDir, source: { kind: "none" } });
   });
-  afterEach(() => memstem.close());
+  afterEach(() => memprefix.close());
 
   it("that changes its own objects has what they are now", async () => {
     const first = { role: "user", content: "My card is OLD-1. Where is it?" };
@@ -256,7 +256,12 @@ describe("a library's client", () => {
     ];
     const messages: ChatMessage[] = [first, says("There."), { role: "user", content: parts }];
     const composed = () =>
-      memstem.compose({ userId: "ada", conversationId: "own", messages, memories: [{ id: "a", memory: "Ada rows." }] });
+      memprefix.compose({
+        userId: "ada",
+        conversationId: "own",
+        messages,
+        memories: [{ id: "a", memory: "Ada rows." }],
+      });
     await composed();
     first.content = "Where is it?";
     (parts[1] as { image_url: { url: string } }).image_url.url = "https://cdn.test/new";
@@ -344,7 +349,7 @@ describe("what was recorded of a message that its client changed since", () => {
   const recorded = servedApp({
     source: () => kept,
     upstream: engine,
-    environment: { MEMSTEM_WRITE_BACK: "on", MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: "http://127.0.0.1:1" },
+    environment: { MEMPREFIX_WRITE_BACK: "on", MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: "http://127.0.0.1:1" },
   });
   beforeEach(() => {
     kept.added.length = 0;
@@ -355,13 +360,18 @@ describe("what was recorded of a message that its client changed since", () => {
     const response = await fetch(`${recorded.base}/v1/chat/completions`, {
       method: "POST",
       headers: { connection: "close", "content-type": "application/json" },
-      body: JSON.stringify({ model: "m", user: "ada", messages, memstem: { conversation_id: conversation, ...more } }),
+      body: JSON.stringify({
+        model: "m",
+        user: "ada",
+        messages,
+        memprefix: { conversation_id: conversation, ...more },
+      }),
     });
     expect(response.status, await response.text()).toBe(200);
     await vi.waitFor(() => expect(kept.added).toHaveLength(count + 1));
     return {
       sent: engine.requests.at(-1)?.raw ?? "",
-      warnings: response.headers.get("x-memstem-warnings")?.split(",") ?? [],
+      warnings: response.headers.get("x-memprefix-warnings")?.split(",") ?? [],
     };
   };
   const answered = says("Indeed.");

@@ -110,7 +110,7 @@ function moved(said: readonly Said[], { pick }: Client): readonly Said[] {
     : [...head, ...two, ...one, ...said.slice(third)];
 }
 
-/** A prompt's messages without what memstem put in, contents as lists, names in one order. */
+/** A prompt's messages without what memprefix put in, contents as lists, names in one order. */
 function bare(messages: readonly Json[]): readonly unknown[] {
   const isOurs = (part: Json) =>
     part["text"] === "" || (Array.isArray(part["content"]) && part["content"].length === 0);
@@ -152,7 +152,7 @@ describe.each(["openai", "anthropic"])("a client of Messages in front of an engi
       return api === "openai" ? openAi.url : anthropic.url;
     },
   };
-  const app = servedApp({ source: () => source, upstream, environment: { MEMSTEM_UPSTREAM_API: api } });
+  const app = servedApp({ source: () => source, upstream, environment: { MEMPREFIX_UPSTREAM_API: api } });
   let conversations = 0;
 
   const sent = async (path: string, body: object): Promise<readonly Json[]> => {
@@ -190,7 +190,7 @@ describe.each(["openai", "anthropic"])("a client of Messages in front of an engi
           source.found = [0, 1, 2].slice(pick([0, 1, 2])).map((n) => `Ada has fact ${(n * turn) % 7} to tell.`);
           const body = { messages: shown.map(({ message }) => message) };
           const plain = bare(await sent("/plain/v1/messages", body));
-          const own = bare(await sent(base, { ...body, memstem: { history, retention } }));
+          const own = bare(await sent(base, { ...body, memprefix: { history, retention } }));
           expect(own.slice(-plain.length)).toEqual(plain);
           const isCut = ({ id }: { id: number }) => history !== "exact" && !shown.some((one) => one.id === id);
           const cut = [...lastSent].filter(([id]) => isCut({ id })).map(([, message]) => message);

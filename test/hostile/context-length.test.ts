@@ -84,7 +84,7 @@ const fact = (turn: number, n: number) => `Ada's fact ${turn}.${n}: house ${turn
 describe.each(Object.entries(ERRORS))("a conversation that outgrows the context of %s", (_who, error) => {
   const engine = openAiEngine();
   const source = answeringSource([]);
-  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_RETENTION: "keep" } });
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_RETENTION: "keep" } });
 
   const ask = async (messages: readonly ChatMessage[], more: object = {}, user = "ada", conversation = "c") => {
     const before = engine.requests.length;
@@ -93,8 +93,8 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
       headers: {
         connection: "close",
         "content-type": "application/json",
-        "x-memstem-user": user,
-        "x-memstem-conversation": conversation,
+        "x-memprefix-user": user,
+        "x-memprefix-conversation": conversation,
       },
       body: JSON.stringify({ model: "stub-1", messages, ...more }),
     });
@@ -141,7 +141,7 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     const question = { role: "user", content: "What does she do?" };
     const first = await ask([question]);
     expect(first).toMatchObject({ status: 200, sends: 2 });
-    expect(first.headers.get("x-memstem-warnings")).toBe("memory_left_out");
+    expect(first.headers.get("x-memprefix-warnings")).toBe("memory_left_out");
     const messages = engine.requests.at(-1)?.body.messages;
     expect(messages).toHaveLength(1);
     expect(messages?.[0]?.content).toMatch(/^<memories>\n- Ada rows\.\n- Ada sings\.\n/);
@@ -149,7 +149,7 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     expect(next).toMatchObject({ status: 200, sends: 1 });
     expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).toContain("- Ada rows.");
     // The refused prompt is nobody's: nothing was edited, and there are as many requests as were answered.
-    expect(next.headers.get("x-memstem-warnings")).toBe("memory_left_out");
+    expect(next.headers.get("x-memprefix-warnings")).toBe("memory_left_out");
     expect(storedExchanges(app.database).requests).toHaveLength(2);
     const { turns } = storedExchanges(app.database);
     expect(turns).toHaveLength(2);
@@ -160,10 +160,10 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     engine.behave(bounded(error));
     source.found = ["Ada rows.", "word ".repeat(18_000)];
     const asked = [{ role: "user", content: "What does she do?" }];
-    const memstem = { request_id: "r-1" };
-    expect(await ask(asked, { memstem })).toMatchObject({ status: 200, sends: 2 });
+    const memprefix = { request_id: "r-1" };
+    expect(await ask(asked, { memprefix })).toMatchObject({ status: 200, sends: 2 });
     const taken = engine.requests.at(-1)?.body.messages;
-    expect(await ask(asked, { memstem })).toMatchObject({ status: 200, sends: 1 });
+    expect(await ask(asked, { memprefix })).toMatchObject({ status: 200, sends: 1 });
     expect(engine.requests.at(-1)?.body.messages).toEqual(taken);
   });
 
@@ -179,10 +179,10 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     expect(answer.sends).toBeLessThanOrEqual(3);
     expect(engine.requests.at(-1)?.body.messages).toEqual(plain);
     if (answer.sends === 3) {
-      expect(answer.headers.get("x-memstem-not-composed")).toBe("context_length");
-      expect(answer.headers.get("x-memstem-warnings")).toBe("not_composed");
+      expect(answer.headers.get("x-memprefix-not-composed")).toBe("context_length");
+      expect(answer.headers.get("x-memprefix-warnings")).toBe("not_composed");
       const metrics = await app.send("GET", "/metrics");
-      expect(metrics.text).toContain('memstem_not_composed_chats_total{reason="context_length"} 1');
+      expect(metrics.text).toContain('memprefix_not_composed_chats_total{reason="context_length"} 1');
     }
     expect((await ask(plain)).status).toBe(200);
   });
@@ -193,7 +193,7 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     const long = [{ role: "user", content: "word ".repeat(7_000) }];
     const answer = await ask(long);
     expect(answer).toMatchObject({ status: 400, sends: 1 });
-    expect(answer.headers.get("x-memstem-error-origin")).toBe("upstream");
+    expect(answer.headers.get("x-memprefix-error-origin")).toBe("upstream");
     expect(JSON.parse(answer.text)).toEqual(error(engine.requests.length === 1 ? tokensOf(answer.text) : 0).body);
     source.found = ["Ada rows."];
     const counts: number[] = [];
@@ -240,7 +240,7 @@ describe.each(Object.entries(ERRORS))("a conversation that outgrows the context 
     source.found = Array.from({ length: 100 }, (_, n) => fact(0, n));
     const other = await ask([{ role: "user", content: "Where?" }], {}, "bob");
     expect(other).toMatchObject({ status: 200, sends: 1 });
-    expect(other.headers.get("x-memstem-warnings")).toBeNull();
+    expect(other.headers.get("x-memprefix-warnings")).toBeNull();
     engine.behave((_request, response) =>
       sendJson(response, 400, {
         error: { message: `Invalid value: ${JSON.stringify(error(9_999).body)}`, code: "invalid" },

@@ -10,7 +10,7 @@ import { twoServices } from "./two-services.js";
 
 const SECRET = "The blue safe opens with 4821";
 const MEMORY = { id: "m-1", memory: SECRET };
-const inConversation = { memstem: { conversation_id: "talk" } };
+const inConversation = { memprefix: { conversation_id: "talk" } };
 
 /** A conversation of two turns that both services have in memory. */
 async function knownToBoth({ one, other }: ReturnType<typeof twoServices>) {
@@ -23,8 +23,8 @@ async function knownToBoth({ one, other }: ReturnType<typeof twoServices>) {
 
 describe.each([
   { name: "plain", environment: {} },
-  { name: "with warm-up", environment: { MEMSTEM_WARM_UP: "on" } },
-  { name: "with tries at the engine", environment: { MEMSTEM_ADAPTIVE_DEPTH: "on" } },
+  { name: "with warm-up", environment: { MEMPREFIX_WARM_UP: "on" } },
+  { name: "with tries at the engine", environment: { MEMPREFIX_ADAPTIVE_DEPTH: "on" } },
 ])("what one service deletes, the other no longer sends ($name)", ({ environment }) => {
   const engine = openAiEngine();
   const services = twoServices(engine, environment);

@@ -42,7 +42,7 @@ export async function turnAt(
 ): Promise<Turn> {
   const response = await fetch(`${base}/v1/${door}`, {
     method: "POST",
-    headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
+    headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
     body: JSON.stringify({ model: "stub-1", stream, ...BODIES[door](tools) }),
   });
   const body = await response.text();

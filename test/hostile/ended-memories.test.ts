@@ -75,7 +75,7 @@ describe("a memory that no longer holds", () => {
   const mem0 = restMem0Server();
   const app = servedApp({
     source: () => openRestMem0({ url: mem0.url }),
-    environment: { MEMSTEM_RETENTION: "keep" },
+    environment: { MEMPREFIX_RETENTION: "keep" },
   });
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["Date"], now: NOON });

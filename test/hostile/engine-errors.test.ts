@@ -50,7 +50,7 @@ describe.each(["openai", "anthropic"] as const)("an engine's error, by the API o
         return api === "openai" ? engine.url : anthropic.url;
       },
     },
-    environment: { MEMSTEM_UPSTREAM_API: api },
+    environment: { MEMPREFIX_UPSTREAM_API: api },
   });
   const answer = (status: number, error: unknown, isStream = false) => {
     const events = `data: ${JSON.stringify(error)}\n\n`;
@@ -64,7 +64,7 @@ describe.each(["openai", "anthropic"] as const)("an engine's error, by the API o
     anthropic.behave(send);
   };
   const ask = (path: string, body: object, stream: boolean) =>
-    app.send("POST", path, { model: "m", ...body, stream, memstem: { user_id: "ada", memories: [] } });
+    app.send("POST", path, { model: "m", ...body, stream, memprefix: { user_id: "ada", memories: [] } });
 
   it.each(FORMS)("says what it said, with its status: %s", async (_form, status, error) => {
     answer(status, error);

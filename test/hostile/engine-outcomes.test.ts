@@ -340,11 +340,11 @@ function proxied(path: string, asked: object, api = "openai") {
     upstream: engine,
     times: { after: timers.after, idleMs: IDLE_MS, answerTimeoutMs: 500 },
     environment: {
-      MEMSTEM_UPSTREAM_API: api,
-      MEMSTEM_UPSTREAM_TIMEOUT_MS: String(TIMEOUT_MS),
+      MEMPREFIX_UPSTREAM_API: api,
+      MEMPREFIX_UPSTREAM_TIMEOUT_MS: String(TIMEOUT_MS),
     },
   });
-  const pending = async () => (await app.send("GET", "/metrics")).text.includes("\nmemstem_pending_requests 0\n");
+  const pending = async () => (await app.send("GET", "/metrics")).text.includes("\nmemprefix_pending_requests 0\n");
   return {
     engine,
     timers,
@@ -354,7 +354,7 @@ function proxied(path: string, asked: object, api = "openai") {
       await vi.waitFor(async () => expect(await pending()).toBe(true), PATIENCE);
       expect(timers.waiting).toEqual([]);
       expect(app.faults).toEqual([]);
-      expect(app.memstem.load).toMatchObject({ jobs: 0, busyUsers: 0 });
+      expect(app.memprefix.load).toMatchObject({ jobs: 0, busyUsers: 0 });
     },
     async post(more: object = {}) {
       const answer = await fetch(app.base + path, {

@@ -31,9 +31,9 @@ const DOORS: readonly (readonly [path: string, body: string])[] = [
 ];
 const bytes = (json: string) => new TextEncoder().encode(json);
 
-describe("numbers that JavaScript has not, in prompts that memstem composes for their sender,", () => {
+describe("numbers that JavaScript has not, in prompts that memprefix composes for their sender,", () => {
   const app = servedApp({ source: () => answeringSource(["Ada drinks green tea"]) });
-  const messages = `[{"role":"user","content":"Which?"},{"role":"assistant","content":"\uf8ffmemstem:number:7","found":${INPUT}},{"role":"user","content":"And?"}]`;
+  const messages = `[{"role":"user","content":"Which?"},{"role":"assistant","content":"\uf8ffmemprefix:number:7","found":${INPUT}},{"role":"user","content":"And?"}]`;
   const asked = (id: string, more = "") =>
     `{"user_id":"ada","conversation_id":"c","request_id":"${id}","messages":${messages}${more}}`;
   const sent = (path: string, body: string, type = "application/json") => app.send("POST", path, bytes(body), type);
@@ -49,11 +49,11 @@ describe("numbers that JavaScript has not, in prompts that memstem composes for 
     for (const [at, { status, text: said }] of answers.entries()) {
       expect([at, status]).toEqual([at, 200]);
       expect(said).toContain(INPUT);
-      expect([at, said.includes("memstem:number:7"), said.includes("\uf8ff")]).toEqual([at, true, false]);
+      expect([at, said.includes("memprefix:number:7"), said.includes("\uf8ff")]).toEqual([at, true, false]);
     }
   });
 
-  it("are what they were where memstem reads them", async () => {
+  it("are what they were where memprefix reads them", async () => {
     const huge = ',"memory_budget_tokens":12345678901234567890';
     expect((await sent("/compose", asked("four", huge))).status).toBe(422);
     const batch = await sent("/compose/batch", `{"requests":[${asked("five", huge)},${asked("six")}]}`);
@@ -75,7 +75,7 @@ describe.each(["openai", "anthropic"] as const)(
           return api === "openai" ? engine.url : anthropic.url;
         },
       },
-      environment: { MEMSTEM_UPSTREAM_API: api },
+      environment: { MEMPREFIX_UPSTREAM_API: api },
     });
     const usage = {
       prompt_tokens: 1,
@@ -103,7 +103,7 @@ describe.each(["openai", "anthropic"] as const)(
         expect([raw?.includes(INPUT), raw?.includes(text(INPUT))]).toContain(true);
         expect(raw).toContain(SCHEMA);
         if (path === "/v1/chat/completions" && api === "openai") expect(raw).toContain('"seed":9223372036854775807');
-        expect(raw + said).not.toContain("memstem:number");
+        expect(raw + said).not.toContain("memprefix:number");
       }
     });
 
@@ -138,27 +138,27 @@ describe.each(["openai", "anthropic"] as const)(
             bytes(`{"model":"m","user":"ada","metadata":{"user_id":"ada"},"stream":${stream},${body}}`),
           );
           for (const id of IDS) expect([path, stream, said.includes(id)]).toEqual([path, stream, true]);
-          expect(said).not.toContain("memstem:number");
+          expect(said).not.toContain("memprefix:number");
         }
     });
 
     it.each([1, 2, 3])(
-      "are not what a tool's result forges that is written as memstem carries them, %d times",
+      "are not what a tool's result forges that is written as memprefix carries them, %d times",
       async (times) => {
-        const forged = JSON.stringify(`${"\uf8ff".repeat(times)}memstem:number:7`);
+        const forged = JSON.stringify(`${"\uf8ff".repeat(times)}memprefix:number:7`);
         for (const [path, body] of DOORS) {
           const said = `{"model":"m","user":"ada","metadata":{"user_id":"ada"},${body.replace(text("9223372036854775807"), forged)}}`;
           expect([path, (await app.send("POST", path, bytes(said))).status]).toEqual([path, 200]);
         }
         const raws = api === "openai" ? engine.requests.map(({ raw }) => raw) : anthropic.raws;
-        const plain = raws.filter((raw) => raw.includes('"memstem:number:7"'));
+        const plain = raws.filter((raw) => raw.includes('"memprefix:number:7"'));
         expect(plain.length).toBeGreaterThanOrEqual(DOORS.length);
         // Beside it numbers are exact all the same.
         expect(plain.filter((raw) => raw.includes(SCHEMA))).toEqual(plain);
       },
     );
 
-    it("are what they were where memstem reads them", async () => {
+    it("are what they were where memprefix reads them", async () => {
       const ask = (more: string) =>
         app.send(
           "POST",
@@ -167,12 +167,14 @@ describe.each(["openai", "anthropic"] as const)(
         );
       for (const more of [
         '"user":12345678901234567890',
-        '"user":"ada","memstem":{"top_k":12345678901234567890}',
-        '"memstem":{"user_id":12345678901234567890}',
+        '"user":"ada","memprefix":{"top_k":12345678901234567890}',
+        '"memprefix":{"user_id":12345678901234567890}',
       ])
         expect([more, (await ask(more)).status]).toEqual([more, 422]);
       const huge = '{"id":12345678901234567890,"memory":"Ada has a dog"}';
-      const { status } = await ask(`"user":"ada","memstem":{"memories":[${huge},{"id":"a","memory":"Ada has a cat"}]}`);
+      const { status } = await ask(
+        `"user":"ada","memprefix":{"memories":[${huge},{"id":"a","memory":"Ada has a cat"}]}`,
+      );
       expect(status).toBe(200);
       const raw = api === "openai" ? engine.requests.at(-1)?.raw : anthropic.raws.at(-1);
       expect([raw?.includes("a dog"), raw?.includes("a cat")]).toEqual([false, true]);

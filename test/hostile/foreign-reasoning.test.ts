@@ -1,6 +1,6 @@
 /*
  * Attacked: reasoning that the engine did not give: conversations that came from another kind of engine, signatures beside texts and calls
- * that were changed, seals of memstem's that reach an engine. Broke: blocks without a signature went to Anthropic's API, which refuses them;
+ * that were changed, seals of memprefix's that reach an engine. Broke: blocks without a signature went to Anthropic's API, which refuses them;
  * fields of Anthropic's blocks went to engines of chat completions.
  * Held: what a client does not return is not made up.
  */
@@ -37,8 +37,8 @@ async function post(base: string, path: string, body: Json, conversation = "c"):
     headers: {
       connection: "close",
       "content-type": "application/json",
-      "x-memstem-user": "ada",
-      "x-memstem-conversation": conversation,
+      "x-memprefix-user": "ada",
+      "x-memprefix-conversation": conversation,
     },
     body: JSON.stringify({ model: "m", ...body }),
   });
@@ -105,7 +105,7 @@ const MOVED: readonly Moved[] = [
   {
     what: "a seal that was damaged",
     path: "messages",
-    body: loop({ type: "thinking", thinking: "Hm.", signature: "memstem.reasoning.SIGNED" }),
+    body: loop({ type: "thinking", thinking: "Hm.", signature: "memprefix.reasoning.SIGNED" }),
     has: { reasoning_content: "Hm." },
   },
   {
@@ -164,7 +164,7 @@ describe("an engine of chat completions", () => {
     expect(beside).toEqual({ role: "assistant", ...has });
     expect(content ?? "").toBe("");
     expect(tool_calls).toMatchObject([{ id: "t1" }]);
-    expect(engine.requests.at(-1)?.raw).not.toMatch(/SIGNED|memstem\.reasoning/);
+    expect(engine.requests.at(-1)?.raw).not.toMatch(/SIGNED|memprefix\.reasoning/);
   });
 
   it.each(["messages", "responses"])("gets what it signed with its own text alone (%s)", async (path) => {
@@ -222,7 +222,7 @@ describe("an engine of chat completions", () => {
     const all = [question, step, result, ...cut];
     await post(app.base, "chat/completions", { messages: [result, ...cut] });
     expect(messagesOf(engine.requests.at(-1)?.raw)).toEqual(all);
-    const stored = { messages: cut, memstem: { history: "stored" } };
+    const stored = { messages: cut, memprefix: { history: "stored" } };
     await post(app.base, "chat/completions", { messages: [question, step, result] }, "stored");
     await post(app.base, "chat/completions", stored, "stored");
     expect(messagesOf(engine.requests.at(-1)?.raw)).toEqual(all);
@@ -233,15 +233,15 @@ describe("an engine of chat completions", () => {
     const source = answeringSource(facts.slice(0, 1));
     const own = await startApp(
       readSettings({
-        MEMSTEM_DATA_DIR: `${app.dataDir}-own`,
-        MEMSTEM_SOURCE: "none",
-        MEMSTEM_UPSTREAM_URL: engine.url,
+        MEMPREFIX_DATA_DIR: `${app.dataDir}-own`,
+        MEMPREFIX_SOURCE: "none",
+        MEMPREFIX_UPSTREAM_URL: engine.url,
       }),
       source,
       { log: [], faults: app.faults },
     );
     try {
-      const keep = { memstem: { retention: "keep" } };
+      const keep = { memprefix: { retention: "keep" } };
       engine.behave(chatsOnly({ content: "Blue.", reasoning_content: "Hm." }));
       const question = { role: "user", content: "Which colour?" };
       const { content } = (await post(own.base, "messages", { max_tokens: 9, ...keep, messages: [question] })) as {
@@ -287,7 +287,7 @@ describe("an engine of chat completions whose responses are continued after a re
     const { tools } = items();
     const { id } = await post(app.base, "responses", { tools, input: "Which colour?" });
     await vi.waitFor(() => expect(rowCounts(app.database)["responses"]).toBe(1));
-    const settings = { MEMSTEM_DATA_DIR: app.dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_UPSTREAM_URL: engine.url };
+    const settings = { MEMPREFIX_DATA_DIR: app.dataDir, MEMPREFIX_SOURCE: "none", MEMPREFIX_UPSTREAM_URL: engine.url };
     again = await startApp(readSettings(settings), source, { log: [], faults: app.faults });
     const input = [{ type: "function_call_output", call_id: "t1", output: "Blue." }];
     await post(again.base, "responses", { tools, input, previous_response_id: id });
@@ -300,7 +300,7 @@ describe("OpenAI's own API", () => {
   const app = servedApp({
     source: () => answeringSource([]),
     upstream: engine,
-    environment: { MEMSTEM_ENGINE_FAMILY: "openai" },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "openai" },
   });
 
   it.each(MOVED)("gets nothing of $what", async ({ path, body }) => {
@@ -314,16 +314,16 @@ describe("OpenAI's own API", () => {
 
 describe.each(["generic", "openai"])("an engine that has /responses, where it had not (%s)", (family) => {
   const engine = openAiEngine();
-  const environment = { MEMSTEM_ENGINE_FAMILY: family };
+  const environment = { MEMPREFIX_ENGINE_FAMILY: family };
   const app = servedApp({ source: () => answeringSource([]), upstream: engine, environment });
 
-  it("gets no seal of memstem's", async () => {
+  it("gets no seal of memprefix's", async () => {
     engine.behave(chatsOnly({ content: "Blue.", reasoning_content: "Hm.", tool_calls: [SIGNED_CALL] }));
     const sealed = { store: false, include: ["reasoning.encrypted_content"], input: "Which colour?" };
     const { output } = (await post(app.base, "responses", sealed)) as { output: readonly Json[] };
-    expect(JSON.stringify(output).split("memstem.reasoning")).toHaveLength(3);
+    expect(JSON.stringify(output).split("memprefix.reasoning")).toHaveLength(3);
     const settings = {
-      ...{ MEMSTEM_DATA_DIR: app.dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_UPSTREAM_URL: engine.url },
+      ...{ MEMPREFIX_DATA_DIR: app.dataDir, MEMPREFIX_SOURCE: "none", MEMPREFIX_UPSTREAM_URL: engine.url },
       ...environment,
     };
     // Another process, which asks again whether the engine has the route.
@@ -337,7 +337,7 @@ describe.each(["generic", "openai"])("an engine that has /responses, where it ha
       const reasoning = received.input.filter(({ type }) => type === "reasoning");
       const kept = { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm." }] };
       expect(reasoning).toMatchObject(family === "openai" ? [] : [kept]);
-      expect(JSON.stringify(received)).not.toContain("memstem.reasoning");
+      expect(JSON.stringify(received)).not.toContain("memprefix.reasoning");
     } finally {
       await again.close();
     }
@@ -346,7 +346,7 @@ describe.each(["generic", "openai"])("an engine that has /responses, where it ha
 
 describe("Anthropic's API", () => {
   const anthropic = anthropicServer();
-  const environment = { MEMSTEM_UPSTREAM_API: "anthropic" };
+  const environment = { MEMPREFIX_UPSTREAM_API: "anthropic" };
   const app = servedApp({ source: () => answeringSource([]), upstream: anthropic, environment });
   const engine = openAiEngine();
   const elsewhere = servedApp({ source: () => answeringSource([]), upstream: engine });

@@ -97,12 +97,12 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
     launch(["serve"], {
       PATH: process.env["PATH"] ?? "",
       HOME: directory,
-      MEMSTEM_DATA_DIR: data,
-      MEMSTEM_PORT: "0",
-      MEMSTEM_SOURCE: "none",
-      MEMSTEM_UPSTREAM_URL: engine.url,
-      MEMSTEM_LOG_LEVEL: "debug",
-      MEMSTEM_MAX_LAG_MS: "600000",
+      MEMPREFIX_DATA_DIR: data,
+      MEMPREFIX_PORT: "0",
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_UPSTREAM_URL: engine.url,
+      MEMPREFIX_LOG_LEVEL: "debug",
+      MEMPREFIX_MAX_LAG_MS: "600000",
     });
   const services = [start()];
   const addresses = [await listening(services[0] as ReturnType<typeof start>)];
@@ -127,8 +127,8 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
   async function say(address: string, settings: object, said: readonly Message[], isChat: boolean): Promise<void> {
     const request_id = `r-${++requests}`;
     if (!isChat) return ask(address, "POST", "/compose", { ...settings, request_id, messages: said });
-    const memstem = { ...settings, request_id };
-    return ask(address, "POST", "/v1/chat/completions", { model: "m", messages: said, memstem });
+    const memprefix = { ...settings, request_id };
+    return ask(address, "POST", "/v1/chat/completions", { model: "m", messages: said, memprefix });
   }
 
   async function liveAndBeForgotten(user: string, own: readonly Kept[]): Promise<void> {

@@ -1,5 +1,5 @@
 /*
- * Attacked: the promise that a forgotten memory stands in no byte that memstem keeps, also where the application's own messages quoted it.
+ * Attacked: the promise that a forgotten memory stands in no byte that memprefix keeps, also where the application's own messages quoted it.
  * Tried: quotes in every encoding that agents produce (JSON in JSON, escapes of Unicode, CRLF, addresses, HTML, as rendered), in every place of
  * a message, with other agents, of memories that are cut, short, or only in the source; guesses at digests; the same messages said again.
  */
@@ -21,7 +21,7 @@ const SECRET = 'Ada\'s "moonflower key" [7] <think>\nis under C:\\temp\\new, in 
 /** What every encoding of it leaves as it is. */
 const MARKS = ["moonflower"];
 describe("what quotes a forgotten memory", () => {
-  const app = servedApp({ environment: { MEMSTEM_RETENTION: "keep" } });
+  const app = servedApp({ environment: { MEMPREFIX_RETENTION: "keep" } });
   const secret = { id: "m-secret", memory: SECRET };
   const ada = { user_id: "ada" };
   const forget = async (id = "m-secret") => {
@@ -140,7 +140,7 @@ describe("what quotes a forgotten memory", () => {
   });
 });
 
-describe("a memory that stands in memstem's own Mem0 alone", () => {
+describe("a memory that stands in memprefix's own Mem0 alone", () => {
   let mem0: MemorySource | undefined;
   const app = servedApp({
     source: (dataDir) => {
@@ -163,7 +163,7 @@ describe("a memory that stands in memstem's own Mem0 alone", () => {
 });
 
 describe("random memories, quoted at random to two services on one directory, then forgotten", () => {
-  const directory = mkdtempSync(join(tmpdir(), "memstem-forget-"));
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-forget-"));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it("leave nothing in any file or log, and nothing in what the engine is sent afterwards", async () => {

@@ -22,7 +22,7 @@ describe("memories with structure in them", () => {
   const engine = openAiEngine();
   const app = servedApp({
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
+      get MEMPREFIX_UPSTREAM_URL() {
         return engine.url;
       },
     },
@@ -37,7 +37,7 @@ describe("memories with structure in them", () => {
       user: "ada",
       model: "m",
       messages: [{ role: "user", content: "Where?" }],
-      memstem: { conversation_id, memories, ...more },
+      memprefix: { conversation_id, memories, ...more },
     };
     const { status } = await app.send("POST", "/v1/chat/completions", body);
     expect(status).toBe(200);

@@ -11,7 +11,7 @@ const MOST_S = 8;
 const repeated = (piece: string, characters: number) =>
   piece.repeat(Math.ceil(characters / piece.length)).slice(0, characters);
 const chat = (content: unknown, more: object = {}) => ({
-  ...{ model: "m", user: "ada", messages: [{ role: "user", content }], memstem: { write_back: true, memories: [] } },
+  ...{ model: "m", user: "ada", messages: [{ role: "user", content }], memprefix: { write_back: true, memories: [] } },
   ...more,
 });
 const compose = (more: object) => ({ user_id: "ada", query: "Where?", memories: [], ...more });
@@ -74,7 +74,7 @@ describe("one request", () => {
   const app = servedApp({
     source: () => source,
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
+      get MEMPREFIX_UPSTREAM_URL() {
         return engine.url;
       },
     },

@@ -1,6 +1,6 @@
 /*
- * Attacked: names. Headers, fields, parameters and ids that JavaScript, HTTP or URLs take for something else, keys in places where memstem does
- * not look for them, and the same thing said twice. Broke: a header `constructor`, `X-Memstem-User` given twice, users `.` and `..`, keys in
+ * Attacked: names. Headers, fields, parameters and ids that JavaScript, HTTP or URLs take for something else, keys in places where memprefix does
+ * not look for them, and the same thing said twice. Broke: a header `constructor`, `X-Memprefix-User` given twice, users `.` and `..`, keys in
  * cookies and queries, `__proto__` lost without a word, blanks around a `request_id`. Held: every other id through every route, and names of
  * JavaScript's as users, models and memories.
  */
@@ -63,7 +63,7 @@ describe("a chat on its way to the engine", () => {
   });
 
   it("has what was said of one thing once only: headers of ours that come twice are refused, by name", async () => {
-    for (const name of ["X-Memstem-User", "x-memstem-conversation", "X-MEMSTEM-ANYTHING"]) {
+    for (const name of ["X-Memprefix-User", "x-memprefix-conversation", "X-MEMPREFIX-ANYTHING"]) {
       for (const values of [
         ["ada", "bo"],
         ["ada", "ada"],
@@ -79,10 +79,10 @@ describe("a chat on its way to the engine", () => {
     }
     expect(engine.requests).toEqual([]);
     // A comma in one value is a name like any other.
-    expect((await chat(["x-memstem-user", "ada, bo"], { user: undefined })).status).toBe(200);
+    expect((await chat(["x-memprefix-user", "ada, bo"], { user: undefined })).status).toBe(200);
   });
 
-  it("has no key of memstem's in it, wherever it was put, and without keys all else of the client's", async () => {
+  it("has no key of memprefix's in it, wherever it was put, and without keys all else of the client's", async () => {
     const key = `mst_0123456789ab_${"x".repeat(43)}`;
     const headers = ["authorization", `Bearer ${key}`, "api-key", key, "cookie", `a=1; key=${key}`, "x-own", key];
     expect((await chat(headers, {}, `?api_key=${key}&a=1&${key}=b`)).status).toBe(200);
@@ -130,11 +130,11 @@ describe("a chat on its way to the engine", () => {
 
   it("keeps its request_id exactly, or is refused", async () => {
     for (const request_id of [" r", "r ", " "]) {
-      const { status } = await chat([], { memstem: { request_id } });
+      const { status } = await chat([], { memprefix: { request_id } });
       expect(status).toBe(422);
     }
     for (const request_id of ["r  1", 'r"1"', "r,1", "~!@#$%^&*()"]) {
-      expect((await chat([], { memstem: { request_id } })).status).toBe(200);
+      expect((await chat([], { memprefix: { request_id } })).status).toBe(200);
       expect(last()?.headers["x-request-id"]).toBe(request_id);
     }
   });

@@ -1,5 +1,5 @@
 /*
- * Attacked: deletions that end in the middle, between memstem's own rows and its memory source: the source fails, or the process is killed.
+ * Attacked: deletions that end in the middle, between memprefix's own rows and its memory source: the source fails, or the process is killed.
  * Broke: the source's copy stayed until the deletion was asked for again, and was found by the next search.
  */
 import { rm, writeFile } from "node:fs/promises";

@@ -7,7 +7,7 @@ interface Kept {
   readonly scope: Scope;
 }
 
-/** A source of memstem's own, in memory: two services may share it, and a test may hold up or fail what it does. */
+/** A source of memprefix's own, in memory: two services may share it, and a test may hold up or fail what it does. */
 export interface OwnedMemories extends MemorySource {
   readonly kept: Kept[];
   /** Awaited in each call of that name: searches have found by then, and what changes something has not done it. */

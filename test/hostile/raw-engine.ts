@@ -32,8 +32,8 @@ export function rawEngine(): RawEngine {
         const head = bytes.toString("latin1");
         // What follows of a long body is nobody's head.
         if (!/^(POST|GET) /.test(head)) return;
-        // memstem's own question for the engine's limits: there is nothing that it could be told.
-        if (/^user-agent: memstem\r$/im.test(head))
+        // memprefix's own question for the engine's limits: there is nothing that it could be told.
+        if (/^user-agent: memprefix\r$/im.test(head))
           return socket.end("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         heads.push(head);
         conduct(socket, head);

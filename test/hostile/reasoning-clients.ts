@@ -19,7 +19,10 @@ export type Agent = (app: Pick<ServedApp, "base">, asking: Asking) => Promise<re
 const QUESTIONS = ["Where is it warm?", "Sure?"];
 const schema = { type: "object" as const, properties: { city: { type: "string" } } };
 const weather = (id: string) => `12 degrees, ${id}.`;
-const headersOf = ({ conversation }: Asking) => ({ "x-memstem-user": "ada", "x-memstem-conversation": conversation });
+const headersOf = ({ conversation }: Asking) => ({
+  "x-memprefix-user": "ada",
+  "x-memprefix-conversation": conversation,
+});
 
 export const AGENTS: Readonly<Record<string, Agent>> = {
   "chat completions": (app, asking) => chat(app, asking, (message) => message),

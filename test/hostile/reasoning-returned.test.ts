@@ -66,7 +66,7 @@ describe("Anthropic's signed thinking", () => {
   const app = servedApp({
     source: () => source,
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it("goes back to it from every door, unmodified and first", async () => {
@@ -86,7 +86,7 @@ describe("thinking of a server that speaks Anthropic's API and signs nothing", (
   const app = servedApp({
     source: () => answeringSource(["Ada likes it warm."]),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it("goes back to it from every door, unmodified and first", async () => {

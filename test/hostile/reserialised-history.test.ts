@@ -67,7 +67,7 @@ const CLIENTS: Record<string, (turn: number) => Client> = {
     [trimmed, inParts, withNulls, withoutThoughts, crlf, argumentsAgain][turn % 6] as Client,
 };
 
-/** The prompt less what memstem put in. */
+/** The prompt less what memprefix put in. */
 function bare(prompt: readonly ChatMessage[]): ChatMessage[] {
   const section = new RegExp(`^${SECTION.source}`, SECTION.flags);
   return prompt.flatMap((message) => {
@@ -87,7 +87,7 @@ function bare(prompt: readonly ChatMessage[]): ChatMessage[] {
 describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => {
   const engine = openAiEngine();
   const source = answeringSource([]);
-  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_RETENTION: "keep" } });
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_RETENTION: "keep" } });
 
   const ask = async (messages: readonly ChatMessage[], more: object = {}) => {
     const response = await fetch(`${app.base}/v1/chat/completions`, {
@@ -95,8 +95,8 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
       headers: {
         connection: "close",
         "content-type": "application/json",
-        "x-memstem-user": "ada",
-        "x-memstem-conversation": "c",
+        "x-memprefix-user": "ada",
+        "x-memprefix-conversation": "c",
       },
       body: JSON.stringify({ model: "stub-1", messages, ...more }),
     });
@@ -117,7 +117,7 @@ describe.each(Object.entries(CLIENTS))("a client that %s", (_what, clientAt) => 
         const sent = [system as ChatMessage, ...before.map(client), ...step];
         history.push(...step);
         const headers = await ask(sent);
-        expect(headers.get("x-memstem-warnings") ?? "").not.toContain("history_diverged");
+        expect(headers.get("x-memprefix-warnings") ?? "").not.toContain("history_diverged");
         const { body } = engine.requests.at(-1) as (typeof engine.requests)[number];
         expect(bare(body.messages)).toEqual(sent);
         const text = JSON.stringify(body.messages);

@@ -26,9 +26,9 @@ export function restartingApp(
     // What is stored behind an answer is stored before the process ends.
     await app?.close();
     const settings = readSettings({
-      MEMSTEM_DATA_DIR: dataDir,
-      MEMSTEM_SOURCE: "none",
-      MEMSTEM_UPSTREAM_URL: upstream.url,
+      MEMPREFIX_DATA_DIR: dataDir,
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_UPSTREAM_URL: upstream.url,
       ...environment,
     });
     app = await startApp(settings, answeringSource(["Ada likes it warm."]), { log: [], faults });
@@ -36,7 +36,7 @@ export function restartingApp(
   };
 
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), "memstem-restarts-"));
+    dataDir = await mkdtemp(join(tmpdir(), "memprefix-restarts-"));
     front = createServer(async (incoming, response) => {
       const body = Buffer.concat(await incoming.toArray());
       const { method = "", url = "", headers } = incoming;

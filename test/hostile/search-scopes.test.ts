@@ -159,7 +159,7 @@ describe("a search", () => {
       ["/v1/responses", { input: "What?" }],
     ];
     for (const [path, body] of chats)
-      await app.send("POST", path, { model: "m", ...body, memstem: { user_id: "ada", ...asked } });
+      await app.send("POST", path, { model: "m", ...body, memprefix: { user_id: "ada", ...asked } });
     expect(searches()).toHaveLength(4);
     for (const body of searches())
       expect(body).toMatchObject({
@@ -173,7 +173,7 @@ describe("a search", () => {
     for (const [what, asked, field] of REFUSED) {
       const problem = problemOf(await app.send("POST", "/compose", { user_id: "ada", query: "What?", ...asked }));
       expect([problem.status, problem.errors?.[0]?.field], what).toEqual([422, field]);
-      const chat = { messages: [{ role: "user", content: "What?" }], memstem: { user_id: "ada", ...asked } };
+      const chat = { messages: [{ role: "user", content: "What?" }], memprefix: { user_id: "ada", ...asked } };
       expect((await app.send("POST", "/v1/chat/completions", chat)).status, what).toBe(422);
     }
     expect(searches()).toEqual([]);
@@ -185,9 +185,9 @@ describe("searches as they are configured", () => {
   const app = servedApp({
     source: () => openRestMem0({ url: mem0.url }),
     environment: {
-      MEMSTEM_MEM0_APP_ID: "games",
-      MEMSTEM_MEM0_FILTERS: '{"topic":"food"}',
-      MEMSTEM_MEM0_RERANK: "on",
+      MEMPREFIX_MEM0_APP_ID: "games",
+      MEMPREFIX_MEM0_FILTERS: '{"topic":"food"}',
+      MEMPREFIX_MEM0_RERANK: "on",
     },
   });
   const sent = async (asked: object) => {
@@ -221,7 +221,7 @@ describe.each(CONFIGURED)("before the embedded Mem0, the configured conditions %
   vi.setConfig({ testTimeout: 30_000 });
   const app = servedApp({
     source: (dataDir) => openEmbeddedMem0({ dataDir, threshold: 0 }),
-    environment: { MEMSTEM_MEM0_FILTERS: configured, MEMSTEM_SEARCH_TIMEOUT_MS: "20000" },
+    environment: { MEMPREFIX_MEM0_FILTERS: configured, MEMPREFIX_SEARCH_TIMEOUT_MS: "20000" },
   });
   const keep = async (memory: string, metadata: object) =>
     app.send("POST", "/memories", { user_id: "ada", memories: [memory], metadata });
@@ -256,14 +256,14 @@ describe("before a Mem0 that overlooks some, configured conditions", () => {
   const configured = { visibility: "public", AND: [{ year: { gte: 2024 } }, { year: { lt: 2026 } }] };
   let store: EmbeddedStore;
   const app = servedApp({
-    // The caller's own stands for any that memstem does not own: each gets the same conditions.
+    // The caller's own stands for any that memprefix does not own: each gets the same conditions.
     source: (dataDir) =>
       openOwnMem0({
         async search(query, options) {
           return (await opened(dataDir)).memory.search(query, { ...options, threshold: 0 });
         },
       }),
-    environment: { MEMSTEM_MEM0_FILTERS: JSON.stringify(configured), MEMSTEM_SEARCH_TIMEOUT_MS: "20000" },
+    environment: { MEMPREFIX_MEM0_FILTERS: JSON.stringify(configured), MEMPREFIX_SEARCH_TIMEOUT_MS: "20000" },
   });
   const opened = async (directory: string) => {
     store ??= await openEmbeddedStore(directory);

@@ -45,7 +45,7 @@ const metric = async (app: ServedApp, line: string, key = ""): Promise<number> =
 describe("a body that does not come", () => {
   const app = servedApp({
     times: { bodyRate: { idleMs: 300, bytesPerSecond: 4_096 } },
-    environment: { MEMSTEM_UPSTREAM_URL: "http://127.0.0.1:1/v1" },
+    environment: { MEMPREFIX_UPSTREAM_URL: "http://127.0.0.1:1/v1" },
   });
 
   it.each([
@@ -68,8 +68,8 @@ describe("a body that does not come", () => {
       detail: expect.stringMatching(/no byte of the body arrived for 300 ms|less than 4096 bytes a second/),
     });
     if (path.startsWith("/v1")) expect(openAiProblemSchema.parse(body)).toEqual(body);
-    expect(await metric(app, 'memstem_refused_requests_total{reason="slow_body"}')).toBe(1);
-    expect(await metric(app, "memstem_pending_requests")).toBe(0);
+    expect(await metric(app, 'memprefix_refused_requests_total{reason="slow_body"}')).toBe(1);
+    expect(await metric(app, "memprefix_pending_requests")).toBe(0);
     expect(app.faults).toEqual([]);
   });
 
@@ -85,7 +85,7 @@ describe("a body that does not come", () => {
       const socket = await begin(app, `${head(path, 100, "", "GET")}{"user_id`);
       expect(Buffer.concat(await socket.toArray()).toString()).toContain("HTTP/1.1 200");
     }
-    expect(await metric(app, "memstem_pending_requests")).toBe(0);
+    expect(await metric(app, "memprefix_pending_requests")).toBe(0);
   });
 
   it("of a batch that comes line by line ends it, and is no fault of ours", async () => {
@@ -93,7 +93,7 @@ describe("a body that does not come", () => {
     const sent = head("/compose/batch?window=1", "chunked").replace("application/json", "application/x-ndjson");
     const socket = await begin(app, `${sent}${line.length.toString(16)}\r\n${line}\r\n`);
     expect(Buffer.concat(await socket.toArray()).toString()).toContain("HTTP/1.1 200");
-    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0));
+    await vi.waitFor(async () => expect(await metric(app, "memprefix_pending_requests")).toBe(0));
     expect(app.faults).toEqual([]);
   });
 
@@ -103,7 +103,7 @@ describe("a body that does not come", () => {
       (await begin(app, `${head(path, 100)}{"user_id`)).destroy();
     }
     await vi.waitFor(() => expect(app.log.filter(({ status }) => status === 499)).toHaveLength(6));
-    expect(await metric(app, "memstem_pending_requests")).toBe(0);
+    expect(await metric(app, "memprefix_pending_requests")).toBe(0);
     expect(app.faults).toEqual([]);
   });
 });
@@ -138,12 +138,13 @@ describe("half bodies in all the places that there are", () => {
     const [greedy, modest] = [callerOf(app, "acme"), callerOf(app, "other")];
     const half = `${head("/compose", 100, `x-api-key: ${greedy.key}\r\n`)}{"user_id`;
     const sockets = await Promise.all(Array.from({ length: ATTACKERS }, () => begin(app, half)));
-    const pending = () => metric(app, "memstem_pending_requests", modest.key);
+    const pending = () => metric(app, "memprefix_pending_requests", modest.key);
     await vi.waitFor(async () => expect(await pending()).toBeGreaterThan(700));
     await vi.waitFor(
       async () =>
         expect(
-          (await metric(app, 'memstem_refused_requests_total{reason="pending_share"}', modest.key)) + (await pending()),
+          (await metric(app, 'memprefix_refused_requests_total{reason="pending_share"}', modest.key)) +
+            (await pending()),
         ).toBeGreaterThanOrEqual(ATTACKERS),
       10_000,
     );
@@ -152,7 +153,7 @@ describe("half bodies in all the places that there are", () => {
       expect((await modest.send("POST", "/compose", compose(`user-${n}`))).status).toBe(200);
     }
     const beyond = await greedy.send("POST", "/compose", compose("ada"));
-    expect(problemOf(beyond)).toMatchObject({ status: 429, detail: expect.stringContaining("MEMSTEM_MAX_PENDING") });
+    expect(problemOf(beyond)).toMatchObject({ status: 429, detail: expect.stringContaining("MEMPREFIX_MAX_PENDING") });
     expect(beyond.headers.get("retry-after")).toBe("1");
     for (const socket of sockets) socket.destroy();
     await vi.waitFor(async () => expect(await pending()).toBe(0));
@@ -162,9 +163,9 @@ describe("half bodies in all the places that there are", () => {
   it("of one address, where there are no keys, leave places for bodies that come", async () => {
     const half = `${head("/compose", 100)}{"user_id`;
     const sockets = await Promise.all(Array.from({ length: ATTACKERS }, () => begin(app, half)));
-    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(768));
+    await vi.waitFor(async () => expect(await metric(app, "memprefix_pending_requests")).toBe(768));
     for (let n = 0; n < 20; n++) expect((await app.send("POST", "/compose", compose(`user-${n}`))).status).toBe(200);
-    expect(await metric(app, 'memstem_refused_requests_total{reason="body_share"}')).toBe(ATTACKERS - 768);
+    expect(await metric(app, 'memprefix_refused_requests_total{reason="body_share"}')).toBe(ATTACKERS - 768);
     // What a header says of an address changes nothing.
     const forged = await begin(
       app,
@@ -172,7 +173,7 @@ describe("half bodies in all the places that there are", () => {
     );
     expect((await answerOf(forged)).status).toBe(429);
     for (const socket of sockets) socket.destroy();
-    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0));
+    await vi.waitFor(async () => expect(await metric(app, "memprefix_pending_requests")).toBe(0));
     expect(app.faults).toEqual([]);
   });
 
@@ -182,7 +183,7 @@ describe("half bodies in all the places that there are", () => {
     const sockets = await Promise.all(Array.from({ length: 200 }, () => begin(app, half)));
     for (const socket of sockets) expect((await once(socket, "data"))[0].toString()).toMatch(/^HTTP\/1.1 401/);
     const { key } = callerOf(app, "operator");
-    expect(await metric(app, "memstem_pending_requests", key)).toBe(0);
+    expect(await metric(app, "memprefix_pending_requests", key)).toBe(0);
     for (const socket of sockets) socket.destroy();
   });
 });
@@ -190,7 +191,7 @@ describe("half bodies in all the places that there are", () => {
 describe("an answer that nobody takes", () => {
   const app = servedApp({ times: { answerTimeoutMs: 2_000 } });
   const get = "GET /users/ada/export HTTP/1.1\r\nhost: localhost\r\n\r\n";
-  const pending = () => metric(app, "memstem_pending_requests");
+  const pending = () => metric(app, "memprefix_pending_requests");
 
   it("is cut off, and so are those that wait behind it on its connection: their places are free again", async () => {
     const memories = Array.from({ length: 40 }, (_, n) => ({ id: `m${n}`, memory: `${n} ${"tea ".repeat(20_000)}` }));
@@ -212,9 +213,9 @@ describe("pipelined requests", () => {
     const chat = JSON.stringify({ messages: [{ role: "user", content: "Tea?" }], user: "ada" });
     const behind = "GET /users/ada/export HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20);
     const socket = await begin(app, `${head("/v1/chat/completions", chat.length)}${chat}${behind}`);
-    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBeGreaterThan(1));
+    await vi.waitFor(async () => expect(await metric(app, "memprefix_pending_requests")).toBeGreaterThan(1));
     socket.resetAndDestroy();
-    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0));
+    await vi.waitFor(async () => expect(await metric(app, "memprefix_pending_requests")).toBe(0));
     expect(app.faults).toEqual([]);
   });
 
@@ -229,8 +230,8 @@ describe("pipelined requests", () => {
       piped.resetAndDestroy();
       (await begin(app, one.repeat(50))).resetAndDestroy();
     }
-    await vi.waitFor(async () => expect(await metric(app, "memstem_pending_requests")).toBe(0));
-    expect(app.memstem.load).toMatchObject({ jobs: 0, busyUsers: 0 });
+    await vi.waitFor(async () => expect(await metric(app, "memprefix_pending_requests")).toBe(0));
+    expect(app.memprefix.load).toMatchObject({ jobs: 0, busyUsers: 0 });
     expect(app.faults).toEqual([]);
   });
 });

@@ -390,7 +390,7 @@ describe("the tool calls of a streamed message", () => {
   const app = servedApp({
     source: () => answeringSource([]),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it.each(["chat/completions", "responses"] as const)("come out whole, once, each with its id: %s", async (door) => {

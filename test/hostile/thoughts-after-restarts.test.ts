@@ -1,5 +1,5 @@
 /*
- * Attacked: agents whose model reasons between its calls of tools, with memstem restarted before each of their requests. Broke: over a server
+ * Attacked: agents whose model reasons between its calls of tools, with memprefix restarted before each of their requests. Broke: over a server
  * that speaks Anthropic's API and signs nothing, all thinking was dropped, as of a model of which it is not known that it takes it.
  * And over vLLM, which reads `reasoning`, what a client returns by another name. Held: a signature that a client dropped is remembered in memory
  * alone, and so is another name for other engines, some of which take no field that they do not know.
@@ -33,9 +33,9 @@ describe.each([
   ["signs nothing", answerUnsigned],
 ])("thinking of a server of Anthropic's API that %s", (_what, answer) => {
   const anthropic = anthropicServer();
-  const app = restartingApp(anthropic, { MEMSTEM_UPSTREAM_API: "anthropic" });
+  const app = restartingApp(anthropic, { MEMPREFIX_UPSTREAM_API: "anthropic" });
 
-  it("goes back to it from every door, though memstem was restarted", async () => {
+  it("goes back to it from every door, though memprefix was restarted", async () => {
     anthropic.behave(answer);
     expect(await failuresOf(app, DOORS, { thinking: { type: "enabled", budget_tokens: 1_024 } })).toEqual({});
     expect(app.faults).toEqual([]);
@@ -46,7 +46,7 @@ describe.each(["vLLM's, with reasoning", "Gemini's, with signed calls"])("reason
   const engine = openAiEngine();
   const app = restartingApp(engine);
 
-  it("goes back to it from every door, though memstem was restarted", async () => {
+  it("goes back to it from every door, though memprefix was restarted", async () => {
     engine.behave(({ url, raw }, response) =>
       url === "/v1/chat/completions"
         ? answerChat(ENGINES[kind] as ReasoningEngine, JSON.parse(raw), response)
@@ -61,9 +61,9 @@ describe.each(["vLLM's, with reasoning", "DeepSeek's, with reasoning_content"])(
   "a server that gives it as %s",
   (kind) => {
     const engine = openAiEngine();
-    const app = restartingApp(engine, { MEMSTEM_ENGINE_FAMILY: "vllm" });
+    const app = restartingApp(engine, { MEMPREFIX_ENGINE_FAMILY: "vllm" });
 
-    it("reads it though its client returns it by another name, and memstem was restarted", async () => {
+    it("reads it though its client returns it by another name, and memprefix was restarted", async () => {
       engine.behave(({ raw }, response) => answerChat(ENGINES[kind] as ReasoningEngine, JSON.parse(raw), response));
       expect(await failuresOf(app, { TEXT_ALONE })).toEqual({});
       expect(app.faults).toEqual([]);

@@ -43,8 +43,8 @@ function agentOf(app: { readonly base: string }) {
       headers: {
         connection: "close",
         "content-type": "application/json",
-        "x-memstem-user": "ada",
-        "x-memstem-conversation": conversation,
+        "x-memprefix-user": "ada",
+        "x-memprefix-conversation": conversation,
       },
       body: JSON.stringify(body),
     });
@@ -93,7 +93,7 @@ const isOwnMessage = (messages: Messages) => messages.at(-1)?.role === "user" &&
 
 describe("a model whose template keeps thoughts behind the newest user's message", () => {
   // A prompt that starts afresh does not begin with the one before.
-  const environment = { MEMSTEM_RETENTION: "keep" };
+  const environment = { MEMPREFIX_RETENTION: "keep" };
   const app = servedApp({ source: () => source, upstream: engine, environment });
   const { post, chat, run } = agentOf(app);
   /** Until the engine was asked what it serves, and said so. */
@@ -187,7 +187,7 @@ describe("a model whose template keeps thoughts behind the newest user's message
   it("may still have them in a message of their own where a request wants that", async () => {
     source.found = ["Ada rows."];
     const messages = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
-    const body = { model: "Qwen/Qwen3-8B", messages, memstem: { tool_memories: "own_message" } };
+    const body = { model: "Qwen/Qwen3-8B", messages, memprefix: { tool_memories: "own_message" } };
     expect(isOwnMessage(await post("/v1/chat/completions", body, "own"))).toBe(true);
   });
 });
@@ -196,8 +196,8 @@ describe.each([
   ["in_result", "stub-1", false],
   ["own_message", "Qwen/Qwen3-8B", true],
   ["auto", "Qwen/Qwen3-8B", false],
-] as const)("MEMSTEM_TOOL_MEMORIES=%s", (value, model, isOwn) => {
-  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_TOOL_MEMORIES: value } });
+] as const)("MEMPREFIX_TOOL_MEMORIES=%s", (value, model, isOwn) => {
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_TOOL_MEMORIES: value } });
   const { chat } = agentOf(app);
 
   it("says where memories stand, of chats and of what is composed", async () => {

@@ -193,7 +193,7 @@ describe("a turn's end, of Anthropic's API", () => {
   const app = servedApp({
     source: () => answeringSource([]),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it.each(["chat/completions", "responses"] satisfies Door[])(

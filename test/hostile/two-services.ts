@@ -38,10 +38,10 @@ export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<s
   let apps: StartedApp[] = [];
   const start = async () => {
     const settings = readSettings({
-      MEMSTEM_DATA_DIR: dataDir,
-      MEMSTEM_SOURCE: "embedded",
-      MEMSTEM_MAX_LAG_MS: "600000",
-      MEMSTEM_UPSTREAM_URL: engine.url,
+      MEMPREFIX_DATA_DIR: dataDir,
+      MEMPREFIX_SOURCE: "embedded",
+      MEMPREFIX_MAX_LAG_MS: "600000",
+      MEMPREFIX_UPSTREAM_URL: engine.url,
       ...environment,
     });
     const app = await startApp(settings, source, { log: [], faults });
@@ -67,7 +67,7 @@ export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<s
     apps = [];
   };
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), "memstem-two-"));
+    dataDir = await mkdtemp(join(tmpdir(), "memprefix-two-"));
     source = ownedMemories();
     await start();
     await start();
@@ -89,8 +89,8 @@ export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<s
     },
     async restart() {
       await close();
-      const { memstem } = await start();
-      await memstem.finishDeletions((error) => faults.push(error), new AbortController().signal);
+      const { memprefix } = await start();
+      await memprefix.finishDeletions((error) => faults.push(error), new AbortController().signal);
       return serviceAt(0);
     },
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createMemstemClient } from "../../src/client/index.js";
-import { createMemstem } from "../../src/index.js";
+import { createMemprefixClient } from "../../src/client/index.js";
+import { createMemprefix } from "../../src/index.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
 import { composedOf, servedApp } from "../http/server/served-app.js";
 
@@ -139,12 +139,12 @@ describe("a bad memory among good ones", () => {
       const before = engine.requests.length;
       const response = await fetch(app.base + path, {
         method: "POST",
-        headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
-        body: JSON.stringify({ model: "m", ...body, memstem: { memories: withBad(item) } }),
+        headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
+        body: JSON.stringify({ model: "m", ...body, memprefix: { memories: withBad(item) } }),
       });
       await response.text();
       expect(response.status, what).toBe(200);
-      expect(response.headers.get("x-memstem-warnings"), what).toBe("memory_unusable");
+      expect(response.headers.get("x-memprefix-warnings"), what).toBe("memory_unusable");
       expectGood(
         engine.requests.slice(before).map(({ body: sent }) => sent),
         what,
@@ -153,17 +153,17 @@ describe("a bad memory among good ones", () => {
   });
 
   it("costs the library no more", async () => {
-    const memstem = createMemstem({ dataDir: `${app.dataDir}/library`, source: { kind: "none" } });
+    const memprefix = createMemprefix({ dataDir: `${app.dataDir}/library`, source: { kind: "none" } });
     for (const [what, item, field] of [...BAD, ["undefined", undefined, ""], ["a big number", 1n, ""]] as typeof BAD) {
-      const answer = await memstem.compose({ userId: "ada", query: QUESTION, memories: withBad(item) });
+      const answer = await memprefix.compose({ userId: "ada", query: QUESTION, memories: withBad(item) });
       expectGood(answer.messages, what);
       expectTold(answer.warnings, field, what);
     }
-    await memstem.close();
+    await memprefix.close();
   });
 
   it("costs the client of a service no more, also where no JSON says it", async () => {
-    const client = createMemstemClient({ url: app.base });
+    const client = createMemprefixClient({ url: app.base });
     const cycle: Record<string, unknown> = { id: "b", memory: SECRET };
     cycle["metadata"] = { of: cycle };
     let deep: object = {};
@@ -255,7 +255,7 @@ describe("a memory that is not safe to parse", () => {
           ["/compose", `{${asked}}`],
           ["/compose/batch", `{"requests":[{${asked}}]}`],
           ["/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{${tool}}}`],
-          ["/users/ada/v1/responses", `{"input":"${QUESTION}","memstem":{"memories":${memories}}}`],
+          ["/users/ada/v1/responses", `{"input":"${QUESTION}","memprefix":{"memories":${memories}}}`],
         ] as const) {
           engine.requests.length = 0;
           const { status, text } = await post(path, body);
@@ -288,12 +288,12 @@ describe("a memory that is not safe to parse", () => {
       const before = engine.requests.length;
       const response = await fetch(app.base + path, {
         method: "POST",
-        headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
-        body: `{"model":"m",${body},"memstem":{"memories":${among(item)}}}`,
+        headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
+        body: `{"model":"m",${body},"memprefix":{"memories":${among(item)}}}`,
       });
       await response.text();
       expect(response.status, what).toBe(200);
-      expect(response.headers.get("x-memstem-warnings"), what).toBe("memory_unusable");
+      expect(response.headers.get("x-memprefix-warnings"), what).toBe("memory_unusable");
       expectGoodAlone(JSON.stringify(engine.requests.slice(before).map(({ body: sent }) => sent)), what);
     }
   });
@@ -305,7 +305,7 @@ describe("a memory that is not safe to parse", () => {
       expect([deep.status, JSON.parse(deep.text).errors]).toEqual([422, [{ field: "messages", message: DEEP }]]);
       const named = await post("/compose", `{"user_id":"ada","query":"?","__proto__":{},${memories}}`);
       expect([named.status, JSON.parse(named.text).errors[0].field]).toEqual([422, "__proto__"]);
-      // What is no memory of memstem's goes on to the engine, or not at all.
+      // What is no memory of memprefix's goes on to the engine, or not at all.
       const chat = await post(
         "/v1/chat/completions",
         `{"user":"ada","messages":[{"role":"user","content":"?"}],${memories}}`,

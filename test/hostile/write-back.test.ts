@@ -11,7 +11,7 @@ const SECRET = "The blue safe opens with 4821";
 
 describe.each([{ stream: false }, { stream: true }])("an exchange under way (streamed: $stream)", ({ stream }) => {
   const engine = openAiEngine();
-  const services = twoServices(engine, { MEMSTEM_WRITE_BACK: "on" });
+  const services = twoServices(engine, { MEMPREFIX_WRITE_BACK: "on" });
 
   /** A chat whose answer tells the secret, with something done while the engine is at it. */
   async function chatDuring(meanwhile: () => Promise<unknown>): Promise<void> {
@@ -80,7 +80,7 @@ describe.each([{ stream: false }, { stream: true }])("an exchange under way (str
     await services.one.chat("What opens it?", { stream });
     await add.reached;
     engine.requests.length = 0;
-    const next = await services.one.chat("And what opens the door?", { stream, memstem: { write_back: false } });
+    const next = await services.one.chat("And what opens the door?", { stream, memprefix: { write_back: false } });
     expect(next.status).toBe(200);
     expect(engine.requests.map(({ raw }) => raw).join("\n")).toContain("4821");
     add.open();

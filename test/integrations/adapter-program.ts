@@ -1,6 +1,6 @@
-import { createMemstem } from "memstem";
-import { createMemstemClient } from "memstem/client";
-import type { AdapterOptions, Composing } from "memstem/openai-agents";
+import { createMemprefix } from "memprefix";
+import { createMemprefixClient } from "memprefix/client";
+import type { AdapterOptions, Composing } from "memprefix/openai-agents";
 import type { Use } from "../clients/client-program.js";
 
 /**
@@ -13,8 +13,8 @@ export type AdapterUse = Use | "window" | "handover" | "together";
 export interface AdapterSession {
   /** Address of the engine, with `/v1`. */
   readonly engine: string;
-  /** Where memstem keeps its files, in the program's own process, or the address of a service. */
-  readonly memstem: { readonly dataDir: string } | { readonly url: string };
+  /** Where memprefix keeps its files, in the program's own process, or the address of a service. */
+  readonly memprefix: { readonly dataDir: string } | { readonly url: string };
   /** What the user says, turn by turn. */
   readonly questions: readonly string[];
   /** What memories say: each search finds one more of them, the newest first. */
@@ -32,7 +32,7 @@ export interface Held {
 }
 
 /** Has a conversation with memories in its prompts. */
-export type Holding = (session: AdapterSession, memstem: Composing) => Promise<Held>;
+export type Holding = (session: AdapterSession, memprefix: Composing) => Promise<Held>;
 
 /** One way of using an adapter. */
 export interface AdapterWay {
@@ -85,20 +85,20 @@ export function runAdapterProgram({ packages, ways }: AdapterProgram): void {
 }
 
 async function holdWith(session: AdapterSession, hold: Holding): Promise<Held> {
-  if ("url" in session.memstem) return hold(session, createMemstemClient({ url: session.memstem.url }));
+  if ("url" in session.memprefix) return hold(session, createMemprefixClient({ url: session.memprefix.url }));
   let searches = 0;
   const search = async () => session.facts.slice(0, ++searches).toReversed().map(asMemory);
-  const memstem = createMemstem({ dataDir: session.memstem.dataDir, source: { search } });
+  const memprefix = createMemprefix({ dataDir: session.memprefix.dataDir, source: { search } });
   try {
-    return await hold(session, memstem);
+    return await hold(session, memprefix);
   } finally {
-    await memstem.close();
+    await memprefix.close();
   }
 }
 
 const asMemory = (memory: string) => ({ id: `m-${memory}`, memory });
 
 /** Options that every way has: Ana's trip, and errors that end the conversation as they would not for a user. */
-export function tried<Call>(memstem: Composing, errors: unknown[]): AdapterOptions<Call> {
-  return { memstem, userId: "ana", conversationId: "trip", onError: (error) => errors.push(error) };
+export function tried<Call>(memprefix: Composing, errors: unknown[]): AdapterOptions<Call> {
+  return { memprefix, userId: "ana", conversationId: "trip", onError: (error) => errors.push(error) };
 }

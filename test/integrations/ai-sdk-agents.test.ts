@@ -12,20 +12,20 @@ import {
 } from "ai";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type AiSdkOptions, memstemMiddleware } from "../../src/integrations/ai-sdk.js";
+import { type AiSdkOptions, memprefixMiddleware } from "../../src/integrations/ai-sdk.js";
 import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
 import { answerTo, lookUp, TRIP } from "../clients/agent-model.js";
 import { brokenPrefixes } from "../clients/checked-prompts.js";
 import { INSTRUCTIONS, weatherIn } from "../clients/client-program.js";
-import { type FactsMemstem, factsMemstem } from "./own-facts.js";
+import { type FactsMemprefix, factsMemprefix } from "./own-facts.js";
 
 describe("the AI SDK's middleware under the SDK's own loops", () => {
   let engine: AgentEngine;
-  let facts: FactsMemstem;
+  let facts: FactsMemprefix;
   let errors: unknown[] = [];
   beforeEach(async () => {
     engine = await agentEngine("chats");
-    facts = factsMemstem();
+    facts = factsMemprefix();
     errors = [];
   });
   afterEach(async () => {
@@ -43,8 +43,8 @@ describe("the AI SDK's middleware under the SDK's own loops", () => {
         supportsStructuredOutputs: true,
         includeUsage: true,
       })("any"),
-      middleware: memstemMiddleware({
-        memstem: facts.memstem,
+      middleware: memprefixMiddleware({
+        memprefix: facts.memprefix,
         userId: "ana",
         conversationId: "trip",
         onError: (error) => errors.push(error),
@@ -61,7 +61,7 @@ describe("the AI SDK's middleware under the SDK's own loops", () => {
     expect(facts.reports.map(({ promptTokens, cachedTokens }) => [promptTokens, cachedTokens])).toEqual(counts);
   };
 
-  it("an agent with steps that it prepares: nothing piles up, nothing of memstem's is persisted", async () => {
+  it("an agent with steps that it prepares: nothing piles up, nothing of memprefix's is persisted", async () => {
     const seen: string[] = [];
     const agent = new ToolLoopAgent({
       model: modelOf(),
@@ -147,8 +147,8 @@ describe("the AI SDK's middleware under the SDK's own loops", () => {
 
   it("names the user by the call's options, which the engine does not see", async () => {
     const model = modelOf({ userId: () => null });
-    const ask = (memstem: Record<string, string | boolean | null | { id: string; memory: string }[]>) =>
-      generateText({ model, prompt: "Tea?", providerOptions: { memstem } });
+    const ask = (memprefix: Record<string, string | boolean | null | { id: string; memory: string }[]>) =>
+      generateText({ model, prompt: "Tea?", providerOptions: { memprefix } });
     await ask({ userId: "bo", conversationId: "c", agentId: "coach", memories: [{ id: "m", memory: "Bo has tea." }] });
     await ask({ userId: "bo", bypass: true });
     await ask({ userId: null, bypass: null });
@@ -156,7 +156,7 @@ describe("the AI SDK's middleware under the SDK's own loops", () => {
     expect(facts.reports).toMatchObject([{ userId: "bo", agentId: "coach" }]);
     const [named, ...others] = engine.served.map(({ asked }) => asked.prompt.join("\n"));
     expect(named).toContain("- Bo has tea.");
-    expect(named).not.toContain("memstem");
+    expect(named).not.toContain("memprefix");
     for (const other of others) expect(other).not.toContain("<memories>");
   });
 });

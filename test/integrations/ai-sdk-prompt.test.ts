@@ -33,8 +33,13 @@ describe("a prompt of the AI SDK as messages of compose", () => {
             providerOptions: { openai: { itemId: "rs_1", reasoningEncryptedContent: null } },
           },
           { type: "custom", kind: "x.y" },
-          { type: "tool-call", toolCallId: "c", toolName: "t", input: { "memstem:bytes": "AA==" } },
-          { type: "tool-call", toolCallId: "d", toolName: "t", input: { "memstem:object": { "memstem:url": "y" } } },
+          { type: "tool-call", toolCallId: "c", toolName: "t", input: { "memprefix:bytes": "AA==" } },
+          {
+            type: "tool-call",
+            toolCallId: "d",
+            toolName: "t",
+            input: { "memprefix:object": { "memprefix:url": "y" } },
+          },
         ],
       },
       {
@@ -49,7 +54,14 @@ describe("a prompt of the AI SDK as messages of compose", () => {
   });
 
   it("comes back whatever JSON its parts hold", () => {
-    const names = fc.constantFrom("memstem:bytes", "memstem:url", "memstem:object", "type", "a", "providerOptions2");
+    const names = fc.constantFrom(
+      "memprefix:bytes",
+      "memprefix:url",
+      "memprefix:object",
+      "type",
+      "a",
+      "providerOptions2",
+    );
     const { value } = fc.letrec<{ value: unknown }>((tie) => ({
       value: fc.oneof(
         { depthSize: "small" },
@@ -86,7 +98,7 @@ describe("a prompt of the AI SDK as messages of compose", () => {
       expect(() => messagesOf([{ role: "user", content: [{ type: "tool-call", input }] }])).toThrow(TypeError);
   });
 
-  it("has the parts and texts that the SDK wants in what memstem adds", () => {
+  it("has the parts and texts that the SDK wants in what memprefix adds", () => {
     const added = [
       {
         role: "system",

@@ -5,27 +5,27 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, type ModelMessage, wrapLanguageModel } from "ai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readSettings } from "../../src/cli/settings.js";
-import { memstemMiddleware } from "../../src/integrations/ai-sdk.js";
+import { memprefixMiddleware } from "../../src/integrations/ai-sdk.js";
 import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
 import { brokenPrefixes } from "../clients/checked-prompts.js";
 import { FACTS } from "../clients/client-program.js";
 import { answeringSource } from "../http/routes/answering-source.js";
 import { type StartedApp, startApp } from "../http/server/started-app.js";
-import { type FactsMemstem, factsMemstem } from "./own-facts.js";
+import { type FactsMemprefix, factsMemprefix } from "./own-facts.js";
 
-describe("the AI SDK's middleware in front of memstem's proxy", () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "memstem-proxied-"));
+describe("the AI SDK's middleware in front of memprefix's proxy", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "memprefix-proxied-"));
   const faults: unknown[] = [];
   let engine: AgentEngine;
-  let facts: FactsMemstem;
+  let facts: FactsMemprefix;
   let app: StartedApp;
   beforeAll(async () => {
     engine = await agentEngine("openai");
-    facts = factsMemstem();
+    facts = factsMemprefix();
     const settings = readSettings({
-      MEMSTEM_DATA_DIR: dataDir,
-      MEMSTEM_SOURCE: "none",
-      MEMSTEM_UPSTREAM_URL: engine.url,
+      MEMPREFIX_DATA_DIR: dataDir,
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_UPSTREAM_URL: engine.url,
     });
     app = await startApp(settings, answeringSource(FACTS), { log: [], faults });
   });
@@ -37,9 +37,9 @@ describe("the AI SDK's middleware in front of memstem's proxy", () => {
   });
 
   it("has its memories once, from the middleware alone", async () => {
-    const headers = { "x-memstem-user": "ana", "x-memstem-conversation": "trip" };
+    const headers = { "x-memprefix-user": "ana", "x-memprefix-conversation": "trip" };
     const provider = createOpenAI({ baseURL: `${app.base}/v1`, apiKey: "the engine's", headers });
-    const middleware = memstemMiddleware({ memstem: facts.memstem, userId: "ana", conversationId: "trip" });
+    const middleware = memprefixMiddleware({ memprefix: facts.memprefix, userId: "ana", conversationId: "trip" });
     const messages: ModelMessage[] = [];
     for (const content of ["Tea?", "And cake?"]) {
       messages.push({ role: "user", content });

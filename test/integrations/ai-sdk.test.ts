@@ -1,9 +1,9 @@
 import { generateText, streamText, wrapLanguageModel } from "ai";
 import { convertReadableStreamToArray, MockLanguageModelV3, simulateReadableStream } from "ai/test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type AiSdkOptions, memstemMiddleware } from "../../src/integrations/ai-sdk.js";
+import { type AiSdkOptions, memprefixMiddleware } from "../../src/integrations/ai-sdk.js";
 import { retrieved } from "../core/blocks/provider-texts.js";
-import { type FactsMemstem, factsMemstem } from "./own-facts.js";
+import { type FactsMemprefix, factsMemprefix } from "./own-facts.js";
 
 const USAGE = {
   inputTokens: { total: 30, noCache: 10, cacheRead: 20, cacheWrite: 0 },
@@ -13,16 +13,21 @@ const FINISH = { finishReason: { unified: "stop" as const, raw: undefined }, usa
 const TEXT = { content: [{ type: "text" as const, text: "Yes." }], warnings: [] };
 
 describe("the AI SDK's middleware", () => {
-  let facts: FactsMemstem;
+  let facts: FactsMemprefix;
   let errors: unknown[] = [];
   beforeEach(() => {
-    facts = factsMemstem();
+    facts = factsMemprefix();
     errors = [];
   });
   afterEach(() => facts.close());
 
   const middleware = (options: Partial<AiSdkOptions> = {}) =>
-    memstemMiddleware({ memstem: facts.memstem, userId: "ana", onError: (error) => errors.push(error), ...options });
+    memprefixMiddleware({
+      memprefix: facts.memprefix,
+      userId: "ana",
+      onError: (error) => errors.push(error),
+      ...options,
+    });
   const answering = (provider = "engine.chat", modelId = "m") =>
     new MockLanguageModelV3({ provider, modelId, doGenerate: { ...TEXT, ...FINISH } });
   /** What the provider was called with. */
@@ -39,7 +44,7 @@ describe("the AI SDK's middleware", () => {
 
   it("sends the engine's hints along, where its provider takes them; the caller's own stay", async () => {
     const plain = await sentWith({});
-    expect(plain?.headers).toMatchObject({ "x-request-id": facts.reports[0]?.requestId, "x-memstem-bypass": "true" });
+    expect(plain?.headers).toMatchObject({ "x-request-id": facts.reports[0]?.requestId, "x-memprefix-bypass": "true" });
     expect(plain?.providerOptions).toBeUndefined();
     const vllm = await sentWith({ compose: { engine: "vllm" } });
     expect(vllm?.providerOptions).toEqual({
@@ -96,7 +101,7 @@ describe("the AI SDK's middleware", () => {
 
   it.each<[string, Partial<AiSdkOptions>, object, RegExp | null]>([
     ["names nobody", { userId: () => undefined }, {}, null],
-    ["is not to be composed", {}, { headers: { "X-Memstem-Bypass": "true" } }, null],
+    ["is not to be composed", {}, { headers: { "X-Memprefix-Bypass": "true" } }, null],
     ["names a user that cannot be one", { userId: " " }, {}, /userId/],
     [
       "has a function that throws",
@@ -108,20 +113,20 @@ describe("the AI SDK's middleware", () => {
       {},
       /no id/,
     ],
-    ["misspells an option", {}, { providerOptions: { memstem: { userid: "bo" } } }, /userid is not a known option/],
-    ["has an option that is no text", {}, { providerOptions: { memstem: { userId: 7 } } }, /userId must be a text/],
-    ["has a bypass that is a text", {}, { providerOptions: { memstem: { bypass: "no" } } }, /bypass must be true or/],
-    ["has options that are no object", {}, { providerOptions: { memstem: [] } }, /must be an object/],
+    ["misspells an option", {}, { providerOptions: { memprefix: { userid: "bo" } } }, /userid is not a known option/],
+    ["has an option that is no text", {}, { providerOptions: { memprefix: { userId: 7 } } }, /userId must be a text/],
+    ["has a bypass that is a text", {}, { providerOptions: { memprefix: { bypass: "no" } } }, /bypass must be true or/],
+    ["has options that are no object", {}, { providerOptions: { memprefix: [] } }, /must be an object/],
     ["ends with an answer", {}, { prompt: undefined, messages: [{ role: "assistant", content: "Y" }] }, /messages/],
     [
-      "meets a memstem that fails",
-      { memstem: { compose: () => Promise.reject(new Error("down")), feedback: async () => {} } },
+      "meets a memprefix that fails",
+      { memprefix: { compose: () => Promise.reject(new Error("down")), feedback: async () => {} } },
       {},
       /down/,
     ],
     [
-      "meets a memstem that gives nonsense",
-      { memstem: { compose: async () => ({ messages: [null] }) as never, feedback: async () => {} } },
+      "meets a memprefix that gives nonsense",
+      { memprefix: { compose: async () => ({ messages: [null] }) as never, feedback: async () => {} } },
       {},
       /./,
     ],
@@ -130,8 +135,12 @@ describe("the AI SDK's middleware", () => {
     const plain = answering();
     const given = { prompt: "Tea?", maxRetries: 0, ...call } as { prompt: string };
     await generateText({ model: wrapLanguageModel({ model, middleware: middleware(options) }), ...given });
-    const { providerOptions, ...others } = given as { prompt: string; providerOptions?: { memstem?: never } };
-    await generateText({ model: plain, ...others, ...(providerOptions?.memstem ? {} : { providerOptions }) } as never);
+    const { providerOptions, ...others } = given as { prompt: string; providerOptions?: { memprefix?: never } };
+    await generateText({
+      model: plain,
+      ...others,
+      ...(providerOptions?.memprefix ? {} : { providerOptions }),
+    } as never);
     expect(model.doGenerateCalls[0]).toEqual(plain.doGenerateCalls[0]);
     expect(errors).toHaveLength(error === null ? 0 : 1);
     if (error !== null) expect(String(errors[0])).toMatch(error);
@@ -218,8 +227,8 @@ describe("the AI SDK's middleware", () => {
   });
 
   it("tells of a report that fails, and the answer is there all the same", async () => {
-    const memstem = { ...facts.memstem, feedback: () => Promise.reject(new Error("gone")) };
-    await sentWith({ memstem });
+    const memprefix = { ...facts.memprefix, feedback: () => Promise.reject(new Error("gone")) };
+    await sentWith({ memprefix });
     await new Promise((done) => setTimeout(done));
     expect(errors.map(String)).toEqual(["Error: gone"]);
   });

@@ -10,10 +10,10 @@ const asked = [{ role: "user", content: "Where?" }] as const;
 describe("a call of an adapter", () => {
   afterEach(() => vi.restoreAllMocks());
 
-  it("goes on unmodified where memstem fails, and where the listener of failures fails too", async () => {
+  it("goes on unmodified where memprefix fails, and where the listener of failures fails too", async () => {
     const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
     const told: unknown[] = [];
-    const options: AdapterOptions<null> = { memstem: down, userId: "ana", onError: (error) => told.push(error) };
+    const options: AdapterOptions<null> = { memprefix: down, userId: "ana", onError: (error) => told.push(error) };
     expect(await composeCall(options, null, asked)).toBeNull();
     expect(told).toEqual([new Error("down")]);
     expect(warn).not.toHaveBeenCalled();
@@ -26,7 +26,7 @@ describe("a call of an adapter", () => {
 
   it("goes on unmodified where a name, the memories or the messages cannot be had", async () => {
     const told: unknown[] = [];
-    const base: AdapterOptions<null> = { memstem: down, userId: "ana", onError: (error) => told.push(error) };
+    const base: AdapterOptions<null> = { memprefix: down, userId: "ana", onError: (error) => told.push(error) };
     const fails = () => {
       throw new Error("none");
     };
@@ -38,7 +38,7 @@ describe("a call of an adapter", () => {
 
   it("is not composed where nobody is named, and says nothing of it", async () => {
     const onError = vi.fn();
-    expect(await composeCall({ memstem: down, userId: () => undefined, onError }, null, asked)).toBeNull();
+    expect(await composeCall({ memprefix: down, userId: () => undefined, onError }, null, asked)).toBeNull();
     expect(onError).not.toHaveBeenCalled();
   });
 });

@@ -35,7 +35,7 @@ class Log(logging.Handler):
 logging.getLogger().addHandler(Log(logging.WARNING))
 asked = json.load(sys.stdin)
 manager = MemoryManager()
-manager.add_provider(load_memory_provider("memstem"))
+manager.add_provider(load_memory_provider("memprefix"))
 manager.initialize_all(session_id="s1", **asked["session"])
 given = []
 for step, *values in asked["steps"]:
@@ -61,7 +61,7 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
   let missing = "";
   let home = "";
   beforeAll(async () => {
-    packages = mkdtempSync(join(tmpdir(), "memstem-hermes-"));
+    packages = mkdtempSync(join(tmpdir(), "memprefix-hermes-"));
     if (spawnSync("python3.11", ["--version"]).status !== 0) {
       missing = "there is no python3.11";
       return;
@@ -96,7 +96,7 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
     };
     writeFileSync(join(home, ".hermes/config.yaml"), JSON.stringify({ model }));
     if (missing === "") for (const command of settingUp) await shell(command);
-    appendFileSync(join(home, ".hermes/.env"), `MEMSTEM_URL=${app.base}\n`);
+    appendFileSync(join(home, ".hermes/.env"), `MEMPREFIX_URL=${app.base}\n`);
   });
   afterEach(() => rmSync(home, { recursive: true, force: true }));
 
@@ -116,7 +116,7 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
     if (missing !== "") context.skip(missing);
     const file = join(home, "program.py");
     writeFileSync(file, PROGRAM);
-    const env = { ...environment(), MEMSTEM_URL: app.base, MEMSTEM_USER: "ana", ...settings };
+    const env = { ...environment(), MEMPREFIX_URL: app.base, MEMPREFIX_USER: "ana", ...settings };
     const running = run("python", [file], { cwd: home, env, timeout: 120_000 });
     running.child.stdin?.end(JSON.stringify({ session: { platform: "cli", ...session }, steps: asked }));
     return JSON.parse((await running).stdout) as Outcome;
@@ -124,7 +124,7 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
 
   it("is available after the commands of the page", async (context) => {
     if (missing !== "") context.skip(missing);
-    expect(await shell("hermes memory status")).toMatch(/Provider: {2}memstem[\s\S]*available ✓/);
+    expect(await shell("hermes memory status")).toMatch(/Provider: {2}memprefix[\s\S]*available ✓/);
   });
 
   it("has prompts that begin with those before, each memory once, and transcripts without memories, over three processes", async (context) => {
@@ -158,7 +158,7 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
         api_content: prompts.at(-1)?.filter(({ role }) => role === "user")[at]?.content,
       })),
     );
-    expect(existsSync(join(home, ".hermes/memstem-conversations.json"))).toBe(false);
+    expect(existsSync(join(home, ".hermes/memprefix-conversations.json"))).toBe(false);
   });
 
   it("gives a memory again after its turn was cut, also to a session that is resumed", async (context) => {
@@ -198,10 +198,10 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
         ["ask", "One?"],
         ["ask", "Two?"],
       ],
-      { MEMSTEM_USER: "" },
+      { MEMPREFIX_USER: "" },
     );
     expect(given).toEqual(["", ""]);
-    expect(logged).toEqual([expect.stringMatching(/^memstem: nobody is named; set MEMSTEM_USER/)]);
+    expect(logged).toEqual([expect.stringMatching(/^memprefix: nobody is named; set MEMPREFIX_USER/)]);
     expect(source.queries).toEqual([]);
   });
 
@@ -210,20 +210,25 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
     ["ask", "Two?"],
   ];
   const without = "; Hermes answers without memories until then";
-  it("says once, in one sentence, that memstem is down", async (context) => {
-    const outcome = await steps(context, twice, { MEMSTEM_URL: "http://127.0.0.1:9" });
+  it("says once, in one sentence, that memprefix is down", async (context) => {
+    const outcome = await steps(context, twice, { MEMPREFIX_URL: "http://127.0.0.1:9" });
     const sentence =
-      "memstem: http://127.0.0.1:9 did not answer ([Errno 111] Connection refused): start memstem there, or set MEMSTEM_URL";
+      "memprefix: http://127.0.0.1:9 did not answer ([Errno 111] Connection refused): start memprefix there, or set MEMPREFIX_URL";
     expect(outcome).toEqual({ given: ["", ""], logged: [sentence + without] });
   });
 
   it.for<readonly [what: string, status: number, body: string, sentence: string]>([
-    ["has no such route", 404, "{}", " has no POST /compose (404): start a current memstem there, or set MEMSTEM_URL"],
     [
-      "is no memstem",
+      "has no such route",
+      404,
+      "{}",
+      " has no POST /compose (404): start a current memprefix there, or set MEMPREFIX_URL",
+    ],
+    [
+      "is no memprefix",
       200,
       "<html>",
-      " answered, but not as memstem does: start a current memstem there, or set MEMSTEM_URL",
+      " answered, but not as memprefix does: start a current memprefix there, or set MEMPREFIX_URL",
     ],
     [
       "does not know a field",
@@ -234,16 +239,16 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
     ["is overloaded", 503, "", " refused to compose (503): it did not say why"],
   ])("says once, in one sentence, that what is there %s", async ([_what, status, body, sentence], context) => {
     const url = await standIn((_incoming, response) => void response.writeHead(status).end(body));
-    expect(await steps(context, twice, { MEMSTEM_URL: url })).toEqual({
+    expect(await steps(context, twice, { MEMPREFIX_URL: url })).toEqual({
       given: ["", ""],
-      logged: [`memstem: ${url}${sentence}${without}`],
+      logged: [`memprefix: ${url}${sentence}${without}`],
     });
   });
 
-  it("says in one sentence that memstem takes too long", async (context) => {
+  it("says in one sentence that memprefix takes too long", async (context) => {
     const url = await standIn(() => {});
-    const { given, logged } = await steps(context, [["ask", "One?"]], { MEMSTEM_URL: url });
-    const sentence = `memstem: ${url} did not answer (timed out): start memstem there, or set MEMSTEM_URL`;
+    const { given, logged } = await steps(context, [["ask", "One?"]], { MEMPREFIX_URL: url });
+    const sentence = `memprefix: ${url} did not answer (timed out): start memprefix there, or set MEMPREFIX_URL`;
     expect({ given, logged }).toEqual({ given: [""], logged: [sentence + without] });
   });
 
@@ -256,18 +261,18 @@ describe("examples/hermes, in Hermes Agent itself", { timeout: 300_000 }, () => 
       else response.end(text);
       isLost = false;
     });
-    const { given, logged } = await steps(context, twice, { MEMSTEM_URL: url });
+    const { given, logged } = await steps(context, twice, { MEMPREFIX_URL: url });
     expect(given).toEqual(["", memories(0)]);
     expect(logged).toEqual([expect.stringContaining("did not answer")]);
   });
 
   describe("with API keys", () => {
-    const keyed = servedApp({ source: () => source, environment: { MEMSTEM_API_KEY: KEY } });
+    const keyed = servedApp({ source: () => source, environment: { MEMPREFIX_API_KEY: KEY } });
     it("takes the right one, and says once, in one sentence, that another is wrong", async (context) => {
-      const settings = { MEMSTEM_URL: keyed.base, MEMSTEM_API_KEY: KEY };
+      const settings = { MEMPREFIX_URL: keyed.base, MEMPREFIX_API_KEY: KEY };
       expect(await steps(context, [["ask", "One?"]], settings)).toEqual({ given: [memories(0)], logged: [] });
-      const sentence = `memstem: ${keyed.base} rejected the API key (401): set MEMSTEM_API_KEY in Hermes' .env to one of its keys`;
-      const wrong = await steps(context, twice, { ...settings, MEMSTEM_API_KEY: "wrong" });
+      const sentence = `memprefix: ${keyed.base} rejected the API key (401): set MEMPREFIX_API_KEY in Hermes' .env to one of its keys`;
+      const wrong = await steps(context, twice, { ...settings, MEMPREFIX_API_KEY: "wrong" });
       expect(wrong).toEqual({ given: ["", ""], logged: [sentence + without] });
     });
   });

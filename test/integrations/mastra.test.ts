@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createMemstem, type MemstemClient } from "../../src/index.js";
-import { type MastraCall, memstemProcessor } from "../../src/integrations/mastra.js";
+import { createMemprefix, type MemprefixClient } from "../../src/index.js";
+import { type MastraCall, memprefixProcessor } from "../../src/integrations/mastra.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
 const PROMPT = [
@@ -11,29 +11,29 @@ const PROMPT = [
   { role: "user", content: [{ type: "text", text: "Tea?" }] },
 ];
 
-const dataDir = mkdtempSync(join(tmpdir(), "memstem-mastra-"));
-let memstem: MemstemClient;
+const dataDir = mkdtempSync(join(tmpdir(), "memprefix-mastra-"));
+let memprefix: MemprefixClient;
 beforeAll(() => {
-  memstem = createMemstem({ dataDir, source: { search: async () => TEA } });
+  memprefix = createMemprefix({ dataDir, source: { search: async () => TEA } });
 });
 afterAll(async () => {
-  await memstem.close();
+  await memprefix.close();
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** memstem, and what it was called with. */
+/** memprefix, and what it was called with. */
 function listening() {
   const composed: unknown[] = [];
   const reported: unknown[] = [];
-  const compose: MemstemClient["compose"] = (options) => {
+  const compose: MemprefixClient["compose"] = (options) => {
     composed.push([options.userId, options.conversationId]);
-    return memstem.compose(options);
+    return memprefix.compose(options);
   };
-  const feedback: MemstemClient["feedback"] = (given) => {
+  const feedback: MemprefixClient["feedback"] = (given) => {
     reported.push([given.promptTokens, given.cachedTokens]);
-    return memstem.feedback(given);
+    return memprefix.feedback(given);
   };
-  return { memstem: { compose, feedback }, composed, reported };
+  return { memprefix: { compose, feedback }, composed, reported };
 }
 
 function callOf(context: Readonly<Record<string, unknown>> = {}): MastraCall {
@@ -43,8 +43,8 @@ const MEMORY = { MastraMemory: { resourceId: "ana", thread: { id: "trip" } } };
 
 describe("a processor of Mastra's", () => {
   it("puts memories in front of the question, for the resource and the thread of Mastra's memory", async () => {
-    const { memstem: heard, composed } = listening();
-    const processor = memstemProcessor({ memstem: heard });
+    const { memprefix: heard, composed } = listening();
+    const processor = memprefixProcessor({ memprefix: heard });
     const { prompt } = (await processor.processLLMRequest({ ...callOf(MEMORY), prompt: PROMPT })) ?? {};
     expect(prompt?.[1]?.content).toEqual([
       { type: "text", text: "<memories>\n- Ana likes green tea.\n</memories>" },
@@ -52,8 +52,8 @@ describe("a processor of Mastra's", () => {
     ]);
     const reserved = { mastra__resourceId: "bo", mastra__threadId: "sea" };
     await processor.processLLMRequest({ ...callOf(reserved), prompt: PROMPT });
-    const own = { memstem: heard, userId: "cy", conversationId: () => "lake" };
-    await memstemProcessor(own).processLLMRequest({ ...callOf(MEMORY), prompt: PROMPT });
+    const own = { memprefix: heard, userId: "cy", conversationId: () => "lake" };
+    await memprefixProcessor(own).processLLMRequest({ ...callOf(MEMORY), prompt: PROMPT });
     expect(composed).toEqual([
       ["ana", "trip"],
       ["bo", "sea"],
@@ -61,10 +61,10 @@ describe("a processor of Mastra's", () => {
     ]);
   });
 
-  it("leaves a call of nobody's, and one that memstem cannot compose, as it is", async () => {
+  it("leaves a call of nobody's, and one that memprefix cannot compose, as it is", async () => {
     const errors: unknown[] = [];
     const onError = (error: unknown) => errors.push(String(error));
-    const processor = memstemProcessor({ memstem, onError });
+    const processor = memprefixProcessor({ memprefix, onError });
     expect(await processor.processLLMRequest({ ...callOf(), prompt: PROMPT })).toBeUndefined();
     expect(await processor.processLLMRequest({ ...callOf({ MastraMemory: null }), prompt: PROMPT })).toBeUndefined();
     expect(errors).toEqual([]);
@@ -73,8 +73,8 @@ describe("a processor of Mastra's", () => {
   });
 
   it("reports what an answer used, of a model's own answers", async () => {
-    const { memstem: heard, reported } = listening();
-    const processor = memstemProcessor({ memstem: heard });
+    const { memprefix: heard, reported } = listening();
+    const processor = memprefixProcessor({ memprefix: heard });
     const usage = { inputTokens: 30, cachedInputTokens: 10 };
     const chunks = [
       { type: "text-delta", payload: {} },

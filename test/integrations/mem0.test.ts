@@ -5,15 +5,15 @@ import { MemoryClient } from "mem0ai";
 import type { Memory } from "mem0ai/oss";
 import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createMemstem, type MemstemClient } from "../../src/index.js";
+import { createMemprefix, type MemprefixClient } from "../../src/index.js";
 import type { Composing } from "../../src/integrations/composing.js";
-import { type Mem0, type Mem0Chat, withMemstem } from "../../src/integrations/mem0.js";
+import { type Mem0, type Mem0Chat, withMemprefix } from "../../src/integrations/mem0.js";
 import { type EmbeddedStore, openEmbeddedStore } from "../../src/memory/embedded-store.js";
 import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
 import { answerTo } from "../clients/agent-model.js";
 import { recordedBy } from "../clients/checked-prompts.js";
 import { startPlatformServer, type WireServer } from "../memory/mem0-wire-server.js";
-import { remoteMemstem } from "./remote-memstem.js";
+import { remoteMemprefix } from "./remote-memprefix.js";
 
 const KEY = "m0-key";
 const NAMES = { userId: "ana", conversationId: "trip" };
@@ -27,7 +27,7 @@ const errors: unknown[] = [];
 const onError = (error: unknown) => errors.push(error);
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), "memstem-mem0-"));
+  folder = mkdtempSync(join(tmpdir(), "memprefix-mem0-"));
   engine = await agentEngine("openai");
   openai = new OpenAI({ apiKey: "the engine's", baseURL: engine.url });
   errors.length = 0;
@@ -68,7 +68,7 @@ function brokenPrompts(): readonly string[] {
 describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
   let store: EmbeddedStore;
   let memory: Memory;
-  let memstem: MemstemClient;
+  let memprefix: MemprefixClient;
   beforeEach(async () => {
     store = await openEmbeddedStore(folder);
     ({ memory } = store);
@@ -76,17 +76,17 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
       memory.add([{ role: "user", content: text }], { userId, infer: false });
     await keep("Ana is vegetarian and eats no fish.", "ana");
     await keep("Bob is vegetarian, too.", "bob");
-    memstem = createMemstem({ dataDir: join(folder, "memstem"), source: { kind: "none" } });
+    memprefix = createMemprefix({ dataDir: join(folder, "memprefix"), source: { kind: "none" } });
   });
   afterEach(async () => {
-    await memstem.close();
+    await memprefix.close();
     store.close();
   });
 
   it("prompts begin with those before, exchanges are remembered without memories, usage is reported", async () => {
     const search = vi.spyOn(memory, "search");
-    const chat = withMemstem(memory, {
-      memstem,
+    const chat = withMemprefix(memory, {
+      memprefix,
       onError,
       onComposed,
       system: SYSTEM,
@@ -100,7 +100,7 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
     const last = engine.served.at(-1)?.asked.prompt.join("\n") ?? "";
     expect(last.split("Ana is vegetarian and eats no fish.")).toHaveLength(2);
     expect(last).not.toContain("Bob");
-    expect(await recordedBy(join(folder, "memstem", "memstem.db"), engine.served)).toEqual([]);
+    expect(await recordedBy(join(folder, "memprefix", "memprefix.db"), engine.served)).toEqual([]);
     const { results } = await memory.getAll({ filters: { user_id: "ana" }, topK: 100 });
     const kept = results.map((item) => item.memory);
     expect(kept.toSorted()).toEqual(
@@ -109,7 +109,7 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
   });
 
   it("takes memories out of messages that are given back, as Mem0's README gives them back", async () => {
-    const chat = withMemstem(memory, { memstem, onError });
+    const chat = withMemprefix(memory, { memprefix, onError });
     const { messages } = await chat.prompt("What does a vegetarian eat?", NAMES);
     expect(JSON.stringify(messages)).toContain("<memories>");
     const again = JSON.parse(JSON.stringify(messages)) as typeof messages;
@@ -124,7 +124,7 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
 
   it("composes without memories where the search fails, and says so", async () => {
     vi.spyOn(memory, "search").mockRejectedValue(new Error("no vectors"));
-    const chat = withMemstem(memory, { memstem, onError, system: SYSTEM });
+    const chat = withMemprefix(memory, { memprefix, onError, system: SYSTEM });
     const { messages, memories } = await chat.prompt("Where to?", NAMES);
     expect(messages).toEqual([
       { role: "system", content: SYSTEM },
@@ -134,10 +134,10 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
     expect(errors.map(String)).toEqual(["Error: no vectors"]);
   });
 
-  it("gives the plain messages where memstem fails, and what was found beside them", async () => {
+  it("gives the plain messages where memprefix fails, and what was found beside them", async () => {
     const compose = () => Promise.reject(new Error("no service"));
-    const failing: Composing = { compose, feedback: (options) => memstem.feedback(options) };
-    const chat = withMemstem(memory, { memstem: failing, onError, add: { infer: false } });
+    const failing: Composing = { compose, feedback: (options) => memprefix.feedback(options) };
+    const chat = withMemprefix(memory, { memprefix: failing, onError, add: { infer: false } });
     const asked = [{ role: "user", content: "What does a vegetarian eat?" }] as const;
     const { messages, memories, remember } = await chat.prompt(asked, NAMES);
     expect(messages).toEqual(asked);
@@ -150,7 +150,7 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
 
   it.each(["*", " ana", ""])("searches nothing for a name that Mem0 takes for others': %j", async (userId) => {
     const search = vi.spyOn(memory, "search");
-    const chat = withMemstem(memory, { memstem, onError });
+    const chat = withMemprefix(memory, { memprefix, onError });
     const { messages } = await chat.prompt("Vegetarian?", { userId });
     expect(JSON.stringify(messages)).not.toContain("vegetarian");
     expect(search).not.toHaveBeenCalled();
@@ -159,7 +159,7 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
 
   it.each(["*", " ana", ""])("adds nothing for a name that Mem0 takes for others': %j", async (userId) => {
     const add = vi.spyOn(memory, "add");
-    const chat = withMemstem(memory, { memstem, onError });
+    const chat = withMemprefix(memory, { memprefix, onError });
     const { remember } = await chat.prompt("Where to?", { userId });
     await expect(remember("There.")).rejects.toThrow(TypeError);
     await expect(chat.add("I like trains.", { userId })).rejects.toThrow(TypeError);
@@ -168,7 +168,7 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
 
   it("is remembered as Mem0's add says: what fails rejects, what says nothing is not added", async () => {
     const add = vi.spyOn(memory, "add").mockRejectedValue(new Error("full"));
-    const chat = withMemstem(memory, { memstem, onError });
+    const chat = withMemprefix(memory, { memprefix, onError });
     const { remember } = await chat.prompt("Where to?", NAMES);
     await expect(remember("There.")).rejects.toThrow("full");
     expect(await remember({ choices: [{ message: { content: null, tool_calls: [] } }] })).toBeNull();
@@ -176,10 +176,10 @@ describe("Mem0's own loop around Memory (mem0ai/oss)", () => {
   });
 });
 
-describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (mem0ai), memstem %s", (place) => {
+describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (mem0ai), memprefix %s", (place) => {
   let server: WireServer;
   let client: MemoryClient;
-  let memstem: Composing;
+  let memprefix: Composing;
   let close: () => Promise<void>;
   beforeEach(async () => {
     vi.stubEnv("MEM0_TELEMETRY", "false");
@@ -192,11 +192,11 @@ describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (me
       userId: "ana",
       infer: false,
     });
-    const dataDir = join(folder, "memstem");
-    if (place === "remote") ({ memstem, close } = await remoteMemstem(dataDir));
+    const dataDir = join(folder, "memprefix");
+    if (place === "remote") ({ memprefix, close } = await remoteMemprefix(dataDir));
     else {
-      const own = createMemstem({ dataDir, source: client });
-      memstem = own;
+      const own = createMemprefix({ dataDir, source: client });
+      memprefix = own;
       close = () => own.close();
     }
   });
@@ -208,8 +208,8 @@ describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (me
   });
 
   it("passes the search's options on, and adds plain exchanges", async () => {
-    const chat = withMemstem(client, {
-      memstem,
+    const chat = withMemprefix(client, {
+      memprefix,
       onError,
       onComposed,
       search: { latestOnly: true, rerank: true, topK: 5, filters: { categories: { in: ["food"] } } },
@@ -218,7 +218,7 @@ describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (me
     expect(await converse(chat)).toEqual(QUESTIONS.map(answerTo));
     expect(errors).toEqual([]);
     expect(brokenPrompts()).toEqual([]);
-    expect(await recordedBy(join(folder, "memstem", "memstem.db"), engine.served)).toEqual([]);
+    expect(await recordedBy(join(folder, "memprefix", "memprefix.db"), engine.served)).toEqual([]);
     const bodies = (path: string) => server.requests.filter((request) => request.path === path).map(({ body }) => body);
     expect(bodies("/v3/memories/search/")).toHaveLength(QUESTIONS.length);
     expect(bodies("/v3/memories/search/")[0]).toMatchObject({
@@ -247,7 +247,7 @@ describe.each(["in-process", "remote"])("Mem0's own loop around MemoryClient (me
 describe("an answer", () => {
   const client: Mem0 = { search: async () => ({ results: [] }), add: async (messages) => messages };
   const feedback = vi.fn(async () => {});
-  const memstem = {
+  const memprefix = {
     compose: async () => ({ requestId: "r1", messages: [] }) as never,
     feedback,
   } satisfies Composing;
@@ -273,7 +273,7 @@ describe("an answer", () => {
     ],
   ])("is read: %s", async (_kind, answer) => {
     feedback.mockClear();
-    const { remember } = await withMemstem(client, { memstem }).prompt("Q?", NAMES);
+    const { remember } = await withMemprefix(client, { memprefix }).prompt("Q?", NAMES);
     expect(await remember(answer)).toEqual([
       { role: "user", content: "Q?" },
       { role: "assistant", content: "A." },
@@ -302,14 +302,14 @@ describe("an answer", () => {
     ],
   ])("is found for its own user alone: %s", async (_kind, found) => {
     const careless: Mem0 = { ...client, search: async () => found };
-    const { memories } = await withMemstem(careless, { memstem }).prompt("Q?", NAMES);
+    const { memories } = await withMemprefix(careless, { memprefix }).prompt("Q?", NAMES);
     expect(JSON.stringify(memories)).toContain("Hers");
     expect(JSON.stringify(memories)).not.toContain("His");
   });
 
   it("that is a text reports no usage", async () => {
     feedback.mockClear();
-    const { remember } = await withMemstem(client, { memstem }).prompt("Q?", NAMES);
+    const { remember } = await withMemprefix(client, { memprefix }).prompt("Q?", NAMES);
     await remember("A.");
     expect(feedback).not.toHaveBeenCalled();
   });

@@ -8,7 +8,7 @@ const { peerDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"),
   readonly peerDependencies: Readonly<Record<string, string>>;
 };
 
-/** The packages that whoever imports a module has to have, of those that memstem leaves to its users. */
+/** The packages that whoever imports a module has to have, of those that memprefix leaves to its users. */
 function neededBy(path: string, seen = new Set<string>()): string[] {
   if (seen.has(path)) return [];
   seen.add(path);
@@ -34,7 +34,7 @@ it.each([
   ["mastra", []],
   ["mem0", []],
   ["openai-agents", []],
-])("memstem/%s needs no other framework than its page says", (name, packages) => {
+])("memprefix/%s needs no other framework than its page says", (name, packages) => {
   const needed = new Set(neededBy(join(ROOT, "src/integrations", `${name}.ts`)));
   expect([...needed].toSorted()).toEqual(packages);
 });

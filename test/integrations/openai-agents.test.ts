@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createMemstem, type MemstemClient } from "../../src/index.js";
+import { createMemprefix, type MemprefixClient } from "../../src/index.js";
 import {
   type AgentsAgent,
   type AgentsModelCall,
   type AgentsRun,
-  memstemFilter,
-  memstemModel,
-  memstemModels,
+  memprefixFilter,
+  memprefixModel,
+  memprefixModels,
 } from "../../src/integrations/openai-agents.js";
 
 const TEA = [{ id: "m1", memory: "Ana likes green tea." }];
@@ -17,26 +17,26 @@ const SECTION = "<memories>\n- Ana likes green tea.\n</memories>";
 /** In a prompt of no conversation. */
 const LISTED = "<memories>\n- Ana likes green tea.\n</memories>";
 
-const dataDir = mkdtempSync(join(tmpdir(), "memstem-agents-"));
-let memstem: MemstemClient;
+const dataDir = mkdtempSync(join(tmpdir(), "memprefix-agents-"));
+let memprefix: MemprefixClient;
 beforeAll(() => {
-  memstem = createMemstem({ dataDir, source: { search: async () => TEA } });
+  memprefix = createMemprefix({ dataDir, source: { search: async () => TEA } });
 });
 afterAll(async () => {
-  await memstem.close();
+  await memprefix.close();
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-/** memstem, and what it is told that responses used. */
+/** memprefix, and what it is told that responses used. */
 function listening() {
   const reported: unknown[] = [];
   const timed: unknown[] = [];
-  const feedback: MemstemClient["feedback"] = (given) => {
+  const feedback: MemprefixClient["feedback"] = (given) => {
     reported.push([given.promptTokens, given.cachedTokens]);
     timed.push(given.ttftMs);
-    return memstem.feedback(given);
+    return memprefix.feedback(given);
   };
-  return { memstem: { ...memstem, feedback }, reported, timed };
+  return { memprefix: { ...memprefix, feedback }, reported, timed };
 }
 
 /** An agent that tells its listeners of a run. */
@@ -63,7 +63,7 @@ const modelData = () => ({ input: [{ role: "user", content: "Tea?" }], instructi
 
 describe("a filter of a run's model input", () => {
   it("fills the copies that it is given, from which the SDK knows what they are copies of", async () => {
-    const filter = memstemFilter<{ user: string }>({ memstem, userId: ({ context }) => context?.user });
+    const filter = memprefixFilter<{ user: string }>({ memprefix, userId: ({ context }) => context?.user });
     const given = modelData();
     const [item] = given.input;
     const filled = await filter({ modelData: given, agent: agentOf("a"), context: { user: "ana" } });
@@ -75,7 +75,12 @@ describe("a filter of a run's model input", () => {
   });
 
   it("knows the memories that a session stored, and repeats none", async () => {
-    const filter = memstemFilter({ memstem, userId: "ana", conversationId: "stored", compose: { retention: "keep" } });
+    const filter = memprefixFilter({
+      memprefix,
+      userId: "ana",
+      conversationId: "stored",
+      compose: { retention: "keep" },
+    });
     const inputOf = async (...input: object[]) =>
       (await filter({ modelData: { input }, agent: agentOf("a"), context: {} })).input;
     const stored = [
@@ -97,13 +102,13 @@ describe("a filter of a run's model input", () => {
   it("leaves a run of nobody's as it is", async () => {
     const given = modelData();
     expect(
-      await memstemFilter({ memstem, userId: () => null })({ modelData: given, agent: agentOf("a"), context: {} }),
+      await memprefixFilter({ memprefix, userId: () => null })({ modelData: given, agent: agentOf("a"), context: {} }),
     ).toBe(given);
   });
 
   it("sends what it cannot compose unmodified, and says so", async () => {
     const errors: unknown[] = [];
-    const filter = memstemFilter({ memstem, userId: "ana", onError: (error) => errors.push(String(error)) });
+    const filter = memprefixFilter({ memprefix, userId: "ana", onError: (error) => errors.push(String(error)) });
     const answered = { input: [{ role: "assistant", content: [{ type: "output_text", text: "Tea." }] }] };
     const before = structuredClone(answered);
     expect(await filter({ modelData: answered, agent: agentOf("a"), context: {} })).toEqual(before);
@@ -112,7 +117,7 @@ describe("a filter of a run's model input", () => {
 
   it("keeps memories in front of their question behind a result that has no place for more", async () => {
     const onError = (error: unknown) => expect(error).toBeNull();
-    const filter = memstemFilter({ memstem, userId: "ana", conversationId: "screen", onError });
+    const filter = memprefixFilter({ memprefix, userId: "ana", conversationId: "screen", onError });
     const question = { role: "user", content: "Tea?" };
     const screenshot = { type: "computer_call_result", callId: "c", output: { data: "data:" } };
     const inputOf = async (input: object[]) =>
@@ -123,8 +128,8 @@ describe("a filter of a run's model input", () => {
   });
 
   it("reports what an agent says that its response used", async () => {
-    const { memstem: heard, reported } = listening();
-    const filter = memstemFilter({ memstem: heard, userId: "ana" });
+    const { memprefix: heard, reported } = listening();
+    const filter = memprefixFilter({ memprefix: heard, userId: "ana" });
     const agent = agentOf("a");
     const context = {};
     await filter({ modelData: modelData(), agent, context });
@@ -138,8 +143,8 @@ describe("a filter of a run's model input", () => {
   });
 
   it("reports nothing where it is not said which response used it", async () => {
-    const { memstem: heard, reported } = listening();
-    const filter = memstemFilter({ memstem: heard, userId: "ana" });
+    const { memprefix: heard, reported } = listening();
+    const filter = memprefixFilter({ memprefix: heard, userId: "ana" });
     const agent = agentOf("a");
     const context = {};
     const call = () => filter({ modelData: modelData(), agent, context });
@@ -186,9 +191,9 @@ const request = (input: AgentsModelCall["input"], more: Partial<AgentsModelCall>
 
 describe("a model", () => {
   it("is asked with memories, and its usage is reported, whole and streamed", async () => {
-    const { memstem: heard, reported, timed } = listening();
+    const { memprefix: heard, reported, timed } = listening();
     const keeping = new KeepingModel();
-    const model = memstemModel(keeping, { memstem: heard, userId: "ana" });
+    const model = memprefixModel(keeping, { memprefix: heard, userId: "ana" });
     const { output } = await model.getResponse(request("Tea?"));
     const events: object[] = [];
     for await (const event of model.getStreamedResponse(request([{ role: "user", content: "Tea?" }])))
@@ -207,29 +212,29 @@ describe("a model", () => {
   });
 
   it("is given what JSON has no place for as it was, also by a service", async () => {
-    const compose: MemstemClient["compose"] = async (options) => {
-      const answer = await memstem.compose(JSON.parse(JSON.stringify(options)) as typeof options);
+    const compose: MemprefixClient["compose"] = async (options) => {
+      const answer = await memprefix.compose(JSON.parse(JSON.stringify(options)) as typeof options);
       return JSON.parse(JSON.stringify(answer)) as typeof answer;
     };
     const keeping = new KeepingModel();
     const image = { type: "image", image: { data: Uint8Array.of(1, 2) } };
     const result = { type: "function_call_result", name: "photo", callId: "c", output: image };
-    const model = memstemModel(keeping, { memstem: { ...memstem, compose }, userId: "ana" });
+    const model = memprefixModel(keeping, { memprefix: { ...memprefix, compose }, userId: "ana" });
     await model.getResponse(request([{ role: "user", content: "Tea?" }, result]));
     expect(keeping.asked[0]?.input[1]).toBe(result);
   });
 
-  it("is asked unmodified where memstem fails", async () => {
+  it("is asked unmodified where memprefix fails", async () => {
     const errors: unknown[] = [];
     const compose = () => Promise.reject(new Error("down"));
     const keeping = new KeepingModel();
     const failing = {
-      memstem: { ...memstem, compose },
+      memprefix: { ...memprefix, compose },
       userId: "ana",
       onError: (error: unknown) => errors.push(error),
     };
     const asked = request("Tea?");
-    await memstemModel(keeping, failing).getResponse(asked);
+    await memprefixModel(keeping, failing).getResponse(asked);
     expect(keeping.asked[0]).toBe(asked);
     expect(errors).toEqual([new Error("down")]);
   });
@@ -237,7 +242,7 @@ describe("a model", () => {
   it("is asked with the fields that the engine has for it; the caller's own win", async () => {
     const keeping = new KeepingModel();
     const compose = { engine: "openai" } as const;
-    const model = memstemModel(keeping, { memstem, userId: "ana", compose });
+    const model = memprefixModel(keeping, { memprefix, userId: "ana", compose });
     await model.getResponse(request("Tea?", { modelSettings: { providerData: { user: "u" } } }));
     await model.getResponse(request("Tea?", { modelSettings: { providerData: { prompt_cache_key: "own" } } }));
     expect(keeping.asked.map(({ modelSettings }) => modelSettings.providerData)).toEqual([
@@ -248,7 +253,7 @@ describe("a model", () => {
 
   it("that knows what was said before is asked what is new, with memories that it was not told", async () => {
     const keeping = new KeepingModel();
-    const model = memstemModel(keeping, { memstem, userId: "ana" });
+    const model = memprefixModel(keeping, { memprefix, userId: "ana" });
     const next = (content: string, more: Partial<AgentsModelCall>) =>
       model.getResponse(request([{ role: "user", content }], more));
     await next("Tea?", { conversationId: "conv_1" });
@@ -264,7 +269,7 @@ describe("a model", () => {
   it("of a provider is another's, by its name", async () => {
     const keeping = new KeepingModel();
     const provider = { getModel: async (name?: string) => (name === "tea" ? keeping : new KeepingModel()), closed: 1 };
-    const models = memstemModels(provider, { memstem, userId: "ana" });
+    const models = memprefixModels(provider, { memprefix, userId: "ana" });
     await (await models.getModel("tea")).getResponse(request("Tea?"));
     expect([keeping.count(), models.closed]).toEqual([1, 1]);
     expect(keeping.asked[0]?.input).toEqual([{ role: "user", content: `${LISTED}\n\nTea?` }]);

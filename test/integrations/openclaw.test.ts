@@ -18,7 +18,7 @@ const run = promisify(execFile);
 const INSTALL_MS = 900_000;
 const COMMAND_MS = 300_000;
 const PAGE = "examples/openclaw/README.md";
-/** OpenClaw wants a newer Node than memstem does. */
+/** OpenClaw wants a newer Node than memprefix does. */
 const NODE = { [`node-${process.platform}-${process.arch}`]: "24.16.0" };
 const KEY = "k".repeat(32);
 const FACTS = ["Ana is vegetarian.", "Ana is in Lisbon."];
@@ -38,7 +38,7 @@ const OPENCLAW = /openclaw@(\S+)/.exec(installing)?.[1] ?? "";
  */
 const PROGRAM = `import { createInterface } from "node:readline";
 import { assembleHarnessContextEngine } from "openclaw/plugin-sdk/agent-harness-runtime";
-import plugin from "./memstem/index.js";
+import plugin from "./memprefix/index.js";
 for await (const line of createInterface({ input: process.stdin })) {
   const { config, turns } = JSON.parse(line);
   const logged = [];
@@ -78,7 +78,7 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
   let missing = "";
   let home = "";
   beforeAll(async () => {
-    packages = mkdtempSync(join(tmpdir(), "memstem-openclaw-"));
+    packages = mkdtempSync(join(tmpdir(), "memprefix-openclaw-"));
     const dependencies = { openclaw: OPENCLAW, ...NODE };
     writeFileSync(join(packages, "package.json"), JSON.stringify({ private: true, type: "module", dependencies }));
     const quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
@@ -87,7 +87,7 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
     } catch {
       missing = `npm could not install openclaw ${OPENCLAW}`;
     }
-    cpSync(join(ROOT, "examples/openclaw/memstem"), join(packages, "memstem"), { recursive: true });
+    cpSync(join(ROOT, "examples/openclaw/memprefix"), join(packages, "memprefix"), { recursive: true });
     writeFileSync(join(packages, "program.js"), PROGRAM);
   }, INSTALL_MS);
   afterAll(() => {
@@ -148,7 +148,7 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
   }
 
   it(
-    "has prompts that go on from those before up to the question, each memory once, and transcripts without memories; answers while memstem is down",
+    "has prompts that go on from those before up to the question, each memory once, and transcripts without memories; answers while memprefix is down",
     async (context) => {
       if (missing !== "") context.skip(missing);
       const stub = {
@@ -169,7 +169,7 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
       );
       for (const command of settingUp) await shell(command);
       const ask = (question: string) => shell(`openclaw agent --local --session-id s1 -m '${question}'`);
-      await shell(`openclaw config set plugins.entries.memstem.config.url '${app.base}'`);
+      await shell(`openclaw config set plugins.entries.memprefix.config.url '${app.base}'`);
       for (const [at, question] of QUESTIONS.entries()) {
         source.found = FACTS.slice(0, at + 1).toReversed();
         const output = await ask(question);
@@ -200,10 +200,10 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
       expect(transcript).toContain(QUESTIONS[1]);
       expect(transcript).not.toContain(FACTS[0]);
 
-      await shell("openclaw config set plugins.entries.memstem.config.url 'http://127.0.0.1:9'");
+      await shell("openclaw config set plugins.entries.memprefix.config.url 'http://127.0.0.1:9'");
       const output = await ask("And then?");
       expect(output).toContain("Indeed.");
-      expect(output).toContain("memstem: http://127.0.0.1:9 did not answer (");
+      expect(output).toContain("memprefix: http://127.0.0.1:9 did not answer (");
       expect(JSON.stringify(engine.requests.at(-1)?.body.messages)).not.toContain("<memories>");
     },
     4 * COMMAND_MS,
@@ -251,12 +251,17 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
   it("says so where nobody is named", async (context) => {
     const { assembled, logged } = await turns(context, twice, { userId: "" });
     expect({ assembled, queries: source.queries }).toEqual({ assembled: nothing, queries: [] });
-    expect(logged).toEqual([expect.stringMatching(/^memstem: nobody is named: set userId/)]);
+    expect(logged).toEqual([expect.stringMatching(/^memprefix: nobody is named: set userId/)]);
   });
 
   it.for<readonly [what: string, status: number, body: string, sentence: string]>([
-    ["has no such route", 404, "{}", " has no POST /compose (404): start a current memstem there, or set url"],
-    ["is no memstem", 200, "<html>", " answered, but not as memstem does: start a current memstem there, or set url"],
+    ["has no such route", 404, "{}", " has no POST /compose (404): start a current memprefix there, or set url"],
+    [
+      "is no memprefix",
+      200,
+      "<html>",
+      " answered, but not as memprefix does: start a current memprefix there, or set url",
+    ],
     [
       "does not know a field",
       422,
@@ -268,22 +273,22 @@ describe("examples/openclaw, in OpenClaw itself", { timeout: COMMAND_MS }, () =>
     const url = await standIn((_incoming, response) => void response.writeHead(status).end(body));
     expect(await turns(context, twice, { url })).toEqual({
       assembled: nothing,
-      logged: [`memstem: ${url}${sentence}${without}`],
+      logged: [`memprefix: ${url}${sentence}${without}`],
     });
   });
 
-  it("says once, in one sentence, that memstem takes too long", async (context) => {
+  it("says once, in one sentence, that memprefix takes too long", async (context) => {
     const url = await standIn(() => {});
-    const sentence = `memstem: ${url} did not answer (timed out): start memstem there, or set url`;
+    const sentence = `memprefix: ${url} did not answer (timed out): start memprefix there, or set url`;
     expect(await turns(context, twice, { url })).toEqual({ assembled: nothing, logged: [sentence + without] });
   });
 
   describe("with API keys", () => {
-    const keyed = servedApp({ source: () => source, environment: { MEMSTEM_API_KEY: KEY } });
+    const keyed = servedApp({ source: () => source, environment: { MEMPREFIX_API_KEY: KEY } });
     it("takes the right one, and says once, in one sentence, that another is wrong", async (context) => {
       const right = await turns(context, [{ messages: [], prompt: "One?" }], { url: keyed.base, apiKey: KEY });
       expect(right).toEqual({ assembled: [[section]], logged: [] });
-      const sentence = `memstem: ${keyed.base} rejected the API key (401): set apiKey in the plugin's config to one of its keys`;
+      const sentence = `memprefix: ${keyed.base} rejected the API key (401): set apiKey in the plugin's config to one of its keys`;
       const wrong = await turns(context, twice, { url: keyed.base, apiKey: "wrong" });
       expect(wrong).toEqual({ assembled: nothing, logged: [sentence + without] });
     });

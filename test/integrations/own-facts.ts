@@ -1,21 +1,21 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createMemstem, type MemstemClient } from "../../src/index.js";
+import { createMemprefix, type MemprefixClient } from "../../src/index.js";
 import { FACTS } from "../clients/client-program.js";
 
 /** The library with memories of a caller's own: one fact more with each search, the newest first. */
-export interface FactsMemstem {
-  readonly memstem: MemstemClient;
+export interface FactsMemprefix {
+  readonly memprefix: MemprefixClient;
   /** Reports of usage, as they were given. */
-  readonly reports: Parameters<MemstemClient["feedback"]>[0][];
+  readonly reports: Parameters<MemprefixClient["feedback"]>[0][];
   close(): Promise<void>;
 }
 
-export function factsMemstem(): FactsMemstem {
-  const dataDir = mkdtempSync(join(tmpdir(), "memstem-integration-"));
+export function factsMemprefix(): FactsMemprefix {
+  const dataDir = mkdtempSync(join(tmpdir(), "memprefix-integration-"));
   const searches = new Map<string, number>();
-  const opened = createMemstem({
+  const opened = createMemprefix({
     dataDir,
     source: {
       search: (_query: string, { filters: { user_id: user } }: { filters: { user_id: string } }) => {
@@ -27,9 +27,9 @@ export function factsMemstem(): FactsMemstem {
       },
     },
   });
-  const reports: Parameters<MemstemClient["feedback"]>[0][] = [];
+  const reports: Parameters<MemprefixClient["feedback"]>[0][] = [];
   return {
-    memstem: {
+    memprefix: {
       ...opened,
       feedback: (report) => {
         reports.push(report);

@@ -20,7 +20,7 @@ export function pageSamples(page: string): readonly string[] {
 }
 
 /**
- * Runs a whole program of a page as its reader would: in a folder of its own below the project, so that `memstem/…` is the built package
+ * Runs a whole program of a page as its reader would: in a folder of its own below the project, so that `memprefix/…` is the built package
  * (`npm run build`) and a framework the development dependency.
  *
  * @param page path from the project's root

@@ -62,17 +62,17 @@ async function tryFramework(name: string): Promise<void> {
   if (wrong.length > 0) process.exitCode = 1;
 }
 
-/** Installs packages with npm, and memstem as it is built here. Packages run no scripts. */
+/** Installs packages with npm, and memprefix as it is built here. Packages run no scripts. */
 async function install(own: string, dependencies: Readonly<Record<string, string>>): Promise<void> {
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, "package.json"), JSON.stringify({ private: true, type: "module", dependencies }));
   const quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"];
   // They say that they want a newer Node; what is tried here does not.
   await run("npm", ["install", "--ignore-scripts", "--engine-strict=false", ...quiet], { cwd: own });
-  symlinkSync(ROOT, join(own, "node_modules/memstem"), "dir");
+  symlinkSync(ROOT, join(own, "node_modules/memprefix"), "dir");
 }
 
-/** What is wrong by the types of the installed packages and of memstem's declarations. */
+/** What is wrong by the types of the installed packages and of memprefix's declarations. */
 async function typeErrors(own: string, files: readonly string[]): Promise<readonly string[]> {
   const compilerOptions = {
     ...{ module: "nodenext", target: "es2024", lib: ["es2024", "dom"], types: ["node"], noEmit: true },

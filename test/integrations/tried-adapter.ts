@@ -1,6 +1,6 @@
 /*
  * Tries a framework's adapter: a program in a process of its own, with the framework's real agents, and behind it an engine with a prefix
- * cache that is exact to the token. What is right is judged by what the engine was sent, what memstem has stored, and what the framework
+ * cache that is exact to the token. What is right is judged by what the engine was sent, what memprefix has stored, and what the framework
  * has stored.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,7 +20,7 @@ import type { AdapterIntroduction, AdapterOrder, AdapterUse, Held } from "./adap
 type Program = RunningProgram<AdapterIntroduction, AdapterOrder, Held>;
 type Way = AdapterIntroduction["ways"][number];
 
-/** Where memstem is: in the program's process, or a service of its own, which the same code calls. */
+/** Where memprefix is: in the program's process, or a service of its own, which the same code calls. */
 const PLACES = ["in-process", "remote"] as const;
 type Place = (typeof PLACES)[number];
 const REMOTE_USES: ReadonlySet<AdapterUse> = new Set(["stream", "tools"]);
@@ -51,7 +51,7 @@ export interface TriedAdapter {
   readonly wrong: readonly string[];
 }
 
-/** Has a program hold its conversations in all ways, with memstem in both places. */
+/** Has a program hold its conversations in all ways, with memprefix in both places. */
 export async function tryAdapter(place: ProgramPlace): Promise<readonly TriedAdapter[]> {
   const program = await startProgram<AdapterIntroduction, AdapterOrder, Held>(place);
   const tried: TriedAdapter[] = [];
@@ -73,17 +73,17 @@ export async function tryAdapter(place: ProgramPlace): Promise<readonly TriedAda
 
 async function tryUse(program: Program, way: Way, where: Place, use: AdapterUse): Promise<readonly string[]> {
   const engine = await agentEngine("openai");
-  const dataDir = mkdtempSync(join(tmpdir(), "memstem-adapters-"));
+  const dataDir = mkdtempSync(join(tmpdir(), "memprefix-adapters-"));
   const faults: unknown[] = [];
-  const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" });
+  const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" });
   const app = where === "remote" ? await startApp(settings, growingSource(), { log: [], faults }) : null;
   try {
     const { questions, requests, prefixed } = TALKS[use];
     const isPrefixed = prefixed === "always" || (prefixed === "by way" && way.keepsPrefix);
-    const memstem = app === null ? { dataDir } : { url: app.base };
-    const session = { engine: engine.url, memstem, questions, facts: FACTS };
+    const memprefix = app === null ? { dataDir } : { url: app.base };
+    const session = { engine: engine.url, memprefix, questions, facts: FACTS };
     const outcome = await program.ask({ way: way.name, use, session });
-    const recorded = await settled(() => wrongRecords(join(dataDir, "memstem.db"), engine, use));
+    const recorded = await settled(() => wrongRecords(join(dataDir, "memprefix.db"), engine, use));
     return [
       ...wrongAnswers(use === "structured" ? use : "json", outcome, questions),
       ...engine.refused.map((request) => `the engine could not read ${request.slice(0, 2_000)}`),
@@ -117,7 +117,7 @@ function wrongStored({ stored, storesMemories = false }: Held): readonly string[
   return has === storesMemories ? [] : [`the framework stored ${stored.slice(0, 2_000)}`];
 }
 
-/** What is wrong with what memstem stored: prompts without the engine's counts, or of another user or conversation. */
+/** What is wrong with what memprefix stored: prompts without the engine's counts, or of another user or conversation. */
 function wrongRecords(database: string, { served }: AgentEngine, use: AdapterUse): readonly string[] {
   const { requests, turns } = storedExchanges(database);
   const users = (storedRows(database).get("scopes") ?? []).map((row) => row["user_id"]);

@@ -54,7 +54,7 @@ export function embeddedDirectory(): EmbeddedDirectory {
   const dataDir = () => join(root, "data");
 
   beforeEach(async () => {
-    root = await mkdtemp(join(tmpdir(), "memstem-files-"));
+    root = await mkdtemp(join(tmpdir(), "memprefix-files-"));
   });
   afterEach(async () => {
     vi.restoreAllMocks();

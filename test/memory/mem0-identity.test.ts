@@ -70,10 +70,10 @@ describe("names in a shared Mem0", () => {
   });
 
   it("carry the tenant in others", () => {
-    expect(sharedUserName("s", { tenant: "ac/me", userId: "a b" as UserId })).toBe("memstem/ac%002fme/a%0020b");
+    expect(sharedUserName("s", { tenant: "ac/me", userId: "a b" as UserId })).toBe("memprefix/ac%002fme/a%0020b");
   });
 
-  it.each(["", "*", " ada", "ada\t", "\u0085ada", "ada\u001c", "\ufeffada", "a\ud800", "a\0b", "memstem/acme/ada"])(
+  it.each(["", "*", " ada", "ada\t", "\u0085ada", "ada\u001c", "\ufeffada", "a\ud800", "a\0b", "memprefix/acme/ada"])(
     "are refused where Mem0 would take them for another: %j",
     (id) => {
       expect(() => sharedUserName("s", { tenant: "default", userId: id as UserId })).toThrow(/cannot use/);

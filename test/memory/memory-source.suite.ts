@@ -45,10 +45,10 @@ const ODD_IDS = [
   "ada:x",
   "a'b\"c",
   "ädä",
-  "memstem/t/ada",
+  "memprefix/t/ada",
 ];
 
-/** Refused by memstem, or by what is behind the source. */
+/** Refused by memprefix, or by what is behind the source. */
 const SAID_SO = { kind: expect.stringMatching(/^(?:unsupported|refused)$/) };
 
 const FORGETS_A_USER = "forgets a user in all agents, and nobody else";

@@ -20,7 +20,7 @@ async function openedRest(): Promise<OpenedSource> {
 
 describeMemorySource("embedded Mem0", {
   async open() {
-    const dataDir = await mkdtemp(join(tmpdir(), "memstem-embedded-"));
+    const dataDir = await mkdtemp(join(tmpdir(), "memprefix-embedded-"));
     const source = openEmbeddedMem0({ dataDir });
     return {
       source,
@@ -43,10 +43,10 @@ describeMemorySource("Mem0 REST server, with a deadline", {
   withoutAgent: "all",
 });
 
-const ownUsers = "who the users are is the caller's matter: memstem never asks for it";
+const ownUsers = "who the users are is the caller's matter: memprefix never asks for it";
 describeMemorySource("a caller's own Memory", {
   async open() {
-    const directory = await mkdtemp(join(tmpdir(), "memstem-own-"));
+    const directory = await mkdtemp(join(tmpdir(), "memprefix-own-"));
     const { memory, close } = await openEmbeddedStore(directory);
     return {
       source: withDeadline(openOwnMem0(memory), { searchMs: 20_000, writeMs: 20_000 }),

@@ -42,7 +42,7 @@ type Environment = Readonly<Record<string, string>>;
 
 /** Builds the image. As root, its tree is root's and nobody may write to it; else nobody may write to it. */
 export function buildImage(): BuiltImage {
-  const folder = mkdtempSync(join(tmpdir(), "memstem-image-"));
+  const folder = mkdtempSync(join(tmpdir(), "memprefix-image-"));
   // Another user's processes are to reach what is in it.
   chmodSync(folder, 0o755);
   const roots = new Map<string, string>();
@@ -129,7 +129,7 @@ const lock = z.object({
   ),
 });
 
-/** The project's own packages: all of them, to build with, or copies of those that memstem runs with. */
+/** The project's own packages: all of them, to build with, or copies of those that memprefix runs with. */
 function installPackages(folder: string, forRunning: boolean): void {
   const installed = join(PROJECT, "node_modules");
   if (!forRunning) {

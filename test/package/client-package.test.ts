@@ -25,28 +25,28 @@ const manifest = z.looseObject({
 const manifestOf = (folder: string) => manifest.parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")));
 
 const USES = `
-import { type ComposeOptions, createMemstemClient, InvalidRequestError, MemstemHttpError, type RemoteMemstem, type UsageSummary } from "memstem-client";
-import { digestOf, type Label } from "memstem-client/core";
+import { type ComposeOptions, createMemprefixClient, InvalidRequestError, MemprefixHttpError, type RemoteMemprefix, type UsageSummary } from "memprefix-client";
+import { digestOf, type Label } from "memprefix-client/core";
 
-const memstem: RemoteMemstem = createMemstemClient({ url: "http://127.0.0.1:4600", retries: 0 });
+const memprefix: RemoteMemprefix = createMemprefixClient({ url: "http://127.0.0.1:4600", retries: 0 });
 const request: ComposeOptions = { userId: "ada", query: "Where?", policy: "carry-over", engine: "vllm" };
-const { messages, blocks } = await memstem.compose(request);
+const { messages, blocks } = await memprefix.compose(request);
 const label: Label | undefined = blocks[0]?.label;
 // @ts-expect-error there is no such policy
-await memstem.compose({ userId: "ada", query: "Where?", policy: "none" });
+await memprefix.compose({ userId: "ada", query: "Where?", policy: "none" });
 // @ts-expect-error a message has a role
-await memstem.compose({ userId: "ada", messages: [{ content: "Where?" }] });
-const summary: UsageSummary = await memstem.usageSummary({ window: "day", model: null });
+await memprefix.compose({ userId: "ada", messages: [{ content: "Where?" }] });
+const summary: UsageSummary = await memprefix.usageSummary({ window: "day", model: null });
 const share: number | null = summary.total.cachedShare;
 // @ts-expect-error there is no such window
-await memstem.usageSummary({ window: "year" });
+await memprefix.usageSummary({ window: "year" });
 // @ts-expect-error a summary has no such figure
 summary.total.nothing;
-export default [messages, label, share, digestOf("x"), InvalidRequestError, MemstemHttpError];
+export default [messages, label, share, digestOf("x"), InvalidRequestError, MemprefixHttpError];
 `;
 
 describe("the package of the client alone", () => {
-  const client = installedPackage("memstem-client", (folder) =>
+  const client = installedPackage("memprefix-client", (folder) =>
     promisify(execFile)(process.execPath, ["--import", "tsx", ".ci/client-package.ts", folder], { cwd: PROJECT }),
   );
   const app = servedApp();
@@ -105,10 +105,10 @@ describe("the package of the client alone", () => {
     client.write(
       "program.js",
       `
-      import { createMemstemClient } from "memstem-client";
-      import { digestOf } from "memstem-client/core";
-      const memstem = createMemstemClient({ url: process.argv[2] });
-      const { messages } = await memstem.compose({ userId: "ada", query: "Where?", memories: [{ id: "m", memory: "in Paris" }] });
+      import { createMemprefixClient } from "memprefix-client";
+      import { digestOf } from "memprefix-client/core";
+      const memprefix = createMemprefixClient({ url: process.argv[2] });
+      const { messages } = await memprefix.compose({ userId: "ada", query: "Where?", memories: [{ id: "m", memory: "in Paris" }] });
       console.log(messages[0].content, digestOf("abc"));
       `,
     );

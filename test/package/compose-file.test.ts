@@ -15,7 +15,7 @@ const TEXT = readFileSync(join(PROJECT, "compose.yaml"), "utf8");
 
 /** What has to be given. */
 const GIVEN: Readonly<Record<string, string>> = {
-  MEMSTEM_API_KEY: "a".repeat(32),
+  MEMPREFIX_API_KEY: "a".repeat(32),
   MEM0_API_KEY: "b".repeat(32),
   ENGINE_API_KEY: "c".repeat(32),
   MEM0_JWT_SECRET: "d".repeat(32),
@@ -91,7 +91,7 @@ const file = z.strictObject({
 });
 const compose = file.parse(interpolated(parse(TEXT), GIVEN));
 const services = Object.entries(compose.services);
-const { memstem } = compose.services;
+const { memprefix } = compose.services;
 
 describe("compose.yaml", () => {
   it("has every secret given, as docs/container.md has it, and none in the file", () => {
@@ -110,7 +110,9 @@ describe("compose.yaml", () => {
   });
 
   it("takes images from Docker Hub, of a version", () => {
-    const images = services.flatMap(([name, { image }]) => (image === undefined || name === "memstem" ? [] : [image]));
+    const images = services.flatMap(([name, { image }]) =>
+      image === undefined || name === "memprefix" ? [] : [image],
+    );
     expect(images.length).toBeGreaterThan(1);
     expect(images.filter((image) => !/^(?:[a-z0-9-]+\/)?[a-z0-9-]+:[\w.-]*\d[\w.-]*$/.test(image))).toEqual([]);
   });
@@ -130,12 +132,12 @@ describe("compose.yaml", () => {
     expect(needed.filter((name) => compose.services[name]?.healthcheck === undefined)).toEqual([]);
   });
 
-  it("gives no service capabilities that it does not need; only memstem can be reached, and only from the machine", () => {
+  it("gives no service capabilities that it does not need; only memprefix can be reached, and only from the machine", () => {
     for (const [name, service] of services) {
       expect(service, name).toMatchObject({ cap_drop: ["ALL"], security_opt: ["no-new-privileges:true"] });
-      expect(service.ports, name).toEqual(name === "memstem" ? ["127.0.0.1:4600:4600"] : []);
+      expect(service.ports, name).toEqual(name === "memprefix" ? ["127.0.0.1:4600:4600"] : []);
     }
-    expect(memstem).toMatchObject({ read_only: true, tmpfs: ["/tmp"], volumes: ["memstem-data:/data"] });
+    expect(memprefix).toMatchObject({ read_only: true, tmpfs: ["/tmp"], volumes: ["memprefix-data:/data"] });
   });
 
   it("keeps what each service writes in a volume of its own", () => {
@@ -145,21 +147,21 @@ describe("compose.yaml", () => {
 
   it("has settings that there are, and names services by their names", () => {
     const variables = new Set(SETTING_NAMES.map(variableOf));
-    const environment = Object.entries(memstem?.environment ?? {});
+    const environment = Object.entries(memprefix?.environment ?? {});
     expect(environment.filter(([name]) => !variables.has(name))).toEqual([]);
     const hosts = environment.flatMap(([, value]) => /^http:\/\/([^:/]+)/.exec(value)?.[1] ?? []);
     expect(hosts).toEqual(["mem0", "engine"]);
   });
 
-  it("connects memstem to Mem0 and the engine: by its environment, memories are found there and prompts arrive", async () => {
+  it("connects memprefix to Mem0 and the engine: by its environment, memories are found there and prompts arrive", async () => {
     const [mem0, engine] = [await startRestServer(GIVEN["MEM0_API_KEY"] ?? ""), await agentEngine("chats")];
-    const dataDir = mkdtempSync(join(tmpdir(), "memstem-compose-file-"));
-    const environment = Object.entries(memstem?.environment ?? {}).map(([name, value]) => {
+    const dataDir = mkdtempSync(join(tmpdir(), "memprefix-compose-file-"));
+    const environment = Object.entries(memprefix?.environment ?? {}).map(([name, value]) => {
       const here = value.replace("http://mem0:8000", mem0.url).replace("http://engine:8000/v1", engine.url);
       return [name, here];
     });
     const service = launch(["serve"], {
-      ...{ PATH: process.env["PATH"] ?? "", MEMSTEM_DATA_DIR: dataDir, MEMSTEM_PORT: "0" },
+      ...{ PATH: process.env["PATH"] ?? "", MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_PORT: "0" },
       ...Object.fromEntries(environment),
     });
     onTestFinished(async () => {
@@ -172,7 +174,7 @@ describe("compose.yaml", () => {
     const post = (path: string, body: object) =>
       fetch(`${base}${path}`, {
         method: "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${GIVEN["MEMSTEM_API_KEY"]}` },
+        headers: { "content-type": "application/json", authorization: `Bearer ${GIVEN["MEMPREFIX_API_KEY"]}` },
         body: JSON.stringify(body),
       });
     const added = await post("/memories", { user_id: "ana", memories: ["Ana is vegetarian."] });
@@ -184,6 +186,6 @@ describe("compose.yaml", () => {
     const [served] = engine.served;
     expect(served?.headers.authorization).toBe(`Bearer ${GIVEN["ENGINE_API_KEY"]}`);
     expect(served?.asked.prompt.join()).toContain("Ana is vegetarian.");
-    expect(chat.headers.get("x-memstem-cached-tokens")).toBe("0");
+    expect(chat.headers.get("x-memprefix-cached-tokens")).toBe("0");
   });
 });

@@ -10,10 +10,10 @@ const require = createRequire(import.meta.url);
 const PROJECT = resolve(import.meta.dirname, "../..");
 
 describe("the packed package", () => {
-  const memstem = installedPackage();
+  const memprefix = installedPackage();
 
   it("has what an installation needs", () => {
-    expect(memstem.files).toEqual(
+    expect(memprefix.files).toEqual(
       expect.arrayContaining([
         "CHANGELOG.md",
         "LICENSE",
@@ -25,8 +25,8 @@ describe("the packed package", () => {
         "dist/index.d.ts",
         "dist/index.js",
         "docs/README.md",
-        "examples/hermes/memstem/__init__.py",
-        "examples/openclaw/memstem/index.js",
+        "examples/hermes/memprefix/__init__.py",
+        "examples/openclaw/memprefix/index.js",
         "examples/sample-locomo.json",
         "migrations/meta/_journal.json",
         "package.json",
@@ -36,7 +36,7 @@ describe("the packed package", () => {
 
   it("has every migration that its journal names", () => {
     const migrations = ["migrations", "migrations/postgres"].flatMap((folder) => {
-      const journal = JSON.parse(readFileSync(join(memstem.root, folder, "meta/_journal.json"), "utf8")) as {
+      const journal = JSON.parse(readFileSync(join(memprefix.root, folder, "meta/_journal.json"), "utf8")) as {
         entries: { tag: string }[];
       };
       const named = journal.entries.map(({ tag }) => `${folder}/${tag}.sql`);
@@ -44,17 +44,17 @@ describe("the packed package", () => {
       expect(readdirSync(join(PROJECT, folder)).filter((name) => name.endsWith(".sql"))).toHaveLength(named.length);
       return named;
     });
-    expect(memstem.files.filter((name) => name.endsWith(".sql")).sort()).toEqual(migrations.sort());
+    expect(memprefix.files.filter((name) => name.endsWith(".sql")).sort()).toEqual(migrations.sort());
   });
 
   it("has nothing else: no sources, tests, benches, maps, data or settings of the project", () => {
     const expected =
-      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md)|(hermes|openclaw)\/(README\.md|memstem\/[\w.]+\.(py|yaml|js|json)))|[A-Z]+(\.md)?|package\.json)$/;
-    expect(memstem.files.filter((name) => !expected.test(name))).toEqual([]);
+      /^(dist\/.+\.(js|d\.ts)|dist\/http\/contracts\/[\w-]+\.json|dist\/dashboard\/(page\.(html|css)|icon\.svg)|migrations\/.+\.(sql|json)|docs\/[\w/-]+\.(md|png|txt)|examples\/([\w-]+\.json|helm\/[\w/-]+\.(yaml|md)|(hermes|openclaw)\/(README\.md|memprefix\/[\w.]+\.(py|yaml|js|json)))|[A-Z]+(\.md)?|package\.json)$/;
+    expect(memprefix.files.filter((name) => !expected.test(name))).toEqual([]);
   });
 
   it("has the compiled form of every source and of no other", () => {
-    const compiled = memstem.files.filter((name) => name.startsWith("dist/") && name.endsWith(".js"));
+    const compiled = memprefix.files.filter((name) => name.startsWith("dist/") && name.endsWith(".js"));
     const sources = readdirSync(join(PROJECT, "src"), { recursive: true }).map(String);
     const isOfPage = (name: string) => name.startsWith("dashboard/");
     const expected = sources
@@ -64,22 +64,22 @@ describe("the packed package", () => {
   });
 
   it("has the page's modules as one script, with the license of what it includes", () => {
-    const script = readFileSync(join(memstem.root, "dist/dashboard/page.js"), "utf8");
+    const script = readFileSync(join(memprefix.root, "dist/dashboard/page.js"), "utf8");
     const license = readFileSync(join(PROJECT, "node_modules/uplot/LICENSE"), "utf8").trim();
     const wordsIn = (text: string) => text.split(/[\s*]+/).join(" ");
     expect(wordsIn(script).includes(wordsIn(license))).toBe(true);
   });
 
   it("is what publint wants of a package", async () => {
-    const { messages, pkg } = await publint({ pkgDir: memstem.root, pack: false, strict: true, level: "suggestion" });
+    const { messages, pkg } = await publint({ pkgDir: memprefix.root, pack: false, strict: true, level: "suggestion" });
     expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([]);
   });
 
   it("has types that resolve, by attw, wherever ESM is imported", async () => {
     const attw = join(dirname(require.resolve("@arethetypeswrong/cli/package.json")), "dist/index.js");
-    const args = [attw, memstem.archive, "--profile", "esm-only", "--no-color", "--no-emoji"];
-    const { code, stdout } = await memstem.node(args);
+    const args = [attw, memprefix.archive, "--profile", "esm-only", "--no-color", "--no-emoji"];
+    const { code, stdout } = await memprefix.node(args);
     expect(code, stdout).toBe(0);
-    expect(stdout).toContain('"memstem/core"');
+    expect(stdout).toContain('"memprefix/core"');
   });
 });

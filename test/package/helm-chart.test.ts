@@ -67,15 +67,15 @@ function objects(
   return Object.fromEntries(texts.map((text) => [String((parse(text) as { kind: string }).kind), parse(text)]));
 }
 
-const SELECTOR = { "app.kubernetes.io/name": "memstem", "app.kubernetes.io/instance": "mem" };
+const SELECTOR = { "app.kubernetes.io/name": "memprefix", "app.kubernetes.io/instance": "mem" };
 
 describe("the Helm chart", () => {
   it("is of the package's version", () => {
     const { version } = z
       .object({ version: z.string() })
       .parse(JSON.parse(readFileSync(join(CHART, "../../package.json"), "utf8")));
-    expect(parse(read("Chart.yaml"))).toMatchObject({ apiVersion: "v2", name: "memstem", appVersion: version });
-    expect(DEFAULTS["image"]).toBe(`memstem:${version}`);
+    expect(parse(read("Chart.yaml"))).toMatchObject({ apiVersion: "v2", name: "memprefix", appVersion: version });
+    expect(DEFAULTS["image"]).toBe(`memprefix:${version}`);
   });
 
   it("runs instances that are probed as the routes say, as a user without rights, on a root that cannot be written", () => {
@@ -92,7 +92,7 @@ describe("the Helm chart", () => {
             securityContext: { runAsNonRoot: true, runAsUser: 1000 },
             containers: [
               {
-                image: "memstem:0.1.0",
+                image: "memprefix:0.1.0",
                 ports: [{ containerPort: 4600 }],
                 livenessProbe: { httpGet: { path: "/livez", port: "http" } },
                 readinessProbe: { httpGet: { path: "/healthz", port: "http" } },
@@ -109,10 +109,10 @@ describe("the Helm chart", () => {
   it("is not given its Service's variables as settings where it is installed as its README says", () => {
     const [, name = ""] = /^helm install (\S+)/m.exec(read("README.md")) ?? [];
     const { Deployment, Service } = objects({}, name);
-    expect(Service).toMatchObject({ metadata: { name: "memstem" } });
+    expect(Service).toMatchObject({ metadata: { name: "memprefix" } });
     // As the kubelet writes them of a Service by this name.
-    const links = { MEMSTEM_PORT: "tcp://10.96.0.1:4600", MEMSTEM_SERVICE_HOST: "10.96.0.1" };
-    expect(() => readSettings(links)).toThrow(/MEMSTEM_SERVICE_HOST/);
+    const links = { MEMPREFIX_PORT: "tcp://10.96.0.1:4600", MEMPREFIX_SERVICE_HOST: "10.96.0.1" };
+    expect(() => readSettings(links)).toThrow(/MEMPREFIX_SERVICE_HOST/);
     expect(Deployment).toMatchObject({ spec: { template: { spec: { enableServiceLinks: false } } } });
   });
 
@@ -124,7 +124,11 @@ describe("the Helm chart", () => {
   });
 
   it("takes secrets from a Secret, and has none; its settings are settings, as texts, whatever they say", () => {
-    const settings = { MEMSTEM_TOP_K: 20, MEMSTEM_BLOCK_TEMPLATE: '[{date}: ]{memory} # "a"', MEMSTEM_WARM_UP: true };
+    const settings = {
+      MEMPREFIX_TOP_K: 20,
+      MEMPREFIX_BLOCK_TEMPLATE: '[{date}: ]{memory} # "a"',
+      MEMPREFIX_WARM_UP: true,
+    };
     const { Deployment } = objects({ settings, secret: "keys" });
     expect(Deployment).toMatchObject({
       spec: {
@@ -133,11 +137,11 @@ describe("the Helm chart", () => {
             containers: [
               {
                 env: [
-                  { name: "MEMSTEM_BLOCK_TEMPLATE", value: '[{date}: ]{memory} # "a"' },
-                  { name: "MEMSTEM_ENGINE_FAMILY", value: "vllm" },
-                  { name: "MEMSTEM_SOURCE", value: "none" },
-                  { name: "MEMSTEM_TOP_K", value: "20" },
-                  { name: "MEMSTEM_WARM_UP", value: "true" },
+                  { name: "MEMPREFIX_BLOCK_TEMPLATE", value: '[{date}: ]{memory} # "a"' },
+                  { name: "MEMPREFIX_ENGINE_FAMILY", value: "vllm" },
+                  { name: "MEMPREFIX_SOURCE", value: "none" },
+                  { name: "MEMPREFIX_TOP_K", value: "20" },
+                  { name: "MEMPREFIX_WARM_UP", value: "true" },
                 ],
                 envFrom: [{ secretRef: { name: "keys" } }],
               },
@@ -147,7 +151,7 @@ describe("the Helm chart", () => {
       },
     });
     const known = new Set(SETTING_NAMES.map(variableOf));
-    const named = [...read("values.yaml").matchAll(/\bMEMSTEM_\w+/g)].map(([name]) => name);
+    const named = [...read("values.yaml").matchAll(/\bMEMPREFIX_\w+/g)].map(([name]) => name);
     expect(named.filter((name) => !known.has(name))).toEqual([]);
     expect(Object.keys(DEFAULTS["settings"] as object).filter((name) => /KEY|URL|TOKEN/.test(name))).toEqual([]);
     expect(() => readSettings(DEFAULTS["settings"] as Record<string, string>)).not.toThrow();
@@ -173,7 +177,7 @@ describe("the Helm chart", () => {
       {
         secret: "keys",
         replicas: 3,
-        settings: { MEMSTEM_TOP_K: 20, MEMSTEM_BLOCK_TEMPLATE: '[{date}: ]{memory} # "a"' },
+        settings: { MEMPREFIX_TOP_K: 20, MEMPREFIX_BLOCK_TEMPLATE: '[{date}: ]{memory} # "a"' },
         callers: [{ namespaceSelector: { matchLabels: { team: "agents" } } }],
       },
     ],

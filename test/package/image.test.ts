@@ -46,15 +46,15 @@ describe("the Dockerfile", () => {
   it("sets what there is to set, no secrets, and files on its volume alone", () => {
     const variables = new Set(SETTING_NAMES.map(variableOf));
     const environment = last?.environment ?? {};
-    const named = Object.keys(environment).filter((name) => name.startsWith("MEMSTEM_"));
+    const named = Object.keys(environment).filter((name) => name.startsWith("MEMPREFIX_"));
     expect(named.filter((name) => !variables.has(name))).toEqual([]);
     expect(Object.keys(environment).filter((name) => /KEY|TOKEN|SECRET/.test(name))).toEqual([]);
     expect(last?.volumes).toEqual(["/data"]);
-    expect(environment).toMatchObject({ MEMSTEM_DATA_DIR: "/data", SQLITE_TMPDIR: "/data" });
-    expect(last?.ports).toEqual([environment["MEMSTEM_PORT"]]);
+    expect(environment).toMatchObject({ MEMPREFIX_DATA_DIR: "/data", SQLITE_TMPDIR: "/data" });
+    expect(last?.ports).toEqual([environment["MEMPREFIX_PORT"]]);
   });
 
-  it("takes optional packages, which docs/container.md names at the versions that memstem is tested with", () => {
+  it("takes optional packages, which docs/container.md names at the versions that memprefix is tested with", () => {
     const [, named = ""] = /--build-arg PACKAGES="([^"]+)"/.exec(PAGE) ?? [];
     const packages = named.split(" ").map((each) => [each.replace(/@[^@]+$/, ""), each.replace(/^.+@/, "")]);
     expect(packages.length).toBeGreaterThan(1);
@@ -95,9 +95,9 @@ describe(`the image, by the Dockerfile's steps, ${AS}, on a tree that cannot be 
   /** A container that is healthy, and how to ask it. */
   async function started(environment: Readonly<Record<string, string>> = {}) {
     const own = {
-      MEMSTEM_API_KEY: KEY,
-      MEMSTEM_SOURCE: "none",
-      MEMSTEM_PORT: String(await freePort()),
+      MEMPREFIX_API_KEY: KEY,
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_PORT: String(await freePort()),
       ...environment,
     };
     const container = image.run(own);
@@ -108,7 +108,7 @@ describe(`the image, by the Dockerfile's steps, ${AS}, on a tree that cannot be 
     };
     await vi.waitFor(isUp, { timeout: 30_000, interval: 200 });
     const post = (path: string, body: object) =>
-      fetch(`http://127.0.0.1:${own.MEMSTEM_PORT}${path}`, {
+      fetch(`http://127.0.0.1:${own.MEMPREFIX_PORT}${path}`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${KEY}` },
         body: JSON.stringify(body),
@@ -128,9 +128,9 @@ describe(`the image, by the Dockerfile's steps, ${AS}, on a tree that cannot be 
   let composed: readonly string[] = [];
 
   it("does not listen without an API key: it listens on all of a container's addresses", async () => {
-    const container = image.run({ MEMSTEM_SOURCE: "none" });
+    const container = image.run({ MEMPREFIX_SOURCE: "none" });
     expect(await container.ended).toBe(1);
-    expect(container.output.stderr).toContain("give one as MEMSTEM_API_KEY");
+    expect(container.output.stderr).toContain("give one as MEMPREFIX_API_KEY");
   });
 
   it("cannot write anything but its volume", async () => {
@@ -148,7 +148,7 @@ describe(`the image, by the Dockerfile's steps, ${AS}, on a tree that cannot be 
       silent.close();
     });
     const upstream = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`;
-    const { child, ended, health, post } = await started({ MEMSTEM_UPSTREAM_URL: upstream });
+    const { child, ended, health, post } = await started({ MEMPREFIX_UPSTREAM_URL: upstream });
     composed = await ask(post, { messages: [first], memories: [memory] });
     expect(composed.join()).toContain("vegetarian");
     const asked = post("/v1/chat/completions", { model: "any", user: "bo", messages: [first] }).catch(() => "cut off");
@@ -176,23 +176,23 @@ describe(`the image, by the Dockerfile's steps, ${AS}, on a tree that cannot be 
     expect(await ended).toBe(0);
   });
 
-  it("has memstem's commands beside the service, on the same volume, and is restored as docs/container.md has it", async () => {
+  it("has memprefix's commands beside the service, on the same volume, and is restored as docs/container.md has it", async () => {
     const printed = async ({ ended, output }: Contained) => {
       expect(await ended, output.stderr).toBe(0);
       return output.stdout;
     };
     const { own, child, ended, post } = await started();
-    const memstem = (...args: readonly string[]) => printed(image.exec(own, ["/usr/local/bin/memstem", ...args]));
-    const checked = await memstem("check");
-    await memstem("backup", "/data/backup-1");
+    const memprefix = (...args: readonly string[]) => printed(image.exec(own, ["/usr/local/bin/memprefix", ...args]));
+    const checked = await memprefix("check");
+    await memprefix("backup", "/data/backup-1");
     await post("/compose", { user_id: "bo", query: "Hello?" });
-    expect(await memstem("check")).not.toBe(checked);
+    expect(await memprefix("check")).not.toBe(checked);
     child.kill("SIGTERM");
     expect(await ended).toBe(0);
     const [, restore = ""] = /-c '(rm [^']+)'/.exec(PAGE) ?? [];
     const here = restore.replaceAll("/data", image.at("/data")).replaceAll("/backup/", image.at("/data/backup-1/"));
     await printed(image.exec({}, ["sh", "-c", here]));
-    expect(await memstem("check")).toBe(checked);
+    expect(await memprefix("check")).toBe(checked);
     await continues((await started()).post);
   });
 

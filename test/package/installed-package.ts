@@ -55,14 +55,14 @@ export interface InstalledPackage {
  * @param name of the package
  * @param make makes what is packed, in a folder that does not exist yet. Default: the project itself
  */
-export function installedPackage(name = "memstem", make?: (folder: string) => Promise<unknown>): InstalledPackage {
+export function installedPackage(name = "memprefix", make?: (folder: string) => Promise<unknown>): InstalledPackage {
   let folder = "";
   let version = "";
   let archive = "";
   const root = () => join(folder, "node_modules", name);
 
   beforeAll(async () => {
-    folder = realpathSync(mkdtempSync(join(tmpdir(), "memstem-package-")));
+    folder = realpathSync(mkdtempSync(join(tmpdir(), "memprefix-package-")));
     const packing = ["pack", "--ignore-scripts", "--pack-destination", folder, "--cache", join(folder, "npm")];
     const run = promisify(execFile);
     const packed = make === undefined ? PROJECT : join(folder, "made");
@@ -109,7 +109,7 @@ export function installedPackage(name = "memstem", make?: (folder: string) => Pr
       for (const name of names) link(join(PROJECT, "node_modules", name), name);
     },
     write: (name, text) => writeFileSync(join(folder, name), text),
-    node(args, input = "", environment = { MEMSTEM_SOURCE: "none" }) {
+    node(args, input = "", environment = { MEMPREFIX_SOURCE: "none" }) {
       const env = { PATH: process.env["PATH"] ?? "", HOME: folder, ...environment };
       const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
       return new Promise((ended) => {

@@ -22,18 +22,18 @@ describe("the optional parts", () => {
   });
 });
 
-describe("an installed memstem without its optional parts", () => {
-  const memstem = installedPackage();
-  const bin = () => join(memstem.folder, "node_modules/.bin/memstem");
+describe("an installed memprefix without its optional parts", () => {
+  const memprefix = installedPackage();
+  const bin = () => join(memprefix.folder, "node_modules/.bin/memprefix");
   const run = (args: readonly string[], environment: Readonly<Record<string, string>> = {}) =>
-    memstem.node([bin(), ...args], "", environment);
-  afterEach(() => rmSync(join(memstem.folder, "memstem-data"), { recursive: true, force: true }));
+    memprefix.node([bin(), ...args], "", environment);
+  afterEach(() => rmSync(join(memprefix.folder, "memprefix-data"), { recursive: true, force: true }));
 
   /** What a service says until it listens, how it is, and what it says of a tool that is called. */
   async function served(environment: Readonly<Record<string, string>> = {}) {
-    const env = { PATH: process.env["PATH"] ?? "", HOME: memstem.folder, MEMSTEM_PORT: "0", ...environment };
+    const env = { PATH: process.env["PATH"] ?? "", HOME: memprefix.folder, MEMPREFIX_PORT: "0", ...environment };
     const child = spawn(process.execPath, [bin(), "serve"], {
-      cwd: memstem.folder,
+      cwd: memprefix.folder,
       env,
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -67,74 +67,74 @@ describe("an installed memstem without its optional parts", () => {
     expect(tools).toMatchObject({ status: 501, detail });
     expect(stdout).toContain(`for the embedded Mem0, ${INSTALL}\n`);
     expect(stderr).toContain(INSTALL);
-    expect((await served({ MEMSTEM_SOURCE: "none" })).stdout).not.toContain("npm install");
+    expect((await served({ MEMPREFIX_SOURCE: "none" })).stdout).not.toContain("npm install");
   });
 
   it.each([
     [
       ["serve"],
-      { MEMSTEM_SOURCE: "embedded" },
-      `memstem: MEMSTEM_SOURCE: embedded needs packages that are not installed: ${INSTALL}\n`,
+      { MEMPREFIX_SOURCE: "embedded" },
+      `memprefix: MEMPREFIX_SOURCE: embedded needs packages that are not installed: ${INSTALL}\n`,
     ],
     [
       ["serve"],
-      { MEMSTEM_MEM0_API_KEY: "key", MEMSTEM_SOURCE: "hosted" },
-      `memstem: MEMSTEM_SOURCE: hosted needs packages that are not installed: npm install mem0ai@${manifest.devDependencies["mem0ai"]}\n`,
+      { MEMPREFIX_MEM0_API_KEY: "key", MEMPREFIX_SOURCE: "hosted" },
+      `memprefix: MEMPREFIX_SOURCE: hosted needs packages that are not installed: npm install mem0ai@${manifest.devDependencies["mem0ai"]}\n`,
     ],
     [
       ["serve"],
-      { MEMSTEM_WRITE_BACK: "on" },
-      `memstem: MEMSTEM_WRITE_BACK: needs a memory source; MEMSTEM_SOURCE is none: ${INSTALL}\n`,
+      { MEMPREFIX_WRITE_BACK: "on" },
+      `memprefix: MEMPREFIX_WRITE_BACK: needs a memory source; MEMPREFIX_SOURCE is none: ${INSTALL}\n`,
     ],
-    [["demo"], {}, `memstem: demo: needs packages that are not installed: ${INSTALL}\n`],
+    [["demo"], {}, `memprefix: demo: needs packages that are not installed: ${INSTALL}\n`],
     [
       ["eval", "locomo", "--data", "locomo.json", "--out", "run"],
       {},
-      `memstem: eval: needs packages that are not installed: ${INSTALL}\n`,
+      `memprefix: eval: needs packages that are not installed: ${INSTALL}\n`,
     ],
   ])("says in one line what %j with %j needs", async (args, environment, says) => {
     expect(await run(args, environment)).toEqual({ code: 1, stdout: "", stderr: says });
   });
 
   it("does not leave memories unread that an embedded Mem0 kept", async () => {
-    mkdirSync(join(memstem.folder, "memstem-data/mem0"), { recursive: true });
+    mkdirSync(join(memprefix.folder, "memprefix-data/mem0"), { recursive: true });
     const { code, stderr } = await run(["serve"]);
     expect(code).toBe(1);
-    expect(stderr).toContain("MEMSTEM_SOURCE: must be said: memstem-data has memories of the embedded Mem0");
+    expect(stderr).toContain("MEMPREFIX_SOURCE: must be said: memprefix-data has memories of the embedded Mem0");
     expect(stderr).toContain(INSTALL);
-    expect((await served({ MEMSTEM_SOURCE: "none" })).health).toMatchObject({ source: null });
+    expect((await served({ MEMPREFIX_SOURCE: "none" })).health).toMatchObject({ source: null });
   });
 
   it("has a library that needs none of them, for a source of the caller's own either", async () => {
-    memstem.write(
+    memprefix.write(
       "own.js",
       `
-      import { createMemstem } from "memstem";
+      import { createMemprefix } from "memprefix";
       const source = { search: async (query) => [{ id: "m-1", memory: "in Paris" }] };
       for (const options of [{ source }, {}]) {
-        const memstem = createMemstem({ dataDir: "own-data", ...options });
-        const { blocks } = await memstem.compose({ userId: "ada", query: "Where?" });
+        const memprefix = createMemprefix({ dataDir: "own-data", ...options });
+        const { blocks } = await memprefix.compose({ userId: "ada", query: "Where?" });
         console.log(blocks.length);
-        await memstem.close();
+        await memprefix.close();
       }
       try {
-        createMemstem({ dataDir: "own-data", source: { kind: "embedded" } });
+        createMemprefix({ dataDir: "own-data", source: { kind: "embedded" } });
       } catch (error) {
         console.log(error.name, JSON.stringify(error.issues));
       }
       `,
     );
-    const { code, stdout, stderr } = await memstem.node(["own.js"]);
+    const { code, stdout, stderr } = await memprefix.node(["own.js"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const message = `embedded needs packages that are not installed: ${INSTALL}`;
     expect(stdout).toBe(`1\n0\nInvalidRequestError ${JSON.stringify([{ field: "source.kind", message }])}\n`);
   });
 
   it("has all of it once they are installed", async () => {
-    memstem.install(OPTIONAL_PACKAGES.embedded);
+    memprefix.install(OPTIONAL_PACKAGES.embedded);
     expect((await served()).health).toMatchObject({ source: "embedded" });
     const demo = await run(["demo", "--limit", "1"]);
     expect(demo.code).toBe(0);
-    expect(demo.stdout).toMatch(/memstem .*fewer/);
+    expect(demo.stdout).toMatch(/memprefix .*fewer/);
   });
 });

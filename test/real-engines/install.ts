@@ -8,7 +8,7 @@ import { BESIDE, MODELS, PACKAGES } from "./packages.js";
 
 /** Where engines and weights are: outside the checkout, some 9 GB. */
 export const ENGINES_FOLDER =
-  process.env["ENGINES_DIR"] ?? join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "memstem-engines");
+  process.env["ENGINES_DIR"] ?? join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "memprefix-engines");
 export const PYTHON = "python3.11";
 const MARK = join(ENGINES_FOLDER, "installed.json");
 /** A Python program beside this file. */

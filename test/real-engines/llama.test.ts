@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { everyDoor, memoriesOf, withEngine } from "./real-engine.suite.js";
 
 const options = { engine: "llama", model: "smol", contextTokens: 4_096, slots: 1 } as const;
-const environment = { MEMSTEM_ENGINE_FAMILY: "llamacpp", MEMSTEM_CACHE_SLOTS: "1" };
+const environment = { MEMPREFIX_ENGINE_FAMILY: "llamacpp", MEMPREFIX_CACHE_SLOTS: "1" };
 withEngine("llama.cpp's server with one slot", options, environment, (of) => {
   everyDoor(of, "smol");
 
@@ -11,8 +11,8 @@ withEngine("llama.cpp's server with one slot", options, environment, (of) => {
     const off: number[] = [];
     for (let turn = 0; turn < 10; turn++) {
       history.push({ role: "user", content: `Where did Ada live on day ${turn}?` });
-      const memstem = { conversation_id: "c", memories: memoriesOf(turn) };
-      const { text, cached, expected, prompt } = await of().chat("ada", history, { memstem });
+      const memprefix = { conversation_id: "c", memories: memoriesOf(turn) };
+      const { text, cached, expected, prompt } = await of().chat("ada", history, { memprefix });
       history.push({ role: "assistant", content: text });
       off.push(Math.abs(cached - expected) / prompt);
     }
@@ -26,7 +26,7 @@ withEngine("llama.cpp's server with one slot", options, environment, (of) => {
     for (let turn = 0; turn < 4; turn++) {
       history.push({ role: "user", content: `And on day ${turn}?` });
       const { text, cached, expected, prompt } = await fronted.chat("rita", history, {
-        memstem: { conversation_id: "r", memories: memoriesOf(turn) },
+        memprefix: { conversation_id: "r", memories: memoriesOf(turn) },
       });
       history.push({ role: "assistant", content: text });
       if (turn >= 2) expect(Math.abs(cached - expected) / prompt).toBeLessThan(0.1);

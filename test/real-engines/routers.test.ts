@@ -9,7 +9,7 @@ import { besidePath } from "./install.js";
 import { memoriesOf } from "./real-engine.suite.js";
 import { freePort, type RealEngine, serving } from "./serving.js";
 
-/** Each by its setting of memstem's, with a policy that goes by the key that it gets then. */
+/** Each by its setting of memprefix's, with a policy that goes by the key that it gets then. */
 const ROUTERS = [
   { router: "vllm-router", program: ["vllm-router"], policy: "consistent_hash" },
   { router: "sglang", program: ["sglang-router", "launch"], policy: "manual" },
@@ -22,7 +22,7 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
   const binary = besidePath("routers", name);
   const isThere = existsSync(binary);
   const skipped = isThere ? "" : " (skipped: npm run engines installs it)";
-  const folder = mkdtempSync(join(tmpdir(), "memstem-router-"));
+  const folder = mkdtempSync(join(tmpdir(), "memprefix-router-"));
   let engines: RealEngine[] = [];
   let routing: ChildProcess;
   let service: Launched;
@@ -44,12 +44,12 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
     await vi.waitFor(async () => expect((await fetch(`${admin}/v1/models`)).ok).toBe(true), PATIENT);
     service = launch(["serve"], {
       PATH: process.env["PATH"] ?? "",
-      MEMSTEM_DATA_DIR: folder,
-      MEMSTEM_PORT: "0",
-      MEMSTEM_SOURCE: "none",
-      MEMSTEM_UPSTREAM_URL: `${admin}/v1`,
-      MEMSTEM_ENGINE_FAMILY: "llamacpp",
-      MEMSTEM_ROUTER: router,
+      MEMPREFIX_DATA_DIR: folder,
+      MEMPREFIX_PORT: "0",
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_UPSTREAM_URL: `${admin}/v1`,
+      MEMPREFIX_ENGINE_FAMILY: "llamacpp",
+      MEMPREFIX_ROUTER: router,
     });
     base = await listening(service);
   }, 400_000);
@@ -67,9 +67,9 @@ describe.each(ROUTERS)("$router in front of two engines", ({ router, program: [n
     const history = histories.get(user) ?? [];
     histories.set(user, history);
     history.push({ role: "user", content: `And in year ${history.length}?` });
-    const memstem = { conversation_id: "c", memories: memoriesOf(0) };
-    const body = { model: "smol", temperature: 0, max_tokens: 4, messages: history, memstem };
-    const headers = { "content-type": "application/json", "x-memstem-user": user };
+    const memprefix = { conversation_id: "c", memories: memoriesOf(0) };
+    const body = { model: "smol", temperature: 0, max_tokens: 4, messages: history, memprefix };
+    const headers = { "content-type": "application/json", "x-memprefix-user": user };
     const answer = await fetch(`${base}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
     const text = await answer.text();
     if (answer.status !== 200) history.pop();

@@ -42,8 +42,8 @@ async function day(
     const history = histories[at] as object[];
     history.push({ role: "user", content: `Where did Ada live on day ${turn}?` });
     const retention = retentions[user % retentions.length];
-    const memstem = { conversation_id: `${name} ${conversation}`, memories: memoriesOf(turn + at), retention };
-    const answer = await chat(`${name} ${user}`, history, { memstem });
+    const memprefix = { conversation_id: `${name} ${conversation}`, memories: memoriesOf(turn + at), retention };
+    const answer = await chat(`${name} ${user}`, history, { memprefix });
     history.push({ role: "assistant", content: answer.text });
     sent.push(answer);
   };
@@ -68,9 +68,9 @@ function talk({ chat }: Fronted, user: string) {
   let turn = 0;
   return async (): Promise<Sent> => {
     history.push({ role: "user", content: `Where did Ada live in year ${turn}?` });
-    // By itself memstem may start afresh in any turn, and have nothing cached.
-    const memstem = { conversation_id: "talk", memories: memoriesOf(turn++), retention: "keep" };
-    const sent = await chat(user, history, { memstem });
+    // By itself memprefix may start afresh in any turn, and have nothing cached.
+    const memprefix = { conversation_id: "talk", memories: memoriesOf(turn++), retention: "keep" };
+    const sent = await chat(user, history, { memprefix });
     history.push({ role: "assistant", content: sent.text });
     return sent;
   };
@@ -103,7 +103,7 @@ function isRightAgain(
       max_tokens: 400,
       messages: [{ role: "user", content: "Count to 500." }],
     };
-    const streamed = await fronted.post("/v1/chat/completions", body, { "x-memstem-user": "rita" });
+    const streamed = await fronted.post("/v1/chat/completions", body, { "x-memprefix-user": "rita" });
     const reader = streamed.body?.getReader();
     await reader?.read();
     await fronted.engine.kill();
@@ -111,7 +111,7 @@ function isRightAgain(
     const compose = { user_id: "rita", conversation_id: "dry", query: "Who is Ada?", memories: memoriesOf(0) };
     expect((await fronted.post("/compose", compose)).status).toBe(200);
     const whole = { ...body, stream: false };
-    expect((await fronted.post("/v1/chat/completions", whole, { "x-memstem-user": "rita" })).status).toBe(502);
+    expect((await fronted.post("/v1/chat/completions", whole, { "x-memprefix-user": "rita" })).status).toBe(502);
 
     for (const { options, blockTokens } of successors) {
       await fronted.restartEngine(options);
@@ -126,13 +126,13 @@ function isRightAgain(
 }
 
 const options = { engine: "vllm", model: "smol", contextTokens: 4_096, blocks: 70 } as const;
-withEngine("vLLM with room for 8,960 tokens", options, { MEMSTEM_ENGINE_FAMILY: "vllm" }, (of) => {
+withEngine("vLLM with room for 8,960 tokens", options, { MEMPREFIX_ENGINE_FAMILY: "vllm" }, (of) => {
   everyDoor(of, "smol");
 
   it("is read: capacity and block", async () => {
     const text = await (await fetch(`${of().base}/metrics`)).text();
-    expect(text).toMatch(/memstem_engine_cache\{part="block_tokens"\} 128\n/);
-    expect(text).toMatch(/memstem_engine_cache\{part="capacity_tokens"\} \d+\n/);
+    expect(text).toMatch(/memprefix_engine_cache\{part="block_tokens"\} 128\n/);
+    expect(text).toMatch(/memprefix_engine_cache\{part="capacity_tokens"\} \d+\n/);
   });
 
   it("evicts what was expected to be evicted, where users displace each other", async () => {
@@ -157,7 +157,7 @@ withEngine("vLLM with room for 8,960 tokens", options, { MEMSTEM_ENGINE_FAMILY: 
       chat(
         "same",
         [instructions, { role: "user", content: "Who is Ada?" }],
-        { memstem: { memories: memoriesOf(0) } },
+        { memprefix: { memories: memoriesOf(0) } },
         {
           authorization: `Bearer ${callerOf({ base, database }, tenant).key}`,
         },
@@ -169,7 +169,7 @@ withEngine("vLLM with room for 8,960 tokens", options, { MEMSTEM_ENGINE_FAMILY: 
 });
 
 const published = { ...options, events: "free" } as const;
-withEngine("vLLM that publishes its events", published, { MEMSTEM_ENGINE_FAMILY: "vllm" }, (of) => {
+withEngine("vLLM that publishes its events", published, { MEMPREFIX_ENGINE_FAMILY: "vllm" }, (of) => {
   const foreign = async (n: number) => {
     const content = `Foreign ${n}: ${Array.from({ length: 300 }, (_, at) => `word ${at * n}`).join(" ")}`;
     const body = { model: "smol", max_tokens: 2, messages: [{ role: "user", content }] };

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import type { MemorySource } from "../../src/memory/memory-source.js";
-import type { Memstem } from "../../src/service/library/memstem.js";
+import type { Memprefix } from "../../src/service/library/memprefix.js";
 import type { Store } from "../../src/store/api/store.js";
 import { openDatabase } from "../../src/store/database/open-database.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
@@ -27,21 +27,21 @@ export interface SharedDatabase {
   /** Where it is a server's. */
   readonly url: string;
   /** @param wrap what stands between the service and its store */
-  start(wrap?: (store: Store) => Store, source?: MemorySource | null): Promise<Memstem>;
+  start(wrap?: (store: Store) => Store, source?: MemorySource | null): Promise<Memprefix>;
   /** Closes all services. */
   close(): Promise<void>;
 }
 
 export function sharedDatabase(name: (typeof SHARED)[number]["name"]): SharedDatabase {
-  const services: Memstem[] = [];
+  const services: Memprefix[] = [];
   let directory = "";
   let url = "";
-  const file = () => join(directory, "memstem.db");
+  const file = () => join(directory, "memprefix.db");
   const close = async () => {
     await Promise.all(services.splice(0).map((service) => service.close()));
   };
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), "memstem-shared-"));
+    directory = await mkdtemp(join(tmpdir(), "memprefix-shared-"));
     if (name === "PostgreSQL" && server.url !== null) url = await newDatabase(server.url);
   });
   afterEach(async () => {

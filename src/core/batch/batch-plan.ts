@@ -132,7 +132,7 @@ function leadingNumbers(sequence: readonly Label[], numbers: ReadonlyMap<Label, 
 export type Urgency = Pick<BatchRequest, "conversation" | "priority" | "deadline">;
 
 /**
- * Applies priorities, deadlines and conversations to a cache-friendly sequence (of Alg. 5 or memstem's own). Requests with the same
+ * Applies priorities, deadlines and conversations to a cache-friendly sequence (of Alg. 5 or memprefix's own). Requests with the same
  * priority and deadline form a class. Classes are executed one after the other: higher priorities first, then earlier deadlines; within a
  * class the sequence is kept. A deadline decides order only; it may be missed. A conversation's requests keep the order of their indices:
  * an earlier turn inherits the urgency of the most urgent later turn, and a turn that the sequence places before an earlier one is executed

@@ -158,7 +158,7 @@ const PART_REQUESTS = 2_000;
 const COMPARED_REQUESTS = 2_000;
 
 /**
- * Plans the blocks' orders and the requests' order together, so that serving them prefills as few tokens as possible; memstem's own. Builds
+ * Plans the blocks' orders and the requests' order together, so that serving them prefills as few tokens as possible; memprefix's own. Builds
  * trees in which every prompt is a path: the blocks common to all prompts below a node come before all others. Greedily joins the two
  * nodes that share most, then moves requests and branches to where they save more. What should be cached already is used where that saves
  * more than sharing ({@link cachedStarts}). Execution is depth first: a prefix is computed once, reused by all its requests back to back,

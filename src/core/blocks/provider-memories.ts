@@ -6,7 +6,7 @@ import type { RetrievedMemory } from "./context-block.js";
 
 /*
  * Mem0's AI SDK provider puts what it found in front of every prompt, as its first system message. There it changes the prompt's first bytes on
- * every turn, and stands beside memstem's own memories. Its form:
+ * every turn, and stands beside memprefix's own memories. Its form:
  *
  *   message  = preamble memory *( LF LF memory ) [ SP ]
  *   memory   = "Memory: " text LF LF

@@ -301,7 +301,7 @@ function historyWarnings(history: RecalledHistory): Warning[] {
     warnings.push({ code: "history_diverged", message });
   }
   if (history.stripped > 0) {
-    const message = `text that memstem had injected was removed from ${history.stripped} message(s) of the history`;
+    const message = `text that memprefix had injected was removed from ${history.stripped} message(s) of the history`;
     warnings.push({ code: "injected_text_removed", message });
   }
   return warnings;

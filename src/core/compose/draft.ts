@@ -63,7 +63,7 @@ export interface PastInput {
   readonly messages: readonly ChatMessage[];
   /** Where memories go after a tool's result. Default: as in the conversation's earlier turns, else in a message of their own. */
   readonly toolMemories?: ToolMemories | null | undefined;
-  /** Whether memstem sent a section with this digest to this scope. */
+  /** Whether memprefix sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
   /** What {@link recallPast} gave for this very input; null: not asked yet. Not used once `messages` are others. */
   readonly recalled?: Past | null | undefined;
@@ -336,7 +336,7 @@ export interface DraftedEpoch {
   readonly began: EpochReason | null;
   /** How many prompts the epoch has, this one included. */
   readonly prompts: number;
-  /** How many messages memstem left out of this prompt, … */
+  /** How many messages memprefix left out of this prompt, … */
   readonly leftOut: number;
   /** … and, where it did so with this prompt, the meaning of the last one of them. */
   readonly behind: Digest | null;

@@ -43,7 +43,7 @@ export function draftContinued(
 ): PromptDraft {
   const { ratio = 1, isByCost = false } = input.historyTerms ?? {};
   const draft = draftOf(state, { ...input, messages: window.messages });
-  // After messages that memstem left out, the window is the longer one.
+  // After messages that memprefix left out, the window is the longer one.
   const exact = window.leftOut > 0 ? Number.POSITIVE_INFINITY : exactTokens(input, draft);
   const share = isByCost ? (input.shareTokens ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
   const bounds = { ratio, max: most, share, engine: isByCost ? input.engine : null };
@@ -142,7 +142,7 @@ function retrievedTokens({ resolution }: PromptDraft["selection"]): number {
 
 /**
  * Reads the request of an epoch's first prompt, and puts its memories in front of its messages, where it has several and its memories are kept.
- * Policies of memstem's own carry other blocks there within the allowance.
+ * Policies of memprefix's own carry other blocks there within the allowance.
  *
  * @param carried maximum tokens of blocks that were not retrieved, for the epochs to come, as a share of those that were; null: only what the
  * request's own budget allows

@@ -33,7 +33,7 @@ export interface PlanEpoch {
   readonly began: EpochReason | null;
   /** How many prompts the epoch has, this one included. */
   readonly prompts: number;
-  /** How many of the client's messages memstem left out. */
+  /** How many of the client's messages memprefix left out. */
   readonly leftOut: number;
   /** Tokens of the memories that this prompt put in front of the messages, … */
   readonly headTokens: number;

@@ -19,7 +19,7 @@ import {
   type ScopePolicy,
 } from "../published/published-knowledge.js";
 
-/** The selectable policies: memstem's own, two that use no knowledge of the scope, and the published ones. */
+/** The selectable policies: memprefix's own, two that use no knowledge of the scope, and the published ones. */
 export const POLICY_NAMES = [
   "prefix-exact",
   "carry-over",
@@ -46,7 +46,7 @@ export const ORDERING_POLICIES: Readonly<Record<PolicyName, ScopePolicy>> = {
 /** The best of the policies that send exactly the retrieved blocks. */
 export const DEFAULT_POLICY: PolicyName = "prefix-exact";
 
-/** Batch planners: memstem's own, and ContextPilot's for requests that are all known (Alg. 4 and 5). */
+/** Batch planners: memprefix's own, and ContextPilot's for requests that are all known (Alg. 4 and 5). */
 export const BATCH_PLANNERS = ["shared-prefixes", "context-pilot"] as const;
 export type BatchPlanner = (typeof BATCH_PLANNERS)[number];
 /** Planners of a service's batches: those, and ContextPilot's for online batches, on each scope's live cluster tree (Alg. 2 and 5). */

@@ -37,7 +37,7 @@ export interface CacheReport {
   readonly cachedTokens: number;
   /** Null: not reported. */
   readonly promptTokens: number | null;
-  /** Tokens by memstem's counter of what the engine is sent besides the prompt: a chat's tools, which come first. Absent: none. */
+  /** Tokens by memprefix's counter of what the engine is sent besides the prompt: a chat's tools, which come first. Absent: none. */
   readonly besideTokens?: number;
 }
 
@@ -69,7 +69,7 @@ const SCALED_ERROR = 0.02;
 /** … and of an unscaled one, if the engine did not report the prompt's tokens: tokenizers differ that much. */
 const UNSCALED_ERROR = 0.1;
 
-/** By how much an engine's tokens of what it counts besides a prompt (tools, in a template's form) may differ from memstem's, as a share. */
+/** By how much an engine's tokens of what it counts besides a prompt (tools, in a template's form) may differ from memprefix's, as a share. */
 export const BESIDE_ERROR = 0.25;
 
 /**
@@ -101,7 +101,7 @@ function besideIn({ promptTokens, besideTokens = 0 }: CacheReport, total: number
   return isLeftOut ? 0 : besideTokens;
 }
 
-/** A report of the prompt alone, where it has so many tokens by memstem's count: without what the engine counts besides. */
+/** A report of the prompt alone, where it has so many tokens by memprefix's count: without what the engine counts besides. */
 export function ownReport(report: CacheReport, total: number): CacheReport {
   const { cachedTokens, promptTokens } = report;
   const besideTokens = besideIn(report, total);
@@ -114,7 +114,7 @@ export function ownReport(report: CacheReport, total: number): CacheReport {
   };
 }
 
-/** Cached tokens of a report, where its prompt has so many by memstem's count. */
+/** Cached tokens of a report, where its prompt has so many by memprefix's count. */
 export function cachedOf(report: CacheReport, total: number): number {
   const { cachedTokens, promptTokens } = ownReport(report, total);
   return Math.round(promptTokens !== null && promptTokens > 0 ? (cachedTokens * total) / promptTokens : cachedTokens);

@@ -10,7 +10,7 @@ const MOST_AHEAD = 1_000_000;
 const MOST_UNDER_WAY = 16_384;
 /** A prompt that was not reported for so long will not be. */
 const LONGEST_UNDER_WAY_MS = 2 * 60_000;
-/** By how much memstem's counter may count more than the engine's, as a share. */
+/** By how much memprefix's counter may count more than the engine's, as a share. */
 const COUNTED_OTHERWISE = 0.25;
 /** What is left of {@link EngineCache.atOnce} at each further prompt. */
 const STILL_AT_ONCE = 0.99;
@@ -160,7 +160,7 @@ export class EngineCache {
   /** What events say, of each worker that publishes them. */
   readonly residents: ResidentBlocks[] = [];
   #reading: CacheReading = { capacityTokens: null, blockTokens: null, computedTokens: null };
-  /** Tokens that the engine counted beyond those of memstem's prompts; below 0: those that it is yet to count. */
+  /** Tokens that the engine counted beyond those of memprefix's prompts; below 0: those that it is yet to count. */
   #unexplained = 0;
   readonly #underWay = new Set<UnderWay>();
   #atOnce = 0;
@@ -204,17 +204,17 @@ export class EngineCache {
     }, null);
   }
 
-  /** Most prompts of memstem's that it worked on together of late. */
+  /** Most prompts of memprefix's that it worked on together of late. */
   get atOnce(): number {
     return this.#atOnce;
   }
 
-  /** Prompts of memstem's so far. */
+  /** Prompts of memprefix's so far. */
   get prompts(): number {
     return this.#sent;
   }
 
-  /** Tokens that it computed for clients that do not come through memstem, as far as its readings show. */
+  /** Tokens that it computed for clients that do not come through memprefix, as far as its readings show. */
   get foreignTokens(): number {
     return this.#foreign;
   }
@@ -224,7 +224,7 @@ export class EngineCache {
     return this.#restart;
   }
 
-  /** Takes a prompt of memstem's in, of which so many of the engine's tokens are expected to be computed and to be cached. */
+  /** Takes a prompt of memprefix's in, of which so many of the engine's tokens are expected to be computed and to be cached. */
   sends(prompt: UnderWay): void {
     this.#unexplained -= prompt.computed;
     this.#underWay.add(prompt);
@@ -247,7 +247,7 @@ export class EngineCache {
   }
 
   /**
-   * Takes a reading. What the engine computed beyond memstem's own prompts displaces these as they displace each other. A counter that went
+   * Takes a reading. What the engine computed beyond memprefix's own prompts displaces these as they displace each other. A counter that went
    * back is that of an engine that was started again since the reading before: cached is what it has computed since, which was used last.
    *
    * @param at milliseconds since the epoch

@@ -131,7 +131,7 @@ interface Sharing {
 
 /** An engine's cache as it is planned for. */
 export interface CacheState {
-  /** Tokens that it is taken to hold, by memstem's counter; null: not known. */
+  /** Tokens that it is taken to hold, by memprefix's counter; null: not known. */
   readonly capacityTokens: number | null;
   /** Null: the capacity is not known. */
   readonly capacityFrom: CapacityOrigin | null;
@@ -141,7 +141,7 @@ export interface CacheState {
   readonly blockTokens: number | null;
   /** Conversations, and users' single prompts, whose newest prompt lies within the capacity. */
   readonly streams: number;
-  /** Tokens that it computed for clients that do not come through memstem, as far as it says so. */
+  /** Tokens that it computed for clients that do not come through memprefix, as far as it says so. */
   readonly foreignTokens: number;
 }
 
@@ -157,7 +157,7 @@ export class SharedCache {
   readonly #evidence = new CapacityEvidence();
   /** Prompts that the engine made tokens of, by request. */
   readonly #tokenized = new LruMap<string, TokenizedPrompt>(MOST_TOKENIZED);
-  /** The engine's tokens of one of memstem's. */
+  /** The engine's tokens of one of memprefix's. */
   #ratio = 1;
   /** The newest one of which the evidence knows. */
   #restart: EngineRestart | null = null;
@@ -189,7 +189,7 @@ export class SharedCache {
     };
   }
 
-  /** The model with the block size that the engine reports, by memstem's counter. */
+  /** The model with the block size that the engine reports, by memprefix's counter. */
   inItsBlocks(model: EngineModel): EngineModel {
     const { blockTokens } = this.engine;
     return blockTokens === null ? model : { ...model, blockTokens: Math.max(1, Math.round(blockTokens / this.#ratio)) };
@@ -202,7 +202,7 @@ export class SharedCache {
     return Math.floor((Math.floor((tokens * this.#ratio) / blockTokens) * blockTokens) / this.#ratio);
   };
 
-  /** About how many of the engine's tokens so many of memstem's are: whole blocks again of what {@link wholeBlocks} left. */
+  /** About how many of the engine's tokens so many of memprefix's are: whole blocks again of what {@link wholeBlocks} left. */
   engineTokens(tokens: number): number {
     const { blockTokens } = this.engine;
     const step = blockTokens ?? 1;

@@ -49,7 +49,7 @@ export interface RetainableTurn {
 }
 
 /**
- * Chooses the retention of one turn by the expected cost of the rest of the conversation; memstem's own (docs/internals/algorithms.md,
+ * Chooses the retention of one turn by the expected cost of the rest of the conversation; memprefix's own (docs/internals/algorithms.md,
  * "Conversations"). Two decisions, each by its cost over the expected further turns (`ahead`):
  * - Keep this turn's annotations? Kept, every later turn attends over them or is billed for them. Dropped, the next turn recomputes the
  *   question and answer after them.

@@ -217,7 +217,7 @@ export function recallHistory(
     if (bare !== message) stripped++;
     return bare === null ? [] : [bare];
   });
-  // A prompt needs a last message, even if it is only a section of memstem's sent back.
+  // A prompt needs a last message, even if it is only a section of memprefix's sent back.
   const plain = bared.length > 0 ? bared : messages.slice(-1);
   const digests = plain.map(messageDigest);
   const meant = plain.map((message, at) => meaningDigest(message, digests[at] as Digest));
@@ -390,7 +390,7 @@ export interface Turn {
   readonly computedTokens: number;
   /** The first turn of its path: the turn with which its epoch began. */
   readonly epoch: TurnId;
-  /** Digest of the meaning of the message before its given ones that memstem left out of the prompt; null: none was. */
+  /** Digest of the meaning of the message before its given ones that memprefix left out of the prompt; null: none was. */
   readonly behind: Digest | null;
 }
 

@@ -23,7 +23,7 @@ export function isExchange(text: string): boolean {
   return text.startsWith(USER);
 }
 
-/** A user's question and the answer to it as one text, as it is written back; without what memstem injected. Null without either. */
+/** A user's question and the answer to it as one text, as it is written back; without what memprefix injected. Null without either. */
 export function exchangeText(question: string | undefined, answer: string): string | null {
   const reply = plainText(answer);
   return question === undefined || reply === "" ? null : `${USER}${question}${ASSISTANT}${reply}`;

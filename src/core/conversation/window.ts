@@ -1,6 +1,6 @@
 /*
  * Windows: histories that do not begin where the conversation's newest prompt begins, because the client cut them at the front (the last n
- * messages, a token limit, a summary in place of what was cut), or because memstem did. Whole messages are compared, by meaning: what a
+ * messages, a token limit, a summary in place of what was cut), or because memprefix did. Whole messages are compared, by meaning: what a
  * client shortened, changed or moved is another message, and its old form is not put back.
  */
 

@@ -317,7 +317,7 @@ function ownOf(prompt: StoredPrompt): CacheReport | null {
   return report && ownReport(report, ownTurn(prompt).promptTokens);
 }
 
-/** The cached tokens of the engine's report, in memstem's count of the prompt; null if not reported. */
+/** The cached tokens of the engine's report, in memprefix's count of the prompt; null if not reported. */
 export function reportedHere(prompt: StoredPrompt, total: number): number | null {
   const report = reportOf(prompt);
   return report === null ? null : Math.min(total, cachedOf(report, total));

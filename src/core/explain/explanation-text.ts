@@ -144,12 +144,14 @@ function indexWords(verdict: IndexVerdict, { tokens: { shared, expected } }: Exp
   if (verdict.kind === "nothing_shared")
     return expected === 0
       ? []
-      : [`memstem expected ${count(expected, "cached token")}: other users' prompts begin with the same instructions.`];
+      : [
+          `memprefix expected ${count(expected, "cached token")}: other users' prompts begin with the same instructions.`,
+        ];
   if (verdict.kind === "expected") {
     const rest = shared - expected;
     const uncounted =
       rest > 0 ? ` The index does not count ${count(rest, "shared token")} inside or after messages.` : "";
-    return [`memstem expected ${count(expected, "cached token")}.${uncounted}`];
+    return [`memprefix expected ${count(expected, "cached token")}.${uncounted}`];
   }
   const because = ((): string => {
     switch (verdict.because.kind) {
@@ -170,7 +172,7 @@ function indexWords(verdict: IndexVerdict, { tokens: { shared, expected } }: Exp
     }
   })();
   return [
-    `memstem expected only ${count(expected, "cached token")}, ${number(verdict.tokens)} fewer than the index once held: ${because}.`,
+    `memprefix expected only ${count(expected, "cached token")}, ${number(verdict.tokens)} fewer than the index once held: ${because}.`,
   ];
 }
 

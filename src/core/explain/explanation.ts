@@ -79,7 +79,7 @@ export interface Explanation {
   readonly nearest: NearestPrompt | null;
   readonly difference: Difference | null;
   readonly cause: MissCause;
-  /** All except `reported` are estimates of memstem's counter. */
+  /** All except `reported` are estimates of memprefix's counter. */
   readonly tokens: {
     readonly total: number;
     /** The prefix shared with the nearest earlier prompt: the maximum possible hit. */

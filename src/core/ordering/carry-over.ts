@@ -33,7 +33,7 @@ const MAX_VISITED = 512;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Carry-over under a budget, memstem's own (docs/internals/algorithms.md, "Carry-over under a budget"). A strict prefix ends at the first
+ * Carry-over under a budget, memprefix's own (docs/internals/algorithms.md, "Carry-over under a budget"). A strict prefix ends at the first
  * cached block that this request did not retrieve. Within the request's budget such blocks are carried, so that the retrieved blocks after
  * them still hit.
  *

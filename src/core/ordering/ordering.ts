@@ -1,5 +1,5 @@
 /*
- * ordering: the order of a request's blocks. One contract, {@link OrderingPolicy}; memstem's own policies prefix-exact and carry-over; and
+ * ordering: the order of a request's blocks. One contract, {@link OrderingPolicy}; memprefix's own policies prefix-exact and carry-over; and
  * retrieval and sorted, which use no knowledge of the scope.
  * Enters: a request's blocks with their tokens, the allowance for carried blocks, what the scope knows. Leaves: an order, and which blocks
  * are carried.
@@ -41,7 +41,7 @@ export interface OrderingRequest {
   /** Null: no blocks but the retrieved ones. */
   readonly carrying: CarryAllowance | null;
   /**
-   * How many tokens memstem's own policies must find cached to move blocks: with less they keep relevance order, which needs no ranking.
+   * How many tokens memprefix's own policies must find cached to move blocks: with less they keep relevance order, which needs no ranking.
    * Default: 0, they also move blocks for later requests alone.
    */
   readonly leastHit?: number;
@@ -284,7 +284,7 @@ export function blocksKey(context: readonly number[]): string {
 }
 
 /**
- * Prefix-exact ordering, memstem's own (docs/internals/algorithms.md, "Prefix-exact ordering"): first the served sequence of retrieved
+ * Prefix-exact ordering, memprefix's own (docs/internals/algorithms.md, "Prefix-exact ordering"): first the served sequence of retrieved
  * blocks that saves the most prefill tokens, then the rest in the order that later requests can reuse most of.
  */
 export const prefixExact: OrderingPolicy = {

@@ -119,7 +119,7 @@ export function ownMessageBehind(messages: readonly ChatMessage[], count = messa
 }
 
 /*
- * A section is what memstem injects into a message:
+ * A section is what memprefix injects into a message:
  *
  *   section      = "<memories>" LF *block "</memories>" *( LF annotation )
  *   block        = ( 1*DIGIT SP [ "(replaces " labels ") " ] / "- " ) text LF *( SP SP text LF )
@@ -144,7 +144,7 @@ export const LONE_SECTION_CLOSING = "</memories>";
 /** Closes a section without annotations that is followed by the message's own text. */
 export const SECTION_CLOSING = LONE_SECTION_CLOSING + GLUE;
 
-/** The text of a block; throws for an unknown label, which is a defect of memstem, not of the input. */
+/** The text of a block; throws for an unknown label, which is a defect of memprefix, not of the input. */
 export type TextOf = (label: Label) => string;
 
 /** Labels as annotations refer to them, without separators: `][` is one token in most tokenizers, a comma and a space need three. */
@@ -232,7 +232,7 @@ export function sectionMessage(section: string, placement: SectionPlacement): Ch
 }
 
 /**
- * Removes a section from the front of a message, if there is one and `isOurs` recognises it as sent by memstem (clients do send composed
+ * Removes a section from the front of a message, if there is one and `isOurs` recognises it as sent by memprefix (clients do send composed
  * messages back). `null`: the message was nothing but a section. The same object: there was none.
  */
 export function stripSection(message: ChatMessage, isOurs: (section: string) => boolean): ChatMessage | null {
@@ -290,7 +290,7 @@ function withoutSectionAtEnd(message: ChatMessage, isOurs: (section: string) => 
   return message;
 }
 
-/** The text before a section of memstem's at the end of a text; null if there is none. */
+/** The text before a section of memprefix's at the end of a text; null if there is none. */
 function beforeSection(text: string, isOurs: (section: string) => boolean): string | null {
   // A section never contains another section's opening.
   const at = text.lastIndexOf(SECTION_OPENING);
@@ -300,7 +300,7 @@ function beforeSection(text: string, isOurs: (section: string) => boolean): stri
   return at === 0 ? "" : text.startsWith(GLUE, at - GLUE.length) ? text.slice(0, at - GLUE.length) : null;
 }
 
-/** The text after a section of memstem's at the front of a text; null if there is none. */
+/** The text after a section of memprefix's at the front of a text; null if there is none. */
 function afterSection(text: string, isOurs: (section: string) => boolean): string | null {
   const section = sectionAtStart(text);
   return section !== null && isOurs(section) ? text.slice(section.length) : null;
@@ -322,7 +322,7 @@ function annotationsEnd(text: string, from: number): number {
   return end;
 }
 
-/** Whether a line after a closing tag is memstem's, not the text that follows the section. */
+/** Whether a line after a closing tag is memprefix's, not the text that follows the section. */
 function isAnnotation(line: string): boolean {
   if (lineKindAt(line, 0) !== "annotation") return false;
   const { labels, quoted } = referencesIn(line);

@@ -1,5 +1,5 @@
 /*
- * published: the papers' policies and planners, the baselines of memstem's own. ContextPilot (context distance, clustering, cluster tree,
+ * published: the papers' policies and planners, the baselines of memprefix's own. ContextPilot (context distance, clustering, cluster tree,
  * schedule), RAGCache++ (knowledge tree), CRAFT (access frequency, CP-Tree).
  * Enters: the blocks of a request or a batch. Leaves: an order. Their per-scope state is created when a scope first uses one of them: other
  * scopes read, size and write nothing of it.

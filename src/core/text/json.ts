@@ -36,9 +36,9 @@ export function parsedJson(json: string): unknown {
  */
 
 /** Of a private-use character, which JSON does not escape: in JSON within JSON it is the same. */
-const MARK = "\uf8ffmemstem:number:";
+const MARK = "\uf8ffmemprefix:number:";
 const MARKED = new RegExp(`(\\\\*)"${MARK}(-?\\d+)\\1"`, "g");
-const FORGED = /\uf8ff+(?=memstem:number:)/g;
+const FORGED = /\uf8ff+(?=memprefix:number:)/g;
 /** JSON may write any character so. */
 const ESCAPED_ASCII = /\\u00[2-7]/;
 const ALONE = new RegExp(`^${MARK}(-?\\d+)$`);

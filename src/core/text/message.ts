@@ -409,7 +409,7 @@ export function tokensPerMessage({ template }: TokenCounter, role: string): numb
 
 const fixed = new WeakMap<TokenCounter, Map<string, number>>();
 
-/** Tokens of a text of memstem's own, such as a tag: each prompt has them several times, so they are counted once. */
+/** Tokens of a text of memprefix's own, such as a tag: each prompt has them several times, so they are counted once. */
 export function fixedTokens(text: string, countTokens: TokenCounter): number {
   return keptIn(
     keptIn(fixed, countTokens, () => new Map<string, number>()),

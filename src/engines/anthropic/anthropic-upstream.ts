@@ -85,7 +85,7 @@ export function anthropicUpstream(upstream: Upstream, { apiKey, now }: Anthropic
 const CONVERTED: ReadonlySet<string> = new Set(["chat/completions", "models"]);
 
 function noRoute(path: string): UpstreamAnswer {
-  const message = `Anthropic's API has no /v1/${path} that memstem converts: use /v1/chat/completions.`;
+  const message = `Anthropic's API has no /v1/${path} that memprefix converts: use /v1/chat/completions.`;
   return jsonAnswer(404, { error: { message, type: "invalid_request_error", param: null, code: null } });
 }
 
@@ -305,7 +305,7 @@ function keyOf(message: JsonObject): string | null {
 }
 
 /**
- * A body of `/v1/messages` without thinking that the API refuses: blocks without a signature, where the model gives signatures, and those in which memstem sealed another engine's. Where a running tool loop has none left in front of its calls, a budget of thinking goes too, as the API requires a thinking
+ * A body of `/v1/messages` without thinking that the API refuses: blocks without a signature, where the model gives signatures, and those in which memprefix sealed another engine's. Where a running tool loop has none left in front of its calls, a budget of thinking goes too, as the API requires a thinking
  * block there. The same object where there is nothing of that.
  * Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking, "Preserving thinking blocks", "Toggling thinking modes"
  *

@@ -1,5 +1,5 @@
 /*
- * Anthropic's messages as the chat messages that memstem composes, and back. Without memories the way back gives what was given: the
+ * Anthropic's messages as the chat messages that memprefix composes, and back. Without memories the way back gives what was given: the
  * same blocks with the same fields, in the same order; thinking, its signatures, calls and documents are content parts that nobody reads.
  */
 
@@ -186,7 +186,7 @@ function resultMessage(block: ContentPart): ChatMessage {
   return Object.fromEntries(fields) as unknown as ChatMessage;
 }
 
-/** A breakpoint of memstem's inside a result moves to the result: only top-level blocks are cached. The client's stay where they are. */
+/** A breakpoint of memprefix's inside a result moves to the result: only top-level blocks are cached. The client's stay where they are. */
 function resultBlock(message: ChatMessage, given: ReadonlyMap<unknown, JsonObject>): ContentPart {
   const before = given.get(message["tool_call_id"])?.["content"];
   const own = Array.isArray(message.content) && !holdsMark(before) ? withoutMarks(message.content) : null;

@@ -30,7 +30,7 @@ export function openAiUpstream(engine: ChatModel, onFault: (error: unknown) => v
     const { pathname } = new URL(request.url);
     if (pathname === "/v1/models") {
       if (request.method !== "GET") return refused(onlyAnswers("GET"), { allow: "GET" });
-      const model = { id: engine.model, object: "model", created, owned_by: "memstem" };
+      const model = { id: engine.model, object: "model", created, owned_by: "memprefix" };
       return Response.json({ object: "list", data: [{ ...model, max_model_len: engine.contextTokens }] });
     }
     if (pathname !== "/v1/chat/completions") return refused(failure(404, REQUEST, `There is no ${pathname}.`));
@@ -174,7 +174,7 @@ function seconds(): number {
   return Math.floor(Date.now() / 1_000);
 }
 
-const NAME = "memstem:engine";
+const NAME = "memprefix:engine";
 /** Only the path is used; nothing listens there. */
 const ADDRESS = "http://engine.invalid/v1/";
 

@@ -43,13 +43,13 @@ const CHAT_TEMPLATE =
   "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}" +
   "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 /** The metadata that says that the weights are random. */
-const LABEL = "memstem.random_weights";
+const LABEL = "memprefix.random_weights";
 const NOTICE =
-  "Random weights in a real architecture, written by memstem to measure an engine's time and cache. Whatever text it makes is noise.";
+  "Random weights in a real architecture, written by memprefix to measure an engine's time and cache. Whatever text it makes is noise.";
 
 /**
  * Writes a model with random weights in q8_0 as a GGUF file. An engine's times and cached tokens do not depend on the weights' values, so
- * measurements need no download. The metadata (`general.name`, `general.description`, `memstem.random_weights`) says that its text is noise.
+ * measurements need no download. The metadata (`general.name`, `general.description`, `memprefix.random_weights`) says that its text is noise.
  * The same shape and seed give the same bytes. Rejects where the file exists or cannot be written.
  */
 export async function writeRandomModel(
@@ -74,12 +74,12 @@ function metadataOf(
   const [end, , messageEnd] = CHAT_TOKENS.map((_, n) => tokens.length + n) as [number, number, number];
   return {
     "general.architecture": text("llama"),
-    "general.name": text(`memstem random ${name} (random weights, its text is noise)`),
+    "general.name": text(`memprefix random ${name} (random weights, its text is noise)`),
     "general.description": text(NOTICE),
     "general.file_type": uint32(7), // mostly q8_0
     "general.quantization_version": uint32(2),
     [LABEL]: { type: "bool", value: true },
-    "memstem.seed": uint32(seed),
+    "memprefix.seed": uint32(seed),
     "llama.block_count": uint32(shape.layers),
     "llama.context_length": uint32(CONTEXT),
     "llama.embedding_length": uint32(shape.hidden),

@@ -41,7 +41,7 @@ const REPEATED: JsonObject = {
 };
 
 /**
- * Converts a chat completion into a response; its first choice counts. `store` is false: nobody keeps it under its id but memstem. What the
+ * Converts a chat completion into a response; its first choice counts. `store` is false: nobody keeps it under its id but memprefix. What the
  * engine gave with its reasoning, and with its calls, is sealed as encrypted content, which clients return unread.
  * Source: https://platform.openai.com/docs/api-reference/responses/object
  */

@@ -70,7 +70,7 @@ function refusal({ message, param, code }: NoChatFormError): UpstreamAnswer {
 }
 
 /**
- * A Responses request for an engine that has the API, without what memstem sealed in reasoning items while the engine had chat completions
+ * A Responses request for an engine that has the API, without what memprefix sealed in reasoning items while the engine had chat completions
  * only: the engine's own signatures are none of those. The text stays, as content; an item without one goes, and with OpenAI's own API all of
  * them, which it does not know.
  */

@@ -48,14 +48,14 @@ const carried = z.object({
 export type CarriedReasoning = z.output<typeof carried>;
 
 /** What every sealed text begins with; no signature of a provider's does. */
-const SEAL = "memstem.reasoning.";
+const SEAL = "memprefix.reasoning.";
 
 /** The text that a client returns unread. Plain JSON: what quotes a memory is found in it, and goes with the memory. */
 export function sealed(reasoning: CarriedReasoning): string {
   return SEAL + JSON.stringify(reasoning);
 }
 
-/** Whether a signature, or encrypted content, is memstem's own: no provider takes it. */
+/** Whether a signature, or encrypted content, is memprefix's own: no provider takes it. */
 export function isSealed(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(SEAL);
 }

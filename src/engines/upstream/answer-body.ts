@@ -225,7 +225,7 @@ export function inOtherForm(
   return { ...answer, body: isEventStream(answer) ? stream() : wholeBody(answer, name, convert) };
 }
 
-/** An answer of memstem's own, in JSON. */
+/** An answer of memprefix's own, in JSON. */
 export function jsonAnswer(status: number, json: object): UpstreamAnswer {
   const body = oneChunk(Buffer.from(JSON.stringify(json)));
   return { status, headers: [["content-type", "application/json"]], body };

@@ -69,7 +69,7 @@ export interface UpstreamCall {
   readonly path: string;
   /** The client's query string, `?` included, or empty. */
   readonly query: string;
-  /** The client's; hop-by-hop headers and memstem's are dropped. */
+  /** The client's; hop-by-hop headers and memprefix's are dropped. */
   readonly headers: Iterable<HeaderPair>;
   /** JSON, or bytes of the type that the headers say; null for none. */
   readonly body: string | Uint8Array | null;
@@ -77,7 +77,7 @@ export interface UpstreamCall {
   readonly convertible?: string | undefined;
   /** Whether it has effects and so is never sent twice; then it has a connection of its own, which cannot be stale. Default: no. */
   readonly isOnce?: boolean;
-  /** Whether memstem makes it for itself, with no client that waits for it. Default: no. */
+  /** Whether memprefix makes it for itself, with no client that waits for it. Default: no. */
   readonly isBackground?: boolean;
   /**
    * Whether its body may still be sent; checked again wherever time has passed since it was made: after a new connection, and before it is sent
@@ -371,8 +371,8 @@ const OF_THE_CONNECTION = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** memstem's own headers: not sent to the engine, and dropped from its answers. */
-const OWN_PREFIX = "x-memstem-";
+/** memprefix's own headers: not sent to the engine, and dropped from its answers. */
+const OWN_PREFIX = "x-memprefix-";
 
 /** The end-to-end headers, unmodified. */
 export function passedOn(headers: Iterable<HeaderPair>): HeaderPair[] {
@@ -410,11 +410,11 @@ export function forAnotherRequest(headers: readonly HeaderPair[]): HeaderPair[] 
   return headers.filter(([name]) => !NAMING_A_REQUEST.has(name.toLowerCase()));
 }
 
-/** A client's headers, and those of memstem's that the client did not set itself. */
+/** A client's headers, and those of memprefix's that the client did not set itself. */
 export function withAdded(own: readonly HeaderPair[], added: Readonly<Record<string, string>>): HeaderPair[] {
   const named = new Set(own.map(([name]) => name.toLowerCase()));
   return [...own, ...Object.entries(added).filter(([name]) => !named.has(name.toLowerCase()))];
 }
 
 /** For the logs of whoever runs the engine: no client of theirs makes this call. */
-export const OWN_NAME: HeaderPair = ["user-agent", "memstem"];
+export const OWN_NAME: HeaderPair = ["user-agent", "memprefix"];

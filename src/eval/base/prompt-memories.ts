@@ -35,7 +35,7 @@ export class MemoryList {
     );
   }
 
-  /** Tokens of these memories' lines as memstem writes them; counted the same way whoever builds a prompt, so that arms compare. */
+  /** Tokens of these memories' lines as memprefix writes them; counted the same way whoever builds a prompt, so that arms compare. */
   tokens(of: readonly number[]): number {
     return of.reduce((sum, at) => sum + (this.#tokens[at] ?? 0), 0);
   }
@@ -140,7 +140,7 @@ export function countReferences(annotations: readonly string[], messages: readon
   return { references: named.length, referencesResolved: named.filter((one) => there.has(one)).length };
 }
 
-/** The memories that stand in a message, in their order: in instructions anywhere, else at the start, where memstem puts them. */
+/** The memories that stand in a message, in their order: in instructions anywhere, else at the start, where memprefix puts them. */
 export function blocksIn(message: ChatMessage): ParsedSection["blocks"] {
   const text = sectionText(message);
   const found: ParsedSection["blocks"][number][] = [];

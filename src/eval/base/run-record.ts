@@ -41,22 +41,22 @@ export function categoryTitle(category: number): string {
   return LONGMEMEVAL_TYPES[category - FIRST_TYPE] ?? `Category ${category}`;
 }
 
-/** Ways to build a prompt without memstem: as Mem0's README does, in the system prompt; and in the last message. */
+/** Ways to build a prompt without memprefix: as Mem0's README does, in the system prompt; and in the last message. */
 export const HAND_BUILT = ["readme", "last-message"] as const;
-/** Ways to build a prompt: {@link HAND_BUILT}, or one of memstem's ordering policies. */
+/** Ways to build a prompt: {@link HAND_BUILT}, or one of memprefix's ordering policies. */
 export const ARM_POLICIES = [...HAND_BUILT, ...POLICY_NAMES] as const;
 
 /** What the client sends of a conversation's history. */
 const window = z.strictObject({
   /** Its last messages, the question among them. */
   messages: z.int().min(1),
-  /** What memstem makes of it; null where prompts are not memstem's. */
+  /** What memprefix makes of it; null where prompts are not memprefix's. */
   history: z.enum(HISTORY_NAMES).nullable(),
   /** `history_ratio`; null: the default, or it does not apply. */
   ratio: z.number().positive().nullable(),
 });
 
-/** How a memory's line begins: with a number, as memstem writes it in conversations, with one in brackets, with a dash, or with the text. */
+/** How a memory's line begins: with a number, as memprefix writes it in conversations, with one in brackets, with a dash, or with the text. */
 export const ARM_FORMS = ["numbers", "brackets", "bullets", "plain"] as const;
 export type ArmForm = (typeof ARM_FORMS)[number];
 
@@ -70,7 +70,7 @@ const armDepth = z.strictObject({ firstBlocks: z.int().min(1), entropyNats: z.nu
 /** What annotations say of a prompt's memories. */
 export const ANNOTATION_KINDS = ["none", "order", "references", "both"] as const;
 /** Whose sentences annotations are. */
-export const ANNOTATION_WORDINGS = ["memstem", "paper"] as const;
+export const ANNOTATION_WORDINGS = ["memprefix", "paper"] as const;
 
 const annotated = z.strictObject({
   /**
@@ -90,7 +90,7 @@ const arm = z.strictObject({
   layout: z.enum(["single", "conversation"]),
   k: z.int().min(1),
   policy: z.enum(ARM_POLICIES),
-  /** Null in single prompts and where prompts are not memstem's. */
+  /** Null in single prompts and where prompts are not memprefix's. */
   retention: z.enum(RETENTION_NAMES).nullable(),
   /** Memory budget as a multiple of the tokens retrieved; null: none. */
   budgetRatio: z.number().positive().nullable(),
@@ -100,9 +100,9 @@ const arm = z.strictObject({
   window: window.nullable(),
   /** Null: where the policy puts memories. `system`: after the instructions, in the policy's order. */
   place: z.enum(["system"]).nullable(),
-  /** Null: memstem's own choice, or prompts are not memstem's. */
+  /** Null: memprefix's own choice, or prompts are not memprefix's. */
   annotations: annotated.nullable(),
-  /** Null: memstem's own, or prompts are not memstem's. */
+  /** Null: memprefix's own, or prompts are not memprefix's. */
   form: z.enum(ARM_FORMS).nullable().default(null),
   /** Null: prompts have all memories. */
   depth: armDepth.nullable().default(null),
@@ -158,7 +158,7 @@ const answered = z.strictObject({
   outcome: z.literal("answered"),
   promptTokens: count.nullable(),
   cachedTokens: count.nullable(),
-  /** What memstem expected of `cachedTokens`; null where prompts are not memstem's. */
+  /** What memprefix expected of `cachedTokens`; null where prompts are not memprefix's. */
   expectedCachedTokens: count.nullable(),
   answerTokens: count.nullable(),
   searchMs: milliseconds.nullable(),
@@ -211,7 +211,7 @@ export const questionRecord = z.discriminatedUnion("outcome", [answered, failed]
 
 /** `run.json`: all that is needed to run it again. */
 export const runRecord = z.strictObject({
-  memstem: z.string(),
+  memprefix: z.string(),
   node: z.string(),
   mem0: z.string(),
   machine: z.strictObject({ platform: z.string(), cpu: z.string(), cores: count, memoryMegabytes: count }),

@@ -14,7 +14,7 @@ import type { AnswerLikelihood, EngineIdentity, EvalArm } from "../base/run-reco
 /** A prompt as an engine gets it. */
 export interface EnginePrompt {
   readonly messages: readonly ChatMessage[];
-  /** Body fields that memstem adds; empty for prompts that are not memstem's. */
+  /** Body fields that memprefix adds; empty for prompts that are not memprefix's. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 }

@@ -83,7 +83,7 @@ function keyOf(conversation: string, question: number, k: number): string {
   return JSON.stringify([conversation, question, k]);
 }
 
-/** Writes what was searched as a trace for each k, which `memstem replay` costs again, so that anybody can check the run's figures. */
+/** Writes what was searched as a trace for each k, which `memprefix replay` costs again, so that anybody can check the run's figures. */
 export function writeTraces(
   directory: string,
   { id, asked }: EvaluatedConversation,

@@ -45,7 +45,7 @@ export function isSameGroup(a: EvalArm, b: EvalArm): boolean {
 /** How an arm is called among those of its group. */
 export function armLabel(arm: EvalArm): string {
   if (arm.policy === "readme") return "Mem0’s README";
-  if (arm.policy === "last-message") return "in the last message, without memstem";
+  if (arm.policy === "last-message") return "in the last message, without memprefix";
   return buildLabels(arm).join(" ");
 }
 

@@ -30,7 +30,7 @@ const price = z.strictObject({
   note: z.string().nullable().default(null),
 });
 
-/** What a file of prices holds; `memstem eval --prices FILE` takes one. */
+/** What a file of prices holds; `memprefix eval --prices FILE` takes one. */
 const priceTable = z.array(price).min(1).max(12);
 
 /** What one model costs at its provider. */

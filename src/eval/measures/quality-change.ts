@@ -134,14 +134,14 @@ export interface OptionChange {
 /** An arm by its options; what stands in `alike` is no option here, and is the same in arms that are compared. */
 type ArmOptions = Readonly<Record<(typeof OPTIONS)[number] | "alike", string>> & { readonly arm: EvalArm };
 
-/** How memories are written: Mem0's dashes, or memstem's lines, in whatever form. */
-const [LIST, LINES] = ["Mem0’s list", "memstem’s lines"];
+/** How memories are written: Mem0's dashes, or memprefix's lines, in whatever form. */
+const [LIST, LINES] = ["Mem0’s list", "memprefix’s lines"];
 /** Prompts without adaptive depth. */
 const ALL = "all memories";
 
 /**
- * What each option of memstem's arms does to a measure, one at a time: every value against the first that the run has, over all pairs of arms
- * that differ in nothing else. Prompts without memstem are compared with memstem's of the same order and place, without annotations: what is
+ * What each option of memprefix's arms does to a measure, one at a time: every value against the first that the run has, over all pairs of arms
+ * that differ in nothing else. Prompts without memprefix are compared with memprefix's of the same order and place, without annotations: what is
  * left is how memories are written. A question counts once, however many pairs of arms it is in.
  */
 function optionChanges(
@@ -180,7 +180,7 @@ function valuesOf(option: (typeof OPTIONS)[number], arms: readonly ArmOptions[])
 
 function optionsOf(arm: EvalArm): ArmOptions {
   const { layout, k, policy, retention, window, place, annotations, form, depth, ...budget } = arm;
-  // A window of which memstem makes nothing is sent as it is.
+  // A window of which memprefix makes nothing is sent as it is.
   const alike = JSON.stringify([layout, k, window && { ...window, history: window.history ?? "exact" }]);
   if (policy === "readme" || policy === "last-message") {
     const own = layout === "single" ? "turn" : "newest question";

@@ -7,7 +7,7 @@ import {
   type UserId,
 } from "../../core/index.js";
 import { composeRequest } from "../../service/compose/compose-request.js";
-import type { Memstem } from "../../service/library/memstem.js";
+import type { Memprefix } from "../../service/library/memprefix.js";
 import { BlockHashCache } from "../../simulator/block-hash-cache.js";
 import { chatTokenizer, type Encode } from "../../simulator/chat-tokens.js";
 import { alignedTable } from "../base/aligned-table.js";
@@ -21,13 +21,13 @@ export interface ComparedQuestion {
   readonly memories: readonly RetrievedMemory[];
 }
 
-/** Ways to ask all questions: prompts as Mem0's README builds them, and memstem's, of conversations with either retention. */
+/** Ways to ask all questions: prompts as Mem0's README builds them, and memprefix's, of conversations with either retention. */
 export const PREFILL_ARMS = [
   { layout: "conversation", builder: "mem0-readme", retention: null },
-  { layout: "conversation", builder: "memstem, ephemeral", retention: "ephemeral" },
-  { layout: "conversation", builder: "memstem, keep", retention: "keep" },
+  { layout: "conversation", builder: "memprefix, ephemeral", retention: "ephemeral" },
+  { layout: "conversation", builder: "memprefix, keep", retention: "keep" },
   { layout: "single", builder: "mem0-readme", retention: null },
-  { layout: "single", builder: "memstem", retention: null },
+  { layout: "single", builder: "memprefix", retention: null },
 ] as const;
 
 /** What one builder's prompts came to in one layout, summed over all questions. */
@@ -43,11 +43,11 @@ export interface ArmCost extends Pick<(typeof PREFILL_ARMS)[number], "layout" | 
 
 /**
  * Builds every question's prompt in every one of {@link PREFILL_ARMS} and counts what an engine with an endless prefix cache would have to
- * prefill. Every arm starts with an empty cache. `memstem` is given the same memories and must not know the users that `userFor` names.
+ * prefill. Every arm starts with an empty cache. `memprefix` is given the same memories and must not know the users that `userFor` names.
  * Calls `onTurn` after each prompt.
  */
 export async function comparePrefill(
-  memstem: Memstem,
+  memprefix: Memprefix,
   questions: readonly ComparedQuestion[],
   encode: Encode,
   userFor: (arm: string) => UserId,
@@ -71,7 +71,7 @@ export async function comparePrefill(
       };
       const prompt = isReadme
         ? readmeMessages(memories, messages)
-        : (await memstem.compose(composeRequest(request))).messages;
+        : (await memprefix.compose(composeRequest(request))).messages;
       const tokens = tokenize(prompt);
       const cachedTokens = cache.serve(tokens);
       sums.promptTokens += tokens.length;
@@ -86,7 +86,7 @@ export async function comparePrefill(
   return costs;
 }
 
-/** The figures as a table in Markdown, per question; the last column is how many times fewer tokens memstem leaves to prefill. */
+/** The figures as a table in Markdown, per question; the last column is how many times fewer tokens memprefix leaves to prefill. */
 export function prefillTable(costs: readonly ArmCost[], questions: number): string {
   const rows = costs.map((cost) => {
     const readme = costs.find(({ layout, builder }) => layout === cost.layout && builder === "mem0-readme");

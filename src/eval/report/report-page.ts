@@ -67,7 +67,7 @@ ${failures(content.failures)}<section>
 `,
   )}</dl>
 </section>
-<footer>Made by memstem ${content.run.memstem}. Every answer, with all that was measured on the way, is in results.jsonl; run.json has the settings to make it again.</footer>
+<footer>Made by memprefix ${content.run.memprefix}. Every answer, with all that was measured on the way, is in results.jsonl; run.json has the settings to make it again.</footer>
 </main>
 </body>
 </html>

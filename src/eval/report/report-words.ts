@@ -60,7 +60,7 @@ export function runFacts(run: RunRecord): (readonly [name: string, value: string
     ["Warm-up", `${run.warmUpQuestions} questions per arm`],
     ["Seed", String(run.seed)],
     ["Data", `${data.file}, sha256 ${data.sha256}`],
-    ["Versions", `memstem ${run.memstem}, mem0ai ${run.mem0}, Node ${run.node}`],
+    ["Versions", `memprefix ${run.memprefix}, mem0ai ${run.mem0}, Node ${run.node}`],
     ["Machine", `${machine.platform}, ${machine.cpu}, ${machine.cores} cores, ${machine.memoryMegabytes} MB`],
     ["Started", run.startedAt],
     ["Finished", run.finishedAt ?? "not finished"],
@@ -70,7 +70,7 @@ export function runFacts(run: RunRecord): (readonly [name: string, value: string
 
 const ENGINES = {
   simulated: "No engine answered: cached tokens are those of a simulated prefix cache.",
-  embedded: "An engine inside memstem answered, on this machine.",
+  embedded: "An engine inside memprefix answered, on this machine.",
   url: "An engine behind an OpenAI-compatible API answered; cached tokens are what it reported.",
 } as const;
 

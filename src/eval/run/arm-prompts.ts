@@ -15,7 +15,7 @@ import type { ComposeAnswer } from "../../service/base/call-types.js";
 import { type ComposeRequest, composeRequest } from "../../service/compose/compose-request.js";
 import { storeAtDepth } from "../../service/compose/prompt-composer.js";
 import type { ChosenDepth, DraftAt } from "../../service/compose/prompt-planner.js";
-import type { Memstem } from "../../service/library/memstem.js";
+import type { Memprefix } from "../../service/library/memprefix.js";
 import { INSTRUCTION, inLastMessage, PAUSE_MS, readmeMessages } from "../base/hand-built.js";
 import {
   countReferences,
@@ -48,7 +48,7 @@ export interface PromptRequest {
 export interface ArmPrompt extends EnginePrompt, StandingMemories {
   /** Without the tries of adaptive depth. */
   readonly composeMs: number;
-  /** What memstem expects of the cache, by its own count of tokens; null where prompts are not memstem's. */
+  /** What memprefix expects of the cache, by its own count of tokens; null where prompts are not memprefix's. */
   readonly expected: { readonly cachedTokens: number; readonly totalTokens: number } | null;
   /** As its record has them, in this order. */
   readonly figures: Pick<
@@ -69,7 +69,7 @@ export interface PromptBuilder {
 
 const BY_HAND = { readme: readmeMessages, "last-message": inLastMessage } as const;
 
-/** Without memstem. `mark`: a line at the head of the prompt, null for none. */
+/** Without memprefix. `mark`: a line at the head of the prompt, null for none. */
 export function handBuiltPrompts(list: MemoryList, policy: keyof typeof BY_HAND, mark: string | null): PromptBuilder {
   return {
     build: async ({ question, history, retrieved, evidence }) => {
@@ -112,10 +112,10 @@ export interface MemoryBudget {
   readonly each: number | null;
 }
 
-/** What memstem's prompts are built with. */
+/** What memprefix's prompts are built with. */
 export interface ComposedPromptsOptions {
   /** Opens one without users, on this clock; closed with the builder. */
-  readonly openMemstem: (now: () => number) => Memstem;
+  readonly openMemprefix: (now: () => number) => Memprefix;
   readonly arm: Pick<EvalArm, "layout" | "k" | "retention" | "window" | "place" | "annotations" | "form" | "depth">;
   readonly budget: MemoryBudget;
   readonly policy: PolicyName;
@@ -134,15 +134,15 @@ const NEVER = new AbortController().signal;
 const USER = "evaluation" as UserId;
 const CONVERSATION = "questions" as ConversationId;
 
-/** With memstem, through its service. */
+/** With memprefix, through its service. */
 export function composedPrompts(list: MemoryList, options: ComposedPromptsOptions): PromptBuilder {
-  const { openMemstem, arm, budget, policy, family, mark, promptTokens, chooseDepth } = options;
+  const { openMemprefix, arm, budget, policy, family, mark, promptTokens, chooseDepth } = options;
   const { window } = arm;
   const isInSystem = arm.place === "system";
   const annotations = composedAnnotations(arm);
   const paper = arm.annotations?.wording === "paper" ? new PaperSections() : null;
   let now = 0;
-  const memstem = openMemstem(() => now);
+  const memprefix = openMemprefix(() => now);
   const standing = standingMemories(list, isInSystem ? null : window);
   const system = mark === null ? INSTRUCTION : `${mark}\n${INSTRUCTION}`;
   return {
@@ -169,10 +169,10 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
       const request = { ...given, destination };
       const { answer, probeMs } =
         arm.depth === null || chooseDepth === null
-          ? { answer: await memstem.compose(request), probeMs: 0 }
-          : await composedAtDepth(memstem, request, (draftAt) =>
+          ? { answer: await memprefix.compose(request), probeMs: 0 }
+          : await composedAtDepth(memprefix, request, (draftAt) =>
               knownDepth == null
-                ? chooseDepth(memstem, { ...DEFAULT_DEPTH, ...arm.depth, timeLimitMs: PROBES_MS }, draftAt, signal)
+                ? chooseDepth(memprefix, { ...DEFAULT_DEPTH, ...arm.depth, timeLimitMs: PROBES_MS }, draftAt, signal)
                 : repeatedDepth(knownDepth, draftAt),
             );
       const composeMs = performance.now() - startedAt - probeMs;
@@ -200,16 +200,16 @@ export function composedPrompts(list: MemoryList, options: ComposedPromptsOption
           evidenceInPrompt: list.evidenceIn(order, evidence),
           ...countReferences(answer.annotations, hasLabels(arm.form) ? placed : messages),
         },
-        learn: (reported) => report(memstem, answer.requestId, reported),
+        learn: (reported) => report(memprefix, answer.requestId, reported),
       };
     },
-    close: () => memstem.close(),
+    close: () => memprefix.close(),
   };
 }
 
 /** Composes with as many memories as are chosen for it. */
 async function composedAtDepth(
-  memstem: Memstem,
+  memprefix: Memprefix,
   request: ComposeRequest,
   choose: (draftAt: DraftAt) => Promise<ChosenDepth>,
 ): Promise<{ readonly answer: ComposeAnswer; readonly probeMs: number }> {
@@ -220,7 +220,7 @@ async function composedAtDepth(
     probeMs = performance.now() - startedAt;
     return chosen;
   });
-  const { answer } = await memstem.chats.composer.compose({ request }, drive);
+  const { answer } = await memprefix.chats.composer.compose({ request }, drive);
   return { answer, probeMs };
 }
 
@@ -247,7 +247,7 @@ function standingMemories(
 }
 
 async function report(
-  memstem: Memstem,
+  memprefix: Memprefix,
   id: RequestId,
   { promptTokens, cachedTokens, ttftMs }: Pick<EngineAnswer, "promptTokens" | "cachedTokens" | "ttftMs">,
 ): Promise<void> {
@@ -256,7 +256,7 @@ async function report(
     ...(cachedTokens === null ? {} : { cachedTokens }),
     ...(ttftMs === null ? {} : { ttftMs }),
   };
-  if (Object.keys(said).length > 0) await memstem.feedback(USER, null, id, said);
+  if (Object.keys(said).length > 0) await memprefix.feedback(USER, null, id, said);
 }
 
 function marked([system, ...others]: readonly ChatMessage[], mark: string): ChatMessage[] {

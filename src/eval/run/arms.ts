@@ -21,7 +21,7 @@ import { PAPER_WORDING } from "./paper-annotations.js";
 export type ArmPolicy = (typeof ARM_POLICIES)[number];
 export type ArmLayout = EvalArm["layout"];
 
-/** Where memstem's memories stand: after the instructions, before the newest question alone, or where they were given. */
+/** Where memprefix's memories stand: after the instructions, before the newest question alone, or where they were given. */
 export const ARM_PLACES = ["system", "question", "turn"] as const;
 export type ArmPlace = (typeof ARM_PLACES)[number];
 
@@ -30,33 +30,33 @@ export interface ArmChoices {
   readonly layouts: readonly ArmLayout[];
   readonly ks: readonly number[];
   readonly policies: readonly ArmPolicy[];
-  /** Do not apply to prompts that are not memstem's. */
+  /** Do not apply to prompts that are not memprefix's. */
   readonly places: readonly ArmPlace[];
-  /** Null: memstem's default. Do not apply to prompts that are not memstem's. */
+  /** Null: memprefix's default. Do not apply to prompts that are not memprefix's. */
   readonly annotations: readonly (ArmAnnotations | null)[];
-  /** Null: memstem's default. Do not apply to prompts that are not memstem's. */
+  /** Null: memprefix's default. Do not apply to prompts that are not memprefix's. */
   readonly forms: readonly (ArmForm | null)[];
-  /** Null: all memories. Apply to prompts that are sent as memstem composes them. */
+  /** Null: all memories. Apply to prompts that are sent as memprefix composes them. */
   readonly depths: readonly (ArmDepth | null)[];
-  /** What conversations keep of injected memories; does not apply to single prompts or to prompts that are not memstem's. */
+  /** What conversations keep of injected memories; does not apply to single prompts or to prompts that are not memprefix's. */
   readonly retentions: readonly RetentionName[];
   /** What carry-over may send, as a multiple of the tokens retrieved; does not apply to the other policies. */
   readonly budgetRatios: readonly number[];
   readonly budgetOf: EvalArm["budgetOf"];
   /** How many of its last messages a conversation's client sends; null: all. */
   readonly windows: readonly (number | null)[];
-  /** What memstem makes of a window; does not apply where all is sent. */
+  /** What memprefix makes of a window; does not apply where all is sent. */
   readonly histories: readonly HistoryName[];
-  /** Null: memstem's default. */
+  /** Null: memprefix's default. */
   readonly historyRatio: number | null;
 }
 
-/** Whether memstem builds an arm's prompts. */
+/** Whether memprefix builds an arm's prompts. */
 function isComposed(policy: ArmPolicy): policy is PolicyName {
   return !HAND_BUILT.some((name) => name === policy);
 }
 
-/** Whether prompts that memstem composes reach the engine as they are: neither moved, nor written in another form. */
+/** Whether prompts that memprefix composes reach the engine as they are: neither moved, nor written in another form. */
 export function isSentAsComposed({
   place,
   annotations,
@@ -187,7 +187,7 @@ export function budgetLabel({ budgetRatio, budgetOf }: Pick<EvalArm, "budgetRati
   return budgetRatio === null ? [] : [`≤${budgetRatio}×${budgetOf === "all" ? " on average" : ""}`];
 }
 
-/** Annotations' part of an arm's name: empty for memstem's default. */
+/** Annotations' part of an arm's name: empty for memprefix's default. */
 export function annotationsLabel(annotations: ArmAnnotations | null): readonly string[] {
   if (annotations === null) return [];
   const { kind, top, wording } = annotations;
@@ -199,7 +199,7 @@ export function annotationsLabel(annotations: ArmAnnotations | null): readonly s
 }
 
 /**
- * What a compose request says for an arm's annotations. Null: nothing, which leaves memstem's default. Other forms of lines are made of
+ * What a compose request says for an arm's annotations. Null: nothing, which leaves memprefix's default. Other forms of lines are made of
  * those with labels, which single prompts have where a number of them is requested.
  */
 export function composedAnnotations({
@@ -232,7 +232,7 @@ export function annotationChoices(
   );
 }
 
-/** A memory's line, from its label and its text as memstem writes them. */
+/** A memory's line, from its label and its text as memprefix writes them. */
 const LINE: Readonly<Record<ArmForm, string>> = {
   numbers: "$1 $2",
   brackets: "[$1] $2",

@@ -7,7 +7,7 @@ import {
   sectionAtStart,
 } from "../../core/index.js";
 
-/** ContextPilot's sentences (arXiv 2511.03475, 5.3 and 6), with memstem's labels. */
+/** ContextPilot's sentences (arXiv 2511.03475, 5.3 and 6), with memprefix's labels. */
 export const PAPER_WORDING = {
   order: "Please read the context in the following priority order: {labels} and answer the question.",
   location: "Please refer to {labels} in the previous conversation.",
@@ -22,7 +22,7 @@ export class PaperSections {
   readonly #written = new Map<string, string>();
 
   /**
-   * @param composed what memstem composed, with {@link PAPER_WORDING}; the newest section begins its last message
+   * @param composed what memprefix composed, with {@link PAPER_WORDING}; the newest section begins its last message
    * @param messages the same with its sections wherever the arm has them
    */
   in(

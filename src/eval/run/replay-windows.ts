@@ -1,6 +1,6 @@
 import type { HistoryName } from "../../core/conversation/epoch.js";
 import type { ChatMessage, PolicyName } from "../../core/index.js";
-import type { Memstem } from "../../service/library/memstem.js";
+import type { Memprefix } from "../../service/library/memprefix.js";
 import { chatTokenizer } from "../../simulator/chat-tokens.js";
 import type { PrefixCache } from "../../simulator/prefix-cache.js";
 import { MemoryList } from "../base/prompt-memories.js";
@@ -17,24 +17,24 @@ export interface WindowReplay {
   readonly budget: MemoryBudget;
   /** Last messages that the client sends, the question among them. */
   readonly window: number;
-  /** What memstem makes of the window; each is an arm. */
+  /** What memprefix makes of the window; each is an arm. */
   readonly histories: readonly HistoryName[];
-  /** Null: memstem's default. */
+  /** Null: memprefix's default. */
   readonly historyRatio: number | null;
   /** What the engine is taken to have answered to each question; default: the recorded answer. */
   readonly answer?: string | undefined;
   /** First so many questions only. */
   readonly limit?: number | undefined;
-  /** Whether memstem gets a report of what the cache held of each prompt. Default: no. */
+  /** Whether memprefix gets a report of what the cache held of each prompt. Default: no. */
   readonly reports?: boolean | undefined;
 }
 
-/** How prompts are built: without memstem, or by what memstem makes of the window. */
+/** How prompts are built: without memprefix, or by what memprefix makes of the window. */
 export type WindowArm = (typeof HAND_BUILT)[number] | HistoryName;
 
 /** One composed and simulated prompt. */
 export interface WindowRequest extends Omit<ReplayedRequest, "expectedCachedTokens"> {
-  /** Null where the prompt is not memstem's. */
+  /** Null where the prompt is not memprefix's. */
   readonly expectedCachedTokens: number | null;
 }
 
@@ -49,11 +49,11 @@ export interface WindowParts {
   readonly tokens: TextTokens;
   /** An empty cache. */
   readonly newCache: () => PrefixCache;
-  /** Opens a memstem that knows nobody, on this clock; it is closed here. */
-  readonly openMemstem: (now: () => number) => Memstem;
+  /** Opens a memprefix that knows nobody, on this clock; it is closed here. */
+  readonly openMemprefix: (now: () => number) => Memprefix;
 }
 
-/** Memories in the system prompt and in the last message of the window, without memstem; then every history. Each has a cache of its own. */
+/** Memories in the system prompt and in the last message of the window, without memprefix; then every history. Each has a cache of its own. */
 export async function replayWindows(
   trace: RecordedTrace,
   replay: WindowReplay,
@@ -65,7 +65,7 @@ export async function replayWindows(
     arms.push(await replayArm(trace, replay, parts, { arm, prompts: handBuiltPrompts(list, arm, null) }));
   for (const arm of replay.histories) {
     const prompts = composedPrompts(list, {
-      openMemstem: parts.openMemstem,
+      openMemprefix: parts.openMemprefix,
       arm: {
         ...{
           layout: "conversation",

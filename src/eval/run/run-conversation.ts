@@ -9,7 +9,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { ChatMessage, TokenCounter } from "../../core/index.js";
 import { messageOf } from "../../core/text/thrown.js";
-import type { Memstem } from "../../service/library/memstem.js";
+import type { Memprefix } from "../../service/library/memprefix.js";
 import { NO_ANSWER } from "../base/hand-built.js";
 import { MemoryList } from "../base/prompt-memories.js";
 import { EvaluationError } from "../base/run-files.js";
@@ -42,7 +42,7 @@ export interface RunParts {
   readonly judges: readonly NamedJudge[];
   readonly countTokens: TokenCounter;
   /** Opens a service that knows nobody, on a database of its own. */
-  readonly openMemstem: (now: () => number) => Memstem;
+  readonly openMemprefix: (now: () => number) => Memprefix;
 }
 
 /** One conversation of a run. */
@@ -61,7 +61,7 @@ export interface ConversationRun {
 
 /**
  * Puts every question of a conversation with every arm; another arm begins with each question. Every arm begins with an empty cache and
- * a memstem of its own that knows nobody. What was recorded before is composed again but not asked again, so that every arm resumes
+ * a memprefix of its own that knows nobody. What was recorded before is composed again but not asked again, so that every arm resumes
  * in the same state. Histories hold the right answers, whatever the engine says, so that all arms have the same ones. Rejects with the
  * signal's reason.
  */
@@ -100,7 +100,7 @@ export async function runConversation(parts: RunParts, run: ConversationRun, sig
 }
 
 async function openArm(parts: RunParts, conversation: string, list: MemoryList, arm: EvalArm): Promise<ArmRun> {
-  const { engine, judges, openMemstem } = parts;
+  const { engine, judges, openMemprefix } = parts;
   const cache = await engine.open(arm, conversation);
   const { mark, promptTokens, chooseDepth } = cache;
   const { family } = engine;
@@ -109,7 +109,7 @@ async function openArm(parts: RunParts, conversation: string, list: MemoryList, 
   const prompts =
     policy === "readme" || policy === "last-message"
       ? handBuiltPrompts(list, policy, mark)
-      : composedPrompts(list, { openMemstem, arm, budget, policy, family, mark, promptTokens, chooseDepth });
+      : composedPrompts(list, { openMemprefix, arm, budget, policy, family, mark, promptTokens, chooseDepth });
   return new ArmRun({ arm, conversation, prompts, cache, countsAlike: engine.kind === "simulated", judges });
 }
 
@@ -131,7 +131,7 @@ export interface ArmRunOptions {
   readonly conversation: string;
   readonly prompts: PromptBuilder;
   readonly cache: ArmCache;
-  /** Whether the engine counts tokens as memstem does; otherwise what memstem expects is scaled to the engine's count of the prompt. */
+  /** Whether the engine counts tokens as memprefix does; otherwise what memprefix expects is scaled to the engine's count of the prompt. */
   readonly countsAlike: boolean;
   /** The first one's verdicts are those of the report. */
   readonly judges: readonly NamedJudge[];

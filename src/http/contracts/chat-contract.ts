@@ -12,7 +12,7 @@ import { composeBody, message } from "./compose-contract.js";
 import { readerOf, snakeCased } from "./wire-form.js";
 
 /*
- * `POST /v1/chat/completions`: OpenAI's body. Only `messages`, `user` and `memstem` are read; the rest goes upstream unmodified.
+ * `POST /v1/chat/completions`: OpenAI's body. Only `messages`, `user` and `memprefix` are read; the rest goes upstream unmodified.
  */
 
 /** OpenAI's path of chat completions. */
@@ -41,38 +41,38 @@ const depthWanted = z
   .meta({
     id: "AdaptiveDepth",
     description:
-      "Start with few of the retrieved memories; add more while the entropy of the answer's first token is high. Default: `MEMSTEM_ADAPTIVE_DEPTH`.",
+      "Start with few of the retrieved memories; add more while the entropy of the answer's first token is high. Default: `MEMPREFIX_ADAPTIVE_DEPTH`.",
   });
 
 /** The options that only a chat has, or describes in its own words. */
 const chatOptions = z.strictObject({
   userId: field.userId
     .nullish()
-    .describe("Whose memories. Alternatively the header `X-Memstem-User`. Default: the body's `user`."),
+    .describe("Whose memories. Alternatively the header `X-Memprefix-User`. Default: the body's `user`."),
   agentId: field.agentId
     .nullish()
-    .describe("An agent with its own memories of this user. Alternatively the header `X-Memstem-Agent`."),
+    .describe("An agent with its own memories of this user. Alternatively the header `X-Memprefix-Agent`."),
   conversationId: field.conversationId
     .nullish()
-    .describe("Names the conversation. Alternatively the header `X-Memstem-Conversation`. Absent: a single prompt."),
+    .describe("Names the conversation. Alternatively the header `X-Memprefix-Conversation`. Absent: a single prompt."),
   adaptiveDepth: depthWanted.nullish(),
   bypass: z
     .boolean()
     .nullish()
     .describe(
-      "Whether the request goes to the engine unmodified: no memories, no turn of the conversation, nothing learned or stored. Alternatively the header `X-Memstem-Bypass`. Default: no.",
+      "Whether the request goes to the engine unmodified: no memories, no turn of the conversation, nothing learned or stored. Alternatively the header `X-Memprefix-Bypass`. Default: no.",
     ),
   writeBack: z
     .boolean()
     .nullish()
-    .describe("Whether question and answer are stored as a memory. Default: `MEMSTEM_WRITE_BACK`."),
+    .describe("Whether question and answer are stored as a memory. Default: `MEMPREFIX_WRITE_BACK`."),
 });
 
-/** The `memstem` field of a chat: the fields of `/compose` that the chat's own body does not have. */
+/** The `memprefix` field of a chat: the fields of `/compose` that the chat's own body does not have. */
 export const chatSettings = composeBody
   .omit({ messages: true, format: true, prompt: true, system: true, dry_run: true, record_usage: true })
   .extend(snakeCased(chatOptions).shape)
-  .meta({ id: "ChatSettings", description: "For memstem; not sent to the engine." });
+  .meta({ id: "ChatSettings", description: "For memprefix; not sent to the engine." });
 const settingsIn = readerOf(composeOptions.partial().extend(chatOptions.shape));
 
 /** The body, for the OpenAPI document. */
@@ -80,11 +80,11 @@ export const chatBody = z
   .looseObject({
     messages: z.array(message),
     user: z.string().nullish().describe("OpenAI's end-user id. Names the user if nothing else does."),
-    memstem: chatSettings.nullish(),
+    memprefix: chatSettings.nullish(),
   })
   .meta({
     id: "ChatRequest",
-    description: "OpenAI's request. Every field but `memstem` goes upstream.",
+    description: "OpenAI's request. Every field but `memprefix` goes upstream.",
   });
 
 /** An answer of the engine's, for the OpenAPI document. */
@@ -94,19 +94,19 @@ export const engineEvents = z.string().describe("The engine's server-sent events
 
 /** Where the body of a client's API has memories; and what may have numbers that JavaScript has not: calls of tools, schemas, the seed. */
 export const CHAT_PLACES = {
-  memories: ["memstem", "memories"],
+  memories: ["memprefix", "memories"],
   exact: new Set([
     ...["messages", "input", "system", "instructions", "tools", "functions", "seed"],
     ...["response_format", "text", "output_config", "guided_json", "structured_outputs"],
   ]),
 } as const;
 
-/** Everything but `memstem` goes upstream unread. */
-const chatFields = z.looseObject({ memstem: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
+/** Everything but `memprefix` goes upstream unread. */
+const chatFields = z.looseObject({ memprefix: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
 /** A name in a header: bytes beyond ASCII are read as others than were meant. */
 export const headerText = z.string().regex(/^[\x20-\x7e]*$/, "must be printable ASCII; other names go into the body");
 
-/** A setting that a header may give, or the body's `memstem`. Module-level, because a schema is compiled at its first use. */
+/** A setting that a header may give, or the body's `memprefix`. Module-level, because a schema is compiled at its first use. */
 interface HeaderValue<T> {
   readonly name: string;
   /** Its name in the body. */
@@ -120,9 +120,13 @@ interface HeaderValue<T> {
 function header<T>(
   field: string,
   schema: z.ZodType<T>,
-  { text = schema, documented = schema as z.ZodType, description = `\`${field}\`, as in the body's \`memstem\`.` } = {},
+  {
+    text = schema,
+    documented = schema as z.ZodType,
+    description = `\`${field}\`, as in the body's \`memprefix\`.`,
+  } = {},
 ): HeaderValue<T> {
-  const name = `x-memstem-${field.replace(/_id$/, "").replace("_", "-")}`;
+  const name = `x-memprefix-${field.replace(/_id$/, "").replace("_", "-")}`;
   return {
     name,
     field,
@@ -156,7 +160,7 @@ export const chatHeaders = z.object(
   Object.fromEntries(Object.values(HEADERS).map(({ name, documented }) => [name, documented])),
 );
 
-/** Where the body of a client's API has what memstem reads. */
+/** Where the body of a client's API has what memprefix reads. */
 export interface BodyForm {
   /** The field that names the user if nothing else does. */
   readonly userField: string;
@@ -178,7 +182,7 @@ const OPENAI_FORM: BodyForm = {
 export type AskedChat = Omit<ChatRequest, "headers" | "query">;
 
 /**
- * Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memstem`, `user` or memstem's headers are invalid, or if two
+ * Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memprefix`, `user` or memprefix's headers are invalid, or if two
  * places name different users, agents or conversations. Who wants no memories need name nobody.
  *
  * @param identity what the request says of itself in its base URL, and in places of the operator's choice
@@ -189,8 +193,8 @@ export function readChat(
   identity: GivenIdentity = NOTHING_GIVEN,
   form: BodyForm = OPENAI_FORM,
 ): AskedChat {
-  const { memstem, ...body } = readOptions(chatFields, given);
-  const { writeBack, adaptiveDepth, bypass, ...settings } = settingsIn(memstem ?? {});
+  const { memprefix, ...body } = readOptions(chatFields, given);
+  const { writeBack, adaptiveDepth, bypass, ...settings } = settingsIn(memprefix ?? {});
   const { path } = identity;
   const agreedOn = <T>(
     of: HeaderValue<T>,
@@ -202,7 +206,7 @@ export function readChat(
       inPath == null ? null : { place: "the path", value: inPath },
       source == null ? null : sourceValue(source, of.schema),
       headerIn(headers, of),
-      inBody == null ? null : { place: `memstem.${of.field}`, value: inBody },
+      inBody == null ? null : { place: `memprefix.${of.field}`, value: inBody },
     ]);
   const namedUser = agreedOn(HEADERS.user, settings.userId, path.user, identity.user);
   const agentId = agreedOn(HEADERS.agent, settings.agentId, path.agent, identity.agent);
@@ -240,7 +244,7 @@ function depthWish(given: z.output<typeof depthWanted> | null | undefined): Requ
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value != null));
 }
 
-/** The value of `x-memstem-depth`: a dictionary of structured fields (RFC 9651), entropies in nats. */
+/** The value of `x-memprefix-depth`: a dictionary of structured fields (RFC 9651), entropies in nats. */
 export function depthHeader({ given, retrieved, outcome, probes }: PlanDepth): string {
   const entropies = probes.map(({ entropy }) => (entropy === null ? "unclear" : entropy.toFixed(3)));
   return `given=${given}, retrieved=${retrieved}, outcome=${outcome}, entropies=(${entropies.join(" ")})`;
@@ -293,6 +297,6 @@ function readUser(
   if (mayBeNobody) return field.userId.safeParse(user).data ?? NOBODY;
   if (user !== undefined && user !== null)
     return readOptions(z.object({ [userField]: field.userId }), { [userField]: user })[userField] as UserId;
-  const message = `name the user: in the header ${HEADERS.user.name}, in the body's memstem.user_id, in the body's ${userField}, or in a base URL /users/{user}/v1`;
-  throw new InvalidRequestError([{ field: "memstem.user_id", message }]);
+  const message = `name the user: in the header ${HEADERS.user.name}, in the body's memprefix.user_id, in the body's ${userField}, or in a base URL /users/{user}/v1`;
+  throw new InvalidRequestError([{ field: "memprefix.user_id", message }]);
 }

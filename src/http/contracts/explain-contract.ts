@@ -67,7 +67,7 @@ const waste = z
   })
   .meta({
     id: "Waste",
-    description: "Tokens computed that could have been cached, and their price by `MEMSTEM_COST`.",
+    description: "Tokens computed that could have been cached, and their price by `MEMPREFIX_COST`.",
   });
 
 const because = <K extends readonly [string, ...string[]]>(kinds: K, ...more: readonly z.ZodObject[]) =>
@@ -102,7 +102,7 @@ export const explainResult = z
     tokens: z.object({
       total: tokens,
       shared: tokens.describe("Common prefix: what could have hit."),
-      expected: tokens.describe("What memstem expected to hit."),
+      expected: tokens.describe("What memprefix expected to hit."),
       reported: tokens
         .nullable()
         .describe("Cached tokens by the engine's own count, without a chat's tools; null: not reported."),

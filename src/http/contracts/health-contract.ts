@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PARTS } from "../../service/base/memstem-observer.js";
+import { PARTS } from "../../service/base/memprefix-observer.js";
 
 /*
  * What operators read: `GET /healthz`, `GET /livez` and `GET /metrics`.

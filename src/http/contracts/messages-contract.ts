@@ -5,7 +5,7 @@ import type { GivenIdentity } from "../requests/request.js";
 import { type BodyForm, chatSettings, readChat } from "./chat-contract.js";
 
 /*
- * `POST /v1/messages`: Anthropic's body. Only `system`, `messages`, `metadata.user_id` and `memstem` are read; the rest goes upstream
+ * `POST /v1/messages`: Anthropic's body. Only `system`, `messages`, `metadata.user_id` and `memprefix` are read; the rest goes upstream
  * unmodified.
  */
 
@@ -26,9 +26,9 @@ export const messagesBody = z
       .looseObject({ user_id: z.string().nullish() })
       .nullish()
       .describe("Anthropic's. `user_id` names the user if nothing else does."),
-    memstem: chatSettings.nullish(),
+    memprefix: chatSettings.nullish(),
   })
-  .meta({ id: "MessagesRequest", description: "Anthropic's request. Every field but `memstem` goes upstream." });
+  .meta({ id: "MessagesRequest", description: "Anthropic's request. Every field but `memprefix` goes upstream." });
 export const countTokensBody = z
   .looseObject({})
   .meta({ id: "CountTokensRequest", description: "Anthropic's request, sent on unmodified." });
@@ -40,10 +40,10 @@ const ANTHROPIC_FORM: BodyForm = {
   messagesIn: chatOfMessages,
 };
 
-/** A body without memstem's own field, which the engine does not know. */
+/** A body without memprefix's own field, which the engine does not know. */
 export function withoutSettings(given: unknown): unknown {
-  if (typeof given !== "object" || given === null || !("memstem" in given)) return given;
-  const { memstem: _settings, ...body } = given;
+  if (typeof given !== "object" || given === null || !("memprefix" in given)) return given;
+  const { memprefix: _settings, ...body } = given;
   return body;
 }
 
@@ -51,7 +51,7 @@ const threaded = z.looseObject({ thread: z.looseObject({ type: z.string() }) });
 
 /**
  * Reads a request's body and headers. A thread is not begun: its later requests would have what is new alone, and a prompt is composed of
- * the whole conversation. Throws `InvalidRequestError` if `memstem`, the user's name or memstem's headers are invalid, and
+ * the whole conversation. Throws `InvalidRequestError` if `memprefix`, the user's name or memprefix's headers are invalid, and
  * {@link UnheldThreadError} for a request that goes on with a thread.
  */
 export function readMessages(

@@ -26,14 +26,14 @@ export const RATE_HEADERS = ["ratelimit", "ratelimit-policy"] as const satisfies
 
 /** What the chat proxy adds to the engine's answer. */
 export const CHAT_HEADERS = [
-  "x-memstem-request-id",
-  "x-memstem-expected-cached-tokens",
-  "x-memstem-cached-tokens",
-  "x-memstem-depth",
-  "x-memstem-worker",
-  "x-memstem-warnings",
-  "x-memstem-source-failure",
-  "x-memstem-not-composed",
+  "x-memprefix-request-id",
+  "x-memprefix-expected-cached-tokens",
+  "x-memprefix-cached-tokens",
+  "x-memprefix-depth",
+  "x-memprefix-worker",
+  "x-memprefix-warnings",
+  "x-memprefix-source-failure",
+  "x-memprefix-not-composed",
 ] as const satisfies readonly HeaderName[];
 
 /** References to headers, for a response. */
@@ -77,7 +77,7 @@ interface Shape {
   readonly shaped: (example: Problem) => object;
 }
 
-const ORIGIN: readonly HeaderName[] = ["x-memstem-error-origin"];
+const ORIGIN: readonly HeaderName[] = ["x-memprefix-error-origin"];
 const SHAPES: Readonly<Record<ProblemShape, Shape>> = {
   problem: { prefix: "", schema: problemSchema, headers: [], shaped: () => ({}) },
   openai: { prefix: "OpenAI", schema: openAiProblemSchema, headers: ORIGIN, shaped: openAiErrorOf },

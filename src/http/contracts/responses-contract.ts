@@ -4,7 +4,7 @@ import type { GivenIdentity } from "../requests/request.js";
 import { type AskedChat, type BodyForm, chatSettings, readChat } from "./chat-contract.js";
 
 /*
- * `POST /v1/responses`: OpenAI's body. Only `input`, `instructions`, the ids of earlier responses, `user` and `memstem` are read; the rest
+ * `POST /v1/responses`: OpenAI's body. Only `input`, `instructions`, the ids of earlier responses, `user` and `memprefix` are read; the rest
  * goes upstream unmodified.
  */
 
@@ -20,9 +20,9 @@ export const responsesBody = z
     instructions: z.string().nullish(),
     previous_response_id: z.string().nullish().describe("`input` has only what is new since."),
     user: z.string().nullish().describe("OpenAI's end-user id. Names the user if nothing else does."),
-    memstem: chatSettings.nullish(),
+    memprefix: chatSettings.nullish(),
   })
-  .meta({ id: "ResponsesRequest", description: "OpenAI's request. Every field but `memstem` goes upstream." });
+  .meta({ id: "ResponsesRequest", description: "OpenAI's request. Every field but `memprefix` goes upstream." });
 
 const RESPONSES_FORM: BodyForm = {
   userField: "user",
@@ -31,7 +31,7 @@ const RESPONSES_FORM: BodyForm = {
   messagesIn: messagesOfResponses,
 };
 
-/** Reads a request's body and headers. Throws `InvalidRequestError` if `memstem`, `user` or memstem's headers are invalid. */
+/** Reads a request's body and headers. Throws `InvalidRequestError` if `memprefix`, `user` or memprefix's headers are invalid. */
 export function readResponses(given: unknown, headers: Pick<Headers, "get">, identity?: GivenIdentity): AskedChat {
   return readChat(given, headers, identity, RESPONSES_FORM);
 }

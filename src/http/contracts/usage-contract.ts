@@ -8,7 +8,7 @@ import { answerForm, bodyOf, label } from "./wire-form.js";
  * `GET /usage/…`: what prompts cost over time, by cause, by user, one by one. Everything is of the caller's tenant. Numbers, ids and names
  * only: no text of memories, messages or instructions. Times are milliseconds since the epoch.
  *
- * Two counts of tokens: `prompt_tokens`, `expected_cached_tokens`, `missed_tokens` and `new_tokens` are memstem's estimates; fields that
+ * Two counts of tokens: `prompt_tokens`, `expected_cached_tokens`, `missed_tokens` and `new_tokens` are memprefix's estimates; fields that
  * begin with `reported_` are the engine's own count, and null where it did not report.
  */
 
@@ -46,18 +46,18 @@ const sums = {
   prompts: z.int(),
   reported_prompts: z.int().describe("Those whose engine reported cached tokens."),
   prompt_tokens: tokens,
-  expected_cached_tokens: tokens.describe("What memstem expected to hit."),
+  expected_cached_tokens: tokens.describe("What memprefix expected to hit."),
   reported_prompt_tokens: tokens.describe("Of the reported prompts, by the engine's count, without chats' tools."),
   reported_cached_tokens: tokens.describe("Of those, cached."),
   uncached_tokens: tokens.describe(
-    "Of `prompt_tokens`, computed: without those that the engine reported as cached, or that memstem expected where it did not.",
+    "Of `prompt_tokens`, computed: without those that the engine reported as cached, or that memprefix expected where it did not.",
   ),
   missed_tokens: tokens.describe("Sent before and computed again; each has a cause."),
   cached_share: share.describe(
     "The engine's word: reported cached of reported prompt tokens. Prompts below a provider's minimum and expired ones are left out (`below_minimum`, `expired`). Null: nothing reported.",
   ),
   expected_share: share.describe(
-    "The same as memstem expected it, of the same prompts; where none was reported, of all.",
+    "The same as memprefix expected it, of the same prompts; where none was reported, of all.",
   ),
   below_minimum: z
     .object({ prompts: z.int(), tokens })
@@ -70,7 +70,7 @@ const sums = {
     .nullable()
     .describe("Time to the first token. Percentiles from a histogram, within 10 %. Null: none measured."),
   saved_money: money.describe(
-    "By the prices of `MEMSTEM_COST`, against computing every token: net of what cache writes cost more. May be negative. Null: prompts cost time, not money.",
+    "By the prices of `MEMPREFIX_COST`, against computing every token: net of what cache writes cost more. May be negative. Null: prompts cost time, not money.",
   ),
   missed_money: money.describe("What the missed tokens cost more than cached ones. Null: as above."),
 };
@@ -84,7 +84,7 @@ export const usageNote = z
     id: z.int(),
     at,
     kind: field.usageNoteKind.describe(
-      "`service_start`: memstem started, `label` is its version; `policy_change`: it started with other defaults than before; `engine_restart`: the engine lost what it had cached; `deploy`: noted by a caller; `alert`: a rule fired.",
+      "`service_start`: memprefix started, `label` is its version; `policy_change`: it started with other defaults than before; `engine_restart`: the engine lost what it had cached; `deploy`: noted by a caller; `alert`: a rule fired.",
     ),
     label: z.string(),
     model: z.string().nullable().describe("The model that it is about; null: all."),
@@ -99,7 +99,7 @@ export const usageSummaryResult = z
     from: at,
     to: at,
     step_ms: z.int().describe("Between two points: 1 minute, 15 minutes or 6 hours."),
-    has_prices: z.boolean().describe("Whether `MEMSTEM_COST` has prices, so that money is not null."),
+    has_prices: z.boolean().describe("Whether `MEMPREFIX_COST` has prices, so that money is not null."),
     cache: z
       .object({
         capacity_tokens: z
@@ -110,7 +110,7 @@ export const usageSummaryResult = z
           .enum(["setting", "engine", "reports"])
           .nullable()
           .describe(
-            "`setting`: `MEMSTEM_CACHE_TOKENS`; `engine`: its metrics; `reports`: learned from what was reported of prompts. Null: not known.",
+            "`setting`: `MEMPREFIX_CACHE_TOKENS`; `engine`: its metrics; `reports`: learned from what was reported of prompts. Null: not known.",
           ),
         block_tokens: z.int().nullable().describe("The engine's block, in its own tokens; null: not known."),
         share_tokens: z
@@ -348,11 +348,11 @@ const bar = z
     state: z
       .enum(["cached", "expected", "carried", "annotation", "again", "new"])
       .describe(
-        "How to paint it. `cached`: the engine had it (most of it); `expected`: memstem expected so, the engine did not report or had it not; `carried`: a memory that was not retrieved; `annotation`; `again`: an earlier prompt had it and it is computed again; `new`.",
+        "How to paint it. `cached`: the engine had it (most of it); `expected`: memprefix expected so, the engine did not report or had it not; `carried`: a memory that was not retrieved; `annotation`; `again`: an earlier prompt had it and it is computed again; `new`.",
       ),
-    text: z.string().nullable().describe("Null unless MEMSTEM_DASHBOARD_TEXT is on."),
+    text: z.string().nullable().describe("Null unless MEMPREFIX_DASHBOARD_TEXT is on."),
     cached_tokens: tokens.nullable().describe("Those of them that the engine had cached; null: not reported."),
-    expected_tokens: tokens.describe("Those of them that memstem expected to be cached."),
+    expected_tokens: tokens.describe("Those of them that memprefix expected to be cached."),
     is_shared: z.boolean().describe("Whether the other prompt begins with the same up to and including this."),
   })
   .meta({ id: "PromptBar" });

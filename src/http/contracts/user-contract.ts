@@ -117,7 +117,7 @@ const tables = z
     ordering_rows: rows.describe("State of ordering policies."),
     conversations: rows,
     heads: rows.describe("System instructions at the head of prompts; null: erased."),
-    turns: rows.describe("Turns: `given` is what the client sent (null: erased), `injection` what memstem added."),
+    turns: rows.describe("Turns: `given` is what the client sent (null: erased), `injection` what memprefix added."),
     requests: rows.describe("Answers, with what engines reported."),
   })
   .catchall(rows);

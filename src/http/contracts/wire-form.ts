@@ -168,7 +168,7 @@ export const PRETTY_PARAMETER = {
   schema: { type: "string" },
 } as const;
 
-/** JSON as it leaves memstem: numbers that JavaScript has not are numbers again. `space`: of the indentation. */
+/** JSON as it leaves memprefix: numbers that JavaScript has not are numbers again. `space`: of the indentation. */
 export function writtenJson(value: unknown, space = 0): string {
   return withPlainNumbers(JSON.stringify(value, null, space));
 }

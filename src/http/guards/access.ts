@@ -9,14 +9,14 @@ import { BlockList, isIP } from "node:net";
 import type { Context } from "hono";
 import { StoreUnavailableError } from "../../service/base/errors.js";
 import { type ApiKeys, authenticate, CONFIGURED_KEY_ID, DEFAULT_TENANT } from "../../service/base/tenant.js";
-import type { MemstemOfAll } from "../../service/library/memstem.js";
+import type { MemprefixOfAll } from "../../service/library/memprefix.js";
 import { answerProblem, notFound, type OnRejected, problem } from "../problems/problem.js";
 import { type HttpEnvironment, keyInBase, OPEN_PATHS, WEBHOOK_PATH } from "../requests/request.js";
 import { type Guard, type GuardVerdict, PASSED } from "./guard.js";
 
 /** What access control needs. */
 export interface AccessParts {
-  readonly memstem: MemstemOfAll;
+  readonly memprefix: MemprefixOfAll;
   readonly keys: ApiKeys;
   /** Other origins whose pages may call. */
   readonly corsOrigins: readonly string[];
@@ -30,7 +30,7 @@ export interface AccessParts {
  * the default tenant, so what a web page could make a browser send is rejected: a `Host` other than the loopback (DNS rebinding), and an
  * `Origin` of another site.
  */
-export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }: AccessParts): Guard {
+export function access({ memprefix, keys, corsOrigins, webhookToken, onRejected }: AccessParts): Guard {
   const origins = new Set(corsOrigins);
   /** Keys are revoked, never deleted: once true, this stays true. Null: not known yet. */
   let areKeysUsed: boolean | null = null;
@@ -57,7 +57,7 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
   };
   const admittedAsDefault = (c: Context<HttpEnvironment>): GuardVerdict => {
     c.set("keyId", null);
-    c.set("memstem", memstem.forTenant(DEFAULT_TENANT));
+    c.set("memprefix", memprefix.forTenant(DEFAULT_TENANT));
     return PASSED;
   };
   const withKey = async (c: Context<HttpEnvironment>): Promise<GuardVerdict> => {
@@ -65,7 +65,7 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
     const admitted = given === null ? null : await authenticate(given, keys);
     if (given === null || admitted === null) {
       onRejected("no_key");
-      const challenge = `Bearer realm="memstem"${given === null ? "" : ', error="invalid_token"'}`;
+      const challenge = `Bearer realm="memprefix"${given === null ? "" : ', error="invalid_token"'}`;
       const detail =
         given === null
           ? "an API key is needed: `authorization: Bearer …` or `x-api-key`"
@@ -74,7 +74,7 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
     }
     c.set("keyId", admitted.keyId);
     if (admitted.keyId === CONFIGURED_KEY_ID) c.set("configuredKey", given);
-    c.set("memstem", memstem.forTenant(admitted.tenant));
+    c.set("memprefix", memprefix.forTenant(admitted.tenant));
     return PASSED;
   };
   const withoutKey = (c: Context<HttpEnvironment>): GuardVerdict => {
@@ -92,7 +92,10 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
     if (origin !== undefined && origin !== `http://${host}` && !origins.has(origin)) {
       onRejected("origin");
       return {
-        rejection: answerProblem(c, problem(403, "requests from other origins are rejected: see MEMSTEM_CORS_ORIGINS")),
+        rejection: answerProblem(
+          c,
+          problem(403, "requests from other origins are rejected: see MEMPREFIX_CORS_ORIGINS"),
+        ),
       };
     }
     return admittedAsDefault(c);
@@ -104,7 +107,10 @@ export function access({ memstem, keys, corsOrigins, webhookToken, onRejected }:
       if (!showsWebhookToken(c, webhookToken)) {
         onRejected("no_key");
         return {
-          rejection: answerProblem(c, problem(401, "MEMSTEM_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token")),
+          rejection: answerProblem(
+            c,
+            problem(401, "MEMPREFIX_WEBHOOK_TOKEN is needed, as ?token= or as a bearer token"),
+          ),
         };
       }
       return admittedAsDefault(c);

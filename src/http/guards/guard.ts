@@ -76,11 +76,11 @@ export const SECURITY_HEADERS = [
   ["cache-control", "no-store"],
 ] as const;
 
-/** memstem's own request headers. */
-const OWN_HEADER = /^x-memstem-/i;
+/** memprefix's own request headers. */
+const OWN_HEADER = /^x-memprefix-/i;
 
 /**
- * Rejects ambiguous requests: an `x-memstem-` header or a query parameter given twice (Node would join two user ids into a third), and a
+ * Rejects ambiguous requests: an `x-memprefix-` header or a query parameter given twice (Node would join two user ids into a third), and a
  * target whose escapes are not UTF-8, which would be taken literally. The query of an OpenAI-compatible path belongs to the engine.
  */
 export function rejectAmbiguous(): Guard {

@@ -35,7 +35,7 @@ export function limitPending({ pending, maxPending, isStopping, onRejected }: Pe
     const entered = pending.enter();
     if (entered === null) {
       onRejected("pending");
-      const detail = `${maxPending} requests are in flight already: MEMSTEM_MAX_PENDING`;
+      const detail = `${maxPending} requests are in flight already: MEMPREFIX_MAX_PENDING`;
       return { rejection: rejectForNow(c, 503, detail) };
     }
     const { slot, leave } = entered;
@@ -50,7 +50,7 @@ export function limitShares(onRejected: OnRejected): Guard {
     const keyId = c.get("keyId") ?? null;
     if (keyId === null || c.get("slot")?.share(`key ${keyId}`) !== false) return PASSED;
     onRejected("pending_share");
-    return { rejection: rejectForNow(c, 429, "this key has used up its share of MEMSTEM_MAX_PENDING") };
+    return { rejection: rejectForNow(c, 429, "this key has used up its share of MEMPREFIX_MAX_PENDING") };
   };
 }
 
@@ -62,7 +62,9 @@ export function awaitBody(c: Pick<Context<HttpEnvironment>, "env" | "get">): voi
   if (c.get("keyId") != null) return;
   const address = clientOf(c.env?.incoming?.socket.remoteAddress);
   if (c.get("slot")?.share(`address ${address}`) !== false) return;
-  throw new BodyShareError("too many incomplete bodies from this address: its share of MEMSTEM_MAX_PENDING is used up");
+  throw new BodyShareError(
+    "too many incomplete bodies from this address: its share of MEMPREFIX_MAX_PENDING is used up",
+  );
 }
 
 /**
@@ -159,7 +161,7 @@ export function limitKeys({ rate, maxConcurrent }: KeyLimits, clock: () => numbe
     const before = inFlight.get(key) ?? 0;
     if (maxConcurrent !== null && before >= maxConcurrent) {
       onRejected("concurrency");
-      const detail = `${maxConcurrent} requests of this key are in flight already: MEMSTEM_MAX_CONCURRENT`;
+      const detail = `${maxConcurrent} requests of this key are in flight already: MEMPREFIX_MAX_CONCURRENT`;
       return { rejection: rejectForNow(c, 429, detail) };
     }
     let left: Readonly<Record<string, string>> = {};
@@ -170,7 +172,7 @@ export function limitKeys({ rate, maxConcurrent }: KeyLimits, clock: () => numbe
       if (!isAllowed) {
         onRejected("rate");
         const limit = `${rate.perSecond} requests a second, ${rate.burst} at once`;
-        const detail = `this key has used up its rate (${limit}): MEMSTEM_RATE_PER_SECOND`;
+        const detail = `this key has used up its rate (${limit}): MEMPREFIX_RATE_PER_SECOND`;
         return { rejection: rejectForNow(c, 429, detail, { ...left, "retry-after": seconds }) };
       }
     }

@@ -170,7 +170,7 @@ export class BodyShareError extends Error {
 export class UsageOffError extends Error {
   override readonly name = "UsageOffError";
   constructor() {
-    super("what prompts cost is not recorded: MEMSTEM_USAGE_PROMPTS is 0");
+    super("what prompts cost is not recorded: MEMPREFIX_USAGE_PROMPTS is 0");
   }
 }
 
@@ -206,7 +206,7 @@ export class UnheldThreadError extends NotFoundError {
 export const anthropicProblemSchema = problemSchema.extend(anthropicError.shape).meta({
   id: "AnthropicProblem",
   description:
-    "A problem (RFC 9457) that Anthropic's clients can read too. Its origin is in `x-memstem-error-origin`: `memstem` or `upstream`.",
+    "A problem (RFC 9457) that Anthropic's clients can read too. Its origin is in `x-memprefix-error-origin`: `memprefix` or `upstream`.",
 });
 
 const KINDS: Readonly<Record<number, string>> = {
@@ -238,7 +238,7 @@ const openAiError = z.object({
 export const openAiProblemSchema = problemSchema.extend({ error: openAiError }).meta({
   id: "OpenAIProblem",
   description:
-    "A problem (RFC 9457) that OpenAI's clients can read too. Its origin is in `x-memstem-error-origin`: `memstem` or `upstream`.",
+    "A problem (RFC 9457) that OpenAI's clients can read too. Its origin is in `x-memprefix-error-origin`: `memprefix` or `upstream`.",
 });
 
 /** Sends a problem in the shape that the path's clients read. `error`: its cause. */
@@ -249,9 +249,9 @@ export function answerProblem(
 ): Response {
   const all = { ...problemHeaders(error), ...headers };
   if (!isOpenAiPath(c.req.path)) return problemResponse(value, all);
-  const origin = error instanceof UpstreamError ? "upstream" : "memstem";
+  const origin = error instanceof UpstreamError ? "upstream" : "memprefix";
   const body = { ...value, ...errorFor(c.req.path, value, error) };
-  return problemResponse(body, { ...all, "x-memstem-error-origin": origin });
+  return problemResponse(body, { ...all, "x-memprefix-error-origin": origin });
 }
 
 /** A problem as the error object of a path's API; on paths of no API as OpenAI's. */

@@ -18,7 +18,7 @@ import {
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import * as field from "../../service/fields/fields.js";
 import { readOptions } from "../../service/fields/fields.js";
-import type { Memstem } from "../../service/library/memstem.js";
+import type { Memprefix } from "../../service/library/memprefix.js";
 
 /** A composed prompt as the log sees it. */
 export interface ComposedEntry {
@@ -55,7 +55,7 @@ export interface HttpEnvironment {
   };
   Variables: {
     /** The caller's tenant: the only way from a route to any state. */
-    memstem: Memstem;
+    memprefix: Memprefix;
     /** Id of the caller's API key; null where keys are not in use. */
     keyId: string | null;
     /** The key itself where it is the configured one, which has a form of its own; absent for others. */

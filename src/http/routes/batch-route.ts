@@ -135,7 +135,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     workers = document.workers;
     planner = document.planner ?? planner;
   }
-  const events = composeBatch(c.get("memstem").batches, inputs, {
+  const events = composeBatch(c.get("memprefix").batches, inputs, {
     window: isLines ? window : MAX_BATCH,
     workers,
     planner,

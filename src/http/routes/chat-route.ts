@@ -102,7 +102,7 @@ async function complete(
     isShed: c.env?.incoming !== undefined && isShed(c.env.incoming),
   };
   const client = linkedSignal(c.req.raw.signal);
-  const answer = await chat.complete(c.get("memstem").chats, request, client.signal);
+  const answer = await chat.complete(c.get("memprefix").chats, request, client.signal);
   const { composed, notComposed } = answer;
   if (notComposed !== null) c.set("composed", { warnings: warningsWithout(notComposed), notComposed });
   if (composed !== null) c.set("composed", entryOf(composed));
@@ -145,7 +145,7 @@ function admittedBy(c: Context<HttpEnvironment>): AdmittedBy {
   return { keyId: c.get("keyId"), configuredKey: c.get("configuredKey") };
 }
 
-/** An engine's answer with nothing of memstem's beside it. */
+/** An engine's answer with nothing of memprefix's beside it. */
 export function engineAnswer(
   c: Context<HttpEnvironment>,
   answer: EngineAnswer,
@@ -175,9 +175,9 @@ function responseOf(
 
 type SentHeaders = Record<string, string> | [string, string][];
 
-/** The engine's headers and memstem's, whose names differ. */
+/** The engine's headers and memprefix's, whose names differ. */
 function headersOf({ headers, status }: EngineAnswer, own: readonly HeaderPair[] = []): SentHeaders {
-  const origin: HeaderPair[] = status >= 400 ? [["x-memstem-error-origin", "upstream"]] : [];
+  const origin: HeaderPair[] = status >= 400 ? [["x-memprefix-error-origin", "upstream"]] : [];
   const sent = [...headers, ...own, ...origin];
   const record = Object.fromEntries(sent);
   // Node's server takes a record without conversion, but a record cannot repeat a name.
@@ -191,25 +191,25 @@ function warningsWithout(reason: NotComposedReason): string[] {
   return reason === "bypass" || reason === "side_call" ? [] : [NOT_COMPOSED];
 }
 
-/** The `x-memstem-` headers beside the engine's answer. */
+/** The `x-memprefix-` headers beside the engine's answer. */
 function ownHeaders({ composed, notComposed, expectedTokens, usage }: ProxiedAnswer): HeaderPair[] {
   if (composed === null) {
     const reason = notComposed ?? "messages";
-    const warnings = warningsWithout(reason).map((code): HeaderPair => ["x-memstem-warnings", code]);
-    return [...warnings, ["x-memstem-not-composed", reason]];
+    const warnings = warningsWithout(reason).map((code): HeaderPair => ["x-memprefix-warnings", code]);
+    return [...warnings, ["x-memprefix-not-composed", reason]];
   }
   const warnings = composed.warnings.map(({ code }) => code).join(",");
   return [
-    ["x-memstem-request-id", composed.requestId],
-    ["x-memstem-expected-cached-tokens", String(expectedTokens ?? composed.plan.expectedCachedTokens)],
+    ["x-memprefix-request-id", composed.requestId],
+    ["x-memprefix-expected-cached-tokens", String(expectedTokens ?? composed.plan.expectedCachedTokens)],
     ...(usage === null || usage.cachedTokens === null
       ? []
-      : [["x-memstem-cached-tokens", String(usage.cachedTokens)] satisfies HeaderPair]),
+      : [["x-memprefix-cached-tokens", String(usage.cachedTokens)] satisfies HeaderPair]),
     ...(composed.plan.depth === undefined
       ? []
-      : [["x-memstem-depth", wire.depthHeader(composed.plan.depth)] satisfies HeaderPair]),
-    ...(composed.worker === undefined ? [] : [["x-memstem-worker", composed.worker] satisfies HeaderPair]),
-    ...(warnings === "" ? [] : [["x-memstem-warnings", warnings] satisfies HeaderPair]),
+      : [["x-memprefix-depth", wire.depthHeader(composed.plan.depth)] satisfies HeaderPair]),
+    ...(composed.worker === undefined ? [] : [["x-memprefix-worker", composed.worker] satisfies HeaderPair]),
+    ...(warnings === "" ? [] : [["x-memprefix-warnings", warnings] satisfies HeaderPair]),
     ...sourceFailure(composed),
   ];
 }
@@ -218,7 +218,7 @@ function ownHeaders({ composed, notComposed, expectedTokens, usage }: ProxiedAns
 function sourceFailure({ warnings }: NonNullable<ProxiedAnswer["composed"]>): HeaderPair[] {
   const failed = warnings.find(({ code }) => code === "memory_source_failed");
   if (failed === undefined) return [];
-  return [["x-memstem-source-failure", failed.message.replace(/[^\x20-\x7e]/g, "?")]];
+  return [["x-memprefix-source-failure", failed.message.replace(/[^\x20-\x7e]/g, "?")]];
 }
 
 /**
@@ -264,7 +264,7 @@ export function streamed(
 }
 
 function noEngine(c: Context): Response {
-  return answerProblem(c, problem(501, "no engine is configured: set MEMSTEM_UPSTREAM_URL"));
+  return answerProblem(c, problem(501, "no engine is configured: set MEMPREFIX_UPSTREAM_URL"));
 }
 
 /** A route that takes a prompt in a client's API: the operation, its path, the client's body, and the id of its answers' schema. */
@@ -324,8 +324,8 @@ function holdsKey(text: string, { configuredKey }: AdmittedBy): boolean {
 }
 
 /**
- * A request's headers as the engine may see them. With keys in use the client's credentials are memstem's, and end here, wherever they
- * stand; without, they are the engine's. A key of memstem's is nobody else's even then.
+ * A request's headers as the engine may see them. With keys in use the client's credentials are memprefix's, and end here, wherever they
+ * stand; without, they are the engine's. A key of memprefix's is nobody else's even then.
  */
 function withoutCredentials(headers: readonly HeaderPair[], by: AdmittedBy): HeaderPair[] {
   return headers.filter(

@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import type { MemstemOfAll } from "../../service/library/memstem.js";
+import type { MemprefixOfAll } from "../../service/library/memprefix.js";
 import { health } from "../contracts/health-contract.js";
 import { jsonOf } from "../contracts/wire-form.js";
 import type { HttpEnvironment } from "../requests/request.js";
@@ -7,7 +7,7 @@ import { addRoute } from "./json-route.js";
 
 /** What the routes report. */
 interface HealthParts {
-  readonly memstem: Pick<MemstemOfAll, "ping" | "sourceName" | "degraded">;
+  readonly memprefix: Pick<MemprefixOfAll, "ping" | "sourceName" | "degraded">;
   readonly isStopping: () => boolean;
   readonly version: string;
 }
@@ -19,16 +19,16 @@ interface HealthParts {
  */
 export function addHealthRoutes(
   app: OpenAPIHono<HttpEnvironment>,
-  { memstem, isStopping, version }: HealthParts,
+  { memprefix, isStopping, version }: HealthParts,
 ): void {
   const state = () => ({
     status: isStopping() ? ("stopping" as const) : ("ok" as const),
     version,
-    source: memstem.sourceName,
+    source: memprefix.sourceName,
   });
   const withParts = () => {
     const now = state();
-    const degraded = [...memstem.degraded.list];
+    const degraded = [...memprefix.degraded.list];
     if (degraded.length === 0 || now.status === "stopping") return now;
     return { ...now, status: "degraded" as const, degraded };
   };
@@ -45,7 +45,7 @@ export function addHealthRoutes(
     },
     async (c) => {
       // That it answers says nothing of a full or damaged disk: what is stored next does.
-      await memstem.ping();
+      await memprefix.ping();
       const now = withParts();
       return jsonOf(c, now, now.status === "stopping" ? 503 : 200);
     },

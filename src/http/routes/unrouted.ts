@@ -18,7 +18,7 @@ const KEEPS_NOTHING = new RegExp(
 );
 
 /**
- * Passes a request below `/v1` that is none of memstem's to the engine, and its answer back, both unmodified. While API keys are in use, only
+ * Passes a request below `/v1` that is none of memprefix's to the engine, and its answer back, both unmodified. While API keys are in use, only
  * what the engine keeps nothing of: its credentials are the operator's then, and what it keeps is every tenant's. Null: not to be passed.
  */
 export function passToEngine(

@@ -23,7 +23,7 @@ export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText, isS
   const { usageSummaryQuery, usageSummaryResult, usageMissesQuery, usageMissesResult } = wire;
   addGet(app, "getUsageSummary", "/usage/summary", usageSummaryQuery, usageSummaryResult, async (view, c) => {
     const { usage, priced } = usageOf(c);
-    return shown.usageSummary(view.window, await usage.summary(view), priced, c.get("memstem").cacheState);
+    return shown.usageSummary(view.window, await usage.summary(view), priced, c.get("memprefix").cacheState);
   });
   addGet(app, "getUsageMisses", "/usage/misses", usageMissesQuery, usageMissesResult, async (view, c) => {
     const { usage, priced } = usageOf(c);
@@ -47,7 +47,7 @@ export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText, isS
     usageRequestResult,
     async ({ userId, agentId = null, requestId }, c) => {
       const kept = await usageOf(c).usage.prompt(userId, agentId, requestId);
-      return shown.usageRequest(kept, await c.get("memstem").show(userId, agentId, requestId, hasText), hasText);
+      return shown.usageRequest(kept, await c.get("memprefix").show(userId, agentId, requestId, hasText), hasText);
     },
   );
   const { usageUsersQuery, usageUsersResult, usageConversationsQuery, usageConversationsResult } = wire;
@@ -97,7 +97,7 @@ export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText, isS
 
 /** The usage of the caller's tenant. Throws {@link UsageOffError}. */
 function usageOf(c: Context<HttpEnvironment>): { readonly usage: TenantUsage; readonly priced: shown.Priced } {
-  const { usage, recorded } = c.get("memstem");
+  const { usage, recorded } = c.get("memprefix");
   if (usage === null || recorded === null) throw new UsageOffError();
   return { usage, priced: recorded };
 }
@@ -188,7 +188,7 @@ class EventStream {
       {
         start: (controller) => {
           this.#controller = controller;
-          this.#write(this.#encoder.encode(": memstem\n\n"));
+          this.#write(this.#encoder.encode(": memprefix\n\n"));
         },
         cancel: () => this.end(),
       },

@@ -23,7 +23,7 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
     userIds,
     indexQuery,
     indexResult,
-    ({ userId, agentId, limit }, c) => c.get("memstem").describeIndex(userId, agentId ?? null, limit),
+    ({ userId, agentId, limit }, c) => c.get("memprefix").describeIndex(userId, agentId ?? null, limit),
   );
   addOfIds(
     app,
@@ -34,7 +34,7 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
     explainQuery,
     explainResult,
     async ({ userId, agentId, requestId }, c) => {
-      const { explanation, words } = await c.get("memstem").explain(userId, agentId ?? null, requestId);
+      const { explanation, words } = await c.get("memprefix").explain(userId, agentId ?? null, requestId);
       return { ...explanation, explanation: words };
     },
   );
@@ -46,7 +46,7 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
     userIds,
     null,
     exportResult,
-    async ({ userId }, c) => exportOf(await c.get("memstem").exportUser(userId, c.req.raw.signal)),
+    async ({ userId }, c) => exportOf(await c.get("memprefix").exportUser(userId, c.req.raw.signal)),
   );
   addOfIds(
     app,
@@ -56,7 +56,7 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
     userIds,
     null,
     forgetUserResult,
-    ({ userId }, c) => c.get("memstem").forgetUser(userId),
+    ({ userId }, c) => c.get("memprefix").forgetUser(userId),
   );
   addOfIds(
     app,
@@ -66,6 +66,6 @@ export function addUserRoutes(app: OpenAPIHono<HttpEnvironment>): void {
     memoryIds,
     null,
     forgetMemoryResult,
-    ({ userId, memoryId }, c) => c.get("memstem").forgetMemory(userId, memoryId),
+    ({ userId, memoryId }, c) => c.get("memprefix").forgetMemory(userId, memoryId),
   );
 }

@@ -73,7 +73,7 @@ export function addWebhookRoute(app: OpenAPIHono<HttpEnvironment>): void {
     const given = await readJson(c, { memories: ["event_details", "data"] });
     if (given instanceof Response) return given;
     const { event_details: event } = await validated(body, given.value);
-    if (event !== null) await c.get("memstem").takeMemoryEvent(event, c.req.raw.signal);
+    if (event !== null) await c.get("memprefix").takeMemoryEvent(event, c.req.raw.signal);
     return c.body(null, 204);
   });
 }

@@ -9,12 +9,12 @@ import type { Context } from "hono";
 import { cors } from "hono/cors";
 import { getPath } from "hono/utils/url";
 import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.js";
-import { type EngineFault, observedUpstream } from "../../service/base/memstem-observer.js";
+import { type EngineFault, observedUpstream } from "../../service/base/memprefix-observer.js";
 import type { ApiKeys } from "../../service/base/tenant.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { mem0Items, newMemories } from "../../service/fields/companion-options.js";
 import { observationOf } from "../../service/learning/engine-reports.js";
-import type { MemstemOfAll } from "../../service/library/memstem.js";
+import type { MemprefixOfAll } from "../../service/library/memprefix.js";
 import type { Alert, AlertRule } from "../../service/usage/usage-alerts.js";
 import * as wire from "../contracts/compose-contract.js";
 import { evictBody, evictResult, feedbackBody, feedbackResult } from "../contracts/engine-report-contract.js";
@@ -63,7 +63,7 @@ const ANSWER_TIMEOUT_MS = 120_000;
 
 /** What the HTTP surface needs. */
 export interface HttpParts {
-  readonly memstem: MemstemOfAll;
+  readonly memprefix: MemprefixOfAll;
   readonly keys: ApiKeys;
   /** Other origins whose pages may call; none: no CORS. */
   readonly corsOrigins: readonly string[];
@@ -107,11 +107,11 @@ export interface UsageSettings {
 }
 
 /** Answer headers that pages of other origins may read, beside those that CORS always allows. */
-const EXPOSED_HEADERS = ["retry-after", ...RATE_HEADERS, ...CHAT_HEADERS, "x-memstem-error-origin"];
+const EXPOSED_HEADERS = ["retry-after", ...RATE_HEADERS, ...CHAT_HEADERS, "x-memprefix-error-origin"];
 
 /** The HTTP surface: every route, `problem+json` for every error, and its OpenAPI document. */
 export function createApp(given: HttpParts): HttpSurface {
-  const { degraded } = given.memstem;
+  const { degraded } = given.memprefix;
   const parts: HttpParts = {
     ...given,
     onFault(error) {
@@ -125,16 +125,16 @@ export function createApp(given: HttpParts): HttpSurface {
   });
 
   const pending = new PendingRequests(parts.maxPending);
-  const metrics = new Metrics(parts.memstem, () => pending.count);
-  parts.memstem.observe(metrics);
-  parts.memstem.observe({ composed: () => degraded.worked("store") });
+  const metrics = new Metrics(parts.memprefix, () => pending.count);
+  parts.memprefix.observe(metrics);
+  parts.memprefix.observe({ composed: () => degraded.worked("store") });
   if (parts.usage != null) {
     const { rules, onAlert } = parts.usage;
     const alerted = (alert: Alert) => {
       metrics.alerted(alert);
       return onAlert(alert);
     };
-    parts.memstem.recordUsage({ rules, onAlert: alerted, onFault: parts.onFault });
+    parts.memprefix.recordUsage({ rules, onAlert: alerted, onFault: parts.onFault });
   }
   const onRejected = metrics.rejected.bind(metrics);
   const answered = (entry: RequestLog) => {
@@ -176,7 +176,7 @@ export function createApp(given: HttpParts): HttpSurface {
     const headers = refusal === "user_queue" ? RETRY_SOON : { ...RETRY_SOON, connection: "close" };
     return answerProblem(c, value, { error, headers });
   };
-  const { memstem, keys, webhookToken } = parts;
+  const { memprefix, keys, webhookToken } = parts;
   const inFlight = limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected });
   // On every path below a base URL, also where no handler reads whom it names.
   const named: Guard = ({ req }) => {
@@ -184,7 +184,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return PASSED;
   };
   const guards = [
-    access({ memstem, keys, corsOrigins, webhookToken, onRejected }),
+    access({ memprefix, keys, corsOrigins, webhookToken, onRejected }),
     limitKeys(parts.keyLimits, parts.clock, onRejected),
     limitShares(onRejected),
     rejectAmbiguous(),
@@ -201,7 +201,7 @@ export function createApp(given: HttpParts): HttpSurface {
   app.use(receiveBody({ maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") }));
   app.onError((error, c) => failed(c, error));
   addPost(app, "compose", COMPOSE_PATH, wire.composeWireBody, wire.composeResult, async (request, c) => {
-    const answer = await c.get("memstem").compose(request, c.req.raw.signal);
+    const answer = await c.get("memprefix").compose(request, c.req.raw.signal);
     c.set("composed", entryOf(answer));
     return answer as never;
   });
@@ -234,14 +234,14 @@ export function createApp(given: HttpParts): HttpSurface {
     addResult,
     async ({ userId, agentId = null, memories, metadata }, c) => {
       const added = newMemories(memories, metadata);
-      return { results: mem0Items(await c.get("memstem").addMemories(userId, agentId, added, c.req.raw.signal)) };
+      return { results: mem0Items(await c.get("memprefix").addMemories(userId, agentId, added, c.req.raw.signal)) };
     },
     201,
   );
-  addPost(app, "evict", "/evict", evictBody, evictResult, ({ requestIds }, c) => c.get("memstem").evict(requestIds));
+  addPost(app, "evict", "/evict", evictBody, evictResult, ({ requestIds }, c) => c.get("memprefix").evict(requestIds));
   addPost(app, "feedback", "/feedback", feedbackBody, feedbackResult, (given, c) => {
     const { userId, agentId = null, requestId, model } = given;
-    return c.get("memstem").feedback(userId, agentId, requestId, observationOf(given), model);
+    return c.get("memprefix").feedback(userId, agentId, requestId, observationOf(given), model);
   });
   addUserRoutes(app);
   addDashboardPage(app);

@@ -4,13 +4,13 @@ import { StoreUnavailableError } from "../../service/base/errors.js";
 import {
   type EngineCall,
   type MemorySearch,
-  type MemstemObserver,
+  type MemprefixObserver,
   type ObservedCompose,
   type ObservedReport,
   PARTS,
-} from "../../service/base/memstem-observer.js";
+} from "../../service/base/memprefix-observer.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
-import type { MemstemOfAll } from "../../service/library/memstem.js";
+import type { MemprefixOfAll } from "../../service/library/memprefix.js";
 import type { Alert } from "../../service/usage/usage-alerts.js";
 import type { RejectionReason } from "../problems/problem.js";
 import type { RequestLog } from "../requests/request.js";
@@ -20,111 +20,111 @@ const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 
 /** The delay of the event loop. Its bounds, in seconds, are fine where a pause begins to show in answers. */
 export const DELAY_METRIC = {
-  name: "memstem_event_loop_delay_seconds",
+  name: "memprefix_event_loop_delay_seconds",
   help: "How late a timer of 20 ms came, whatever the cause.",
   buckets: [0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 0.5, 1],
 };
 
 /**
  * The service's metrics in Prometheus' text format. Numbers, routes and codes only: no ids, no text, no user's name. The accuracy of the
- * prediction is `observed / expected` of `memstem_reported_cached_tokens_total`.
+ * prediction is `observed / expected` of `memprefix_reported_cached_tokens_total`.
  */
-export class Metrics implements MemstemObserver {
+export class Metrics implements MemprefixObserver {
   readonly #registry = new Registry();
-  readonly #requests = this.#counter("memstem_http_requests_total", "Requests by route and status.", [
+  readonly #requests = this.#counter("memprefix_http_requests_total", "Requests by route and status.", [
     "method",
     "route",
     "status",
   ]);
   readonly #durations = this.#histogram(
-    "memstem_http_request_duration_seconds",
+    "memprefix_http_request_duration_seconds",
     "From a request's arrival to its answer's head, with its wait for admission.",
     ["route"],
   );
-  readonly #waits = this.#histogram("memstem_admission_wait_seconds", "Wait of queued requests for admission.", []);
+  readonly #waits = this.#histogram("memprefix_admission_wait_seconds", "Wait of queued requests for admission.", []);
   readonly #delays = new Histogram({ ...DELAY_METRIC, registers: [this.#registry] });
-  readonly #composes = this.#counter("memstem_composes_total", "Composed prompts, repeated answers not counted.", [
+  readonly #composes = this.#counter("memprefix_composes_total", "Composed prompts, repeated answers not counted.", [
     "layout",
     "policy",
   ]);
   readonly #prompts = this.#counter(
-    "memstem_prompt_tokens_total",
+    "memprefix_prompt_tokens_total",
     "Tokens of composed prompts, by whether a cache hit was expected.",
     ["expected"],
   );
-  readonly #epochs = this.#counter("memstem_epochs_total", "Epochs begun by prompts of windows, by reason.", [
+  readonly #epochs = this.#counter("memprefix_epochs_total", "Epochs begun by prompts of windows, by reason.", [
     "reason",
   ]);
   readonly #extended = this.#counter(
-    "memstem_extended_turns_total",
+    "memprefix_extended_turns_total",
     "Prompts of windows that have messages which the client cut.",
     [],
   );
   readonly #carried = this.#counter(
-    "memstem_carried_tokens_total",
+    "memprefix_carried_tokens_total",
     "Tokens of memories that were not retrieved, in front of epochs' first prompts.",
     [],
   );
-  readonly #warnings = this.#counter("memstem_warnings_total", "Warnings of composed prompts, by code.", ["code"]);
+  readonly #warnings = this.#counter("memprefix_warnings_total", "Warnings of composed prompts, by code.", ["code"]);
   readonly #reported = this.#counter(
-    "memstem_reported_cached_tokens_total",
+    "memprefix_reported_cached_tokens_total",
     "Cached tokens of the requests that an engine reported on, expected and observed.",
     ["of"],
   );
   readonly #gap = this.#counter(
-    "memstem_reported_gap_tokens_total",
+    "memprefix_reported_gap_tokens_total",
     "Sum of the absolute differences between expected and observed cached tokens.",
     [],
   );
 
   readonly #depthProbes = this.#histogram(
-    "memstem_depth_probes",
+    "memprefix_depth_probes",
     "Probes per chat whose depth was chosen, by outcome.",
     ["outcome"],
     [0, 1, 2, 3, 4, 6, 8],
   );
   readonly #depthBlocks = this.#counter(
-    "memstem_depth_blocks_total",
+    "memprefix_depth_blocks_total",
     "Memories retrieved for chats whose depth was chosen, by whether they are in the prompt.",
     ["given"],
   );
   readonly #depthTokens = this.#counter(
-    "memstem_depth_probe_tokens_total",
+    "memprefix_depth_probe_tokens_total",
     "Prompt tokens of depth probes, as the engine reported them.",
     ["cached"],
   );
   readonly #firstTokens = this.#histogram(
-    "memstem_first_token_seconds",
+    "memprefix_first_token_seconds",
     "Time to first token, as measured behind /v1 or reported by the caller.",
     [],
   );
   readonly #searches = this.#histogram(
-    "memstem_search_duration_seconds",
+    "memprefix_search_duration_seconds",
     "Searches of the memory source, by outcome.",
     ["outcome"],
   );
   readonly #engineCalls = this.#histogram(
-    "memstem_engine_answer_seconds",
+    "memprefix_engine_answer_seconds",
     "Calls of the engine behind /v1 to the first byte of its answer, by outcome.",
     ["outcome"],
   );
 
   readonly #rejected = this.#counter(
-    "memstem_refused_requests_total",
+    "memprefix_refused_requests_total",
     "Requests rejected before any work was done for them, by reason.",
     ["reason"],
   );
 
   readonly #notComposed = this.#counter(
-    "memstem_not_composed_chats_total",
+    "memprefix_not_composed_chats_total",
     "Chats that went to the engine unmodified, by reason.",
     ["reason"],
   );
 
-  readonly #alerts = this.#counter("memstem_alerts_total", "Alerts that began, by rule.", ["rule"]);
+  readonly #alerts = this.#counter("memprefix_alerts_total", "Alerts that began, by rule.", ["rule"]);
 
   /** @param pending requests in flight now */
-  constructor(memstem: MemstemOfAll, pending: () => number) {
+  constructor(memprefix: MemprefixOfAll, pending: () => number) {
     collectDefaultMetrics({ register: this.#registry });
     const gauge = (name: string, help: string, read: () => number) =>
       new Gauge({
@@ -135,23 +135,23 @@ export class Metrics implements MemstemObserver {
           this.set(read());
         },
       });
-    gauge("memstem_pending_requests", "Requests in flight; their limit is MEMSTEM_MAX_PENDING.", pending);
-    gauge("memstem_working_scopes", "Scopes in memory.", () => memstem.load.scopes);
-    gauge("memstem_working_bytes", "Bytes of the scopes in memory, estimated.", () => memstem.load.bytes);
-    gauge("memstem_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memstem.load.nodes);
-    gauge("memstem_busy_users", "Users with a running job.", () => memstem.load.busyUsers);
-    gauge("memstem_jobs", "Jobs of users, running or queued.", () => memstem.load.jobs);
-    gauge("memstem_usage_dropped_prompts", "Entries of the usage log that were left out since the start.", () => {
-      return memstem.recorded?.recorder.dropped ?? 0;
+    gauge("memprefix_pending_requests", "Requests in flight; their limit is MEMPREFIX_MAX_PENDING.", pending);
+    gauge("memprefix_working_scopes", "Scopes in memory.", () => memprefix.load.scopes);
+    gauge("memprefix_working_bytes", "Bytes of the scopes in memory, estimated.", () => memprefix.load.bytes);
+    gauge("memprefix_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memprefix.load.nodes);
+    gauge("memprefix_busy_users", "Users with a running job.", () => memprefix.load.busyUsers);
+    gauge("memprefix_jobs", "Jobs of users, running or queued.", () => memprefix.load.jobs);
+    gauge("memprefix_usage_dropped_prompts", "Entries of the usage log that were left out since the start.", () => {
+      return memprefix.recorded?.recorder.dropped ?? 0;
     });
     new Gauge({
-      name: "memstem_engine_cache",
-      help: "The engine's prefix cache, as prompts of the tenant default are planned: its capacity and block, absent until known, conversations whose newest prompt it is taken to hold, and tokens computed for clients that do not come through memstem.",
+      name: "memprefix_engine_cache",
+      help: "The engine's prefix cache, as prompts of the tenant default are planned: its capacity and block, absent until known, conversations whose newest prompt it is taken to hold, and tokens computed for clients that do not come through memprefix.",
       labelNames: ["part"],
       registers: [this.#registry],
       collect() {
         this.reset();
-        const state = memstem.cacheState;
+        const state = memprefix.cacheState;
         if (state === null) return;
         if (state.capacityTokens !== null) this.set({ part: "capacity_tokens" }, state.capacityTokens);
         if (state.blockTokens !== null) this.set({ part: "block_tokens" }, state.blockTokens);
@@ -160,34 +160,34 @@ export class Metrics implements MemstemObserver {
       },
     });
     new Gauge({
-      name: "memstem_degraded",
+      name: "memprefix_degraded",
       help: "1 for a part that failed when it was last asked, else 0.",
       labelNames: ["part"],
       registers: [this.#registry],
       collect() {
-        const failing = new Set(memstem.degraded.list.map(({ part }) => part));
+        const failing = new Set(memprefix.degraded.list.map(({ part }) => part));
         for (const part of PARTS) this.set({ part }, failing.has(part) ? 1 : 0);
       },
     });
     new Gauge({
-      name: "memstem_alert_firing",
-      help: "1 for a rule of MEMSTEM_ALERTS whose alert goes on, else 0.",
+      name: "memprefix_alert_firing",
+      help: "1 for a rule of MEMPREFIX_ALERTS whose alert goes on, else 0.",
       labelNames: ["rule"],
       registers: [this.#registry],
       collect() {
         this.reset();
-        for (const { rule, isFiring } of memstem.recorded?.alerts?.states ?? [])
+        for (const { rule, isFiring } of memprefix.recorded?.alerts?.states ?? [])
           this.set({ rule: rule.name }, isFiring ? 1 : 0);
       },
     });
     new Gauge({
-      name: "memstem_engine_law",
+      name: "memprefix_engine_law",
       help: "The time law fitted to measured times to first token, in milliseconds; absent while the configured one is used.",
       labelNames: ["part"],
       registers: [this.#registry],
       async collect() {
         // The other figures say that the store fails.
-        const law = await memstem.timeLaw().catch((error: unknown) => {
+        const law = await memprefix.timeLaw().catch((error: unknown) => {
           if (error instanceof StoreUnavailableError) return null;
           throw error;
         });
@@ -196,7 +196,7 @@ export class Metrics implements MemstemObserver {
         this.set({ part: "fixed" }, law.fixedMs);
         this.set({ part: "per_token" }, law.perTokenMs);
         this.set({ part: "per_pair" }, law.perPairMs);
-        this.set({ part: "per_held_token" }, memstem.perHeldTokenMs);
+        this.set({ part: "per_held_token" }, memprefix.perHeldTokenMs);
       },
     });
   }

@@ -248,8 +248,8 @@ export class Admission {
 }
 
 const BODIES = {
-  lag: JSON.stringify(problem(503, "overloaded: the request waited longer than MEMSTEM_MAX_LAG_MS")),
-  pending: JSON.stringify(problem(503, "overloaded: MEMSTEM_MAX_PENDING requests are waiting")),
+  lag: JSON.stringify(problem(503, "overloaded: the request waited longer than MEMPREFIX_MAX_LAG_MS")),
+  pending: JSON.stringify(problem(503, "overloaded: MEMPREFIX_MAX_PENDING requests are waiting")),
 } as const;
 const HEAD = { ...Object.fromEntries(SECURITY_HEADERS), ...RETRY_SOON, "content-type": "application/problem+json" };
 

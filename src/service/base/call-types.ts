@@ -50,7 +50,7 @@ export interface Eviction {
 /** Predicted and reported cache hits, in tokens; null where the engine did not say. */
 export interface Feedback {
   readonly requestId: RequestId;
-  /** In the engine's tokens, where it reported how many the prompt has; else by memstem's counter. */
+  /** In the engine's tokens, where it reported how many the prompt has; else by memprefix's counter. */
   readonly expectedCachedTokens: number;
   /** Of the prompt alone: without a chat's tools. */
   readonly observedCachedTokens: number | null;
@@ -76,7 +76,7 @@ export interface IndexDescription {
 /** The result of forgetting a memory. */
 export interface Forgetting {
   readonly memoryId: MemoryId;
-  /** Blocks whose text is gone from everything memstem keeps. */
+  /** Blocks whose text is gone from everything memprefix keeps. */
   readonly labels: readonly Label[];
   /** Whether the memory was deleted in the source too; null where another system owns it. */
   readonly deletedFromSource: boolean | null;

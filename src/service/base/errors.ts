@@ -51,11 +51,11 @@ export class AbandonedRequestError extends Error {
   }
 }
 
-/** memstem was closed before the call; nothing was written. */
+/** memprefix was closed before the call; nothing was written. */
 export class ClosedError extends Error {
   override readonly name = "ClosedError";
   constructor() {
-    super("memstem is closed: make another with createMemstem");
+    super("memprefix is closed: make another with createMemprefix");
   }
 }
 
@@ -67,7 +67,7 @@ export class DeletedWhileSentError extends Error {
   }
 }
 
-/** The user, or a memory of theirs, was deleted after memstem had read messages of the request itself: they have to be read again. */
+/** The user, or a memory of theirs, was deleted after memprefix had read messages of the request itself: they have to be read again. */
 export class OutdatedHistoryError extends Error {
   override readonly name = "OutdatedHistoryError";
   constructor() {

@@ -16,7 +16,7 @@ import { type HeaderPair, withAdded } from "../../engines/upstream/upstream.js";
 
 /*
  * OpenTelemetry spans, with the tracer that the process registered; no-ops where there is none. Attributes are durations, numbers and
- * memstem's own names: never a user, a question or a memory's text.
+ * memprefix's own names: never a user, a question or a memory's text.
  */
 
 /** Runs the work for a request within its caller's trace, which its headers name (`traceparent`). */
@@ -36,7 +36,7 @@ export function inClientSpan<T>(name: string, attributes: Attributes, work: (spa
 
 function traced<T>(name: string, kind: SpanKind, attributes: Attributes, work: (span: Span) => Promise<T>): Promise<T> {
   // Looked up per span: an application may register its tracer after it made a service.
-  return trace.getTracer("memstem").startActiveSpan(name, { kind, attributes }, async (span) => {
+  return trace.getTracer("memprefix").startActiveSpan(name, { kind, attributes }, async (span) => {
     try {
       return await work(span);
     } catch (error) {
@@ -119,7 +119,7 @@ export class InferenceSpan {
       ...(conversationId === null ? {} : { "gen_ai.conversation.id": conversationId }),
     };
     const name = model === null ? "chat" : `chat ${model}`;
-    this.#span = trace.getTracer("memstem").startSpan(name, { kind: SpanKind.CLIENT, attributes });
+    this.#span = trace.getTracer("memprefix").startSpan(name, { kind: SpanKind.CLIENT, attributes });
     this.#context = trace.setSpan(context.active(), this.#span);
   }
 
@@ -201,7 +201,7 @@ let made: Instruments | null = null;
 
 /** The conventions' histograms, with the buckets that they recommend. An application may register its meter after it made a service. */
 function instruments(): Instruments {
-  const meter = metrics.getMeter("memstem");
+  const meter = metrics.getMeter("memprefix");
   if (made?.meter === meter) return made;
   const powers = (least: number, base: number, count: number) =>
     Array.from({ length: count }, (_, at) => least * base ** at);

@@ -16,7 +16,7 @@ import {
   underUrgency,
 } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
-import type { PlanBatch } from "../base/memstem-parts.js";
+import type { PlanBatch } from "../base/memprefix-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { KnownSequence, KnownTexts } from "../compose/prompt-planner.js";

@@ -7,7 +7,7 @@
 import { setImmediate } from "node:timers/promises";
 import { DEFAULT_BATCH_PLANNER, type ServicePlanner, type TokenCounter } from "../../core/index.js";
 import type { ComposeAnswer } from "../base/call-types.js";
-import type { PlanBatch } from "../base/memstem-parts.js";
+import type { PlanBatch } from "../base/memprefix-parts.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
 import type { PromptRouting } from "../compose/prompt-routing.js";

@@ -264,7 +264,7 @@ export class AdaptiveDepth {
     const isCurrent = () => draft.watch.isSendable();
     const { query } = request;
     const call = { method: "POST", path: "chat/completions", query, headers: sent, body, isCurrent } as const;
-    return inClientSpan("memstem.depth_probe", {}, async (span) => {
+    return inClientSpan("memprefix.depth_probe", {}, async (span) => {
       const answer = await this.parts.upstream.send(call, signal);
       span.setAttribute("http.response.status_code", answer.status);
       const whole = await wholeOf(answer.body, this.parts.upstream.name, MAX_ANSWER_BYTES);

@@ -22,7 +22,7 @@ export type ProxiedBody = Readonly<Record<string, unknown>>;
 
 /** A client's request, as far as what is sent to its engine depends on it. */
 export interface ClientRequest {
-  /** The client's body, without memstem's fields. */
+  /** The client's body, without memprefix's fields. */
   readonly body: ProxiedBody;
   /** `?` included, or empty. */
   readonly query: string;
@@ -40,14 +40,14 @@ export interface ChatFormat {
   /**
    * The body for the engine.
    *
-   * @param own the client's, without memstem's fields
+   * @param own the client's, without memprefix's fields
    * @param messages the composed prompt; null: the client's own messages
    */
   bodyOf(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody;
   /**
    * The body to convert where the engine has no such route, if it is not {@link bodyOf}'s; null: it is.
    *
-   * @param own the client's, without memstem's fields
+   * @param own the client's, without memprefix's fields
    * @param messages the composed prompt; null: the client's own messages
    */
   convertibleOf?(own: ProxiedBody, messages: readonly ChatMessage[] | null): ProxiedBody | null;
@@ -56,7 +56,7 @@ export interface ChatFormat {
   /**
    * The body of a request for as few tokens as the format allows, that has the engine compute a prompt's prefix. Null: none is sent.
    *
-   * @param own the client's, without memstem's fields
+   * @param own the client's, without memprefix's fields
    */
   warmUpOf(own: ProxiedBody, prefix: readonly ChatMessage[]): ProxiedBody | null;
   /** A prompt as a chat completion, as depth probes need: only chats have log probabilities everywhere. Null: no chat says it. */

@@ -85,7 +85,7 @@ export interface ChatRequest extends ClientRequest {
   /** Why it is not to be composed, where it is not: its client says so, or makes it for itself. Default: it is. */
   readonly notWanted?: NotWantedReason | null;
   /**
-   * What was known of the user's deletions when memstem read messages of the request itself: they are not sent where something was deleted
+   * What was known of the user's deletions when memprefix read messages of the request itself: they are not sent where something was deleted
    * since. Null or absent: they are all the client's.
    */
   readonly readSince?: DeletionWatch | null;
@@ -125,7 +125,7 @@ export type SideCallSource =
 /** Clients whose side calls are known by their prompts. */
 export const PROMPTING_CLIENTS = ["open-webui"] as const;
 
-/** Where a request may say who it is, besides memstem's own headers and fields: places of the operator's choice, the first that has a name counts. */
+/** Where a request may say who it is, besides memprefix's own headers and fields: places of the operator's choice, the first that has a name counts. */
 export interface IdentitySources {
   readonly user: readonly IdentitySource[];
   readonly agent: readonly IdentitySource[];

@@ -70,7 +70,7 @@ class EngineChats {
 
 /**
  * Proxies chat completions: composes the prompt with the user's memories, sends it to the engine, streams the answer back, and reads from it
- * what the engine had cached. The client's own fields and headers win over memstem's.
+ * what the engine had cached. The client's own fields and headers win over memprefix's.
  */
 export class Chat {
   readonly #engine: EngineChats;
@@ -93,26 +93,26 @@ export class Chat {
    * Rejects with {@link UpstreamError} where the engine does not answer, with the error of an invalid request, and, before anything was sent,
    * where {@link ChatRequest.readSince} is outdated. A request that cannot be composed for any other reason goes to the engine unmodified.
    *
-   * @param memstem the caller's tenant
+   * @param memprefix the caller's tenant
    * @param signal aborts when the client disconnects
    */
-  async complete(memstem: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+  async complete(memprefix: ChatComposer, asked: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     const { limits, parts } = this.#engine;
     const { compose } = asked;
     // With what is known of its engine.
     const destined =
       compose === null
         ? asked
-        : { ...asked, compose: { ...compose, destination: limits.destinationOf(asked, memstem.countTokens) } };
-    const request = withSessionKey(memstem, destined, parts.router ?? null);
-    return new Completion(this.#engine, memstem, request, signal).answered();
+        : { ...asked, compose: { ...compose, destination: limits.destinationOf(asked, memprefix.countTokens) } };
+    const request = withSessionKey(memprefix, destined, parts.router ?? null);
+    return new Completion(this.#engine, memprefix, request, signal).answered();
   }
 }
 
 /**
  * A request with its session's key for the router, as if the client had sent it, so that warm-ups and depth probes have it too. What the
  * client itself sent stays. A call that a client makes for itself has another prompt than its conversation: it gets no key, nor does a
- * request that names nobody. A request that names workers gets the headers of the one that memstem chose.
+ * request that names nobody. A request that names workers gets the headers of the one that memprefix chose.
  */
 function withSessionKey({ composer }: ChatComposer, request: ChatRequest, router: SessionRouter | null): ChatRequest {
   const hasWorkers = (request.compose?.workers ?? []).length > 0;
@@ -128,18 +128,18 @@ function withSessionKey({ composer }: ChatComposer, request: ChatRequest, router
 class Completion {
   constructor(
     private readonly engine: EngineChats,
-    private readonly memstem: ChatComposer,
+    private readonly memprefix: ChatComposer,
     private readonly request: ChatRequest,
     private readonly signal: AbortSignal,
   ) {}
 
   async answered(): Promise<ProxiedAnswer> {
-    const { memstem, request } = this;
+    const { memprefix, request } = this;
     const { parts, limits } = this.engine;
     // Before anything is looked up: what is deleted from then on may be quoted in the exchange.
     const isKept = request.writeBack ?? parts.writeBack;
     // Where the store fails, the exchange is not remembered, and the chat continues. Composing reports the same fault.
-    const watch = isKept ? await memstem.additions.watch(request.userId).catch(() => null) : null;
+    const watch = isKept ? await memprefix.additions.watch(request.userId).catch(() => null) : null;
     const { composed, notComposed, sent } = await this.#untilTaken();
     const { answer, isUsageAdded, started, span } = sent;
     const expectedTokens = composed && (await this.#expectedOf(composed, sent));
@@ -154,7 +154,7 @@ class Completion {
         span.end(UNREAD);
         return unread;
       }
-      const exchange = new Exchange(parts, { memstem, request, watch, composed, started, span });
+      const exchange = new Exchange(parts, { memprefix, request, watch, composed, started, span });
       if (isEventStream(answer)) return { ...unread, body: exchange.stream(answer, isUsageAdded) };
       return { ...unread, ...(await exchange.whole(answer)) };
     } catch (error) {
@@ -170,7 +170,7 @@ class Completion {
   async #untilTaken(): Promise<Attempt> {
     const { request } = this;
     const { terms: allTerms, limits } = this.engine;
-    const of = { tenant: this.memstem, userId: request.userId, model: request.body["model"] };
+    const of = { tenant: this.memprefix, userId: request.userId, model: request.body["model"] };
     const known = allTerms.of(of);
     let terms = { ...known, toolMemories: known.toolMemories ?? limits.toolMemoriesOf(request) };
     let attempt = await this.#attempt(terms);
@@ -231,7 +231,7 @@ class Completion {
   async #withdraw({ requestId }: ComposeAnswer): Promise<boolean> {
     const { userId, agentId } = this.request;
     try {
-      await this.memstem.reports.withdraw(userId, agentId, requestId);
+      await this.memprefix.reports.withdraw(userId, agentId, requestId);
       return true;
     } catch (error) {
       this.engine.parts.onFault(error);
@@ -250,7 +250,7 @@ class Completion {
     isRepeated: boolean,
     ahead: SpeculativeCall<Sent>,
   ): Promise<ChatPrompt<PlannedPrompt>> {
-    const { memstem, request } = this;
+    const { memprefix, request } = this;
     const { parts, depth: depths } = this.engine;
     const { compose, body, isShed = false } = request;
     if (compose === null) return { composed: null, notComposed: request.notWanted ?? "messages" };
@@ -270,11 +270,11 @@ class Completion {
       (stop: AbortSignal): Drive =>
       async (composing) => {
         const head = warmUp && (await composing.coldHead());
-        const endWarmUp = head && warmUp?.start(memstem, request, head);
+        const endWarmUp = head && warmUp?.start(memprefix, request, head);
         const retrieved = await composing.retrieve().finally(() => endWarmUp?.());
         const draft = (at: Depth | null) => composing.draft(retrieved, at);
         const isChosen = depth !== null && !stop.aborted;
-        const chosen = isChosen ? await depths.choose(memstem, request, depth, draft, stop) : null;
+        const chosen = isChosen ? await depths.choose(memprefix, request, depth, draft, stop) : null;
         for (;;) {
           const planned = await composing.plan(retrieved, chosen);
           if (planned.mayBeSent) ahead.start((own) => this.#send(planned, own));
@@ -284,7 +284,7 @@ class Completion {
       };
     const readSince = request.readSince ?? undefined;
     const composing = (stop: AbortSignal) =>
-      memstem.composer.compose({ request: asked, signal: stop, readSince, isSentAhead: true }, driving(stop));
+      memprefix.composer.compose({ request: asked, signal: stop, readSince, isSentAhead: true }, driving(stop));
     return composeWithTimeout(composing, this.signal, {
       // Depth probes have a time-out of their own, on top.
       timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
@@ -298,7 +298,7 @@ class Completion {
     const { userId, agentId } = this.request;
     return (
       this.engine.parts.expectations?.of(body).then((exact) => {
-        if (exact !== null) this.memstem.composer.tokenized(userId, agentId, requestId, exact);
+        if (exact !== null) this.memprefix.composer.tokenized(userId, agentId, requestId, exact);
         return exact;
       }) ?? null
     );
@@ -306,18 +306,18 @@ class Completion {
 
   /** @param prompt null: the client's own messages */
   async #send(prompt: PlannedPrompt | null, signal = this.signal): Promise<Sent> {
-    const { memstem, request } = this;
+    const { memprefix, request } = this;
     const { parts, usage } = this.engine;
     const { body: own, query, userId, agentId, engine = null, readSince = null } = request;
     const composed = prompt?.answer ?? null;
     const isPlain = prompt === null;
-    // Time may have passed since a prompt was composed, or a history that memstem read was read.
+    // Time may have passed since a prompt was composed, or a history that memprefix read was read.
     const maySend = isPlain ? readSince && (() => isUndeletedSince(readSince)) : () => prompt.watch.isSendable();
     let started = parts.clock();
     const format = formatOf(request);
     const messages = composed?.messages ?? null;
     const fields =
-      composed?.engine.fields ?? memstem.composer.plainFields(userId === NOBODY ? null : userId, agentId, engine);
+      composed?.engine.fields ?? memprefix.composer.plainFields(userId === NOBODY ? null : userId, agentId, engine);
     const body = { ...fields, ...format.bodyOf(own, messages) };
     const whole = format.convertibleOf?.(own, messages) ?? null;
     const convertible = whole === null ? {} : { convertible: JSON.stringify({ ...fields, ...whole }) };
@@ -347,7 +347,7 @@ class Completion {
       });
     };
     const { answer, isUsageAdded } = format.isChat
-      ? await usage.send(memstem, own, body, send)
+      ? await usage.send(memprefix, own, body, send)
       : { answer: await send(body), isUsageAdded: false };
     return { answer, isUsageAdded, started, exact, span };
   }
@@ -359,7 +359,7 @@ class Completion {
     if (cached !== null) return cached;
     const { userId, body } = this.request;
     const of = { userId, model: modelName(body["model"]) };
-    return this.memstem.composer.engineTokens(plan.expectedCachedTokens, of);
+    return this.memprefix.composer.engineTokens(plan.expectedCachedTokens, of);
   }
 
   /** If the client disconnected, the engine may have computed the prompt. */
@@ -368,7 +368,7 @@ class Completion {
     if (error.failure.kind !== "aborted") this.#neverServed(composed);
     else if (composed !== null) {
       const { userId, agentId } = this.request;
-      this.memstem.reports.interrupted(userId, agentId, composed.requestId);
+      this.memprefix.reports.interrupted(userId, agentId, composed.requestId);
     }
   }
 
@@ -376,14 +376,14 @@ class Completion {
   #neverServed(composed: ComposeAnswer | null): void {
     if (composed === null) return;
     const { userId, agentId } = this.request;
-    this.memstem.reports.neverServed(userId, agentId, composed.requestId).catch(this.engine.parts.onFault);
+    this.memprefix.reports.neverServed(userId, agentId, composed.requestId).catch(this.engine.parts.onFault);
   }
 }
 
 /** A prompt that was sent, and its answer. */
 interface Sent {
   readonly answer: UpstreamAnswer;
-  /** Whether memstem asked for the usage, where the client did not. */
+  /** Whether memprefix asked for the usage, where the client did not. */
   readonly isUsageAdded: boolean;
   /** When it was sent, in the clock's milliseconds. */
   readonly started: number;

@@ -101,7 +101,7 @@ export interface ComposeTimeoutOptions<P> {
 }
 
 /**
- * Composes with a time-out, and gives a reason in place of a prompt where that fails or times out: a chat is answered even if memstem fails
+ * Composes with a time-out, and gives a reason in place of a prompt where that fails or times out: a chat is answered even if memprefix fails
  * (docs/internals/architecture.md, "Promises"). Rejects only with the error of an invalid request, where its history is outdated, and where
  * the caller disconnected.
  *

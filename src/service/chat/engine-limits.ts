@@ -179,7 +179,7 @@ function answerTokens(body: Readonly<Record<string, unknown>>): number | null {
 
 /** Constraints that an engine puts on a prompt. */
 export interface PromptConstraints {
-  /** Most tokens, as memstem counts them; null: unknown. */
+  /** Most tokens, as memprefix counts them; null: unknown. */
   readonly acceptedTokens: number | null;
   /** Placement of memories after a tool's result; null: unknown. */
   readonly toolMemories: ToolMemories | null;
@@ -193,7 +193,7 @@ export interface ConstraintsKey {
   readonly model: unknown;
 }
 
-/** Most tokens of a prompt, as memstem counts them, until a time in the clock's milliseconds. */
+/** Most tokens of a prompt, as memprefix counts them, until a time in the clock's milliseconds. */
 interface KnownLimit {
   readonly tokens: number;
   readonly until: number;
@@ -253,7 +253,7 @@ export function constraintsAfter(
   return { ...terms, acceptedTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };
 }
 
-/** Tokens to try, as memstem counts them, where a prompt of `tokens` was refused; always fewer. */
+/** Tokens to try, as memprefix counts them, where a prompt of `tokens` was refused; always fewer. */
 function roomIn({ limitTokens, promptTokens }: PromptRefusal & { kind: "context_length" }, tokens: number): number {
   if (limitTokens !== null && promptTokens !== null && limitTokens < promptTokens)
     return MARGIN * tokens * (limitTokens / promptTokens);
@@ -366,7 +366,7 @@ const ASK_AGAIN_AFTER_MS = 10 * 60_000;
 const MAX_MODELS = 256;
 
 /**
- * Models for which an engine refused an option that memstem added. Kept per tenant and model, and only for a while: a client may have caused
+ * Models for which an engine refused an option that memprefix added. Kept per tenant and model, and only for a while: a client may have caused
  * the refusal.
  */
 export class RefusedModels {

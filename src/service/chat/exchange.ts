@@ -64,7 +64,7 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024;
 
 /** A request that was answered. */
 interface AnsweredRequest {
-  readonly memstem: ChatComposer;
+  readonly memprefix: ChatComposer;
   readonly request: ChatRequest;
   /** Watches deletions since the exchange began; null where the store failed. */
   readonly watch: DeletionWatch | null;
@@ -96,7 +96,7 @@ export class Exchange {
   /**
    * Passes on an event stream. What it taught is queued before the client sees the end.
    *
-   * @param isUsageAdded memstem asked for the usage, not the client: its event is left out
+   * @param isUsageAdded memprefix asked for the usage, not the client: its event is left out
    */
   async *stream({ body }: UpstreamAnswer, isUsageAdded: boolean): AsyncGenerator<Uint8Array, void, undefined> {
     let isLearned = false;
@@ -124,9 +124,9 @@ export class Exchange {
   /** Says that the first token came, if it did. */
   #began(): void {
     const { firstTokenAt } = this.#observed;
-    const { memstem, request, composed, started } = this.of;
+    const { memprefix, request, composed, started } = this.of;
     if (firstTokenAt === null || composed === null) return;
-    memstem.reports.began(request.userId, request.agentId, composed, { sentAt: started, firstAt: firstTokenAt });
+    memprefix.reports.began(request.userId, request.agentId, composed, { sentAt: started, firstAt: firstTokenAt });
   }
 
   /**
@@ -151,7 +151,7 @@ export class Exchange {
   }
 
   #report(usage: EngineUsage | null): void {
-    const { memstem, request, composed, started } = this.of;
+    const { memprefix, request, composed, started } = this.of;
     const { reported, firstTokenAt } = this.#observed;
     const observation = observationOf({
       promptTokens: usage?.promptTokens,
@@ -160,11 +160,11 @@ export class Exchange {
     });
     if (composed === null) return;
     const { userId, agentId, compose } = request;
-    if (firstTokenAt !== null) memstem.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
-    if (firstTokenAt === null && reported === null) memstem.reports.interrupted(userId, agentId, composed.requestId);
+    if (firstTokenAt !== null) memprefix.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
+    if (firstTokenAt === null && reported === null) memprefix.reports.interrupted(userId, agentId, composed.requestId);
     if (Object.keys(observation).length === 0) return;
     const served = compose?.destination && { model: compose.destination.model, answered: this.#paceOf(usage) };
-    const reporting = memstem.reports.feedback(userId, agentId, composed.requestId, observation, served ?? undefined);
+    const reporting = memprefix.reports.feedback(userId, agentId, composed.requestId, observation, served ?? undefined);
     reporting.catch((error: unknown) => {
       // The user was forgotten while the engine answered.
       if (!(error instanceof NotFoundError)) this.parts.onFault(error);
@@ -173,12 +173,12 @@ export class Exchange {
 
   /** Adds the exchange as a memory, where that is configured. */
   #remember(): void {
-    const { memstem, request, watch } = this.of;
+    const { memprefix, request, watch } = this.of;
     const { userId, agentId, compose, writeBack } = request;
     const answer = (writeBack ?? this.parts.writeBack) ? this.#observed.text : null;
     const memory = answer === null ? null : exchangeMemory(compose?.messages ?? [], answer);
     if (memory !== null && watch !== null)
-      memstem.additions.keepExchange(userId, agentId, memory, watch).catch(this.parts.onFault);
+      memprefix.additions.keepExchange(userId, agentId, memory, watch).catch(this.parts.onFault);
   }
 
   /** The answer's tokens after its first one, and how long they took; null where it was not streamed or not counted. */

@@ -25,7 +25,7 @@ import type { ComposeAnswer } from "../base/call-types.js";
 import { type GivenPrompt, restored } from "../fields/given-messages.js";
 import type { ComposeRequest } from "./compose-request.js";
 
-/** What a request itself has of messages, without those that memstem remembers and put in front of them. */
+/** What a request itself has of messages, without those that memprefix remembers and put in front of them. */
 function saidNow({ messages, sentNow }: Pick<ComposeRequest, "messages" | "sentNow">): readonly ChatMessage[] {
   return sentNow === undefined ? messages : messages.slice(messages.length - sentNow);
 }
@@ -172,7 +172,7 @@ export function plainPrompt(requestId: RequestId, scope: Scope | null, cacheSecr
 /** An opaque key of a conversation; without one, of the scope. */
 export function sessionKeyOf(scope: Scope, conversationId: ConversationId | null, cacheSecret: string): string {
   const { userId, agentId } = scope;
-  return digestOf(JSON.stringify(["memstem session", cacheSecret, userId, agentId, conversationId]));
+  return digestOf(JSON.stringify(["memprefix session", cacheSecret, userId, agentId, conversationId]));
 }
 
 /** By cache secret: every prompt of a tenant has the same key, … */
@@ -181,13 +181,13 @@ const TENANT_KEYS = new LruMap<string, string>(1_000);
 const SCOPE_KEYS = new WeakMap<Scope, { readonly cacheSecret: string; readonly key: string }>();
 
 function tenantKeyOf(cacheSecret: string): string {
-  return keptIn(TENANT_KEYS, cacheSecret, () => digestOf(JSON.stringify(["memstem tenant", cacheSecret])));
+  return keptIn(TENANT_KEYS, cacheSecret, () => digestOf(JSON.stringify(["memprefix tenant", cacheSecret])));
 }
 
 function scopeKeyOf(scope: Scope, cacheSecret: string): string {
   const known = SCOPE_KEYS.get(scope);
   if (known?.cacheSecret === cacheSecret) return known.key;
-  const key = digestOf(JSON.stringify(["memstem scope", cacheSecret, scope.userId, scope.agentId]));
+  const key = digestOf(JSON.stringify(["memprefix scope", cacheSecret, scope.userId, scope.agentId]));
   SCOPE_KEYS.set(scope, { cacheSecret, key });
   return key;
 }

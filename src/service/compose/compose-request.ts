@@ -19,7 +19,7 @@ import {
 import type { EngineName, MarksElsewhere } from "../../engines/adapters/engine-adapter.js";
 import type { MemoryChoice } from "../../memory/memory-source.js";
 import { InvalidRequestError } from "../base/errors.js";
-import type { ComposeDefaults } from "../base/memstem-parts.js";
+import type { ComposeDefaults } from "../base/memprefix-parts.js";
 import { composeOptions } from "../fields/compose-options.js";
 import { type AsGiven, type GivenMemories, readOptions, type UnusableMemories } from "../fields/fields.js";
 import { asGiven, type GivenMessages, type GivenPrompt, readMessages } from "../fields/given-messages.js";
@@ -47,7 +47,7 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly agentId: AgentId | null;
   /** Null: the `single` layout. */
   readonly conversationId: ConversationId | null;
-  /** Null: memstem generates one. */
+  /** Null: memprefix generates one. */
   readonly requestId: RequestId | null;
   /** The search query; null: the last user message. */
   readonly query: string | null;

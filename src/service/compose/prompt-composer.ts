@@ -31,8 +31,8 @@ import {
   OutdatedHistoryError,
   StoreUnavailableError,
 } from "../base/errors.js";
-import type { MemstemObserver } from "../base/memstem-observer.js";
-import type { TenantParts } from "../base/memstem-parts.js";
+import type { MemprefixObserver } from "../base/memprefix-observer.js";
+import type { TenantParts } from "../base/memprefix-parts.js";
 import { inSpan } from "../base/spans.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, RatioKey, TokenRatios } from "../learning/engine-measures.js";
@@ -81,7 +81,7 @@ export interface ComposeCall {
    */
   readonly found?: FoundAhead | undefined;
   /**
-   * What was known of the user's deletions when memstem read messages of the request itself: where something was deleted since, composing
+   * What was known of the user's deletions when memprefix read messages of the request itself: where something was deleted since, composing
    * rejects with {@link OutdatedHistoryError}. Absent: they are all the caller's.
    */
   readonly readSince?: DeletionWatch | undefined;
@@ -130,7 +130,7 @@ export interface ComposerParts {
   readonly law: EngineLaw;
   readonly ratios: TokenRatios;
   readonly routing: PromptRouting;
-  readonly observer: Required<MemstemObserver>;
+  readonly observer: Required<MemprefixObserver>;
   /** Forgets memories that their source no longer has, from within the user's queue. */
   readonly forgetGone: (userId: UserId, memoryIds: readonly MemoryId[]) => Promise<void>;
 }
@@ -173,16 +173,16 @@ export class PromptComposer {
     const { request, found } = call;
     const { jobs } = this.#on;
     if (found === undefined) jobs.rejectIfBusy(request.userId);
-    const attributes = { "memstem.layout": request.conversationId === null ? "single" : "conversation" };
-    return inSpan("memstem.compose", attributes, async (span) => {
+    const attributes = { "memprefix.layout": request.conversationId === null ? "single" : "conversation" };
+    return inSpan("memprefix.compose", attributes, async (span) => {
       const planned = await jobs.run(request.userId, () => this.#inTurn(call, drive));
       this.#on.storesWell = true;
       const { policy, retention, totalTokens, expectedCachedTokens } = planned.answer.plan;
       span.setAttributes({
-        "memstem.policy": policy,
-        "memstem.retention": retention,
-        "memstem.prompt_tokens": totalTokens,
-        "memstem.expected_cached_tokens": expectedCachedTokens,
+        "memprefix.policy": policy,
+        "memprefix.retention": retention,
+        "memprefix.prompt_tokens": totalTokens,
+        "memprefix.expected_cached_tokens": expectedCachedTokens,
       });
       return planned;
     });
@@ -231,7 +231,7 @@ export class PromptComposer {
     return sessionKeyOf(jobs.scopeOf(userId, agentId), conversationId, tenant.cacheSecret);
   }
 
-  /** About how many tokens of the engine's so many of memstem's are, in this user's prompts for this model. */
+  /** About how many tokens of the engine's so many of memprefix's are, in this user's prompts for this model. */
   engineTokens(tokens: number, of: RatioKey): number {
     const { parts, ratios } = this.#on;
     return parts.sharedCache?.engineTokens(tokens) ?? Math.round(tokens * ratios.meanOf(of));
@@ -453,7 +453,7 @@ export class ComposingRequest {
     });
   }
 
-  /** Throws where the scope knows of a deletion that messages which memstem read for the request do not. */
+  /** Throws where the scope knows of a deletion that messages which memprefix read for the request do not. */
   #rejectOutdated({ base }: WorkingScope): void {
     if (this.call.readSince?.isBehind(base.deletions) === true) throw new OutdatedHistoryError();
   }
@@ -483,12 +483,12 @@ async function lookUp(
   // No source is searched, so there is nothing to abort.
   if (source === null || request.memories !== null) return lookUpMemories(retrieval, scope, request, jobs.closing);
   const topK = topKOf(request, parts.defaults);
-  return inSpan("memstem.search", { "memstem.source": source.name, "memstem.top_k": topK }, async (span) => {
+  return inSpan("memprefix.search", { "memprefix.source": source.name, "memprefix.top_k": topK }, async (span) => {
     const start = parts.now();
     const lookup = await jobs.untilClosing(signal, (stop) => lookUpMemories(retrieval, scope, request, stop));
     const outcome = "failed" in lookup ? lookup.failed.failure.kind : "ok";
     observer.searched({ outcome, ms: Math.max(0, parts.now() - start) });
-    span.setAttribute("memstem.found", "found" in lookup ? lookup.found.length : 0);
+    span.setAttribute("memprefix.found", "found" in lookup ? lookup.found.length : 0);
     if ("failed" in lookup) span.setStatus({ code: SpanStatusCode.ERROR, message: lookup.failed.failure.kind });
     return lookup;
   });

@@ -31,8 +31,8 @@ import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engin
 import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { MessagesTooLongError } from "../base/errors.js";
-import type { ObservedCompose, PlannedReuse } from "../base/memstem-observer.js";
-import type { ComposeDefaults, MemstemParts, TenantParts } from "../base/memstem-parts.js";
+import type { ObservedCompose, PlannedReuse } from "../base/memprefix-observer.js";
+import type { ComposeDefaults, MemprefixParts, TenantParts } from "../base/memprefix-parts.js";
 import type { Tenant } from "../base/tenant.js";
 import type { EngineLaw, TokenRatios } from "../learning/engine-measures.js";
 import { type DeletionWatch, deltaOf, sentAs, streamOf, userOf, type WorkingScope } from "../scopes/working-scopes.js";
@@ -502,7 +502,7 @@ function routable({ plan, memories, turn: { parent }, restated }: Composition, n
   return { plan, memories, previous: restated.some(({ turn }) => turn.id === parent) ? newest : parent };
 }
 
-/** Limits of one prompt, by memstem's counter; null: none. */
+/** Limits of one prompt, by memprefix's counter; null: none. */
 interface TokenLimits {
   /** Of a prompt with memories; messages that alone come to more are rejected. */
   readonly maxPromptTokens: number | null;
@@ -510,10 +510,10 @@ interface TokenLimits {
   readonly acceptedTokens: number | null;
 }
 
-/** Finds the limits of a request's prompt, and converts them from the engine's tokens to those of memstem's counter. */
+/** Finds the limits of a request's prompt, and converts them from the engine's tokens to those of memprefix's counter. */
 export class PromptLimits {
   constructor(
-    private readonly parts: Pick<MemstemParts, "defaults">,
+    private readonly parts: Pick<MemprefixParts, "defaults">,
     private readonly ratios: TokenRatios,
   ) {}
 

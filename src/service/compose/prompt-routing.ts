@@ -9,7 +9,7 @@ import {
   type TurnId,
   WorkerLoads,
 } from "../../core/index.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { ComposeRequest } from "./compose-request.js";
@@ -33,7 +33,7 @@ export class PromptRouting {
   readonly #loads = new WorkerLoads();
 
   constructor(
-    private readonly parts: Pick<MemstemParts, "store" | "now">,
+    private readonly parts: Pick<MemprefixParts, "store" | "now">,
     private readonly scopes: WorkingScopes,
     private readonly jobs: Pick<TenantQueues, "scopeOf" | "run">,
   ) {}

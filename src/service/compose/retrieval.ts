@@ -19,7 +19,7 @@ import {
 } from "../../core/index.js";
 import { type MemoryChoice, type MemorySource, MemorySourceError } from "../../memory/memory-source.js";
 import type { CommitBase } from "../../store/api/store.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { MemprefixParts } from "../base/memprefix-parts.js";
 import type { DeletionWatch } from "../scopes/working-scopes.js";
 import { type ComposeRequest, topKOf } from "./compose-request.js";
 
@@ -55,7 +55,7 @@ export type MemoryLookup =
 export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
 
 /** The memory source, the defaults of a search, and the templates of blocks that were read. */
-export interface LookupParts extends Pick<MemstemParts, "source" | "now" | "defaults"> {
+export interface LookupParts extends Pick<MemprefixParts, "source" | "now" | "defaults"> {
   readonly templates: BlockTemplates;
 }
 

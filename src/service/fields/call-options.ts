@@ -4,7 +4,7 @@ import type { composeOptions } from "./compose-options.js";
 import type { Given } from "./fields.js";
 
 /*
- * What calls of the library and of the client (`memstem/client`) take, by the schemas that check it. `null` counts as absent. The build
+ * What calls of the library and of the client (`memprefix/client`) take, by the schemas that check it. `null` counts as absent. The build
  * writes the types out (`.ci/plain-types.ts`), so that the client's need no package.
  */
 

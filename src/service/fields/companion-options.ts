@@ -27,7 +27,7 @@ export const feedbackOptions = z.strictObject({
   promptTokens: field.tokenCount
     .nullish()
     .describe(
-      "Prompt tokens by the engine's count. Converts its figures to memstem's estimates, so give it with `cached_tokens`.",
+      "Prompt tokens by the engine's count. Converts its figures to memprefix's estimates, so give it with `cached_tokens`.",
     ),
   cachedTokens: field.tokenCount
     .nullish()

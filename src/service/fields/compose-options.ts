@@ -5,7 +5,7 @@ import { givenMessages, messageFormat } from "./given-messages.js";
 
 /** Names of workers, of one request or of a batch. */
 export const workers = field.workers.describe(
-  "Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: `MEMSTEM_WORKERS`.",
+  "Engine replicas with their own prefix cache, by name. A prompt is routed to the one that holds most of it, unless that one is overloaded. Default: `MEMPREFIX_WORKERS`.",
 );
 
 /** Who plans a batch. */
@@ -69,7 +69,7 @@ export const composeOptions = z.strictObject({
   history: field.history
     .nullish()
     .describe(
-      "Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `MEMSTEM_HISTORY`.",
+      "Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `MEMPREFIX_HISTORY`.",
     ),
   historyRatio: field.historyRatio
     .nullish()
@@ -79,10 +79,10 @@ export const composeOptions = z.strictObject({
   memories: field.memories
     .optional()
     .describe(
-      "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memstem searches the configured source.",
+      "Mem0's search result, unmodified: an array, `{ results }`, `{ results, relations }` or a page. Each item needs `id` and `memory`; most relevant first. An item that is no memory is left out, and the warning `memory_unusable` names it; one that no longer holds (its `expiration_date` is past, it was superseded, archived or deleted) is left out with the warning `memory_ended`. Absent: memprefix searches the configured source.",
     ),
   system: field.system.nullish().describe("System instructions, placed before the messages: a text, or text parts."),
-  topK: field.topK.nullish().describe("How many memories to search for. Default: `MEMSTEM_TOP_K`."),
+  topK: field.topK.nullish().describe("How many memories to search for. Default: `MEMPREFIX_TOP_K`."),
   runId: field.mem0Name
     .nullish()
     .describe(
@@ -90,11 +90,11 @@ export const composeOptions = z.strictObject({
     ),
   appId: field.mem0Name
     .nullish()
-    .describe("Search only memories of this application of Mem0's. Default: `MEMSTEM_MEM0_APP_ID`."),
+    .describe("Search only memories of this application of Mem0's. Default: `MEMPREFIX_MEM0_APP_ID`."),
   filters: field.memoryFilters
     .nullish()
     .describe(
-      'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMSTEM_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
+      'Further conditions of the search in Mem0\'s form, such as `{ "topic": "food", "year": { "gte": 2025 } }`, with `AND`, `OR` and `NOT`; those of `MEMPREFIX_MEM0_FILTERS` apply too. Ids of users, agents, runs and applications are no conditions.',
     ),
   showExpired: z
     .boolean()
@@ -103,7 +103,7 @@ export const composeOptions = z.strictObject({
   rerank: z
     .boolean()
     .nullish()
-    .describe("Whether Mem0 ranks what it found once more, by its reranker. Default: `MEMSTEM_MEM0_RERANK`."),
+    .describe("Whether Mem0 ranks what it found once more, by its reranker. Default: `MEMPREFIX_MEM0_RERANK`."),
   referenceDate: field.referenceDate
     .nullish()
     .describe(
@@ -134,25 +134,25 @@ export const composeOptions = z.strictObject({
   maxPromptTokens: field.maxPromptTokens
     .nullish()
     .describe(
-      "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMSTEM_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed.",
+      "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMPREFIX_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed.",
     ),
   toolMemories: field.toolMemories
     .nullish()
     .describe(
-      "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's), or keep thoughts only behind the newest one (Qwen3's, GLM's). Default: `MEMSTEM_TOOL_MEMORIES`, else `in_result` for the engine family `mistral`, in chats for models whose template wants it, and where earlier turns of the conversation have it, else `own_message`.",
+      "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's), or keep thoughts only behind the newest one (Qwen3's, GLM's). Default: `MEMPREFIX_TOOL_MEMORIES`, else `in_result` for the engine family `mistral`, in chats for models whose template wants it, and where earlier turns of the conversation have it, else `own_message`.",
     ),
   blockTemplate: field.blockTemplate
     .nullish()
     .describe(
-      "What a block gives of its memory, as in `[{date}: ]{memory}`: the fields `{memory}`, `{date}`, `{created_at:datetime}`, `{updated_at}`, `{categories}`, `{metadata.key}`; a group in brackets is left out where one of its fields has no value. Part of the block's text: another template or value makes another block. Default: `MEMSTEM_BLOCK_TEMPLATE`.",
+      "What a block gives of its memory, as in `[{date}: ]{memory}`: the fields `{memory}`, `{date}`, `{created_at:datetime}`, `{updated_at}`, `{categories}`, `{metadata.key}`; a group in brackets is left out where one of its fields has no value. Part of the block's text: another template or value makes another block. Default: `MEMPREFIX_BLOCK_TEMPLATE`.",
     ),
   timeZone: field.timeZone
     .nullish()
-    .describe("IANA time zone of the times that `block_template` gives. Default: `MEMSTEM_TIME_ZONE`."),
+    .describe("IANA time zone of the times that `block_template` gives. Default: `MEMPREFIX_TIME_ZONE`."),
   dedupe: field.dedupe
     .nullish()
     .describe(
-      "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. `spans`: as `contained`, and of a tool's result each longer part that a message before it has word for word. Default: `MEMSTEM_DEDUPE`.",
+      "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. `spans`: as `contained`, and of a tool's result each longer part that a message before it has word for word. Default: `MEMPREFIX_DEDUPE`.",
     ),
   workers: workers.nullish(),
   prompt: z.boolean().nullish().describe("Also return the prompt as one text."),

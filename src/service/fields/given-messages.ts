@@ -101,7 +101,7 @@ export function asGiven(chat: readonly ChatMessage[]): GivenMessages {
 }
 
 /**
- * A composed prompt in the format of the messages given, chat messages by default. What memstem added is a user's message there, or part
+ * A composed prompt in the format of the messages given, chat messages by default. What memprefix added is a user's message there, or part
  * of one.
  */
 export function restored(prompt: GivenPrompt | null, composed: readonly ChatMessage[]): RestoredPrompt {

@@ -130,7 +130,7 @@ export interface RatioKey {
   readonly model: string;
 }
 
-/** Tokens of one prompt: by memstem's counter, and as its engine reported. */
+/** Tokens of one prompt: by memprefix's counter, and as its engine reported. */
 interface CountedPrompt {
   readonly estimated: number;
   readonly reported: number;
@@ -152,7 +152,7 @@ const ENOUGH_TO_RAISE = 4;
 const [LEAST, MOST] = [0.5, 4];
 
 /**
- * How engines count the tokens of one tenant's prompts, relative to memstem's counter. In memory only. Kept per user and model: a client
+ * How engines count the tokens of one tenant's prompts, relative to memprefix's counter. In memory only. Kept per user and model: a client
  * that reports wrong counts affects its own user's prompts only.
  */
 export class TokenRatios {
@@ -170,7 +170,7 @@ export class TokenRatios {
   }
 
   /**
-   * The engine's tokens of one of memstem's in prompts of about `limit` tokens: the largest ratio of the newest prompts, because a limit
+   * The engine's tokens of one of memprefix's in prompts of about `limit` tokens: the largest ratio of the newest prompts, because a limit
    * holds for each. 1 where nothing is known.
    */
   ratioFor(of: RatioKey, limit: number): number {
@@ -181,7 +181,7 @@ export class TokenRatios {
     return Math.min(MOST, Math.max(counted.length < ENOUGH_TO_RAISE ? 1 : LEAST, largest));
   }
 
-  /** The engine's tokens of one of memstem's over the newest prompts. 1 where nothing is known. */
+  /** The engine's tokens of one of memprefix's over the newest prompts. 1 where nothing is known. */
   meanOf(of: RatioKey): number {
     const counted = this.#newest(of);
     const sum = (tokens: (prompt: CountedPrompt) => number) => counted.reduce((all, each) => all + tokens(each), 0);

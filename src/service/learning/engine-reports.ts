@@ -26,8 +26,8 @@ import { sentRequestId } from "../../engines/adapters/engine-adapter.js";
 import type { EngineReport, ServedRequest, Store } from "../../store/api/store.js";
 import type { ComposeAnswer, Eviction, Feedback } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
-import type { MemstemObserver } from "../base/memstem-observer.js";
-import type { TenantParts } from "../base/memstem-parts.js";
+import type { MemprefixObserver } from "../base/memprefix-observer.js";
+import type { TenantParts } from "../base/memprefix-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, sentAs, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 import type { EngineLaw, TokenRatios } from "./engine-measures.js";
@@ -125,7 +125,7 @@ export class EngineReports {
     private readonly ratios: TokenRatios,
     /** What the engine works on, for all tenants. */
     private readonly work: EngineWork,
-    private readonly observer: Required<MemstemObserver>,
+    private readonly observer: Required<MemprefixObserver>,
   ) {}
 
   /** The first token of a prompt's answer came. Times are of the caller's clock, the same for all prompts. */

@@ -223,12 +223,12 @@ export interface SweepOptions {
 }
 
 /** Expires unused data now and every hour. The function returned stops it, and resolves when no sweep runs any more. */
-export function startSweeps(memstem: Swept, { keepDays, now, onFault }: SweepOptions): () => Promise<void> {
+export function startSweeps(memprefix: Swept, { keepDays, now, onFault }: SweepOptions): () => Promise<void> {
   const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let sweep: Promise<void>;
   const start = () => {
-    sweep = memstem
+    sweep = memprefix
       .dropUnused(now() - keepDays * DAY_MS, stopping.signal)
       .then(() => {}, onFault)
       .then(() => {

@@ -15,7 +15,7 @@ import {
   type Turn,
 } from "../../core/index.js";
 import { type FoundQuotes, StaleScopeError, type Store, StoreUnavailableError } from "../../store/api/store.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import { deltaOf, type WorkingScope, type WorkingScopes } from "../scopes/working-scopes.js";
 
@@ -102,7 +102,7 @@ export class MemoryForgetting {
   #searches = 0;
 
   constructor(
-    private readonly parts: MemstemParts,
+    private readonly parts: MemprefixParts,
     private readonly jobs: TenantQueues,
     private readonly scopes: WorkingScopes,
     /** The user's scope without an agent. */

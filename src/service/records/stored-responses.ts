@@ -7,7 +7,7 @@ import type { DeletionWatch } from "../scopes/working-scopes.js";
 export interface FoundResponse extends Pick<StoredResponse, "isHeld" | "sent"> {
   /** Null: its prompt was a single one. */
   readonly conversationId: ConversationId | null;
-  /** The messages of its prompt, without what memstem injected, and of its answer. */
+  /** The messages of its prompt, without what memprefix injected, and of its answer. */
   readonly history: readonly ChatMessage[];
 }
 

@@ -1,7 +1,7 @@
 /*
  * records: the data held on users, beside what prompts need.
  * Enters: a user, a memory, or an event of a memory's owner. Leaves: data exported, explained, added, updated, forgotten for good, or
- * expired with age, in the store and in a source of memstem's own. Deletions by several processes end in the same state.
+ * expired with age, in the store and in a source of memprefix's own. Deletions by several processes end in the same state.
  */
 
 import { setImmediate as setImmediateAsync, setTimeout as setTimeoutAsync } from "node:timers/promises";
@@ -10,7 +10,7 @@ import type { KeptMemory, MemorySource } from "../../memory/memory-source.js";
 import { type ExportedUser, type ScopesFound, type Store, StoreUnavailableError } from "../../store/api/store.js";
 import type { KeptUsage } from "../../store/api/usage-log.js";
 import type { Forgetting } from "../base/call-types.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { retryWhileLocked, type TenantQueues } from "../scopes/user-queues.js";
 import type { WorkingScopes } from "../scopes/working-scopes.js";
 import { ScopeExpiry } from "./expiry.js";
@@ -40,15 +40,15 @@ export interface UserUsage {
 /** The records of a tenant's users: exported, forgotten, updated, expired. */
 export class UserRecords {
   constructor(
-    private readonly parts: MemstemParts,
+    private readonly parts: MemprefixParts,
     private readonly jobs: TenantQueues,
     private readonly scopes: WorkingScopes,
     private readonly usage: UserUsage,
   ) {}
 
   /**
-   * Forgets a user's memory for good, with every agent: its text is erased from everything memstem stores, replayed turns included, and its
-   * id is never sent again. Rejects with `MemorySourceError` where memstem's own source fails; what was erased by then stays erased.
+   * Forgets a user's memory for good, with every agent: its text is erased from everything memprefix stores, replayed turns included, and its
+   * id is never sent again. Rejects with `MemorySourceError` where memprefix's own source fails; what was erased by then stays erased.
    */
   async forgetMemory(userId: UserId, memoryId: MemoryId): Promise<Forgetting> {
     const forgetting = await this.jobs.run(userId, () => this.#forgetMemory(userId, memoryId, setTimeoutAsync));
@@ -78,7 +78,7 @@ export class UserRecords {
   }
 
   /**
-   * Forgets a user with everything memstem stores of them, with every agent. Rejects where the recorded usage cannot be deleted, once
+   * Forgets a user with everything memprefix stores of them, with every agent. Rejects where the recorded usage cannot be deleted, once
    * everything else is; a repeated call tries again.
    */
   async forgetUser(userId: UserId): Promise<{ readonly userId: UserId; readonly scopes: number }> {
@@ -114,7 +114,7 @@ export class UserRecords {
     await store.erased();
   }
 
-  /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where memstem's own source fails. */
+  /** Everything held on a user, with every agent. Rejects with `MemorySourceError` where memprefix's own source fails. */
   exportUser(userId: UserId, signal?: AbortSignal): Promise<UserExport> {
     const { store, source } = this.parts;
     this.jobs.rejectIfBusy(userId);
@@ -232,7 +232,7 @@ export interface UserExport extends ExportedUser {
   } | null;
 }
 
-/** Collects a user's data from the store and from memstem's own source. Rejects with `MemorySourceError` where that source fails. */
+/** Collects a user's data from the store and from memprefix's own source. Rejects with `MemorySourceError` where that source fails. */
 async function exportUser(
   store: Store,
   source: MemorySource | null,

@@ -1,7 +1,7 @@
 import type { MemoryId, Scope } from "../../core/index.js";
 import { type MemorySource, MemorySourceError, wrappedSource } from "../../memory/memory-source.js";
 import type { PendingSourceDeletions, Store } from "../../store/api/store.js";
-import type { DegradedParts, PartName } from "../base/memstem-observer.js";
+import type { DegradedParts, PartName } from "../base/memprefix-observer.js";
 import { retryWhileLocked } from "../scopes/user-queues.js";
 
 /** Statuses with which a service refuses one request, and would take another. */
@@ -36,7 +36,7 @@ type User = Pick<Scope, "tenant" | "userId">;
 type Ledger = Pick<Store, "pendingInSource" | "deletedFromSource">;
 
 /**
- * Wraps a source of memstem's own so that pending deletions of a user are finished before any other call for that user: a process that was
+ * Wraps a source of memprefix's own so that pending deletions of a user are finished before any other call for that user: a process that was
  * killed during a deletion left the memories there. A source that another system owns is returned unmodified.
  */
 export function finishingDeletions(source: MemorySource, store: Ledger): MemorySource {
@@ -60,7 +60,7 @@ async function finishDeletions(source: MemorySource, store: Ledger, user: User, 
   const { tenant, userId } = user;
   const pending = await store.pendingInSource(tenant, userId);
   if (pending === null) return;
-  if (pending.everything && source.list === undefined) throw new Error("a source of memstem's own has to list");
+  if (pending.everything && source.list === undefined) throw new Error("a source of memprefix's own has to list");
   const listed = pending.everything ? ((await source.list?.(user, signal)) ?? []) : [];
   const still = await store.pendingInSource(tenant, userId);
   if (still === null) return;

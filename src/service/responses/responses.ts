@@ -34,12 +34,12 @@ export class Responses {
   ) {}
 
   /** As {@link Chat.complete}. Where something is deleted after what was said was read here, it is read again. */
-  async complete(memstem: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
+  async complete(memprefix: ChatComposer, given: ChatRequest, signal: AbortSignal): Promise<ProxiedAnswer> {
     for (;;) {
       // Before anything is read that a deletion from then on may concern.
-      const watch = await watchOf(memstem, given.userId);
+      const watch = await watchOf(memprefix, given.userId);
       try {
-        return await this.#complete(memstem, given, watch, signal);
+        return await this.#complete(memprefix, given, watch, signal);
       } catch (error) {
         if (!(error instanceof OutdatedHistoryError || error instanceof OutdatedCallError)) throw error;
       }
@@ -47,25 +47,25 @@ export class Responses {
   }
 
   async #complete(
-    memstem: ChatComposer,
+    memprefix: ChatComposer,
     given: ChatRequest,
     watch: DeletionWatch | null,
     signal: AbortSignal,
   ): Promise<ProxiedAnswer> {
-    const whole = await this.#withItems(memstem, given);
-    const turn = await this.#turnOf(memstem, whole, watch);
+    const whole = await this.#withItems(memprefix, given);
+    const turn = await this.#turnOf(memprefix, whole, watch);
     const isRead = turn.previous !== null || whole !== given;
     const asked = { ...whole, readSince: isRead ? watch : null };
     const { compose } = asked;
     const format = new ResponsesFormat(
-      memstem.responses,
+      memprefix.responses,
       turn,
       this.remembered,
       asked.body["store"] === false,
       this.onFault,
     );
     const { conversationId } = turn;
-    if (compose === null) return this.chat.complete(memstem, { ...asked, conversationId, format }, signal);
+    if (compose === null) return this.chat.complete(memprefix, { ...asked, conversationId, format }, signal);
     const history = turn.previous?.history ?? [];
     // What was said is not known here; the store may have it.
     const isStored = turn.isContinued && turn.previous === null && turn.conversationId !== null;
@@ -73,7 +73,7 @@ export class Responses {
     const messages = [...compose.messages.filter(isInstructions), ...bare(history), ...added];
     const stored = isStored && compose.history == null ? ({ history: "stored" } as const) : {};
     const composed = { ...compose, messages, conversationId, ...stored, sentNow: added.length };
-    return this.chat.complete(memstem, { ...asked, conversationId, compose: composed, format }, signal);
+    return this.chat.complete(memprefix, { ...asked, conversationId, compose: composed, format }, signal);
   }
 
   /** The request with items in place of references to those that the engine does not keep. */
@@ -90,13 +90,13 @@ export class Responses {
   }
 
   /** A response that is remembered, else one that is stored: from before a restart, or one that had to go. */
-  async #found(memstem: ChatComposer, key: ResponseKey): Promise<KnownResponse | null> {
+  async #found(memprefix: ChatComposer, key: ResponseKey): Promise<KnownResponse | null> {
     const remembered = await this.remembered.of(key);
     if (remembered !== null && remembered.history !== null) return remembered;
-    const watch = await watchOf(memstem, key.userId);
+    const watch = await watchOf(memprefix, key.userId);
     const { userId, agentId, id } = key;
     // Where the store fails, the engine may know it.
-    const stored = watch && (await memstem.responses.find(userId, agentId, id).catch(() => null));
+    const stored = watch && (await memprefix.responses.find(userId, agentId, id).catch(() => null));
     if (watch === null || stored === null) return remembered;
     const { conversationId, isHeld, sent } = stored;
     const messages = stored.history.filter((message) => !isInstructions(message));
@@ -104,14 +104,14 @@ export class Responses {
     return { conversationId, previous: null, messages, history: messages, isHeld, sent, watch };
   }
 
-  async #turnOf(memstem: ChatComposer, asked: ChatRequest, watch: DeletionWatch | null): Promise<ResponseTurn> {
+  async #turnOf(memprefix: ChatComposer, asked: ChatRequest, watch: DeletionWatch | null): Promise<ResponseTurn> {
     const { userId, agentId, body, compose } = asked;
-    const key = (id: string): ResponseKey => ({ tenant: memstem, userId, agentId, id });
+    const key = (id: string): ResponseKey => ({ tenant: memprefix, userId, agentId, id });
     const previousId = textIn(body["previous_response_id"]);
     // Conversations are remembered by names, which anybody may guess: those of requests that name nobody are the engine's alone.
     const held = userId === NOBODY ? null : conversationIn(body["conversation"]);
     const before = previousId ?? (held === null ? null : conversationKey(held));
-    const found = before === null ? null : await this.#found(memstem, key(before));
+    const found = before === null ? null : await this.#found(memprefix, key(before));
     const previous = found === null || found.history === null ? null : { ...found, history: found.history };
     const added = (messagesOf(body["input"]) ?? []).filter((message) => !isInstructions(message));
     const named = compose?.conversationId ?? asked.conversationId ?? found?.conversationId ?? held;
@@ -166,6 +166,6 @@ function textIn(given: unknown): string | null {
 }
 
 /** Null where the store fails. */
-async function watchOf(memstem: ChatComposer, userId: ChatRequest["userId"]): Promise<DeletionWatch | null> {
-  return memstem.additions.watch(userId).catch(() => null);
+async function watchOf(memprefix: ChatComposer, userId: ChatRequest["userId"]): Promise<DeletionWatch | null> {
+  return memprefix.additions.watch(userId).catch(() => null);
 }

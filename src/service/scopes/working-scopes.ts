@@ -113,7 +113,7 @@ export class WorkingScope {
   /** Waits until a commit is durable, and builds on it. Rejects as the commit does; then the scope in memory is ahead of the stored one. */
   async commit(write: (base: CommitBase) => Promise<StoredVersion>): Promise<void> {
     const { deletions } = this.#base;
-    const version = await inSpan("memstem.commit", {}, () => write(this.#base));
+    const version = await inSpan("memprefix.commit", {}, () => write(this.#base));
     this.#base = { version, deletions };
   }
 

@@ -13,8 +13,8 @@ import type {
   WindowSums,
 } from "../../store/api/usage-log.js";
 import { NotFoundError } from "../base/errors.js";
-import type { Observers } from "../base/memstem-observer.js";
-import type { MemstemParts } from "../base/memstem-parts.js";
+import type { Observers } from "../base/memprefix-observer.js";
+import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { type AlertParts, type AlertRule, type AlertState, AlertWatch } from "./usage-alerts.js";
 import { UsageEvents, type UsageListener } from "./usage-events.js";
 import { UsageRecorder } from "./usage-recorder.js";
@@ -143,7 +143,7 @@ export interface RecordedUsage {
   readonly alerts: AlertWatch | null;
   /** Whether prompts cost money. */
   readonly hasPrices: boolean;
-  /** Notes that the service started, `version` memstem's own, and which of its defaults changed since it last did. */
+  /** Notes that the service started, `version` memprefix's own, and which of its defaults changed since it last did. */
   noteStart(version: string): Promise<void>;
   /** Writes what waits, and ends. The log stays open. */
   stop(): Promise<void>;
@@ -154,7 +154,7 @@ const DEFAULTS_MARK = "defaults";
 
 /** Begins to record. Null without a log. */
 export function recordUsage(
-  { usage: log, defaults, residency, now }: MemstemParts,
+  { usage: log, defaults, residency, now }: MemprefixParts,
   observers: Observers,
   { rules, onAlert, onFault }: UsageOptions,
 ): RecordedUsage | null {

@@ -30,7 +30,7 @@ const rule = z
     "must have exactly one of falls_by, rises_by, below and above",
   );
 
-/** The file of `MEMSTEM_ALERTS`. */
+/** The file of `MEMPREFIX_ALERTS`. */
 export const alertFile = z.strictObject({
   webhook: z.url({ protocol: /^https?$/, error: "must be an http or https address" }).optional(),
   rules: z

@@ -31,7 +31,7 @@ import {
   type UsageLog,
   type UsageReport,
 } from "../../store/api/usage-log.js";
-import type { MemstemObserver, ObservedCompose, ObservedReport } from "../base/memstem-observer.js";
+import type { MemprefixObserver, ObservedCompose, ObservedReport } from "../base/memprefix-observer.js";
 
 /** Milliseconds between two batches. */
 const BATCH_MS = 1_000;
@@ -60,7 +60,7 @@ interface Batch {
 }
 
 /** Records what a service does, for all tenants. */
-export class UsageRecorder implements MemstemObserver {
+export class UsageRecorder implements MemprefixObserver {
   readonly #earlier = new EarlierPrompts();
   readonly #restarts = new EngineRestarts<UsageReport>();
   #waiting: UsageEntry[] = [];

@@ -87,7 +87,7 @@ export interface ComposeRecord {
   readonly at: number;
 }
 
-/** What was said in a conversation's newest epoch, without what memstem injected. */
+/** What was said in a conversation's newest epoch, without what memprefix injected. */
 export interface StoredHistory {
   /** The instructions of its newest prompt; null where they were erased. */
   readonly head: readonly ChatMessage[] | null;
@@ -101,7 +101,7 @@ export interface StoredHistory {
   readonly prompts: readonly PromptTokens[];
   /** Whether its memories stand in a message of their own in front of the others. */
   readonly hasOwnHead: boolean;
-  /** Digest of the meaning of the message before the first, which memstem left out; null: none. */
+  /** Digest of the meaning of the message before the first, which memprefix left out; null: none. */
   readonly behind: Digest | null;
 }
 
@@ -185,7 +185,7 @@ const FAULTS: Readonly<Record<StoreFault, string>> = {
   full: "the disk is full",
   "read-only": "the database cannot be written: its file, directory or file system is read-only",
   failing: "the disk fails: the database could not be read or written",
-  damaged: "the database is damaged: `memstem check` says where",
+  damaged: "the database is damaged: `memprefix check` says where",
   unreachable: "the database's server cannot be reached, or takes no connection",
 };
 

@@ -1,5 +1,5 @@
 /*
- * check/: whether a database is whole, for `memstem check`, backups and tests.
+ * check/: whether a database is whole, for `memprefix check`, backups and tests.
  * In: a file, opened to read, or a server; a service may write to it meanwhile.
  * Out: findings, a line each, that name users and never text (`DatabaseCheck`).
  * Three levels: SQLite's structure (`checkStructure`), what one scope says, every scope (this file).
@@ -141,7 +141,7 @@ export interface DatabaseCheck {
 
 /**
  * Checks a database file: SQLite's structure, references between rows, and the invariants of every scope. Read-only, one transaction per
- * scope, so a service may run meanwhile. Rejects with `DatabaseOpenError` where the file is not a memstem database.
+ * scope, so a service may run meanwhile. Rejects with `DatabaseOpenError` where the file is not a memprefix database.
  */
 export async function checkDatabase(file: string): Promise<DatabaseCheck> {
   const database = openToRead(file);

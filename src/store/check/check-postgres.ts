@@ -51,8 +51,8 @@ export async function checkPostgres(url: string): Promise<ServerCheck> {
 async function opened(client: pg.Client): Promise<DigestSeal> {
   await client.connect();
   const { applied, known } = await schemaOf(client);
-  if (applied === 0) throw new Error("it has no tables of memstem's");
-  if (applied < known) throw new Error("its tables are those of an earlier version of memstem");
+  if (applied === 0) throw new Error("it has no tables of memprefix's");
+  if (applied < known) throw new Error("its tables are those of an earlier version of memprefix");
   await client.query(`set search_path = ${SCHEMA}`);
   const { rows } = await client.query<{ key: Buffer }>("select key from digest_keys where id = 1");
   const key = rows[0]?.key;

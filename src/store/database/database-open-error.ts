@@ -28,6 +28,6 @@ export function schemaProgress(applied: readonly unknown[], known: readonly numb
     throw new Error(
       `a development version from before 0.1.0 wrote it, which this version does not read; use ${instead}`,
     );
-  if (times.length > known.length) throw new Error("it was written by a newer version of memstem");
+  if (times.length > known.length) throw new Error("it was written by a newer version of memprefix");
   return { applied: times.length, known: known.length };
 }

@@ -209,7 +209,7 @@ function openOnce(file: string): DatabaseConnection {
 
 /**
  * Opens a database file read-only and unmigrated; another process may write to it meanwhile. Throws {@link DatabaseOpenError} where it is
- * not a memstem database.
+ * not a memprefix database.
  */
 export function openToRead(file: string): DatabaseConnection & { readonly schema: SchemaProgress } {
   let sqlite: Database.Database | undefined;

@@ -4,7 +4,7 @@ import { type Dialect, type NamedStatement, type SqlReader, typeOf } from "../da
 import { isConnectionLost, namedFault } from "./postgres-faults.js";
 
 /** The schema, and with it what else has to have a name. */
-export const SCHEMA = "memstem";
+export const SCHEMA = "memprefix";
 
 /** Groups of commits under way at once, each on a connection of its own. */
 export const WRITERS = 2;
@@ -60,7 +60,7 @@ const SESSION = `set statement_timeout = ${STATEMENT_MS}; set lock_timeout = ${L
 export function clientConfig(url: string): pg.ClientConfig {
   return {
     connectionString: url,
-    application_name: "memstem",
+    application_name: "memprefix",
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
     types: {

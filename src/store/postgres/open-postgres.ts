@@ -24,8 +24,8 @@ const MIGRATIONS_TABLE = "migrations";
 const MIGRATION_LOCK = "7883957431812026";
 
 /**
- * Opens the database of a URL, and brings its schema `memstem` up to date. Throws {@link DatabaseOpenError}, whose message has neither
- * user nor password, where the server cannot be reached or written to, or another version of memstem wrote the schema.
+ * Opens the database of a URL, and brings its schema `memprefix` up to date. Throws {@link DatabaseOpenError}, whose message has neither
+ * user nor password, where the server cannot be reached or written to, or another version of memprefix wrote the schema.
  */
 export async function openPostgres(url: string): Promise<OpenPostgres> {
   try {

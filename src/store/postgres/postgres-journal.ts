@@ -1,6 +1,6 @@
 /*
  * postgres/: the journal on a PostgreSQL server, for any number of processes.
- * In: calls of `JournalDatabase`. Out: rows in the schema `memstem`, and `StaleScopeError` or `StoreUnavailableError`.
+ * In: calls of `JournalDatabase`. Out: rows in the schema `memprefix`, and `StaleScopeError` or `StoreUnavailableError`.
  * `GroupWriter` collects units, `commitGroup` is one transaction of them; `PostgresJournal` reads, and writes everything else; `Connections` has
  * the connections, whose sessions find tables in that schema; `openPostgres` makes all of it. `migrations/postgres/schema.ts`
  * is what migrations come from.

@@ -1,5 +1,5 @@
 /*
- * usage/: the usage log, in a SQLite file of its own beside the store's, or in the schema `memstem` on a PostgreSQL server, for any number
+ * usage/: the usage log, in a SQLite file of its own beside the store's, or in the schema `memprefix` on a PostgreSQL server, for any number
  * of processes that record into one log.
  * In: batches of prompts and engines' reports; queries of one tenant. Out: rows, sums, notes.
  * A batch is applied in memory (`accounting.ts`) to what is stored of what it names, and each row that changes is written once

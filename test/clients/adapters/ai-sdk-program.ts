@@ -1,6 +1,6 @@
 import { type LanguageModel, wrapLanguageModel } from "ai";
-import { memstemMiddleware } from "memstem/ai-sdk";
-import { createMemstemClient } from "memstem/client";
+import { memprefixMiddleware } from "memprefix/ai-sdk";
+import { createMemprefixClient } from "memprefix/client";
 import { aiSdkUses } from "../ai-sdk-uses.js";
 import { type ClientProgram, runProgram } from "../client-program.js";
 
@@ -15,10 +15,10 @@ export function runMiddleware(about: Omit<ClientProgram, "uses" | "identity">, m
       ({ base, engine, headers }): LanguageModel =>
         wrapLanguageModel({
           model: modelOf(engine),
-          middleware: memstemMiddleware({
-            memstem: createMemstemClient({ url: base }),
-            userId: headers["x-memstem-user"] ?? "",
-            conversationId: headers["x-memstem-conversation"] ?? "",
+          middleware: memprefixMiddleware({
+            memprefix: createMemprefixClient({ url: base }),
+            userId: headers["x-memprefix-user"] ?? "",
+            conversationId: headers["x-memprefix-conversation"] ?? "",
           }),
         }),
     ),

@@ -15,7 +15,7 @@ const agentOf = ({ base, headers }: Session, tools = {}) =>
     id: "planner",
     name: "Planner",
     instructions: INSTRUCTIONS,
-    model: { id: "memstem/any", url: `${base}/v1`, apiKey: "the engine's", headers: { ...headers } },
+    model: { id: "memprefix/any", url: `${base}/v1`, apiKey: "the engine's", headers: { ...headers } },
     tools,
   });
 

@@ -9,7 +9,7 @@ runProgram({
   identity: "`headers`",
   uses: aiSdkUses(({ base, headers }) =>
     createOpenAICompatible({
-      name: "memstem",
+      name: "memprefix",
       baseURL: `${base}/v1`,
       apiKey: "the engine's",
       headers: { ...headers },

@@ -34,7 +34,7 @@ describe("what an engine says of its cache", () => {
     expect(new SharedCache(configured).capacity).toBe(5_000);
   });
 
-  it("shows what other clients had computed, which displaces memstem's prompts", () => {
+  it("shows what other clients had computed, which displaces memprefix's prompts", () => {
     const { engine, cache } = withPrompt(500);
     engine.read(reading(1_500), 2);
     expect(engine.foreignTokens).toBe(0);
@@ -75,7 +75,7 @@ describe("what an engine says of its cache", () => {
     expect(engine.foreignTokens).toBe(700);
   });
 
-  it("is in its own tokens, of which reports tell how many one of memstem's is", () => {
+  it("is in its own tokens, of which reports tell how many one of memprefix's is", () => {
     const { engine, cache } = withPrompt();
     cache.reported("1", { cachedTokens: 0, promptTokens: 2_000 }, 2);
     for (let n = 2; n < 40; n++) {
@@ -123,7 +123,7 @@ describe("what an engine says of its cache", () => {
     expect(cache.residentOf("a")).toBeGreaterThanOrEqual(9_200);
   });
 
-  it("goes by events where there are any: of a stream's newest prompt, in memstem's tokens", () => {
+  it("goes by events where there are any: of a stream's newest prompt, in memprefix's tokens", () => {
     const { engine, cache } = withPrompt();
     const blocks = new ResidentBlocks();
     engine.residents.push(blocks);
@@ -134,7 +134,7 @@ describe("what an engine says of its cache", () => {
       { kind: "stored", hashes, parent: null, tokens: tokens.slice(0, 2_000), blockTokens: 16, apart, medium: "GPU" },
     ]);
     cache.tokenized("1", { tokens: 2_001, chains: blocks.chainsOf(tokens, null) });
-    // Of 1,000 tokens by memstem's counter, which are 2,001 of the engine's.
+    // Of 1,000 tokens by memprefix's counter, which are 2,001 of the engine's.
     expect(cache.residentOf("a")).toBe(999);
     blocks.take([{ kind: "removed", hashes: hashes.slice(50), medium: null }]);
     expect(cache.residentOf("a")).toBe(399);

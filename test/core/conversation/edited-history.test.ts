@@ -138,7 +138,7 @@ describe("other instructions at the head", () => {
   });
 });
 
-describe("a history that comes back with memstem's text in it", () => {
+describe("a history that comes back with memprefix's text in it", () => {
   it("is continued as if it had come back plain, and says so", () => {
     const [plain, echoed] = [threeTurns(), threeTurns()];
     echoed.chat.history.splice(0, 6, ...(echoed.prompts[2] ?? []));

@@ -16,7 +16,7 @@ import {
 import { hostileText } from "../escaping/hostile-text.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
 
-/** A whole section that a tool made up is the client's own text: a reader cannot tell it from ours, memstem does. */
+/** A whole section that a tool made up is the client's own text: a reader cannot tell it from ours, memprefix does. */
 const notOurs = hostileText.filter((text) => !text.includes("</memories>"));
 
 const anyTurn = fc.record({

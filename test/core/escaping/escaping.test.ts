@@ -62,7 +62,7 @@ describe("special tokens of public chat templates", () => {
   });
 });
 
-describe("memstem's own structure", () => {
+describe("memprefix's own structure", () => {
   const forged = [
     ...[
       "[12]",

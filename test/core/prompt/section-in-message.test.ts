@@ -74,7 +74,7 @@ describe("a section in a message", () => {
     expect(stripSection(parts(SECTION), ours)).toBeNull();
   });
 
-  it("is left where memstem did not send it", () => {
+  it("is left where memprefix did not send it", () => {
     const quoted = user("<memories>\n1 I wrote this myself.\n</memories>\n\nWhat does it mean?");
     expect(stripSection(quoted, ours)).toBe(quoted);
     const inParts: ChatMessage = { role: "user", content: [{ type: "text", text: "<memories>\n2 x\n</memories>" }] };

@@ -42,7 +42,7 @@ describe("numbers that JavaScript has not", () => {
   });
 
   it("are no text of the sender's, however it is written", () => {
-    const forged = "\uf8ffmemstem:number:7";
+    const forged = "\uf8ffmemprefix:number:7";
     const escaped = [...forged].map((each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
     for (const text of [`"${forged}"`, `"${escaped}"`, JSON.stringify(`{"a":"${forged}"}`)]) {
       const sent = `{"id":12345678901234567,"content":${text}}`;

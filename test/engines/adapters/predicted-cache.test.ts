@@ -44,7 +44,7 @@ describe.skipIf(missing !== null)(
     });
     afterAll(() => counting.close());
 
-    /** memstem before an engine that can be started again; each question is answered with how far the prediction was off. */
+    /** memprefix before an engine that can be started again; each question is answered with how far the prediction was off. */
     async function underPrediction(conversationId: string | null) {
       let engine = await open();
       const residency = residencyModel({ kind: "slots", slots: SLOTS });

@@ -10,15 +10,15 @@ const CALL: UpstreamCall = {
   query: "?a=1",
   headers: [
     ["x-request-id", "r"],
-    ["host", "memstem"],
-    ["x-memstem-user", "ada"],
+    ["host", "memprefix"],
+    ["x-memprefix-user", "ada"],
   ],
   body: "{}",
 };
 const never = new AbortController().signal;
 
 describe("the engine inside as an upstream", () => {
-  it("gets the call, without what is the connection's or memstem's, and its answer goes back", async () => {
+  it("gets the call, without what is the connection's or memprefix's, and its answer goes back", async () => {
     const handler: FetchHandler = async (request) => {
       const headers = Object.fromEntries(request.headers);
       return Response.json({ url: request.url, headers, body: await request.text() }, { status: 429 });
@@ -32,7 +32,7 @@ describe("the engine inside as an upstream", () => {
     });
   });
 
-  it("hands on no header that is memstem's", async () => {
+  it("hands on no header that is memprefix's", async () => {
     const handler: FetchHandler = async (request) => Response.json([...request.headers.keys()]);
     const { body } = await embeddedUpstream(handler).send({ ...CALL, method: "GET", body: null }, never);
     expect(JSON.parse(await text(body))).toEqual(["x-request-id"]);

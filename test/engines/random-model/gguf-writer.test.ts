@@ -7,7 +7,7 @@ import { type GgufTensor, tensorBytes, writeGguf } from "../../../src/engines/ra
 describe("a GGUF file", () => {
   let folder = "";
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "memstem-gguf-"));
+    folder = mkdtempSync(join(tmpdir(), "memprefix-gguf-"));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 

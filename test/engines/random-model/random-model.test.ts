@@ -55,7 +55,7 @@ describe("a random model", () => {
 
   it("says in its metadata that its weights are random", () => {
     const head = readFileSync(model.path).toString("latin1", 0, 2_000);
-    expect(head).toContain("memstem.random_weights");
+    expect(head).toContain("memprefix.random_weights");
     expect(head).toContain("Whatever text it makes is noise.");
   });
 

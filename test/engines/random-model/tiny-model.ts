@@ -11,7 +11,7 @@ export const TINY = { layers: 2, hidden: 64, feedForward: 128, heads: 1, keyValu
 export function tinyModel(): { readonly path: string } {
   let folder = "";
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), "memstem-model-"));
+    folder = mkdtempSync(join(tmpdir(), "memprefix-model-"));
     await writeRandomModel(join(folder, "tiny.gguf"), { name: "tiny", shape: TINY });
   });
   afterAll(() => rmSync(folder, { recursive: true }));

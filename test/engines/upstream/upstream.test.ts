@@ -139,7 +139,7 @@ describe("a call to an engine", () => {
 
   it("keeps an empty answer, and every header of the answer but the connection's", async () => {
     const url = await serve((_request, response) => {
-      response.writeHead(204, { "set-cookie": ["a=1", "b=2"], "x-memstem-request-id": "forged", "x-own": "1" }).end();
+      response.writeHead(204, { "set-cookie": ["a=1", "b=2"], "x-memprefix-request-id": "forged", "x-own": "1" }).end();
     });
     const answer = await openUpstream({ url, timeoutMs: 1_000 }).send({ ...call, method: "GET", body: null }, never);
     expect(answer.status).toBe(204);
@@ -153,12 +153,12 @@ describe("a call to an engine", () => {
 });
 
 describe("headers", () => {
-  it("of the connection, those it names, and memstem's own stay", () => {
+  it("of the connection, those it names, and memprefix's own stay", () => {
     const given = {
       Connection: "close, X-Hop",
       "X-Hop": "1",
       Host: "h",
-      "X-Memstem-User": "u",
+      "X-Memprefix-User": "u",
       "X-Session-Id": "s",
       TE: "x",
     };

@@ -12,7 +12,7 @@ describe("JsonLines", () => {
   let folder: string;
   const path = () => join(folder, "lines.jsonl");
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "memstem-lines-"));
+    folder = mkdtempSync(join(tmpdir(), "memprefix-lines-"));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 

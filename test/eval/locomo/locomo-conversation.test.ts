@@ -22,7 +22,7 @@ import { pickConversation, readLocomo } from "../../../src/eval/locomo/locomo-da
 import { comparePrefill } from "../../../src/eval/replay/prefill-comparison.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { composeRequest } from "../../../src/service/compose/compose-request.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { someOf } from "../../run-length.js";
 import { locomoFile, recordedData, SKIPPED } from "./recorded-searches.js";
 
@@ -87,14 +87,14 @@ function readPrompt(messages: readonly ChatMessage[]) {
   return { labels, texts, unresolved };
 }
 
-async function checkEveryTurn(memstem: Memstem, turns: readonly Turn[], k: number, hasLabels: boolean) {
+async function checkEveryTurn(memprefix: Memprefix, turns: readonly Turn[], k: number, hasLabels: boolean) {
   const history: ChatMessage[] = [];
   let before: readonly ChatMessage[] = [];
   const textOf = new Map<number, string>();
   for (const { question, answer, found } of turns) {
     const memories = found.get(k) ?? [];
     const asked: ChatMessage = { role: "user", content: question };
-    const { messages, blocks } = await memstem.compose(
+    const { messages, blocks } = await memprefix.compose(
       composeRequest({
         userId: `user-${k}${hasLabels ? "-labels" : ""}` as UserId,
         conversationId: "questions" as ConversationId,
@@ -132,15 +132,15 @@ const conversations = [
 describe.each(someOf(conversations, 1))(
   "a whole conversation on real Mem0 search: $name$skipped",
   ({ file, id, ks, skipped }) => {
-    const dataDir = mkdtempSync(join(tmpdir(), "memstem-locomo-"));
-    const memstem = assemble(readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" }));
+    const dataDir = mkdtempSync(join(tmpdir(), "memprefix-locomo-"));
+    const memprefix = assemble(readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" }));
     let turns: Turn[] = [];
 
     beforeAll(async () => {
       if (skipped === "") turns = await searchAll(file, id, ks, dataDir);
     }, 240_000);
     afterAll(async () => {
-      await memstem.close();
+      await memprefix.close();
       rmSync(dataDir, { recursive: true, force: true });
     });
 
@@ -148,8 +148,8 @@ describe.each(someOf(conversations, 1))(
       "at k = %i every prompt begins with the one before, holds each retrieved text once, and resolves its references",
       async (k) => {
         expect(turns.length).toBeGreaterThan(20);
-        await checkEveryTurn(memstem, turns, k, false);
-        await checkEveryTurn(memstem, turns, k, true);
+        await checkEveryTurn(memprefix, turns, k, false);
+        await checkEveryTurn(memprefix, turns, k, true);
       },
       240_000,
     );
@@ -162,15 +162,15 @@ describe.each(someOf(conversations, 1))(
           answer,
           memories: found.get(20) ?? [],
         }));
-        const costs = await comparePrefill(memstem, questions, encodeO200k, (arm) => `prefill-${arm}` as UserId);
+        const costs = await comparePrefill(memprefix, questions, encodeO200k, (arm) => `prefill-${arm}` as UserId);
         const prefill = (layout: string, builder: string) =>
           costs.find((cost) => cost.layout === layout && cost.builder === builder)?.prefillTokens ?? Number.NaN;
         // A tenth in 199 turns, what the issue asks for; the sample's 30 turns are too few to spread the first ones' memories over.
         const bound = id === "conv-26" ? 0.1 : 0.2;
-        expect(prefill("conversation", "memstem, keep")).toBeLessThanOrEqual(
+        expect(prefill("conversation", "memprefix, keep")).toBeLessThanOrEqual(
           bound * prefill("conversation", "mem0-readme"),
         );
-        expect(prefill("single", "memstem")).toBeLessThan(prefill("single", "mem0-readme"));
+        expect(prefill("single", "memprefix")).toBeLessThan(prefill("single", "mem0-readme"));
       },
       240_000,
     );

@@ -41,12 +41,12 @@ export const SKIPPED = " (skipped: set LOCOMO_DATA, see test/eval/locomo/recorde
 
 /** How to get {@link recordedData}. */
 export const HOW_TO_RECORD = `set LOCOMO_DATA to a folder of recorded Mem0 searches; of LoCoMo's public file (CC BY-NC 4.0) this makes one:
-  npx memstem eval locomo --data locomo10.json --download --conversations ${RECORDED_CONVERSATIONS.join(",")} \\
+  npx memprefix eval locomo --data locomo10.json --download --conversations ${RECORDED_CONVERSATIONS.join(",")} \\
     --categories 1,2,3,4,5 --k 100 --policies readme --no-times --out FOLDER`;
 
 /**
  * The folder that `LOCOMO_DATA` names; null where it is unset. It holds `traces/<conversation>.json` (or `<conversation>-k100.json`, as
- * `memstem eval locomo` writes them); for comparisons with ContextPilot's own code `peers/<conversation>.json`; and for texts LoCoMo's
+ * `memprefix eval locomo` writes them); for comparisons with ContextPilot's own code `peers/<conversation>.json`; and for texts LoCoMo's
  * file itself, in `locomo/`. Throws where there is no such folder.
  */
 export function recordedData(): string | null {

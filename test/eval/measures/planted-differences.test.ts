@@ -14,7 +14,7 @@ const ARMS = armsOf({
   places: ["turn", "system"],
   annotations: [
     { kind: "none", top: null, wording: null },
-    { kind: "order", top: "all", wording: "memstem" },
+    { kind: "order", top: "all", wording: "memprefix" },
     { kind: "order", top: "all", wording: "paper" },
   ],
 });
@@ -132,7 +132,7 @@ describe(`planted differences, over ${SEEDS} seeds`, () => {
   });
 
   it("finds nothing between arms that differ in nothing that counts", () => {
-    const [mine, papers] = ["memstem", "paper"].map((wording) =>
+    const [mine, papers] = ["memprefix", "paper"].map((wording) =>
       ARMS.find((arm) => arm.policy === "sorted" && arm.place === null && arm.annotations?.wording === wording),
     );
     if (mine === undefined || papers === undefined) throw new Error("no such arms");

@@ -86,7 +86,7 @@ describe("qualityChange", () => {
       places: ["turn", "system"],
       annotations: [
         { kind: "none", top: null, wording: null },
-        { kind: "order", top: "all", wording: "memstem" },
+        { kind: "order", top: "all", wording: "memprefix" },
       ],
     });
     // In the system prompt the first question is wrong; with a ranking the second is right.
@@ -109,7 +109,7 @@ describe("qualityChange", () => {
     ]);
   });
 
-  it("finds what memstem's form does beside Mem0's list, in the same order, at the same place", () => {
+  it("finds what memprefix's form does beside Mem0's list, in the same order, at the same place", () => {
     const arms = armsOf({
       ...DEFAULT_ARMS,
       ks: [20],
@@ -123,7 +123,7 @@ describe("qualityChange", () => {
       ),
     );
     const form = qualityChange({ ...RUN, arms }, records)?.options.find(({ option }) => option === "form");
-    expect(form).toMatchObject({ from: "Mem0’s list", to: "memstem’s lines", pairsOfArms: 2 });
+    expect(form).toMatchObject({ from: "Mem0’s list", to: "memprefix’s lines", pairsOfArms: 2 });
     expect(form?.found?.difference.value).toBe(-0.25);
   });
 });

@@ -23,14 +23,14 @@ function retrieved(turn: number) {
 
 describe("what a plan says", () => {
   it.each(["single", "conversation"] as const)("is what a simulated engine finds, %s prompts", async (layout) => {
-    const memstem = openService({ countTokens: countO200k });
+    const memprefix = openService({ countTokens: countO200k });
     const tokenize = chatTokenizer(encodeO200k);
     const engine = new BlockHashCache();
     const history: ChatMessage[] = [];
     let expectedHits = 0;
     for (const [turn, { question, answer }] of questions.entries()) {
       const asked = { role: "user", content: question };
-      const { messages, plan } = await memstem.compose(
+      const { messages, plan } = await memprefix.compose(
         composeRequest({
           userId: "ana" as UserId,
           conversationId: layout === "single" ? null : ("c" as ConversationId),
@@ -49,6 +49,6 @@ describe("what a plan says", () => {
       history.push(asked, { role: "assistant", content: answer ?? "I don't know." });
     }
     expect(expectedHits).toBeGreaterThan(questions.length * BLOCK_TOKENS);
-    await memstem.close();
+    await memprefix.close();
   });
 });

@@ -27,7 +27,7 @@ export const LAWS = {
   cpu: exact(ENGINE_MODELS.cpu),
   gpu: exact(ENGINE_MODELS.gpu),
   hosted: exact(ENGINE_MODELS.hosted),
-  /** Fitted by memstem itself to vLLM 0.32 with SmolLM2-135M on two cores, answers of 16 tokens (`bench:shared-engine`). */
+  /** Fitted by memprefix itself to vLLM 0.32 with SmolLM2-135M on two cores, answers of 16 tokens (`bench:shared-engine`). */
   "vllm on a CPU": {
     cost: { kind: "time", fixedMs: 0, perTokenMs: 1.2, perPairMs: 9.3e-4 },
     blockTokens: 1,
@@ -44,7 +44,7 @@ export interface Conversations {
   readonly turns: number;
 }
 
-/** Every conversation's prompts as memstem composes them. */
+/** Every conversation's prompts as memprefix composes them. */
 export function servedWith(
   { traces, k, answerTokens, turns }: Conversations,
   retention: RetentionName,
@@ -58,7 +58,7 @@ export function servedWith(
   });
 }
 
-/** Builds a prompt by hand, without memstem: what a search returned, and the conversation up to the question. */
+/** Builds a prompt by hand, without memprefix: what a search returned, and the conversation up to the question. */
 export type BuildByHand = (memories: readonly RetrievedMemory[], history: readonly ChatMessage[]) => ChatMessage[];
 
 /** The same conversations with prompts built by hand; by default as Mem0's README has them, with the memories in the system prompt. */
@@ -101,7 +101,7 @@ export function singlesByHand({ traces, k, turns }: Omit<Conversations, "answerT
   });
 }
 
-/** Each question as a single prompt that memstem composes. */
+/** Each question as a single prompt that memprefix composes. */
 export function singlesWith(
   { traces, k, turns }: Omit<Conversations, "answerTokens">,
   policy: PolicyName,

@@ -107,7 +107,7 @@ const LEAST_CONTRAST = `(() => {
 })()`;
 
 describeInChromium(`the report of a run of ${ARMS.length} arms`, () => {
-  const directory = mkdtempSync(join(tmpdir(), "memstem-report-"));
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-report-"));
   const file = join(directory, "report.html");
   let browser: Browser;
   beforeAll(async () => {

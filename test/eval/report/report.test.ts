@@ -257,7 +257,7 @@ function hostile(text: string): [RunRecord, readonly QuestionRecord[], readonly 
     { ...EXACT_ARM, id: `2${text}`, k: 21 },
   ];
   const run = runOf({
-    memstem: text,
+    memprefix: text,
     node: text,
     mem0: text,
     machine: { platform: text, cpu: text, cores: 1, memoryMegabytes: 1 },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openMeasuredMemstem } from "../../../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../../../src/cli/assemble.js";
 import { countO200k } from "../../../src/cli/o200k.js";
 import {
   DEFAULT_ENGINE_MODEL,
@@ -26,7 +26,7 @@ const FOUND = [
 
 async function promptsOf(arm: Partial<EvalArm>, promptTokens: number | null = null): Promise<ArmPrompt[]> {
   const builder = composedPrompts(list, {
-    openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
+    openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
     arm: { ...EXACT_ARM, ...arm },
     budget: { average: null, each: null },
     policy: "prefix-exact",
@@ -109,12 +109,12 @@ describe("annotations", () => {
   const kept = { layout: "conversation", retention: "keep" } as const;
   const said = async (annotations: ArmAnnotations | null) =>
     (await promptsOf({ ...kept, annotations })).map((prompt) => annotationsIn(prompt));
-  const wordless = { top: "all", wording: "memstem" } as const;
+  const wordless = { top: "all", wording: "memprefix" } as const;
 
   it("are those of the arm", async () => {
     const none = await said({ kind: "none", top: null, wording: null });
     expect(none).toEqual([[], [], []]);
-    expect(await said(null)).toEqual(await said({ kind: "order", top: "auto", wording: "memstem" }));
+    expect(await said(null)).toEqual(await said({ kind: "order", top: "auto", wording: "memprefix" }));
     const order = await said({ kind: "order", ...wordless });
     expect(order[1]).toEqual(["Most relevant first: [3][2][1]."]);
     expect((await said({ kind: "references", ...wordless }))[1]).toEqual(["Also relevant, given earlier: [2][1]."]);
@@ -156,7 +156,7 @@ describe("annotations", () => {
 });
 
 describe("forms of a memory's line", () => {
-  const ranked = { kind: "order", top: "all", wording: "memstem" } as const satisfies ArmAnnotations;
+  const ranked = { kind: "order", top: "all", wording: "memprefix" } as const satisfies ArmAnnotations;
 
   it.each([
     ["numbers", "1 Ana likes tea\n2 Ana has a dog\n3 Ana paints\n", 3],

@@ -33,7 +33,7 @@ describe("armsOf", () => {
     expect(arms.at(-1)).toMatchObject({ policy: "carry-over", retention: "auto", budgetRatio: 1.5 });
   });
 
-  it("has windows of conversations only, and what memstem makes of them only where it builds the prompts", () => {
+  it("has windows of conversations only, and what memprefix makes of them only where it builds the prompts", () => {
     const arms = armsOf({
       layouts: ["single", "conversation"],
       ks: [20],
@@ -65,7 +65,7 @@ describe("armsOf", () => {
   it("multiplies places, annotations and budgets, where they make another prompt", () => {
     const ids = (choices: Partial<Parameters<typeof armsOf>[0]>) =>
       armsOf({ ...DEFAULT_ARMS, ks: [20], policies: ["readme", "prefix-exact"], ...choices }).map(({ id }) => id);
-    const annotations = annotationChoices(ANNOTATION_KINDS, ["auto", "all"], ["memstem", "paper"]);
+    const annotations = annotationChoices(ANNOTATION_KINDS, ["auto", "all"], ["memprefix", "paper"]);
     // In single prompts the turn is the question, and nothing stands earlier.
     expect(ids({ places: ["system", "question", "turn"], annotations })).toEqual([
       "single k=20 readme",

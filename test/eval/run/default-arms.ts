@@ -1,7 +1,7 @@
 import { DEFAULT_RETENTION } from "../../../src/core/index.js";
 import type { ArmChoices } from "../../../src/eval/run/arms.js";
 
-/** What `memstem eval` compares where nothing else is asked for. */
+/** What `memprefix eval` compares where nothing else is asked for. */
 export const DEFAULT_ARMS: ArmChoices = {
   layouts: ["single"],
   ks: [20, 100],

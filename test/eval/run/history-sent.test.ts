@@ -20,7 +20,7 @@ describe("historySent", () => {
     expect(sent("conversation", 3)).toBe("cd");
   });
 
-  it("is the last answer alone where memstem has the rest, and all where there is no window", () => {
+  it("is the last answer alone where memprefix has the rest, and all where there is no window", () => {
     expect([1, 3, 8].map((messages) => sent("conversation", messages, "stored"))).toEqual(["d", "d", "d"]);
     expect(sent("conversation", null)).toBe("abcd");
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openMeasuredMemstem } from "../../../src/cli/assemble.js";
+import { openMeasuredMemprefix } from "../../../src/cli/assemble.js";
 import { countO200k, encodeO200k } from "../../../src/cli/o200k.js";
 import { HISTORY_NAMES } from "../../../src/core/conversation/epoch.js";
 import { DEFAULT_ENGINE_MODEL, ENGINE_MODELS } from "../../../src/core/index.js";
@@ -39,7 +39,7 @@ async function replayOf(trace: RecordedTrace, options: Partial<WindowReplay> = {
     {
       tokens: { encode: encodeO200k, countTokens: countO200k },
       newCache: () => simulatedCache("radix"),
-      openMemstem: (now) => openMeasuredMemstem(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
+      openMemprefix: (now) => openMeasuredMemprefix(ENGINE_MODELS[DEFAULT_ENGINE_MODEL], now),
     },
   );
   return (name: WindowArm) => {
@@ -50,7 +50,7 @@ async function replayOf(trace: RecordedTrace, options: Partial<WindowReplay> = {
 }
 
 describe("replaying a window", () => {
-  it("counts the memories that stand in a prompt: one leaves with its message, and is there where memstem puts that back", async () => {
+  it("counts the memories that stand in a prompt: one leaves with its message, and is there where memprefix puts that back", async () => {
     const arm = await replayOf(SMALL, { historyRatio: 100 });
     const orders = (name: WindowArm) => arm(name).requests.map(({ order }) => order);
     for (const byHand of ["readme", "last-message"] as const) expect(orders(byHand)).toEqual([[0], [1], [2], [3]]);

@@ -20,7 +20,7 @@ export const EXACT_ARM: EvalArm = { ...README_ARM, id: "single k=20 prefix-exact
 /** A run that ended, of two arms; nothing but what a test names differs. */
 export function runOf(given: Partial<RunRecord> = {}): RunRecord {
   return {
-    memstem: "0.1.0",
+    memprefix: "0.1.0",
     node: "v20.19.0",
     mem0: "3.3.1",
     machine: { platform: "linux x64", cpu: "Some CPU @ 2.1GHz", cores: 2, memoryMegabytes: 8_000 },

@@ -89,18 +89,18 @@ describe.each(["openai", "anthropic"])("whatever comes over HTTP, to an engine t
   };
 
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), "memstem-fuzz-"));
+    dataDir = await mkdtemp(join(tmpdir(), "memprefix-fuzz-"));
     const main = fileURLToPath(new URL("./fuzzed-service.ts", import.meta.url));
     service = spawn(process.execPath, ["--import", "tsx", main], {
       env: {
         PATH: process.env["PATH"],
         FOUND: JSON.stringify(FOUND),
-        MEMSTEM_SOURCE: "embedded",
-        MEMSTEM_DATA_DIR: dataDir,
-        MEMSTEM_UPSTREAM_URL: engine.url,
-        MEMSTEM_UPSTREAM_API: api,
-        MEMSTEM_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
-        MEMSTEM_WRITE_BACK: "on",
+        MEMPREFIX_SOURCE: "embedded",
+        MEMPREFIX_DATA_DIR: dataDir,
+        MEMPREFIX_UPSTREAM_URL: engine.url,
+        MEMPREFIX_UPSTREAM_API: api,
+        MEMPREFIX_WEBHOOK_TOKEN: WEBHOOK_TOKEN,
+        MEMPREFIX_WRITE_BACK: "on",
       },
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });
@@ -123,7 +123,7 @@ describe.each(["openai", "anthropic"])("whatever comes over HTTP, to an engine t
           return { text: ANSWERS[answered % ANSWERS.length] ?? "", turn: answered++ };
         }),
       );
-      const outside = new Database(join(dataDir, "memstem.db"), { readonly: true });
+      const outside = new Database(join(dataDir, "memprefix.db"), { readonly: true });
       /** Changes with every commit of another connection. */
       const version = () => outside.pragma("data_version", { simple: true });
       const outcomes = new Map<string, number>();
@@ -185,7 +185,7 @@ const BEHIND_MS = 10;
 
 async function settled(base: string): Promise<void> {
   do await new Promise((done) => setTimeout(done, BEHIND_MS));
-  while ((await metric(base, "memstem_jobs")) > 0);
+  while ((await metric(base, "memprefix_jobs")) > 0);
 }
 
 /** Bodies of more characters are looked at one by one, to say whose the block was … */
@@ -235,5 +235,5 @@ async function send(base: string, { method, path, body, type }: FuzzedRequest) {
   const text = await answer.text();
   const { status, headers } = answer;
   const given = headers.get("content-type")?.split(";")[0] ?? "";
-  return { status, type: given, text, origin: headers.get("x-memstem-error-origin") };
+  return { status, type: given, text, origin: headers.get("x-memprefix-error-origin") };
 }

@@ -35,7 +35,7 @@ export const chat = fc.record(
     model: text,
     stream: mostly(fc.boolean(), anything),
     tools: anything,
-    memstem: settings,
+    memprefix: settings,
   },
   { requiredKeys: ["messages", "user"] },
 );
@@ -74,7 +74,7 @@ export const response = fc.record(
     tools: anything,
     tool_choice: anything,
     text: anything,
-    memstem: settings,
+    memprefix: settings,
   },
   { requiredKeys: ["input", "user"] },
 );
@@ -114,7 +114,7 @@ export const claude = fc.record(
     tool_choice: anything,
     output_config: anything,
     thread: mostly(fc.constantFrom({ type: "create" }, { type: "continue", previous_message_id: "msg_1" }), anything),
-    memstem: settings,
+    memprefix: settings,
   },
   { requiredKeys: ["messages", "metadata", "max_tokens"] },
 );

@@ -12,14 +12,14 @@ const NOT_OURS = new Set<string>([
 
 describe("the headers of an answer", () => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMSTEM_RATE_PER_SECOND: "1" } });
+  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_RATE_PER_SECOND: "1" } });
   let document: OpenApiDocument;
   beforeEach(async () => {
     document = await OpenApiDocument.of(app);
   });
 
   const rate = ["ratelimit", "ratelimit-policy"];
-  const own = ["x-memstem-expected-cached-tokens", "x-memstem-request-id"];
+  const own = ["x-memprefix-expected-cached-tokens", "x-memprefix-request-id"];
   const chat = { model: "m", user: "ana", messages: [{ role: "user", content: "Tea?" }] };
   const usage = {
     prompt_tokens: 9,
@@ -31,15 +31,15 @@ describe("the headers of an answer", () => {
   it.each([
     ["a prompt", "/compose", { user_id: "ana", query: "Tea?", memories: [] }, 200, rate],
     ["a refusal", "/compose", {}, 422, rate],
-    ["a chat", "/v1/chat/completions", chat, 200, [...rate, ...own, "x-memstem-cached-tokens"]],
+    ["a chat", "/v1/chat/completions", chat, 200, [...rate, ...own, "x-memprefix-cached-tokens"]],
     [
       "a chat that is not composed",
       "/v1/chat/completions",
       { ...chat, messages: [] },
       200,
-      [...rate, "x-memstem-not-composed", "x-memstem-warnings"],
+      [...rate, "x-memprefix-not-composed", "x-memprefix-warnings"],
     ],
-    ["a chat of nobody", "/v1/chat/completions", { ...chat, user: "" }, 422, [...rate, "x-memstem-error-origin"]],
+    ["a chat of nobody", "/v1/chat/completions", { ...chat, user: "" }, 422, [...rate, "x-memprefix-error-origin"]],
   ] as const)("are described: %s", async (_what, path, body, status, expected) => {
     engine.behave((_request, response) => sendJson(response, 200, wholeAnswer("Yes.", usage)));
     const answer = await send(path, body);

@@ -14,7 +14,7 @@ const REDOCLY = join(dirname(require.resolve("@redocly/cli/package.json")), "bin
 
 const report = z.object({ problems: z.array(z.object({ ruleId: z.string(), message: z.string() })) });
 
-const WEBHOOK = { MEMSTEM_WEBHOOK_TOKEN: "a-webhook-token-of-32-characters" };
+const WEBHOOK = { MEMPREFIX_WEBHOOK_TOKEN: "a-webhook-token-of-32-characters" };
 
 describe("the OpenAPI document", () => {
   const apps = { without: servedApp(), with: servedApp({ environment: WEBHOOK }) };

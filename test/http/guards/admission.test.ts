@@ -104,7 +104,7 @@ describe("requests that come together", () => {
     expect(served.order).toEqual(paths.slice(0, away));
     expect(served.refused.map((line) => line.replace(/ \d+$/, ""))).toEqual(statuses.slice(away).map(() => "POST lag"));
     expect(answers[away]).toMatch(/\r\nretry-after: 1\r\n/i);
-    expect(answers[away]).toContain("MEMSTEM_MAX_LAG_MS");
+    expect(answers[away]).toContain("MEMPREFIX_MAX_LAG_MS");
     expect(answers[away]).toMatch(/\r\nx-content-type-options: nosniff\r\n/i);
     expect(served.admission.waiting).toBe(0);
     expect((await inOneGo(served, ["/later"])).map(statusOf)).toEqual(["200"]);

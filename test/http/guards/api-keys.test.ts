@@ -23,7 +23,7 @@ describe("a service with an API key", () => {
       const exchange = await sendWith(app, {}, method, at, method === "POST" ? {} : undefined);
       expect(exchange.status, operation).toBe(OPEN.includes(operation) ? 200 : 401);
       if (exchange.status === 200) continue;
-      expect(exchange.headers.get("www-authenticate")).toBe('Bearer realm="memstem"');
+      expect(exchange.headers.get("www-authenticate")).toBe('Bearer realm="memprefix"');
       expect(exchange.contentType).toBe("application/problem+json");
       document.expectDocumented(method.toLowerCase() as "get", path, exchange);
     }
@@ -68,7 +68,7 @@ describe("a service with an API key", () => {
     for (const given of wrong) {
       const exchange = await sendWith(app, { "x-api-key": given }, "POST", "/compose", compose);
       expect(problemOf(exchange), given).toMatchObject({ status: 401, title: "No valid API key" });
-      expect(exchange.headers.get("www-authenticate")).toBe('Bearer realm="memstem", error="invalid_token"');
+      expect(exchange.headers.get("www-authenticate")).toBe('Bearer realm="memprefix", error="invalid_token"');
       expect(exchange.text).not.toContain(secret);
     }
     const basic = await sendWith(app, { authorization: `Basic ${btoa(key)}` }, "POST", "/compose", compose);
@@ -102,7 +102,7 @@ describe("a service with an API key", () => {
     await app.send("POST", "/compose", compose);
     await sendWith(app, { "x-api-key": newApiKey().key }, "GET", "/metrics");
     const { text } = await send("GET", "/metrics");
-    expect(text).toContain('memstem_refused_requests_total{reason="no_key"} 2');
+    expect(text).toContain('memprefix_refused_requests_total{reason="no_key"} 2');
     for (const name of ["acme", id, key, "ada"]) expect(text).not.toContain(name);
   });
 });
@@ -124,7 +124,7 @@ describe("the proxy of a service with an API key", () => {
   const engine = openAiEngine();
   const app = servedApp({
     get environment() {
-      return { MEMSTEM_UPSTREAM_URL: engine.url };
+      return { MEMPREFIX_UPSTREAM_URL: engine.url };
     },
   });
 
@@ -154,7 +154,7 @@ describe("the proxy of a service with an API key", () => {
     }
   });
 
-  it("without keys, sends the client's own authorization on, but no key of memstem's", async () => {
+  it("without keys, sends the client's own authorization on, but no key of memprefix's", async () => {
     await sendWith(app, { authorization: "Bearer sk-theirs" }, "GET", "/v1/models");
     expect(engine.requests.at(-1)?.headers["authorization"]).toBe("Bearer sk-theirs");
     await sendWith(app, { authorization: `Bearer ${newApiKey().key}` }, "GET", "/v1/models");
@@ -167,7 +167,7 @@ describe("the proxy of a service with a configured API key", () => {
   const engine = openAiEngine();
   const app = servedApp({
     get environment() {
-      return { MEMSTEM_UPSTREAM_URL: engine.url, MEMSTEM_API_KEY: KEY };
+      return { MEMPREFIX_UPSTREAM_URL: engine.url, MEMPREFIX_API_KEY: KEY };
     },
   });
 
@@ -206,7 +206,7 @@ describe("the proxy of a service with an API key, to an engine with a key of its
   const engine = openAiEngine();
   const app = servedApp({
     get environment() {
-      return { MEMSTEM_UPSTREAM_URL: engine.url, MEMSTEM_UPSTREAM_API_KEY: "sk-ours" };
+      return { MEMPREFIX_UPSTREAM_URL: engine.url, MEMPREFIX_UPSTREAM_API_KEY: "sk-ours" };
     },
   });
 

@@ -16,13 +16,16 @@ describe("a service without API keys", () => {
     },
   );
 
-  it.each(["memstem.example.org", "evil.example:4600", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1"])(
-    "does not answer to %s, which a page could have pointed here",
-    async (host) => {
-      expect(problemOf(await at(host))).toMatchObject({ status: 421 });
-      expect((await rawGet(app.base, "/healthz", { host })).status).toBe(200);
-    },
-  );
+  it.each([
+    "memprefix.example.org",
+    "evil.example:4600",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "10.0.0.1",
+  ])("does not answer to %s, which a page could have pointed here", async (host) => {
+    expect(problemOf(await at(host))).toMatchObject({ status: 421 });
+    expect((await rawGet(app.base, "/healthz", { host })).status).toBe(200);
+  });
 
   it.each(["https://evil.example", "null", "http://localhost:3000", "http://127.0.0.1:1"])(
     "does nothing for a page of %s, and lets it read nothing",
@@ -44,14 +47,14 @@ describe("a service without API keys", () => {
     await at("evil.example");
     await sendWith(app, { origin: "null" }, "GET", INDEX);
     const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain('memstem_refused_requests_total{reason="host"} 1');
-    expect(text).toContain('memstem_refused_requests_total{reason="origin"} 1');
+    expect(text).toContain('memprefix_refused_requests_total{reason="host"} 1');
+    expect(text).toContain('memprefix_refused_requests_total{reason="origin"} 1');
   });
 });
 
 describe("a service that lets pages of other sites call", () => {
   const origin = "https://app.example.org";
-  const app = servedApp({ environment: { MEMSTEM_CORS_ORIGINS: `https://other.example, ${origin}` } });
+  const app = servedApp({ environment: { MEMPREFIX_CORS_ORIGINS: `https://other.example, ${origin}` } });
 
   it("tells their browsers so", async () => {
     const ask = { origin, "access-control-request-method": "POST", "access-control-request-headers": "content-type" };
@@ -74,7 +77,7 @@ describe("a service that lets pages of other sites call", () => {
 
 describe("a service with API keys that lets pages of other sites call", () => {
   const origin = "https://app.example.org";
-  const app = servedApp({ environment: { MEMSTEM_CORS_ORIGINS: origin } });
+  const app = servedApp({ environment: { MEMPREFIX_CORS_ORIGINS: origin } });
 
   it("lets browsers ask beforehand without a key, and answers nothing without one", async () => {
     const { send } = callerOf(app, "acme");
@@ -90,7 +93,7 @@ describe("a service with API keys that lets pages of other sites call", () => {
 
   it("answers to any name, for who has a key; but lets no other page read it", async () => {
     const { key, send } = callerOf(app, "acme");
-    const named = await rawGet(app.base, INDEX, { host: "memstem.example.org", "x-api-key": key });
+    const named = await rawGet(app.base, INDEX, { host: "memprefix.example.org", "x-api-key": key });
     expect(named.status).toBe(200);
     const other = await send("GET", INDEX, undefined, { origin: "https://evil.example" });
     expect(other.headers.get("access-control-allow-origin")).toBeNull();

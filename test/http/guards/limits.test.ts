@@ -56,11 +56,11 @@ function heldApp(environment: Readonly<Record<string, string>>) {
 
 const refused = async (app: ReturnType<typeof servedApp>, reason: string): Promise<number> => {
   const { text } = await callerOf(app, "operator").send("GET", "/metrics");
-  return Number(new RegExp(`memstem_refused_requests_total{reason="${reason}"} (\\d+)`).exec(text)?.[1] ?? 0);
+  return Number(new RegExp(`memprefix_refused_requests_total{reason="${reason}"} (\\d+)`).exec(text)?.[1] ?? 0);
 };
 
 describe("the rate of a key", () => {
-  const app = servedApp({ environment: { MEMSTEM_RATE_PER_SECOND: "1" } });
+  const app = servedApp({ environment: { MEMPREFIX_RATE_PER_SECOND: "1" } });
 
   it("is told with every answer, and refuses what goes beyond it, of that key alone", async () => {
     const [greedy, modest] = [callerOf(app, "acme"), callerOf(app, "acme")];
@@ -74,7 +74,7 @@ describe("the rate of a key", () => {
     expect(beyond.length).toBeGreaterThan(0);
     expect(beyond.length + answers.filter(({ status }) => status === 200).length).toBe(12);
     for (const exchange of beyond) {
-      expect(problemOf(exchange).detail).toContain("MEMSTEM_RATE_PER_SECOND");
+      expect(problemOf(exchange).detail).toContain("MEMPREFIX_RATE_PER_SECOND");
       expect(exchange.headers.get("retry-after")).toBe("1");
       expect(exchange.headers.get("ratelimit")).toBe('"key";r=0;t=1');
     }
@@ -100,7 +100,7 @@ describe("the rate of a key", () => {
 });
 
 describe("the requests of a key that are under way", () => {
-  const { app, source } = heldApp({ MEMSTEM_MAX_CONCURRENT: "2" });
+  const { app, source } = heldApp({ MEMPREFIX_MAX_CONCURRENT: "2" });
 
   it("are at most so many, and another key's are its own", async () => {
     const [greedy, modest] = [callerOf(app, "acme"), callerOf(app, "acme")];
@@ -108,7 +108,7 @@ describe("the requests of a key that are under way", () => {
     await source().came(2);
     const exchange = await greedy.send("POST", "/compose", search("cy"));
     expect(problemOf(exchange)).toMatchObject({ status: 429, title: "Too many requests" });
-    expect(problemOf(exchange).detail).toContain("MEMSTEM_MAX_CONCURRENT");
+    expect(problemOf(exchange).detail).toContain("MEMPREFIX_MAX_CONCURRENT");
     expect(exchange.headers.get("retry-after")).toBe("1");
     const other = modest.send("POST", "/compose", search("dee"));
     await source().came(3);
@@ -146,7 +146,7 @@ describe("a chat that streams", () => {
   const engine = openAiEngine();
   const app = servedApp({
     get environment() {
-      return { MEMSTEM_MAX_CONCURRENT: "1", MEMSTEM_MAX_PENDING: "1", MEMSTEM_UPSTREAM_URL: engine.url };
+      return { MEMPREFIX_MAX_CONCURRENT: "1", MEMPREFIX_MAX_PENDING: "1", MEMPREFIX_UPSTREAM_URL: engine.url };
     },
   });
 
@@ -174,14 +174,14 @@ describe("a chat that streams", () => {
 });
 
 describe("a service with as much in work as it may have", () => {
-  const { app, source } = heldApp({ MEMSTEM_MAX_PENDING: "2" });
+  const { app, source } = heldApp({ MEMPREFIX_MAX_PENDING: "2" });
 
   it("turns more away before it reads their bodies, but still says how it is", async () => {
     const held = [app.send("POST", "/compose", search("ada")), app.send("POST", "/compose", search("bob"))];
     await source().came(2);
     const exchange = await sendWith(app, {}, "POST", "/compose", search("cy"));
     expect(problemOf(exchange)).toMatchObject({ status: 503, title: "Not available" });
-    expect(problemOf(exchange).detail).toContain("MEMSTEM_MAX_PENDING");
+    expect(problemOf(exchange).detail).toContain("MEMPREFIX_MAX_PENDING");
     expect(exchange.headers.get("retry-after")).toBe("1");
     // Only the head of a request is sent here; its body never comes.
     const { port } = new URL(app.base);
@@ -193,7 +193,7 @@ describe("a service with as much in work as it may have", () => {
     expect(bytes.toString()).toMatch(/^HTTP\/1\.1 503 /);
     socket.destroy();
     expect((await app.send("GET", "/healthz")).status).toBe(200);
-    expect((await app.send("GET", "/metrics")).text).toContain('memstem_refused_requests_total{reason="pending"} 2');
+    expect((await app.send("GET", "/metrics")).text).toContain('memprefix_refused_requests_total{reason="pending"} 2');
     source().letGo();
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200]);
     expect((await app.send("POST", "/compose", compose("cy"))).status).toBe(200);
@@ -236,11 +236,11 @@ async function inTwoRushes(
 }
 
 async function requestsOf(app: ReturnType<typeof servedApp>, user: string): Promise<number> {
-  return (await app.memstem.describeIndex(user as UserId, null, 1)).counts.requests;
+  return (await app.memprefix.describeIndex(user as UserId, null, 1)).counts.requests;
 }
 
 describe("more requests at once than can be served in time", () => {
-  const app = servedApp({ environment: { MEMSTEM_MAX_LAG_MS: "1" } });
+  const app = servedApp({ environment: { MEMPREFIX_MAX_LAG_MS: "1" } });
 
   it("are turned away, those that are served are kept, and the service still says how it is", async () => {
     const asked = Array.from({ length: 200 }, (_, n) => `user-${n}`);
@@ -254,23 +254,23 @@ describe("more requests at once than can be served in time", () => {
     expect(new Set(statuses)).toEqual(new Set(["200", "503"]));
     for (const answer of answers.filter((_, n) => statuses[n] === "503")) {
       expect(answer).toMatch(/\r\nretry-after: 1\r\n/i);
-      expect(answer).toContain("MEMSTEM_MAX_LAG_MS");
+      expect(answer).toContain("MEMPREFIX_MAX_LAG_MS");
     }
     const stored = await Promise.all(asked.map((user) => requestsOf(app, user)));
     expect(stored).toEqual(statuses.map((status) => (status === "200" ? 1 : 0)));
     expect((await app.send("GET", "/healthz")).status).toBe(200);
     const away = statuses.filter((status) => status === "503").length;
     const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain(`memstem_refused_requests_total{reason="lag"} ${away}`);
-    expect(text).toMatch(/^memstem_admission_wait_seconds_count \d+$/m);
-    expect(text).toContain(`memstem_http_requests_total{method="POST",route="/*",status="503"} ${away}`);
+    expect(text).toContain(`memprefix_refused_requests_total{reason="lag"} ${away}`);
+    expect(text).toMatch(/^memprefix_admission_wait_seconds_count \d+$/m);
+    expect(text).toContain(`memprefix_http_requests_total{method="POST",route="/*",status="503"} ${away}`);
     const logged = app.log.filter(({ status }) => status === 503);
     expect(logged).toHaveLength(away);
     for (const entry of logged)
       expect(entry).toEqual({ method: "POST", route: "/*", status: 503, ms: expect.any(Number) });
     // What a client waited counts whole: of these requests, those that were let in late most of all.
-    const waits = /^memstem_admission_wait_seconds_sum (\S+)$/m.exec(text)?.[1];
-    const spent = /^memstem_http_request_duration_seconds_sum\{route="\/compose"\} (\S+)$/m.exec(text)?.[1];
+    const waits = /^memprefix_admission_wait_seconds_sum (\S+)$/m.exec(text)?.[1];
+    const spent = /^memprefix_http_request_duration_seconds_sum\{route="\/compose"\} (\S+)$/m.exec(text)?.[1];
     expect(Number(spent)).toBeGreaterThan(Number(waits));
   });
 });
@@ -279,7 +279,7 @@ describe("more chats at once than can be composed in time", () => {
   const engine = openAiEngine();
   const app = servedApp({
     get environment() {
-      return { MEMSTEM_MAX_LAG_MS: "1", MEMSTEM_UPSTREAM_URL: engine.url };
+      return { MEMPREFIX_MAX_LAG_MS: "1", MEMPREFIX_UPSTREAM_URL: engine.url };
     },
   });
 
@@ -287,18 +287,18 @@ describe("more chats at once than can be composed in time", () => {
     const asked = Array.from({ length: 200 }, (_, n) => `user-${n}`);
     const memories = [{ id: "m", memory: "Ada drinks green tea" }];
     const messages = [{ role: "user", content: "Tea?" }];
-    const bodies = asked.map((user) => ({ messages, memstem: { user_id: user, memories } }));
+    const bodies = asked.map((user) => ({ messages, memprefix: { user_id: user, memories } }));
     const answers = await inTwoRushes(app, "/v1/chat/completions", bodies);
     expect(new Set(answers.map((text) => text.slice(9, 12)))).toEqual(new Set(["200"]));
-    const plain = answers.filter((text) => /\r\nx-memstem-not-composed: lag\r\n/i.test(text)).length;
+    const plain = answers.filter((text) => /\r\nx-memprefix-not-composed: lag\r\n/i.test(text)).length;
     expect(plain).toBeGreaterThan(0);
     const sent = engine.requests.filter(({ body }) => body.messages[0]?.content === "Tea?").length;
     expect(sent).toBe(plain);
     const stored = await Promise.all(asked.map((user) => requestsOf(app, user)));
     expect(stored.filter((requests) => requests === 0)).toHaveLength(plain);
     const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain(`memstem_not_composed_chats_total{reason="lag"} ${plain}`);
-    expect(text).not.toContain('memstem_refused_requests_total{reason="lag"}');
+    expect(text).toContain(`memprefix_not_composed_chats_total{reason="lag"} ${plain}`);
+    expect(text).not.toContain('memprefix_refused_requests_total{reason="lag"}');
   });
 });
 
@@ -309,7 +309,7 @@ describe("a user with as many requests waiting as there may be", () => {
     const [acme, other] = [callerOf(app, "acme"), callerOf(app, "other")];
     const held = Array.from({ length: 256 }, () => acme.send("POST", "/compose", search("ada")));
     await source().came(1);
-    await expect.poll(() => app.memstem.load.jobs).toBe(256);
+    await expect.poll(() => app.memprefix.load.jobs).toBe(256);
     const exchange = await acme.send("POST", "/compose", compose("ada"));
     expect(problemOf(exchange)).toMatchObject({ status: 429 });
     expect(problemOf(exchange).detail).toContain("256 requests of this user");
@@ -325,7 +325,7 @@ describe("a user with as many requests waiting as there may be", () => {
 });
 
 describe("a body beyond the limit", () => {
-  const app = servedApp({ environment: { MEMSTEM_MAX_BODY_BYTES: "1024" } });
+  const app = servedApp({ environment: { MEMPREFIX_MAX_BODY_BYTES: "1024" } });
 
   it("is refused, and counted", async () => {
     const { send } = callerOf(app, "acme");

@@ -15,7 +15,7 @@ const bodies = (value: string): readonly (readonly [string, string, string])[] =
   ["/memories", "metadata", `{"user_id":"a","memories":["x"],"metadata":{"x":${value}}}`],
   ["/v1/chat/completions", "tools", `{"user":"u","messages":[{"role":"user","content":"Hi?"}],"tools":${value}}`],
   ["/v1/chat/completions", "messages", `{"user":"u","messages":[{"role":"user","content":[{"x":${value}}]}]}`],
-  ["/v1/chat/completions", "memstem", `{"user":"u","messages":[],"memstem":{"annotations":{"x":${value}}}}`],
+  ["/v1/chat/completions", "memprefix", `{"user":"u","messages":[],"memprefix":{"annotations":{"x":${value}}}}`],
   ["/v1/chat/completions", "memories", `{"user":"u","messages":[],"memories":[{"x":${value}}]}`],
 ];
 
@@ -23,7 +23,7 @@ describe("a body that is nested too deep", () => {
   const engine = openAiEngine();
   const app = servedApp({
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
+      get MEMPREFIX_UPSTREAM_URL() {
         return engine.url;
       },
     },

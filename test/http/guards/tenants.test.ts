@@ -216,13 +216,13 @@ interface Outcome {
 
 /** Lets tenants work side by side on a service of their own: each sends its requests in order, all at the same time. */
 async function work(days: readonly (readonly Request[])[], secrets: readonly string[]): Promise<Outcome> {
-  const dataDir = await mkdtemp(join(tmpdir(), "memstem-tenants-"));
+  const dataDir = await mkdtemp(join(tmpdir(), "memprefix-tenants-"));
   const log: RequestLog[] = [];
   const faults: unknown[] = [];
-  const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" });
+  const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" });
   const app = await startApp(settings, new ScopedMemories(), { log, faults });
   try {
-    const at = { base: app.base, database: join(dataDir, "memstem.db") };
+    const at = { base: app.base, database: join(dataDir, "memprefix.db") };
     const callers = secrets.map((secret) => callerOf(at, `tenant-${secret}`));
     const answers = await Promise.all(days.map((day, who) => dayOf(callers[who] as Caller, day, secrets[who] ?? "")));
     const metrics = (await callerOf(at, "operator").send("GET", "/metrics")).text;
@@ -273,7 +273,7 @@ describe("two tenants with users of the same name", () => {
   const app = servedApp({
     source: (dataDir) => openEmbeddedMem0({ dataDir }),
     get environment() {
-      return { MEMSTEM_UPSTREAM_URL: engine.url, MEMSTEM_SOURCE: "embedded", MEMSTEM_WRITE_BACK: "on" };
+      return { MEMPREFIX_UPSTREAM_URL: engine.url, MEMPREFIX_SOURCE: "embedded", MEMPREFIX_WRITE_BACK: "on" };
     },
   });
   const ask = { user_id: "ada", query: "Where is the key?" };
@@ -304,7 +304,7 @@ describe("two tenants with users of the same name", () => {
     expect(again?.[1]?.["prompt_cache_key"]).toBe(first?.[1]?.["prompt_cache_key"]);
     expect(second?.[0]?.["cache_salt"]).not.toBe(first?.[0]?.["cache_salt"]);
     expect(second?.[1]?.["prompt_cache_key"]).not.toBe(first?.[1]?.["prompt_cache_key"]);
-    expect(first?.[0]?.["cache_salt"]).not.toBe(digestOf(JSON.stringify(["memstem tenant", "acme"])));
+    expect(first?.[0]?.["cache_salt"]).not.toBe(digestOf(JSON.stringify(["memprefix tenant", "acme"])));
   });
 
   it("chat with nothing of each other's: in the prompt, in what is written back, in what is learned", async () => {
@@ -328,9 +328,9 @@ describe("two tenants with users of the same name", () => {
         { role: "assistant", content: `Under, ${at}` },
       ];
       const messages = at === 2 ? prefilled.slice(0, 1) : prefilled;
-      const body = { messages, memstem: { user_id: "ada", engine: "vllm", memories: [] } };
+      const body = { messages, memprefix: { user_id: "ada", engine: "vllm", memories: [] } };
       const { headers } = await callerOf(app, tenant).send("POST", "/v1/chat/completions", body);
-      expect(headers.get("x-memstem-not-composed")).toBe(at === 2 ? null : "messages");
+      expect(headers.get("x-memprefix-not-composed")).toBe(at === 2 ? null : "messages");
     });
     await Promise.all(bodies);
     const salts = engine.requests.map(({ raw }) => (JSON.parse(raw) as Record<string, unknown>)["cache_salt"]);
@@ -351,7 +351,7 @@ describe("two tenants with users of the same name", () => {
       expect((await acme.send("POST", "/feedback", body)).status).toBe(200);
     }
     await other.send("POST", "/compose", { user_id: "u-1", query: "?", memories: [] });
-    const law = (name: string) => app.memstem.forTenant({ name, cacheSecret: name }).timeLaw();
+    const law = (name: string) => app.memprefix.forTenant({ name, cacheSecret: name }).timeLaw();
     expect(await law("acme")).not.toBeNull();
     expect(await law("default")).toBeNull();
   });

@@ -68,8 +68,8 @@ describe("a service whose parts fail", () => {
       return sendJson(response, engineStatus, { choices: [{ index: 0, message, finish_reason: "stop" }] });
     }).listen(0, "127.0.0.1");
     await Promise.all([once(mem0, "listening"), once(engine, "listening")]);
-    dataDir = await mkdtemp(join(tmpdir(), "memstem-degraded-"));
-    await start({ MEMSTEM_MEM0_API_KEY: KEY });
+    dataDir = await mkdtemp(join(tmpdir(), "memprefix-degraded-"));
+    await start({ MEMPREFIX_MEM0_API_KEY: KEY });
   });
   afterEach(async () => {
     await service.stop();
@@ -82,12 +82,12 @@ describe("a service whose parts fail", () => {
 
   async function start(environment: Record<string, string>) {
     const settings = readSettings({
-      MEMSTEM_DATA_DIR: dataDir,
-      MEMSTEM_PORT: "0",
-      MEMSTEM_MEM0_URL: addressOf(mem0),
-      MEMSTEM_UPSTREAM_URL: `${addressOf(engine)}/v1`,
-      MEMSTEM_LOG_LEVEL: "info",
-      MEMSTEM_SHUTDOWN_MS: "100",
+      MEMPREFIX_DATA_DIR: dataDir,
+      MEMPREFIX_PORT: "0",
+      MEMPREFIX_MEM0_URL: addressOf(mem0),
+      MEMPREFIX_UPSTREAM_URL: `${addressOf(engine)}/v1`,
+      MEMPREFIX_LOG_LEVEL: "info",
+      MEMPREFIX_SHUTDOWN_MS: "100",
       ...environment,
     });
     const stderr = new Writable({
@@ -106,14 +106,14 @@ describe("a service whose parts fail", () => {
     ["is busy", { status: 429, body: { error: "Slow down" } }, /status 429: Slow down/],
     ["is no Mem0", { status: 200, body: "<html>" }, /unreadable answer/],
   ])("says once that Mem0 %s, and again when that changes or ends", async (_what, failing, cause) => {
-    expect((await chat("ada")).headers.get("x-memstem-source-failure")).toBeNull();
+    expect((await chat("ada")).headers.get("x-memprefix-source-failure")).toBeNull();
     expect(await health()).toMatchObject({ status: "ok" });
     expect(await health()).not.toHaveProperty("degraded");
     answer = failing;
     for (let n = 0; n < 3; n++) {
       const { status, headers } = await chat("ada");
-      expect([status, headers.get("x-memstem-warnings")]).toEqual([200, "memory_source_failed"]);
-      expect(headers.get("x-memstem-source-failure")).toMatch(cause);
+      expect([status, headers.get("x-memprefix-warnings")]).toEqual([200, "memory_source_failed"]);
+      expect(headers.get("x-memprefix-source-failure")).toMatch(cause);
     }
     expect(told("degraded")).toMatchObject([{ level: 40, part: "memory_search", cause: expect.stringMatching(cause) }]);
     expect(await health()).toMatchObject({
@@ -121,7 +121,7 @@ describe("a service whose parts fail", () => {
       degraded: [{ part: "memory_search", reason: expect.any(String), since: expect.any(Number) }],
     });
     expect((await send("GET", "/livez")).text).toContain('"ok"');
-    expect((await send("GET", "/metrics")).text).toContain('memstem_degraded{part="memory_search"} 1');
+    expect((await send("GET", "/metrics")).text).toContain('memprefix_degraded{part="memory_search"} 1');
     answer = { status: 503, body: { detail: "Another reason" } };
     await chat("ada");
     expect(told("degraded")).toHaveLength(2);
@@ -129,7 +129,7 @@ describe("a service whose parts fail", () => {
     await chat("ada");
     expect(told("recovered")).toMatchObject([{ part: "memory_search" }]);
     expect(await health()).toMatchObject({ status: "ok" });
-    expect((await send("GET", "/metrics")).text).toContain('memstem_degraded{part="memory_search"} 0');
+    expect((await send("GET", "/metrics")).text).toContain('memprefix_degraded{part="memory_search"} 0');
     expect(told("fault")).toEqual([]);
   });
 
@@ -198,8 +198,8 @@ describe("a service whose parts fail", () => {
       ["responses", { input: "Which tea?" }],
       ["messages", { max_tokens: 9, messages: [{ role: "user", content: "Which tea?" }] }],
     ] as const) {
-      const { status, headers } = await send("POST", `/v1/${path}`, { model: "m", ...body, memstem: of });
-      expect([path, status, headers.get("x-memstem-source-failure")]).toEqual([
+      const { status, headers } = await send("POST", `/v1/${path}`, { model: "m", ...body, memprefix: of });
+      expect([path, status, headers.get("x-memprefix-source-failure")]).toEqual([
         path,
         200,
         expect.stringContaining(SPACES),
@@ -350,9 +350,9 @@ describe("a service whose parts fail", () => {
     // A client's own key is the client's.
     expect(await health()).toMatchObject({ status: "ok" });
     await service.stop();
-    await start({ MEMSTEM_UPSTREAM_API_KEY: KEY });
+    await start({ MEMPREFIX_UPSTREAM_API_KEY: KEY });
     for (let n = 0; n < 2; n++) expect((await chat("ada")).status).toBe(status);
-    const reason = `the upstream engine refused memstem's own key with status ${status}`;
+    const reason = `the upstream engine refused memprefix's own key with status ${status}`;
     expect(told("degraded")).toMatchObject([{ part: "engine", cause: reason }]);
     expect(await health()).toMatchObject({ status: "degraded", degraded: [{ part: "engine", reason }] });
     engineStatus = 400;
@@ -365,7 +365,7 @@ describe("a service whose parts fail", () => {
     const compose = (user_id: string) => send("POST", "/compose", { user_id, query: "Which tea?" });
     expect((await compose("ada")).status).toBe(200);
     await service.stop();
-    const database = new Database(join(dataDir, "memstem.db"));
+    const database = new Database(join(dataDir, "memprefix.db"));
     database.exec("update journal set changes = '{'; delete from snapshots");
     database.close();
     await start({});
@@ -375,7 +375,7 @@ describe("a service whose parts fail", () => {
       expect(await health()).toMatchObject({ status: "degraded", degraded: [{ part: "store" }] });
     }
     expect(told("degraded")).toMatchObject([{ part: "store", cause: expect.stringContaining("damaged") }]);
-    expect((await send("GET", "/metrics")).text).toContain('memstem_degraded{part="store"} 1');
+    expect((await send("GET", "/metrics")).text).toContain('memprefix_degraded{part="store"} 1');
     expect((await compose("bob")).status).toBe(200);
     expect(told("recovered")).toMatchObject([{ part: "store" }]);
     expect(await health()).toMatchObject({ status: "ok" });
@@ -396,7 +396,7 @@ describe("a service whose parts fail", () => {
     await writeFile(alerts, JSON.stringify({ webhook, rules: [{ name: "few", ...rule }] }));
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
-      await start({ MEMSTEM_ALERTS: alerts });
+      await start({ MEMPREFIX_ALERTS: alerts });
       await chat("ada");
       expect(await health()).toMatchObject({ status: "ok" });
       await vi.advanceTimersByTimeAsync(60_000);
@@ -407,7 +407,7 @@ describe("a service whose parts fail", () => {
         status: "degraded",
         degraded: [{ part: "alert_webhook", reason, since: expect.any(Number) }],
       });
-      expect((await send("GET", "/metrics")).text).toContain('memstem_degraded{part="alert_webhook"} 1');
+      expect((await send("GET", "/metrics")).text).toContain('memprefix_degraded{part="alert_webhook"} 1');
       hookStatus = 204;
       await vi.waitFor(() => expect(told("recovered")).toMatchObject([{ part: "alert_webhook" }]));
       expect(await health()).toMatchObject({ status: "ok" });
@@ -422,7 +422,7 @@ describe("a service whose parts fail", () => {
 
   it("says why nothing is written back", async () => {
     await service.stop();
-    await start({ MEMSTEM_WRITE_BACK: "on", MEMSTEM_MEM0_API_KEY: KEY });
+    await start({ MEMPREFIX_WRITE_BACK: "on", MEMPREFIX_MEM0_API_KEY: KEY });
     answer = { status: 507, body: { detail: "No space left" } };
     await chat("ada");
     await vi.waitFor(() => expect(told("degraded").map(({ part }) => part)).toContain("memory_writes"));

@@ -56,7 +56,7 @@ export interface FaultPlan {
 
 /** Sends calls of all kinds mixed through a service in a process of its own. */
 export async function runFaults({ door: name, calls, seed, firstByteMs }: FaultPlan): Promise<FaultRun> {
-  const dataDir = mkdtempSync(join(tmpdir(), "memstem-faults-"));
+  const dataDir = mkdtempSync(join(tmpdir(), "memprefix-faults-"));
   const door: FaultDoor = FAULT_DOORS[name];
   const engine = await faultyEngine(door.engine);
   const start = () => watchedService(dataDir, { url: engine.url, api: door.api, firstByteMs });
@@ -105,7 +105,7 @@ export async function runFaults({ door: name, calls, seed, firstByteMs }: FaultP
         const answer = await responseTo(asked, "answers whole");
         const counted = door.client.countedIn(JSON.parse((await bytesOf(answer)).toString("utf8")) as Json);
         expectations.push({
-          expected: Number(answer.headers["x-memstem-expected-cached-tokens"]),
+          expected: Number(answer.headers["x-memprefix-expected-cached-tokens"]),
           observed: counted.cached,
           prompt: counted.prompt,
         });
@@ -191,7 +191,7 @@ function open({ base, agent, user, id, memories, door }: Asked, conduct: EngineC
     stream: isStream,
     isSmall: !conduct.includes("10 MB"),
   });
-  const body = JSON.stringify({ ...asked, memstem: { request_id: id, memories } });
+  const body = JSON.stringify({ ...asked, memprefix: { request_id: id, memories } });
   const headers = {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
@@ -240,17 +240,17 @@ interface WatchedUpstream {
 async function watchedService(dataDir: string, { url, api, firstByteMs }: WatchedUpstream) {
   const main = fileURLToPath(new URL("../server/watched-service.ts", import.meta.url));
   const environment = {
-    MEMSTEM_PORT: "0",
-    MEMSTEM_SOURCE: "none",
-    MEMSTEM_DATA_DIR: dataDir,
-    MEMSTEM_UPSTREAM_URL: url,
-    MEMSTEM_UPSTREAM_API: api,
-    MEMSTEM_UPSTREAM_TIMEOUT_MS: String(firstByteMs),
-    MEMSTEM_LOG_LEVEL: "error",
+    MEMPREFIX_PORT: "0",
+    MEMPREFIX_SOURCE: "none",
+    MEMPREFIX_DATA_DIR: dataDir,
+    MEMPREFIX_UPSTREAM_URL: url,
+    MEMPREFIX_UPSTREAM_API: api,
+    MEMPREFIX_UPSTREAM_TIMEOUT_MS: String(firstByteMs),
+    MEMPREFIX_LOG_LEVEL: "error",
     // What is kept of a user by design stays the same from the first third on.
-    MEMSTEM_MAX_INDEX_NODES: "40",
+    MEMPREFIX_MAX_INDEX_NODES: "40",
     // A machine that is busy with other tests is no overload.
-    MEMSTEM_MAX_LAG_MS: "600000",
+    MEMPREFIX_MAX_LAG_MS: "600000",
   };
   const child: ChildProcess = spawn(process.execPath, ["--expose-gc", "--import", "tsx", main], {
     env: { PATH: process.env["PATH"], ...environment },

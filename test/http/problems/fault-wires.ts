@@ -127,7 +127,7 @@ const MESSAGES_WIRE: FaultWire = {
 export interface FaultDoor {
   readonly client: FaultWire;
   readonly engine: FaultWire;
-  /** `MEMSTEM_UPSTREAM_API`. */
+  /** `MEMPREFIX_UPSTREAM_API`. */
   readonly api: "openai" | "anthropic";
 }
 

@@ -41,7 +41,7 @@ describe("a store that fails", () => {
     ["DELETE", "/users/ada/memories/m-1", undefined],
   ])("makes %s %s a problem that says nothing about the inside", async (method, path, body) => {
     await app.compose({ user_id: "ada", query: "Where?", memories });
-    await app.memstem.close();
+    await app.memprefix.close();
     const exchange = await app.send(method, path, body);
     expect(problemOf(exchange)).toEqual({
       type: "about:blank",

@@ -8,7 +8,7 @@ const TOKEN = "told-to-mem0-alone";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 describe("a method that a path does not take", () => {
-  const app = servedApp({ environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN } });
+  const app = servedApp({ environment: { MEMPREFIX_WEBHOOK_TOKEN: TOKEN } });
   const bearer = { authorization: `Bearer ${TOKEN}` };
 
   it("is 405 with what every documented path takes", async () => {
@@ -46,7 +46,7 @@ describe("a method that a path does not take", () => {
   it("is told in OpenAI's form below /v1", async () => {
     const answer = await sendWith(app, {}, "GET", "/v1/chat/completions");
     expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST"]);
-    expect(answer.headers.get("x-memstem-error-origin")).toBe("memstem");
+    expect(answer.headers.get("x-memprefix-error-origin")).toBe("memprefix");
     const { error } = openAiProblemSchema.parse(JSON.parse(answer.text));
     expect(error).toMatchObject({ message: "/v1/chat/completions takes POST, not GET", type: "invalid_request_error" });
   });

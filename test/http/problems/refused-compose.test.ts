@@ -192,7 +192,7 @@ describe("POST /compose takes", () => {
     expect(await app.send("POST", "/compose", body)).toMatchObject({ status: 200 });
   });
 
-  it.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.memstem+json"])(
+  it.each(["application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.memprefix+json"])(
     "the content type %s",
     async (contentType) => {
       expect(await app.send("POST", "/compose", good, contentType)).toMatchObject({ status: 200 });

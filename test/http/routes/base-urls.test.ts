@@ -88,24 +88,24 @@ describe("a base URL that names the user", () => {
     const [[chat, asked], [responses, input], [messages, message]] = DOORS;
     for (const [path, body, field] of [
       [chat, { ...asked, user: "bob" }, "user"],
-      [chat, { ...asked, memstem: { user_id: "bob" } }, "memstem.user_id"],
+      [chat, { ...asked, memprefix: { user_id: "bob" } }, "memprefix.user_id"],
       [responses, { ...input, user: "bob" }, "user"],
-      [responses, { ...input, memstem: { user_id: "bob" } }, "memstem.user_id"],
+      [responses, { ...input, memprefix: { user_id: "bob" } }, "memprefix.user_id"],
       [messages, { ...message, metadata: { user_id: "bob" } }, "metadata.user_id"],
-      [messages, { ...message, memstem: { user_id: "bob" } }, "memstem.user_id"],
-      [chat, { ...asked, memstem: { conversation_id: "other" } }, "memstem.conversation_id"],
+      [messages, { ...message, memprefix: { user_id: "bob" } }, "memprefix.user_id"],
+      [chat, { ...asked, memprefix: { conversation_id: "other" } }, "memprefix.conversation_id"],
     ] as const) {
       const answer = await app.send("POST", `/users/ada/conversations/trip/v1/${path}`, body);
       expect([field, answer.status]).toEqual([field, 422]);
       expect(JSON.parse(answer.text)).toMatchObject({ errors: [{ field, message: "differs from the path" }] });
     }
-    const headers = { "content-type": "application/json", "x-memstem-user": "bob", connection: "close" };
+    const headers = { "content-type": "application/json", "x-memprefix-user": "bob", connection: "close" };
     const url = `${app.base}/users/ada/v1/chat/completions`;
     const refused = await fetch(url, { method: "POST", headers, body: JSON.stringify(asked) });
-    expect([refused.status, await refused.json()]).toMatchObject([422, { errors: [{ field: "x-memstem-user" }] }]);
+    expect([refused.status, await refused.json()]).toMatchObject([422, { errors: [{ field: "x-memprefix-user" }] }]);
     expect(engine.requests).toEqual([]);
     for (const same of [
-      { ...asked, user: "ada", memstem: { user_id: "ada" } },
+      { ...asked, user: "ada", memprefix: { user_id: "ada" } },
       { ...asked, user: "" },
     ])
       expect((await app.send("POST", "/users/ada/v1/chat/completions", same)).status).toBe(200);
@@ -169,10 +169,10 @@ describe("a base URL that never composes", () => {
     source: () => source,
     upstream: engine,
     environment: {
-      MEMSTEM_SOURCE: "rest",
-      MEMSTEM_MEM0_URL: "http://127.0.0.1:9",
-      MEMSTEM_WRITE_BACK: "on",
-      MEMSTEM_ENGINE_FAMILY: "openai",
+      MEMPREFIX_SOURCE: "rest",
+      MEMPREFIX_MEM0_URL: "http://127.0.0.1:9",
+      MEMPREFIX_WRITE_BACK: "on",
+      MEMPREFIX_ENGINE_FAMILY: "openai",
     },
   });
   const isUntouched = async () => {
@@ -186,8 +186,8 @@ describe("a base URL that never composes", () => {
       const url = `${app.base}/plain/v1/${door}`;
       const headers = { "content-type": "application/json", connection: "close" };
       const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-      expect([door, answer.status, answer.headers.get("x-memstem-not-composed")]).toEqual([door, 200, "bypass"]);
-      expect(answer.headers.get("x-memstem-warnings")).toBeNull();
+      expect([door, answer.status, answer.headers.get("x-memprefix-not-composed")]).toEqual([door, 200, "bypass"]);
+      expect(answer.headers.get("x-memprefix-warnings")).toBeNull();
       await answer.text();
       expect(engine.requests.at(-1)?.raw).not.toContain(TEA);
     }
@@ -234,27 +234,27 @@ describe("a base URL that never composes", () => {
         ]);
       }
     }
-    const wished = await app.send("POST", `/plain/v1/${door}`, { ...body, memstem: { bypass: false } });
-    expect([wished.status, JSON.parse(wished.text)]).toMatchObject([422, { errors: [{ field: "memstem.bypass" }] }]);
+    const wished = await app.send("POST", `/plain/v1/${door}`, { ...body, memprefix: { bypass: false } });
+    expect([wished.status, JSON.parse(wished.text)]).toMatchObject([422, { errors: [{ field: "memprefix.bypass" }] }]);
     await isUntouched();
   });
 
-  it("is what X-Memstem-Bypass does, which needs no user either, as no side call does", async () => {
+  it("is what X-Memprefix-Bypass does, which needs no user either, as no side call does", async () => {
     for (const [door, body] of DOORS) {
-      const headers = { "content-type": "application/json", connection: "close", "x-memstem-bypass": "true" };
+      const headers = { "content-type": "application/json", connection: "close", "x-memprefix-bypass": "true" };
       const answer = await fetch(`${app.base}/v1/${door}`, { method: "POST", headers, body: JSON.stringify(body) });
-      expect([door, answer.status, answer.headers.get("x-memstem-not-composed")]).toEqual([door, 200, "bypass"]);
-      expect((await app.send("POST", `/v1/${door}`, { ...body, memstem: { bypass: true } })).status).toBe(200);
-      const aside = { ...headers, "x-memstem-bypass": "false", "x-openwebui-task": "title_generation" };
+      expect([door, answer.status, answer.headers.get("x-memprefix-not-composed")]).toEqual([door, 200, "bypass"]);
+      expect((await app.send("POST", `/v1/${door}`, { ...body, memprefix: { bypass: true } })).status).toBe(200);
+      const aside = { ...headers, "x-memprefix-bypass": "false", "x-openwebui-task": "title_generation" };
       const title = await fetch(`${app.base}/v1/${door}`, {
         method: "POST",
         headers: aside,
         body: JSON.stringify(body),
       });
-      expect([title.status, title.headers.get("x-memstem-not-composed")]).toEqual([200, "side_call"]);
+      expect([title.status, title.headers.get("x-memprefix-not-composed")]).toEqual([200, "side_call"]);
       expect((await app.send("POST", `/v1/${door}`, body)).status).toBe(422);
-      expect((await app.send("POST", `/v1/${door}`, { ...body, memstem: { bypass: false } })).status).toBe(422);
-      expect((await app.send("POST", `/users/ada/v1/${door}`, { ...body, memstem: { bypass: true } })).status).toBe(
+      expect((await app.send("POST", `/v1/${door}`, { ...body, memprefix: { bypass: false } })).status).toBe(422);
+      expect((await app.send("POST", `/users/ada/v1/${door}`, { ...body, memprefix: { bypass: true } })).status).toBe(
         200,
       );
     }
@@ -267,7 +267,7 @@ describe("base URLs in front of Anthropic's API", () => {
   const app = servedApp({
     source: () => answeringSource([TEA]),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it("count tokens, list models, compose and pass on", async () => {
@@ -293,7 +293,7 @@ describe("base URLs where API keys are in use", () => {
   const app = servedApp({
     source: () => answeringSource([TEA]),
     upstream: engine,
-    environment: { MEMSTEM_API_KEY: key },
+    environment: { MEMPREFIX_API_KEY: key },
   });
 
   it("need one, which does not go on to the engine, and reach nobody else's tenant", async () => {

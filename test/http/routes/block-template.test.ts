@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { MemoryId, RetrievedMemory } from "../../../src/core/index.js";
-import { createMemstem, InvalidRequestError } from "../../../src/index.js";
+import { createMemprefix, InvalidRequestError } from "../../../src/index.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { filesHolding } from "../../hostile/quotes.js";
@@ -131,7 +131,7 @@ describe("block_template", () => {
   });
 });
 
-describe("MEMSTEM_BLOCK_TEMPLATE", () => {
+describe("MEMPREFIX_BLOCK_TEMPLATE", () => {
   const source = answeringSource([]);
   const found: RetrievedMemory = {
     id: "m" as MemoryId,
@@ -146,7 +146,7 @@ describe("MEMSTEM_BLOCK_TEMPLATE", () => {
         return [found];
       },
     }),
-    environment: { MEMSTEM_BLOCK_TEMPLATE: "{date}: {memory}", MEMSTEM_TIME_ZONE: "Europe/Berlin" },
+    environment: { MEMPREFIX_BLOCK_TEMPLATE: "{date}: {memory}", MEMPREFIX_TIME_ZONE: "Europe/Berlin" },
   });
 
   it("holds for what a search finds, and where a request does not say otherwise", async () => {
@@ -171,18 +171,18 @@ describe("MEMSTEM_BLOCK_TEMPLATE", () => {
 describe("the library's blockTemplate", () => {
   it("is an option of the client and of each request", async () => {
     const memories = [{ id: "m", memory: "Likes tea.", createdAt: new Date("2023-05-08T23:30:00Z") }];
-    const dataDir = mkdtempSync(join(tmpdir(), "memstem-template-"));
-    const memstem = createMemstem({ dataDir, source: { kind: "none" }, blockTemplate: "{date}: {memory}" });
+    const dataDir = mkdtempSync(join(tmpdir(), "memprefix-template-"));
+    const memprefix = createMemprefix({ dataDir, source: { kind: "none" }, blockTemplate: "{date}: {memory}" });
     try {
       const asked = { userId: "ada", query: "Who?", memories };
-      expect(blocksIn(await memstem.compose(asked))).toEqual(["- 2023-05-08: Likes tea."]);
+      expect(blocksIn(await memprefix.compose(asked))).toEqual(["- 2023-05-08: Likes tea."]);
       expect(
-        blocksIn(await memstem.compose({ ...asked, blockTemplate: "{memory}[ ({date})]", timeZone: "Asia/Tokyo" })),
+        blocksIn(await memprefix.compose({ ...asked, blockTemplate: "{memory}[ ({date})]", timeZone: "Asia/Tokyo" })),
       ).toEqual(["- Likes tea. (2023-05-09)"]);
     } finally {
-      await memstem.close();
+      await memprefix.close();
       rmSync(dataDir, { recursive: true });
     }
-    expect(() => createMemstem({ blockTemplate: "{date}" })).toThrow(InvalidRequestError);
+    expect(() => createMemprefix({ blockTemplate: "{date}" })).toThrow(InvalidRequestError);
   });
 });

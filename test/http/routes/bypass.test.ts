@@ -16,17 +16,17 @@ describe("a request that is not to be composed", () => {
     source: () => source,
     upstream: engine,
     environment: {
-      MEMSTEM_SOURCE: "embedded",
-      MEMSTEM_WRITE_BACK: "on",
-      MEMSTEM_ENGINE_FAMILY: "vllm",
-      MEMSTEM_IDENTITY: "side_call=header:x-task, side_call=body:metadata.task",
+      MEMPREFIX_SOURCE: "embedded",
+      MEMPREFIX_WRITE_BACK: "on",
+      MEMPREFIX_ENGINE_FAMILY: "vllm",
+      MEMPREFIX_IDENTITY: "side_call=header:x-task, side_call=body:metadata.task",
     },
   });
   beforeEach(() => {
     source.queries.length = 0;
     source.added.length = 0;
   });
-  const inTrip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+  const inTrip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
   const raw = (headers: Record<string, string>, fields: object = {}) =>
     fetch(`${app.base}/v1/chat/completions`, {
       method: "POST",
@@ -42,16 +42,16 @@ describe("a request that is not to be composed", () => {
   const turns = () => storedExchanges(app.database).turns;
 
   it.each([
-    ["bypass", { "x-memstem-bypass": "true" }, {}],
-    ["bypass", {}, { memstem: { bypass: true } }],
+    ["bypass", { "x-memprefix-bypass": "true" }, {}],
+    ["bypass", {}, { memprefix: { bypass: true } }],
     ["side_call", { "x-openwebui-task": "title_generation" }, {}],
     ["side_call", { "x-task": "tags" }, {}],
     ["side_call", {}, { metadata: { task: "follow_up" } }],
   ])("passes unmodified: %s, by %o and %o", async (reason, headers, fields) => {
     const answer = await raw(headers, fields);
-    expect(answer.headers.get("x-memstem-not-composed")).toBe(reason);
-    expect(answer.headers.get("x-memstem-warnings")).toBeNull();
-    const { memstem: _memstem, ...own } = fields as { memstem?: object };
+    expect(answer.headers.get("x-memprefix-not-composed")).toBe(reason);
+    expect(answer.headers.get("x-memprefix-warnings")).toBeNull();
+    const { memprefix: _memprefix, ...own } = fields as { memprefix?: object };
     // The salt keeps tenants' caches apart, also of prompts that nobody composed.
     const {
       cache_salt,
@@ -66,19 +66,19 @@ describe("a request that is not to be composed", () => {
   it("is no turn of its conversation, whose next prompt goes on from the one before; and nothing of it is written back", async () => {
     const history = await say([], "Which tea?");
     await raw({ "x-openwebui-task": "title_generation" });
-    await raw({ "x-memstem-bypass": "true" });
+    await raw({ "x-memprefix-bypass": "true" });
     await say(history, "And with it?");
     expect(turns()).toHaveLength(2);
     const [first, , , second] = engine.requests.map(({ body }) => body.messages);
     expect(second?.slice(0, first?.length)).toEqual(first);
-    await app.memstem.close();
+    await app.memprefix.close();
     expect(source.added.map(({ text }) => text.includes("### Task"))).toEqual([false, false]);
   });
 
   it("is composed where nothing says so, also then without harm to its conversation's prefix", async () => {
     const history = await say([], "Which tea?");
-    expect((await raw({ "x-openwebui-task": "" })).headers.get("x-memstem-not-composed")).toBeNull();
-    expect((await raw({ "x-task": "false" })).headers.get("x-memstem-not-composed")).toBeNull();
+    expect((await raw({ "x-openwebui-task": "" })).headers.get("x-memprefix-not-composed")).toBeNull();
+    expect((await raw({ "x-task": "false" })).headers.get("x-memprefix-not-composed")).toBeNull();
     await say(history, "And with it?");
     const [first, title, , second] = engine.requests.map(({ body }) => body.messages);
     expect(title).toHaveLength(1);
@@ -88,15 +88,15 @@ describe("a request that is not to be composed", () => {
 
 describe("a client whose side calls are told by their prompts", () => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMSTEM_IDENTITY: "side_call=prompt:open-webui" } });
+  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_IDENTITY: "side_call=prompt:open-webui" } });
   const reasonOf = async (body: object) => {
     const answer = await fetch(`${app.base}/v1/chat/completions`, {
       method: "POST",
-      headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
+      headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
       body: JSON.stringify(body),
     });
     await answer.text();
-    return answer.headers.get("x-memstem-not-composed");
+    return answer.headers.get("x-memprefix-not-composed");
   };
 
   it("has them passed unmodified, and what looks like them in a chat composed", async () => {

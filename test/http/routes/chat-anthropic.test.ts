@@ -16,10 +16,10 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
     source: () => answeringSource([TEA]),
     upstream: anthropic,
     environment: {
-      MEMSTEM_UPSTREAM_API: "anthropic",
+      MEMPREFIX_UPSTREAM_API: "anthropic",
     },
   });
-  const client = (headers: Record<string, string> = {}) => clientOf(app, { "x-memstem-user": "ada", ...headers });
+  const client = (headers: Record<string, string> = {}) => clientOf(app, { "x-memprefix-user": "ada", ...headers });
   const ask = {
     model: "claude-opus-4-8",
     messages: [
@@ -42,7 +42,7 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
     const said = JSON.stringify([call?.body.system, call?.body.messages]);
     for (const text of ["Be brief.", TEA, "Which tea?"]) expect(said).toContain(text);
     expect(said.match(/cache_control/g)?.length).toBeGreaterThanOrEqual(1);
-    expect(response.headers.get("x-memstem-cached-tokens")).toBe("2000");
+    expect(response.headers.get("x-memprefix-cached-tokens")).toBe("2000");
     expect(response.headers.get("x-request-id")).toBe("req_018EeWyXxfu5pfWkrYcMdjWG");
     expect(await observedBy(app)).toMatchObject({ promptTokens: 2209, cachedTokens: 2000 });
   });
@@ -132,7 +132,7 @@ describe("OpenAI's own client, with Anthropic's API behind", () => {
       expect(got).toBeInstanceOf(raised);
       expect(got).toMatchObject({ status, type, error: { message: "Says Anthropic.", param: null } });
       expect(got.headers?.get("retry-after")).toBe("7");
-      expect(got.headers?.get("x-memstem-error-origin")).toBe("upstream");
+      expect(got.headers?.get("x-memprefix-error-origin")).toBe("upstream");
     }
     expect(app.faults).toEqual([]);
   });
@@ -198,8 +198,8 @@ describe("with a key of the service's own", () => {
   const app = servedApp({
     upstream: anthropic,
     environment: {
-      MEMSTEM_UPSTREAM_API: "anthropic",
-      MEMSTEM_UPSTREAM_API_KEY: "sk-ant-of-the-service",
+      MEMPREFIX_UPSTREAM_API: "anthropic",
+      MEMPREFIX_UPSTREAM_API_KEY: "sk-ant-of-the-service",
     },
   });
 

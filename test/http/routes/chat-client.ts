@@ -6,7 +6,7 @@ import { storedExchanges } from "./stored-rows.js";
 /** OpenAI's client with nothing changed but its address, and the user's name in a header. */
 export function clientOf(
   app: Pick<ServedApp, "base">,
-  headers: Record<string, string> = { "x-memstem-user": "ada" },
+  headers: Record<string, string> = { "x-memprefix-user": "ada" },
 ): OpenAI {
   return new OpenAI({
     baseURL: `${app.base}/v1`,

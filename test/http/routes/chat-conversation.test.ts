@@ -33,7 +33,7 @@ describe.each([true, false])("a conversation through the proxy, streamed: %s", (
   });
 
   it("only grows, and what is expected to be cached is what the engine finds", async () => {
-    const client = clientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "c-1" });
+    const client = clientOf(app, { "x-memprefix-user": "ada", "x-memprefix-conversation": "c-1" });
     const history: Message[] = [{ role: "system", content: "You know Ada well, and say so in few words." }];
     for (const [turn, question] of QUESTIONS.entries()) {
       source.found = FACTS.slice(turn * 4, turn * 4 + 12).reverse();
@@ -81,10 +81,10 @@ describe("who is asking", () => {
   const app = servedApp({
     source: () => source,
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
+      get MEMPREFIX_UPSTREAM_URL() {
         return `${engine.url}/`;
       },
-      MEMSTEM_UPSTREAM_API_KEY: "sk-of-the-engine",
+      MEMPREFIX_UPSTREAM_API_KEY: "sk-of-the-engine",
     },
   });
 
@@ -93,11 +93,11 @@ describe("who is asking", () => {
   });
 
   it.each([
-    [{ "x-memstem-user": "header" }, { user: "fallback" }, "header", null],
-    [{}, { memstem: { user_id: "body", agent_id: "planner" }, user: "fallback" }, "body", "planner"],
-    [{ "x-memstem-user": "both" }, { memstem: { user_id: "both" } }, "both", null],
+    [{ "x-memprefix-user": "header" }, { user: "fallback" }, "header", null],
+    [{}, { memprefix: { user_id: "body", agent_id: "planner" }, user: "fallback" }, "body", "planner"],
+    [{ "x-memprefix-user": "both" }, { memprefix: { user_id: "both" } }, "both", null],
     [{}, { user: "fallback" }, "fallback", null],
-    [{}, { user: "fallback", memstem: null }, "fallback", null],
+    [{}, { user: "fallback", memprefix: null }, "fallback", null],
   ])("is named by %j and %j", async (headers, more, userId, agentId) => {
     const response = await fetch(`${app.base}/v1/chat/completions?api-version=7`, {
       method: "POST",
@@ -117,9 +117,9 @@ describe("who is asking", () => {
       { id: "a", memory: "Ada rows" },
       { id: "b", memory: "Ada sings" },
     ];
-    const memstem = { user_id: "ada", request_id: "mine", memories, annotations: false, conversation_id: "c" };
+    const memprefix = { user_id: "ada", request_id: "mine", memories, annotations: false, conversation_id: "c" };
     const ask = () =>
-      app.send("POST", "/v1/chat/completions", { messages: [{ role: "user", content: "Which?" }], memstem });
+      app.send("POST", "/v1/chat/completions", { messages: [{ role: "user", content: "Which?" }], memprefix });
     await ask();
     await ask();
     expect(source.queries).toHaveLength(0);

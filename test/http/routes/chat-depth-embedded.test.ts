@@ -31,16 +31,16 @@ describe.skipIf(missing !== null)(title, () => {
     await new Promise((closed) => server.close(closed));
     await engine.close();
   });
-  const app = servedApp({ upstream, environment: { MEMSTEM_ENGINE_FAMILY: "vllm" } });
+  const app = servedApp({ upstream, environment: { MEMPREFIX_ENGINE_FAMILY: "vllm" } });
 
   const memories = Array.from({ length: 10 }, (_, at) => ({ id: `m${at}`, memory: `Ada has a cat, ${at * 3} kg.` }));
   const complete = async (request_id: string, adaptive_depth: unknown) => {
-    const memstem = { request_id, memories, adaptive_depth };
+    const memprefix = { request_id, memories, adaptive_depth };
     // Random weights may draw the end of the answer as its first token; with a seed they draw the same one in every run.
-    const body = { ...ask("How heavy?"), max_tokens: 2, temperature: 0, seed: 1, memstem };
+    const body = { ...ask("How heavy?"), max_tokens: 2, temperature: 0, seed: 1, memprefix };
     const { data, response } = await clientOf(app).chat.completions.create(body).withResponse();
     const again = composedOf(await app.send("POST", "/compose", { user_id: "ada", request_id, query: "?" }));
-    return { usage: data.usage, depth: response.headers.get("x-memstem-depth"), plan: again.plan };
+    return { usage: data.usage, depth: response.headers.get("x-memprefix-depth"), plan: again.plan };
   };
 
   it("each prompt goes on in the slot of the one before, and is not computed again", async () => {

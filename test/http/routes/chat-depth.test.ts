@@ -16,10 +16,10 @@ const memories = Array.from({ length: 12 }, (_, at) => ({
 const QUESTION = "Which books does Ada own?";
 
 /** A chat with the twelve memories, by OpenAI's client. */
-async function complete(app: ServedApp, memstem: object = {}, body: object = {}) {
-  const asked = { ...ask(QUESTION), ...body, memstem: { memories, ...memstem } };
+async function complete(app: ServedApp, memprefix: object = {}, body: object = {}) {
+  const asked = { ...ask(QUESTION), ...body, memprefix: { memories, ...memprefix } };
   const { data, response } = await clientOf(app).chat.completions.create(asked).withResponse();
-  return { answer: data, headers: response.headers, depth: response.headers.get("x-memstem-depth") };
+  return { answer: data, headers: response.headers, depth: response.headers.get("x-memprefix-depth") };
 }
 
 /** The blocks of a prompt's last message, as they stand there. */
@@ -40,7 +40,7 @@ describe("adaptive depth, configured", () => {
   const engine = openAiEngine();
   const app = servedApp({
     upstream: engine,
-    environment: { MEMSTEM_ADAPTIVE_DEPTH: '{"firstBlocks":3,"timeLimitMs":60000}' },
+    environment: { MEMPREFIX_ADAPTIVE_DEPTH: '{"firstBlocks":3,"timeLimitMs":60000}' },
   });
 
   it("gives more memories until the engine is sure, each prompt a prefix hit on the one before", async () => {
@@ -65,7 +65,7 @@ describe("adaptive depth, configured", () => {
     // The second try was the same prompt, of which the last token is always computed.
     expect(answer.usage?.prompt_tokens_details?.cached_tokens).toBe((answer.usage?.prompt_tokens ?? 0) - 1);
     expect(depth).toMatch(/^given=6, retrieved=12, outcome=sure, entropies=\(\d\.\d{3} 0\.\d{3}\)$/);
-    expect(headers.get("x-memstem-warnings")).toBe("memory_held_back");
+    expect(headers.get("x-memprefix-warnings")).toBe("memory_held_back");
     // What was sent is what was stored.
     const again = composedOf(await app.send("POST", "/compose", { user_id: "ada", request_id: "r1", query: "?" }));
     expect(again.messages).toEqual(last.body.messages);
@@ -118,8 +118,8 @@ describe("adaptive depth, configured", () => {
 
   it("names tries by names of their own, and sends the client's other headers", async () => {
     engine.firstTokens.push(SURE);
-    const headers = { "x-memstem-user": "ada", "x-request-id": "mine", "idempotency-key": "once", "x-session": "s" };
-    await clientOf(app, headers).chat.completions.create({ ...ask(QUESTION), ...{ memstem: { memories } } });
+    const headers = { "x-memprefix-user": "ada", "x-request-id": "mine", "idempotency-key": "once", "x-session": "s" };
+    await clientOf(app, headers).chat.completions.create({ ...ask(QUESTION), ...{ memprefix: { memories } } });
     const [tried, real] = engine.requests;
     expect(real?.headers).toMatchObject({ "x-request-id": "mine", "idempotency-key": "once", "x-session": "s" });
     expect(tried?.headers).toMatchObject({ authorization: "Bearer sk-of-the-client", "x-session": "s" });
@@ -140,12 +140,12 @@ describe("adaptive depth, configured", () => {
   });
 
   it.each([
-    [{ first_blocks: 0 }, "memstem.adaptive_depth.first_blocks"],
-    [{ growth: 1 }, "memstem.adaptive_depth.growth"],
-    [{ blocks: 3 }, "memstem.adaptive_depth.blocks"],
-    ["yes", "memstem.adaptive_depth"],
+    [{ first_blocks: 0 }, "memprefix.adaptive_depth.first_blocks"],
+    [{ growth: 1 }, "memprefix.adaptive_depth.growth"],
+    [{ blocks: 3 }, "memprefix.adaptive_depth.blocks"],
+    ["yes", "memprefix.adaptive_depth"],
   ])("refuses %j", async (adaptive_depth, field) => {
-    const body = { ...ask(QUESTION), memstem: { user_id: "ada", adaptive_depth } };
+    const body = { ...ask(QUESTION), memprefix: { user_id: "ada", adaptive_depth } };
     const { status, text } = await app.send("POST", "/v1/chat/completions", body);
     expect({ status, fields: JSON.parse(text).errors }).toMatchObject({ status: 422, fields: [{ field }] });
     expect(engine.requests).toEqual([]);
@@ -163,7 +163,7 @@ describe("adaptive depth, configured", () => {
   it("sends tools along with tries, and streams the answer", async () => {
     engine.firstTokens.push(SURE);
     const tools = [{ type: "function", function: { name: "look", parameters: {} } }];
-    const body = { ...ask(QUESTION), stream: true, tools, memstem: { user_id: "ada", memories } };
+    const body = { ...ask(QUESTION), stream: true, tools, memprefix: { user_id: "ada", memories } };
     const { contentType } = await app.send("POST", "/v1/chat/completions", body);
     expect(contentType).toMatch(/^text\/event-stream/);
     const [tried, real] = engine.requests;
@@ -177,11 +177,11 @@ describe("adaptive depth, configured", () => {
     engine.firstTokens.push(UNSURE, SURE);
     await complete(app);
     const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain('memstem_depth_probes_sum{outcome="sure"} 2');
-    expect(text).toContain('memstem_depth_blocks_total{given="yes"} 6');
-    expect(text).toContain('memstem_depth_blocks_total{given="no"} 6');
-    expect(text).toMatch(/memstem_depth_probe_tokens_total\{cached="yes"\} [1-9]/);
-    expect(text).toMatch(/memstem_depth_probe_tokens_total\{cached="no"\} [1-9]/);
+    expect(text).toContain('memprefix_depth_probes_sum{outcome="sure"} 2');
+    expect(text).toContain('memprefix_depth_blocks_total{given="yes"} 6');
+    expect(text).toContain('memprefix_depth_blocks_total{given="no"} 6');
+    expect(text).toMatch(/memprefix_depth_probe_tokens_total\{cached="yes"\} [1-9]/);
+    expect(text).toMatch(/memprefix_depth_probe_tokens_total\{cached="no"\} [1-9]/);
   });
 });
 
@@ -189,17 +189,17 @@ describe("adaptive depth, where the engine does not play along", () => {
   const engine = openAiEngine();
   const app = servedApp({
     upstream: engine,
-    environment: { MEMSTEM_ADAPTIVE_DEPTH: '{"firstBlocks":3,"timeLimitMs":60000}' },
+    environment: { MEMPREFIX_ADAPTIVE_DEPTH: '{"firstBlocks":3,"timeLimitMs":60000}' },
   });
   const tries = () => engine.requests.filter(isTry).length;
 
   it("one that gives no log probabilities gets all memories at once, says so once, and is not asked again", async () => {
     const first = await complete(app);
     expect(first.depth).toContain("given=12, retrieved=12, outcome=unavailable");
-    expect(first.headers.get("x-memstem-warnings")).toBe("depth_unavailable");
+    expect(first.headers.get("x-memprefix-warnings")).toBe("depth_unavailable");
     const second = await complete(app);
     expect(second.depth).toContain("outcome=unavailable");
-    expect(second.headers.get("x-memstem-warnings")).toBeNull();
+    expect(second.headers.get("x-memprefix-warnings")).toBeNull();
     expect(tries()).toBe(1);
     // Another model may give them.
     engine.firstTokens.push(SURE);
@@ -223,7 +223,7 @@ describe("adaptive depth, where the engine does not play along", () => {
     });
     const { answer, headers } = await complete(app);
     expect(answer.choices[0]?.message.content).toBe("Two.");
-    expect(headers.get("x-memstem-warnings")).toBe("depth_unavailable");
+    expect(headers.get("x-memprefix-warnings")).toBe("depth_unavailable");
     await complete(app);
     expect(tries()).toBe(2);
   });
@@ -235,9 +235,9 @@ describe("adaptive depth, where the engine does not play along", () => {
       else sendJson(response, 200, wholeAnswer("Two.", usage, {}, body.logprobs ? { logprobs: likeliest(SURE) } : {}));
     });
     const depthOf = async (caller: ReturnType<typeof callerOf>, headers: Readonly<Record<string, string>> = {}) => {
-      const body = { ...ask(QUESTION), memstem: { user_id: "ada", memories } };
+      const body = { ...ask(QUESTION), memprefix: { user_id: "ada", memories } };
       const answer = await caller.send("POST", "/v1/chat/completions", body, headers);
-      return answer.headers.get("x-memstem-depth");
+      return answer.headers.get("x-memprefix-depth");
     };
     const [one, other] = [callerOf(app, "acme"), callerOf(app, "other")];
     expect(await depthOf(one, { "x-makes": "refuse" })).toContain("outcome=unavailable");
@@ -268,7 +268,7 @@ describe("adaptive depth, where the engine does not play along", () => {
       for (let chat = 0; chat < 4; chat++) {
         const limit = how === "hangs" ? { adaptive_depth: { time_limit_ms: 100 } } : {};
         const { answer, depth, headers } = await complete(app, limit);
-        expect(headers.get("x-memstem-warnings")).toBe(chat === 2 ? "depth_unavailable" : null);
+        expect(headers.get("x-memprefix-warnings")).toBe(chat === 2 ? "depth_unavailable" : null);
         expect(answer.choices[0]?.message.content).toBe("Two.");
         const outcome = how === "thinks first" ? "unclear" : "failed";
         expect(depth).toContain(`given=12, retrieved=12, outcome=${chat < 3 ? outcome : "unavailable"}`);
@@ -283,7 +283,7 @@ describe("adaptive depth, where the engine does not play along", () => {
   it("a client that goes away ends the try, and nothing of its prompt is kept", async () => {
     engine.behave(() => {});
     const leaving = new AbortController();
-    const body = { ...ask(QUESTION), memstem: { memories, adaptive_depth: { time_limit_ms: 60_000 } } };
+    const body = { ...ask(QUESTION), memprefix: { memories, adaptive_depth: { time_limit_ms: 60_000 } } };
     const chat = clientOf(app).chat.completions.create(body, { signal: leaving.signal });
     await vi.waitFor(() => expect(engine.requests).toHaveLength(1));
     leaving.abort();
@@ -297,7 +297,7 @@ describe("adaptive depth, where the engine does not play along", () => {
 
 describe("adaptive depth, not configured", () => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMSTEM_ENGINE_FAMILY: "anthropic" } });
+  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_ENGINE_FAMILY: "anthropic" } });
 
   it("sends all memories at once", async () => {
     expect((await complete(app)).depth).toBeNull();
@@ -307,7 +307,7 @@ describe("adaptive depth, not configured", () => {
   it("says why it cannot be had with Anthropic's models", async () => {
     const { depth, headers } = await complete(app, { adaptive_depth: true });
     expect(depth).toContain("given=12, retrieved=12, outcome=unavailable");
-    expect(headers.get("x-memstem-warnings")).toBe("depth_unavailable");
+    expect(headers.get("x-memprefix-warnings")).toBe("depth_unavailable");
     expect(engine.requests).toHaveLength(1);
     engine.firstTokens.push(SURE);
     expect((await complete(app, { adaptive_depth: true, engine: "vllm" })).depth).toContain("outcome=sure");

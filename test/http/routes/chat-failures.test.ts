@@ -19,7 +19,7 @@ describe("a chat that fails", () => {
     source: () => source,
     upstream: engine,
     times: { after: timers.after, idleMs: 2_001 },
-    environment: { MEMSTEM_UPSTREAM_TIMEOUT_MS: "2000" },
+    environment: { MEMPREFIX_UPSTREAM_TIMEOUT_MS: "2000" },
   });
   const liveRequests = async () =>
     indexResult.parse(JSON.parse((await app.send("GET", "/users/ada/index")).text)).nodes.flatMap((n) => n.request_ids);
@@ -41,7 +41,7 @@ describe("a chat that fails", () => {
         expect(error).toBeInstanceOf(type);
         expect(error).toMatchObject({ status, error: body.error, code: "its_code", requestID: "req_engine" });
         expect(error.headers?.get("retry-after")).toBe("7");
-        expect(error.headers?.get("x-memstem-error-origin")).toBe("upstream");
+        expect(error.headers?.get("x-memprefix-error-origin")).toBe("upstream");
       }
       await vi.waitFor(async () => expect(await liveRequests()).toEqual([]));
       expect(app.faults).toEqual([]);
@@ -58,7 +58,7 @@ describe("a chat that fails", () => {
 
   it("takes nothing from another user whose request has the same name", async () => {
     const named = (user_id: string) =>
-      app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), memstem: { user_id, request_id: "same" } });
+      app.send("POST", "/v1/chat/completions", { ...ask("Which tea?"), memprefix: { user_id, request_id: "same" } });
     await named("ada");
     engine.behave((_request, response) => sendJson(response, 500, {}));
     expect((await named("bo")).status).toBe(500);
@@ -73,7 +73,7 @@ describe("a chat that fails", () => {
     const error = await errorOf(clientOf(app).chat.completions.create(ask("Which tea?")));
     expect(error).toMatchObject({ status: 502, code: "upstream_unreachable", type: "upstream_error" });
     expect(error.message).toBe(`502 the upstream engine at ${name} could not be reached: ECONNREFUSED`);
-    expect(error.headers?.get("x-memstem-error-origin")).toBe("upstream");
+    expect(error.headers?.get("x-memprefix-error-origin")).toBe("upstream");
     await vi.waitFor(async () => expect(await liveRequests()).toEqual([]));
     expect(await errorOf(clientOf(app).models.list())).toMatchObject({ status: 502 });
     expect(app.faults).toEqual([]);
@@ -169,7 +169,7 @@ describe("a chat that fails", () => {
     const { data, response } = await clientOf(app).chat.completions.create(ask("Which tea?")).withResponse();
     source.failure = null;
     expect(data.choices).toHaveLength(1);
-    expect(response.headers.get("x-memstem-warnings")).toBe("memory_source_failed");
+    expect(response.headers.get("x-memprefix-warnings")).toBe("memory_source_failed");
     expect(engine.requests[0]?.body.messages).toEqual(ask("Which tea?").messages);
   });
 
@@ -193,35 +193,35 @@ describe("a chat that fails", () => {
       headers: { connection: "close", "content-type": "application/json" },
     });
     expect(await response.json()).toEqual({ fine: true });
-    expect(response.headers.get("x-memstem-warnings")).toBe("not_composed");
+    expect(response.headers.get("x-memprefix-warnings")).toBe("not_composed");
     expect(JSON.parse(engine.requests[0]?.raw ?? "")).toEqual(body);
   });
 
   it("to name its user is refused with the three ways, in words that the client shows", async () => {
     const error = await errorOf(clientOf(app, {}).chat.completions.create(ask("Which tea?")));
-    expect(error).toMatchObject({ status: 422, type: "invalid_request_error", param: "memstem.user_id" });
-    expect(error.headers?.get("x-memstem-error-origin")).toBe("memstem");
-    for (const way of ["x-memstem-user", "memstem.user_id", "user"]) expect(error.message).toContain(way);
+    expect(error).toMatchObject({ status: 422, type: "invalid_request_error", param: "memprefix.user_id" });
+    expect(error.headers?.get("x-memprefix-error-origin")).toBe("memprefix");
+    for (const way of ["x-memprefix-user", "memprefix.user_id", "user"]) expect(error.message).toContain(way);
     expect(engine.requests).toEqual([]);
   });
 
   it.each([
-    [{ memstem: { user_id: "ada", nope: 1 } }, {}, 422, "memstem.nope"],
-    [{ memstem: { user_id: "ada", memory_budget_ratio: 0.9 } }, {}, 422, "memstem.memory_budget_ratio"],
-    [{ memstem: { user_id: "ada", top_k: 0 } }, {}, 422, "memstem.top_k"],
-    [{ memstem: { user_id: "bo" } }, { "x-memstem-user": "ada" }, 422, "memstem.user_id"],
+    [{ memprefix: { user_id: "ada", nope: 1 } }, {}, 422, "memprefix.nope"],
+    [{ memprefix: { user_id: "ada", memory_budget_ratio: 0.9 } }, {}, 422, "memprefix.memory_budget_ratio"],
+    [{ memprefix: { user_id: "ada", top_k: 0 } }, {}, 422, "memprefix.top_k"],
+    [{ memprefix: { user_id: "bo" } }, { "x-memprefix-user": "ada" }, 422, "memprefix.user_id"],
     [
-      { memstem: { user_id: "ada", conversation_id: "c" } },
-      { "x-memstem-conversation": "d" },
+      { memprefix: { user_id: "ada", conversation_id: "c" } },
+      { "x-memprefix-conversation": "d" },
       422,
-      "memstem.conversation_id",
+      "memprefix.conversation_id",
     ],
-    [{ memstem: "ada" }, {}, 422, "memstem"],
+    [{ memprefix: "ada" }, {}, 422, "memprefix"],
     [{ user: " " }, {}, 422, "user"],
-    [{}, { "x-memstem-user": "Ad\u00e4" }, 422, "x-memstem-user"],
+    [{}, { "x-memprefix-user": "Ad\u00e4" }, 422, "x-memprefix-user"],
     ["{", {}, 400, "body"],
     [`"${"x".repeat(5 * 1024 * 1024)}"`, {}, 413, "body"],
-  ])("because memstem cannot read it (%#) names what is wrong", async (given, headers, status, param) => {
+  ])("because memprefix cannot read it (%#) names what is wrong", async (given, headers, status, param) => {
     const body = typeof given === "string" ? given : JSON.stringify({ ...ask("Which tea?"), ...given });
     const response = await fetch(`${app.base}/v1/chat/completions`, {
       method: "POST",
@@ -247,7 +247,7 @@ describe("without an engine", () => {
   it("the routes say which setting to set", async () => {
     const client = clientOf(app);
     for (const call of [() => client.chat.completions.create(ask("Which tea?")), () => client.models.list()]) {
-      const message = expect.stringContaining("MEMSTEM_UPSTREAM_URL");
+      const message = expect.stringContaining("MEMPREFIX_UPSTREAM_URL");
       expect(await errorOf(call())).toMatchObject({ status: 501, message });
     }
   });

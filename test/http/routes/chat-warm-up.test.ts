@@ -12,7 +12,7 @@ const complete = (app: ServedApp, system: string, question = "Which tea?", user 
     baseURL: `${app.base}/v1`,
     apiKey: "sk-of-the-client",
     maxRetries: 0,
-    defaultHeaders: { connection: "close", "x-memstem-user": user },
+    defaultHeaders: { connection: "close", "x-memprefix-user": user },
   }).chat.completions.create({
     model: "stub-1",
     messages: [
@@ -36,8 +36,8 @@ function proxied(environment: Readonly<Record<string, string>>, until: { search:
     source: () => slow,
     environment: {
       ...environment,
-      MEMSTEM_SEARCH_TIMEOUT_MS: "60000",
-      get MEMSTEM_UPSTREAM_URL() {
+      MEMPREFIX_SEARCH_TIMEOUT_MS: "60000",
+      get MEMPREFIX_UPSTREAM_URL() {
         return engine.url;
       },
     },
@@ -45,9 +45,9 @@ function proxied(environment: Readonly<Record<string, string>>, until: { search:
   return { engine, app };
 }
 
-describe("while memories are searched for, with MEMSTEM_WARM_UP=on", () => {
+describe("while memories are searched for, with MEMPREFIX_WARM_UP=on", () => {
   const until = { search: async (): Promise<unknown> => null };
-  const { engine, app } = proxied({ MEMSTEM_WARM_UP: "on", MEMSTEM_ENGINE_FAMILY: "vllm" }, until);
+  const { engine, app } = proxied({ MEMPREFIX_WARM_UP: "on", MEMPREFIX_ENGINE_FAMILY: "vllm" }, until);
   const isAsked = () => vi.waitFor(() => expect(engine.requests.length).toBeGreaterThan(0));
 
   it("the engine computes what the prompt begins with, which then is cached", async () => {

@@ -18,7 +18,7 @@ import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { newApiKey } from "../../../src/service/base/tenant.js";
-import { Memstem } from "../../../src/service/library/memstem.js";
+import { Memprefix } from "../../../src/service/library/memprefix.js";
 import { keysInFile } from "../../../src/store/database/api-keys.js";
 import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
@@ -43,10 +43,10 @@ function appOnDatabase(
   let database: DatabaseConnection;
   let app: StartedApp;
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), "memstem-chat-"));
-    database = openDatabase(join(dataDir, "memstem.db"));
+    dataDir = await mkdtemp(join(tmpdir(), "memprefix-chat-"));
+    database = openDatabase(join(dataDir, "memprefix.db"));
     let requests = 0;
-    const memstem = new Memstem({
+    const memprefix = new Memprefix({
       store: new JournalStore(journalIn(database)),
       source,
       defaults: {
@@ -63,9 +63,9 @@ function appOnDatabase(
       // One user's state at a time.
       maxWorkingBytes: 1,
     });
-    const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_UPSTREAM_URL: engine.url, ...more });
+    const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_UPSTREAM_URL: engine.url, ...more });
     const keys = keysInFile(database);
-    app = await startApp(settings, null, { log, faults }, { memstem, keys }, times);
+    app = await startApp(settings, null, { log, faults }, { memprefix, keys }, times);
   });
   afterEach(async () => {
     await app.close();
@@ -84,11 +84,11 @@ function appOnDatabase(
     log,
     faults,
     send,
-    chat: (messages: readonly Message[], memstem: object = {}, own: object = {}) =>
-      send("/v1/chat/completions", { model: "stub-1", messages, ...own, memstem: { user_id: "ada", ...memstem } }),
+    chat: (messages: readonly Message[], memprefix: object = {}, own: object = {}) =>
+      send("/v1/chat/completions", { model: "stub-1", messages, ...own, memprefix: { user_id: "ada", ...memprefix } }),
     metrics: async () => (await fetch(`${app.base}/metrics`, { headers: { connection: "close" } })).text(),
-    get memstem() {
-      return app.memstem;
+    get memprefix() {
+      return app.memprefix;
     },
     get base() {
       return app.base;
@@ -100,7 +100,7 @@ function appOnDatabase(
       return database.sqlite;
     },
     get file() {
-      return join(dataDir, "memstem.db");
+      return join(dataDir, "memprefix.db");
     },
   };
 }
@@ -183,14 +183,14 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, status, mak
     const first = [question("Which tea?")];
     const talk = { conversation_id: "c" };
     expect((await app.chat(first, { ...talk, memories })).status).toBe(200);
-    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
+    await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
     const cure = await make(app);
     const second = [...first, { role: "assistant", content: "Indeed." } as const, question("And then?")];
     const answer = await app.chat(second, { ...talk, memories: many }, { temperature: 0.5 });
     expect(answer.status).toBe(200);
-    expect(answer.headers.get("x-memstem-warnings")).toBe("not_composed");
-    expect(answer.headers.get("x-memstem-not-composed")).toBe(reason);
-    expect(answer.headers.get("x-memstem-request-id")).toBeNull();
+    expect(answer.headers.get("x-memprefix-warnings")).toBe("not_composed");
+    expect(answer.headers.get("x-memprefix-not-composed")).toBe(reason);
+    expect(answer.headers.get("x-memprefix-request-id")).toBeNull();
     expect(await answer.json()).toMatchObject({ choices: [{ message: { content: "Indeed." } }] });
     // A prompt that turns out not to be stored was on its way, and is given up.
     const kept = () => engine.requests.filter(({ raw }) => !raw.includes("Ada reads. Ada reads."));
@@ -203,12 +203,12 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, status, mak
     expect(app.faults).toHaveLength(reason === "store_busy" ? 0 : 1);
     if (reason.startsWith("store_") && reason !== "store_busy")
       expect(app.faults[0]).toBeInstanceOf(StoreUnavailableError);
-    expect(await app.metrics()).toContain(`memstem_not_composed_chats_total{reason="${reason}"} 1`);
+    expect(await app.metrics()).toContain(`memprefix_not_composed_chats_total{reason="${reason}"} 1`);
 
     cure();
     const third = [...second, { role: "assistant", content: "Indeed." } as const, question("And after that?")];
     const composed = await app.chat(third, { ...talk, memories });
-    expect(composed.headers.get("x-memstem-warnings")).toBeNull();
+    expect(composed.headers.get("x-memprefix-warnings")).toBeNull();
     const fourth = [...third, { role: "assistant", content: "Indeed." } as const, question("And at last?")];
     await app.chat(fourth, { ...talk, memories });
     const [one, , three, four] = kept().map(({ body }) => body.messages);
@@ -219,7 +219,7 @@ describe.each(AILMENTS)("a chat while the store %s", (_what, reason, status, mak
 
   it("that says something wrong is refused as ever, and /compose says what ails the store", async () => {
     await app.chat([question("Which tea?")], { memories });
-    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
+    await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
     const cure = await make(app);
     expect((await app.chat([question("Which tea?")], { top_k: 0 })).status).toBe(422);
     expect((await app.chat([question("Which tea?")], { user_id: " " })).status).toBe(422);
@@ -257,23 +257,23 @@ describe("a chat whose user's turn does not come", () => {
     await vi.waitFor(() => expect(searches).toHaveLength(1));
     const answer = await app.chat([question("And then?")]);
     expect(answer.status).toBe(200);
-    expect(answer.headers.get("x-memstem-not-composed")).toBe("timeout");
+    expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
     expect(app.engine.requests.map(({ body }) => body.messages)).toEqual([[question("And then?")]]);
     const other = app.chat([question("Which tea?")], { user_id: "bo", memories });
-    expect((await other).headers.get("x-memstem-not-composed")).toBeNull();
+    expect((await other).headers.get("x-memprefix-not-composed")).toBeNull();
     for (const go of searches) go();
     expect((await slow).status).toBe(200);
-    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
-    expect((await app.memstem.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(1);
+    await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
+    expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(1);
     expect(app.faults).toEqual([]);
   });
 
   it("because its own search hangs goes on as it came, too", async () => {
     const answer = await app.chat([question("Which tea?")]);
-    expect(answer.headers.get("x-memstem-not-composed")).toBe("timeout");
+    expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
     for (const go of searches) go();
-    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
-    expect((await app.memstem.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
+    await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
+    expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
     expect(app.faults).toEqual([]);
   });
 
@@ -281,21 +281,21 @@ describe("a chat whose user's turn does not come", () => {
     const other = new Database(app.file);
     other.exec("begin immediate");
     const answer = await app.chat([question("Which tea?")], { memories });
-    expect(answer.headers.get("x-memstem-not-composed")).toBe("timeout");
+    expect(answer.headers.get("x-memprefix-not-composed")).toBe("timeout");
     other.exec("rollback");
     other.close();
-    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(0));
-    expect((await app.memstem.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
-    expect((await app.chat([question("Which tea?")], { memories })).headers.get("x-memstem-warnings")).toBeNull();
+    await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(0));
+    expect((await app.memprefix.describeIndex("ada" as UserId, null, 10)).counts.turns).toBe(0);
+    expect((await app.chat([question("Which tea?")], { memories })).headers.get("x-memprefix-warnings")).toBeNull();
     expect(app.faults).toEqual([]);
   });
 
   it("because as many wait as may goes on at once", async () => {
     const slow = [1, 2].map(() => app.send("/compose", { user_id: "ada", query: "Which tea?" }));
-    await vi.waitFor(() => expect(app.memstem.load.jobs).toBe(2));
+    await vi.waitFor(() => expect(app.memprefix.load.jobs).toBe(2));
     const answer = await app.chat([question("And then?")]);
     expect(answer.status).toBe(200);
-    expect(answer.headers.get("x-memstem-not-composed")).toBe("user_queue");
+    expect(answer.headers.get("x-memprefix-not-composed")).toBe("user_queue");
     expect((await app.send("/compose", { user_id: "ada", query: "Which tea?" })).status).toBe(429);
     const pump = setInterval(() => {
       for (const go of searches.splice(0)) go();
@@ -318,7 +318,7 @@ describe("a chat whose answer has come", () => {
     });
     const answer = await app.chat([question("Which tea?")], { memories }, { stream });
     expect(answer.status).toBe(200);
-    expect(answer.headers.get("x-memstem-request-id")).toBe("generated-1");
+    expect(answer.headers.get("x-memprefix-request-id")).toBe("generated-1");
     const text = await answer.text();
     expect(text).toContain("Indeed.");
     if (stream) expect(text).toMatch(/\[DONE\]\n\n$/);

@@ -13,9 +13,9 @@ describe("writing an exchange back", () => {
     source: () => source,
     upstream: engine,
     environment: {
-      MEMSTEM_WRITE_BACK: "on",
-      MEMSTEM_SOURCE: "rest",
-      MEMSTEM_MEM0_URL: "http://127.0.0.1:1",
+      MEMPREFIX_WRITE_BACK: "on",
+      MEMPREFIX_SOURCE: "rest",
+      MEMPREFIX_MEM0_URL: "http://127.0.0.1:1",
     },
   });
   beforeEach(() => {
@@ -103,10 +103,10 @@ describe("writing an exchange back", () => {
   });
 
   it("does not where the request says so, nor where the engine fails", async () => {
-    await chat([question], { memstem: { write_back: false } });
+    await chat([question], { memprefix: { write_back: false } });
     engine.behave((_request, response) => sendJson(response, 500, { error: { message: "No." } }));
     await chat([question]);
-    await app.memstem.addMemories("ada" as never, null, []);
+    await app.memprefix.addMemories("ada" as never, null, []);
     expect(source.added).toEqual([]);
   });
 

@@ -38,12 +38,12 @@ describe("OpenAI's own client, with another base URL", () => {
     expect(data.choices[0]?.message.content).toBe("Green tea.");
     expect(engine.requests[0]?.body.messages).toEqual([{ role: "user", content: `${SECTION}\n\nWhich tea?` }]);
     expect(Object.fromEntries(response.headers)).toMatchObject({
-      "x-memstem-request-id": expect.stringMatching(/^[\w-]{36}$/),
-      "x-memstem-expected-cached-tokens": "0",
-      "x-memstem-cached-tokens": "0",
+      "x-memprefix-request-id": expect.stringMatching(/^[\w-]{36}$/),
+      "x-memprefix-expected-cached-tokens": "0",
+      "x-memprefix-cached-tokens": "0",
       "x-request-id": "req_engine",
     });
-    expect(response.headers.get("x-memstem-warnings")).toBeNull();
+    expect(response.headers.get("x-memprefix-warnings")).toBeNull();
     expect(app.log.at(-1)).toMatchObject({ route: "/v1/chat/completions", status: 200, expectedCachedTokens: 0 });
   });
 
@@ -70,7 +70,7 @@ describe("OpenAI's own client, with another base URL", () => {
     expect(response.headers.get("openai-processing-ms")).toBe("7");
   });
 
-  it("sends every field but messages and memstem on as it is", async () => {
+  it("sends every field but messages and memprefix on as it is", async () => {
     const fields = {
       model: "stub-1",
       temperature: 0.5,
@@ -97,14 +97,14 @@ describe("OpenAI's own client, with another base URL", () => {
       },
       { role: "tool", tool_call_id: "c", content: "green" },
     ];
-    const memstem = { user_id: "ada", memories: [] };
-    expect((await app.send("POST", "/v1/chat/completions", { ...fields, messages, memstem })).status).toBe(200);
+    const memprefix = { user_id: "ada", memories: [] };
+    expect((await app.send("POST", "/v1/chat/completions", { ...fields, messages, memprefix })).status).toBe(200);
     expect(JSON.parse(engine.requests[0]?.raw ?? "")).toEqual({ ...fields, messages });
   });
 
-  it("keeps its own headers: session, request id, key and organisation; memstem's go no further", async () => {
+  it("keeps its own headers: session, request id, key and organisation; memprefix's go no further", async () => {
     const headers = {
-      "x-memstem-user": "ada",
+      "x-memprefix-user": "ada",
       "x-session-id": "s-1",
       "x-smg-routing-key": "k",
       "X-Dynamo-Session-ID": "d",
@@ -123,7 +123,7 @@ describe("OpenAI's own client, with another base URL", () => {
       host: new URL(engine.url).host,
     });
     expect(second).toMatchObject({ "x-request-id": "mine" });
-    expect(Object.keys(first ?? {}).filter((name) => name.startsWith("x-memstem"))).toEqual([]);
+    expect(Object.keys(first ?? {}).filter((name) => name.startsWith("x-memprefix"))).toEqual([]);
   });
 
   it("gets a stream as the engine sends it, chunk by chunk", async () => {
@@ -262,9 +262,9 @@ describe("OpenAI's own client, with another base URL", () => {
   it("gets what the OpenAPI document says", async () => {
     const document = await OpenApiDocument.of(app);
     const path = "/v1/chat/completions";
-    const body = { ...ask("Which tea?"), user: "ada", memstem: { top_k: 3, write_back: null } };
+    const body = { ...ask("Which tea?"), user: "ada", memprefix: { top_k: 3, write_back: null } };
     expect(document.accepts("ChatRequest", body)).toBe(true);
-    expect(document.accepts("ChatRequest", { ...body, memstem: { top_p: 3 } })).toBe(false);
+    expect(document.accepts("ChatRequest", { ...body, memprefix: { top_p: 3 } })).toBe(false);
     document.expectDocumented("post", path, await app.send("POST", path, body));
     document.expectDocumented("post", path, await app.send("POST", path, ask("Whose?")));
     document.expectDocumented("get", "/v1/models", await app.send("GET", "/v1/models"));

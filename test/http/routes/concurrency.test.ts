@@ -37,7 +37,7 @@ describe("users over HTTP", () => {
       });
     },
     environment: {
-      get MEMSTEM_UPSTREAM_URL() {
+      get MEMPREFIX_UPSTREAM_URL() {
         return engine.url;
       },
     },
@@ -108,7 +108,7 @@ describe("users over HTTP", () => {
     const refused = expect(left).rejects.toThrow("abort");
     // It has arrived when what came after it has.
     await ask("quick", "meanwhile");
-    await vi.waitFor(() => expect(app.memstem.load.busyUsers).toBe(1));
+    await vi.waitFor(() => expect(app.memprefix.load.busyUsers).toBe(1));
     leaving.abort();
     await refused;
     // The service has noticed when it has served what was sent after.

@@ -62,8 +62,8 @@ describe("dedupe", () => {
   });
 });
 
-describe("MEMSTEM_DEDUPE", () => {
-  const app = servedApp({ environment: { MEMSTEM_DEDUPE: "exact" } });
+describe("MEMPREFIX_DEDUPE", () => {
+  const app = servedApp({ environment: { MEMPREFIX_DEDUPE: "exact" } });
 
   it("holds where a request does not say otherwise", async () => {
     const asked = { user_id: "ada", query: "Who?", memories: [tea, again] };
@@ -74,7 +74,7 @@ describe("MEMSTEM_DEDUPE", () => {
 
 describe("dedupe: spans", () => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMSTEM_DEDUPE: "spans", MEMSTEM_SOURCE: "none" } });
+  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_DEDUPE: "spans", MEMPREFIX_SOURCE: "none" } });
   const page = Array.from({ length: 40 }, (_, at) => `Line ${at} of the page says ${at * at}.`).join("\n");
   const call = (id: string) => ({ id, type: "function" as const, function: { name: "read", arguments: "{}" } });
   const reading = (id: string, content: string) => [
@@ -148,10 +148,10 @@ describe("dedupe: spans", () => {
   });
 
   it("is what an engine is sent, and nothing of the kind where it is not wanted", async () => {
-    const client = clientOf(app, { "x-memstem-user": "ada" });
+    const client = clientOf(app, { "x-memprefix-user": "ada" });
     const chat = { model: "stub-1", messages: history };
     await client.chat.completions.create(chat);
-    await client.chat.completions.create({ ...chat, memstem: { dedupe: "contained" } } as typeof chat);
+    await client.chat.completions.create({ ...chat, memprefix: { dedupe: "contained" } } as typeof chat);
     const sent = engine.requests.map(({ raw }) =>
       JSON.parse(raw).messages.filter(({ role }: { role: string }) => role === "tool"),
     );

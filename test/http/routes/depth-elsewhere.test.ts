@@ -14,7 +14,7 @@ const booksIn = (text: string) => text.match(/Ada owns the book/g)?.length ?? 0;
 
 describe("adaptive depth of requests that are no chats", () => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMSTEM_ADAPTIVE_DEPTH: '{"firstBlocks":3}' } });
+  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_ADAPTIVE_DEPTH: '{"firstBlocks":3}' } });
   /** An engine without `/responses` that is sure of its first token. */
   const isSure = () =>
     engine.behave(({ url, body }, response, usage) => {
@@ -35,7 +35,7 @@ describe("adaptive depth of requests that are no chats", () => {
         max_tokens: 500,
         system: "Be kind.",
         messages: [{ role: "user", content: QUESTION }],
-        memstem: { memories },
+        memprefix: { memories },
       } as never)
       .withResponse();
     const [probe, real] = chats();
@@ -44,20 +44,20 @@ describe("adaptive depth of requests that are no chats", () => {
     expect(probe?.headers).not.toHaveProperty("anthropic-version");
     expect(real?.body.messages).toEqual(probe?.body.messages);
     expect(booksIn(real?.raw ?? "")).toBe(3);
-    expect(response.headers.get("x-memstem-depth")).toContain("given=3, retrieved=12, outcome=sure");
+    expect(response.headers.get("x-memprefix-depth")).toContain("given=3, retrieved=12, outcome=sure");
   });
 
   it("asks the same of a response, with what was said before", async () => {
     isSure();
     const client = clientOf(app);
-    const asked = { model: "m", input: QUESTION, instructions: "Be kind.", memstem: { memories } };
+    const asked = { model: "m", input: QUESTION, instructions: "Be kind.", memprefix: { memories } };
     const first = await client.responses.create(asked as never).withResponse();
-    expect(first.response.headers.get("x-memstem-depth")).toContain("outcome=sure");
+    expect(first.response.headers.get("x-memprefix-depth")).toContain("outcome=sure");
     const { id } = first.data as unknown as { id: string };
     const { response } = await client.responses
       .create({ ...asked, input: "And which else?", previous_response_id: id } as never)
       .withResponse();
-    expect(response.headers.get("x-memstem-depth")).toContain("given=3, retrieved=9, outcome=sure");
+    expect(response.headers.get("x-memprefix-depth")).toContain("given=3, retrieved=9, outcome=sure");
     const [probe, real, next, last] = chats();
     expect(real?.body.messages).toEqual(probe?.body.messages);
     expect(last?.body.messages).toEqual(next?.body.messages);
@@ -71,7 +71,7 @@ describe("adaptive depth of requests that are no chats", () => {
       model: "m",
       input: QUESTION,
       tools,
-      memstem: { memories },
+      memprefix: { memories },
     } as never);
     await asked.catch(() => {});
     expect(chats()).toHaveLength(0);

@@ -69,7 +69,7 @@ describe("a dry run of POST /compose", () => {
       [...paths, ...paged].map(async (path) => (await app.send("GET", path)).text),
     );
     const metrics = (await app.send("GET", "/metrics")).text;
-    const counted = metrics.split("\n").filter((line) => /^memstem_(?:compose|prompt|expected|blocks)/.test(line));
+    const counted = metrics.split("\n").filter((line) => /^memprefix_(?:compose|prompt|expected|blocks)/.test(line));
     return { shown, index: index?.replace(/"used_at":\d+/g, ""), figures: figures.map(withoutTimes), counted };
   };
 
@@ -157,7 +157,7 @@ describe("a look before a chat", () => {
       headers,
       body: JSON.stringify(body),
     });
-    expect(chat.headers.get("x-memstem-expected-cached-tokens")).toBe("0");
+    expect(chat.headers.get("x-memprefix-expected-cached-tokens")).toBe("0");
   });
 });
 

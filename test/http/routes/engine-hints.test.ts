@@ -28,7 +28,7 @@ describe("POST /compose with an engine", () => {
 });
 
 describe("POST /compose where an engine is configured", () => {
-  const app = servedApp({ environment: { MEMSTEM_ENGINE_FAMILY: "sglang" } });
+  const app = servedApp({ environment: { MEMPREFIX_ENGINE_FAMILY: "sglang" } });
 
   it("goes by it, unless the request names another", async () => {
     const configured = await app.compose({ ...request, request_id: "r-1" });

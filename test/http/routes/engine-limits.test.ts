@@ -51,13 +51,13 @@ describe("the proxy before an engine that lists its context", () => {
     const before = engine.requests.length;
     const response = await fetch(`${app.base}/v1/chat/completions`, {
       method: "POST",
-      headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada", ...headers },
+      headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada", ...headers },
       body: JSON.stringify({ model: "stub-1", messages: [{ role: "user", content }], ...more }),
     });
     const { usage } = JSON.parse(await response.text()) as { usage?: { prompt_tokens: number } };
     return {
       status: response.status,
-      warnings: response.headers.get("x-memstem-warnings"),
+      warnings: response.headers.get("x-memprefix-warnings"),
       sends: engine.requests.length - before,
       tokens: usage?.prompt_tokens ?? 0,
     };
@@ -96,7 +96,7 @@ describe("the proxy before an engine that lists its context", () => {
     await untilLimited();
     expect(await ask(LONG)).toMatchObject({ status: 200, warnings: "memory_left_out", sends: 1 });
     expect(engine.requests.at(-1)?.body.messages).toEqual([{ role: "user", content: LONG }]);
-    const own = await ask("What?", { memstem: { max_prompt_tokens: 10_000 } });
+    const own = await ask("What?", { memprefix: { max_prompt_tokens: 10_000 } });
     expect(own).toMatchObject({ warnings: null, sends: 1 });
     expect(own.tokens).toBeGreaterThan(CONTEXT);
   });
@@ -109,8 +109,8 @@ describe("the proxy before an engine that lists its context", () => {
     const tokens: number[] = [];
     for (let turn = 0; turn < 12; turn++) {
       said.push({ role: "user", content: `${turn}: ${"word ".repeat(90)}` });
-      const memstem = { history: "extended", history_ratio: 10, conversation_id: "c" };
-      tokens.push((await ask("", { messages: said.slice(-3), memstem })).tokens);
+      const memprefix = { history: "extended", history_ratio: 10, conversation_id: "c" };
+      tokens.push((await ask("", { messages: said.slice(-3), memprefix })).tokens);
       said.push({ role: "assistant", content: "So." });
     }
     expect(Math.max(...tokens)).toBeLessThanOrEqual(0.75 * CONTEXT);
@@ -132,7 +132,7 @@ describe("the proxy before an engine that lists its context", () => {
     );
     await untilLimited({ authorization: "Bearer small", "x-thread": "t-1", traceparent: "t-2" });
     const { headers } = engine.limitRequests[0] as Received;
-    expect(headers).toMatchObject({ authorization: "Bearer small", "user-agent": "memstem" });
+    expect(headers).toMatchObject({ authorization: "Bearer small", "user-agent": "memprefix" });
     expect(Object.keys(headers).sort()).toEqual([
       "accept-encoding",
       "authorization",
@@ -150,7 +150,7 @@ describe("the proxy before an engine that lists its context", () => {
     await ask("What?");
     await vi.waitFor(() => expect(engine.limitRequests).toHaveLength(1));
     const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain('memstem_engine_answer_seconds_count{outcome="ok"} 1');
+    expect(text).toContain('memprefix_engine_answer_seconds_count{outcome="ok"} 1');
   });
 
   it("is not asked by a chat that the engine refused", async () => {
@@ -213,14 +213,14 @@ describe("the proxy before an engine that lists nothing", () => {
     for (let turn = 0; turn < 12; turn++) {
       said.push({ role: "user", content: `${turn}: ${"word ".repeat(90)}` });
       const before = engine.requests.length;
-      const memstem = { history: "extended", history_ratio: 10, conversation_id: "c" };
+      const memprefix = { history: "extended", history_ratio: 10, conversation_id: "c" };
       const response = await fetch(`${app.base}/v1/chat/completions`, {
         method: "POST",
-        headers: { connection: "close", "content-type": "application/json", "x-memstem-user": "ada" },
-        body: JSON.stringify({ model: "stub-1", messages: said.slice(-3), memstem }),
+        headers: { connection: "close", "content-type": "application/json", "x-memprefix-user": "ada" },
+        body: JSON.stringify({ model: "stub-1", messages: said.slice(-3), memprefix }),
       });
       statuses.push(response.status);
-      expect(response.headers.get("x-memstem-not-composed")).toBeNull();
+      expect(response.headers.get("x-memprefix-not-composed")).toBeNull();
       await response.text();
       sends.push(engine.requests.length - before);
       said.push({ role: "assistant", content: "So." });
@@ -230,11 +230,11 @@ describe("the proxy before an engine that lists nothing", () => {
   });
 });
 
-describe("the proxy with MEMSTEM_MAX_PROMPT_TOKENS", () => {
+describe("the proxy with MEMPREFIX_MAX_PROMPT_TOKENS", () => {
   const engine = openAiEngine();
   const source = answeringSource(MEMORIES);
   const MOST = 900;
-  const environment = { MEMSTEM_MAX_PROMPT_TOKENS: String(MOST), MEMSTEM_API_KEY: "k".repeat(40) };
+  const environment = { MEMPREFIX_MAX_PROMPT_TOKENS: String(MOST), MEMPREFIX_API_KEY: "k".repeat(40) };
   const app = servedApp({ source: () => source, upstream: engine, environment });
 
   const ask = async (messages: readonly object[], more: object = {}, user = "ada") => {
@@ -243,12 +243,12 @@ describe("the proxy with MEMSTEM_MAX_PROMPT_TOKENS", () => {
       headers: {
         connection: "close",
         "content-type": "application/json",
-        authorization: `Bearer ${environment.MEMSTEM_API_KEY}`,
-        "x-memstem-user": user,
+        authorization: `Bearer ${environment.MEMPREFIX_API_KEY}`,
+        "x-memprefix-user": user,
       },
       body: JSON.stringify({ model: "stub-1", messages, ...more }),
     });
-    return { text: await response.text(), notComposed: response.headers.get("x-memstem-not-composed") };
+    return { text: await response.text(), notComposed: response.headers.get("x-memprefix-not-composed") };
   };
 
   it.each([1.3, 2.5, 0.8])("keeps to it by the count of an engine with %f times our tokens", async (ratio) => {
@@ -261,7 +261,7 @@ describe("the proxy with MEMSTEM_MAX_PROMPT_TOKENS", () => {
     for (let turn = 0; turn < 12; turn++) {
       source.found = MEMORIES.slice(0, 50).map((memory) => `${turn}: ${memory}`);
       history.push({ role: "user", content: `Question ${turn}?` });
-      const more = { stream: turn % 2 === 0, memstem: { conversation_id: "c", history: "exact" } };
+      const more = { stream: turn % 2 === 0, memprefix: { conversation_id: "c", history: "exact" } };
       expect((await ask(history, more)).notComposed).toBeNull();
       history.push({ role: "assistant", content: "So." });
     }
@@ -306,7 +306,7 @@ describe("max_prompt_tokens of prompts that the caller sends", () => {
     expect(long.status).toBe(422);
     expect(long.text).toMatch(/come to 7[89]\d tokens without any memory, more than max_prompt_tokens, 700/);
     expect((await app.compose({ ...body, user_id: "bob" })).plan.total_tokens).toBe(plan.total_tokens);
-    const other = app.memstem.forTenant({ name: "other", cacheSecret: "s" });
+    const other = app.memprefix.forTenant({ name: "other", cacheSecret: "s" });
     const theirs = await other.compose(readCompose(composeBody.parse(body)));
     expect(theirs.plan.totalTokens).toBe(plan.total_tokens);
   });

@@ -18,7 +18,7 @@ import { openAiEngine, openEvents } from "./openai-engine.js";
 
 const RESPONSES = everyEvent("responses");
 const MESSAGE = everyEvent("anthropic");
-/** What no client and no version of memstem knows. */
+/** What no client and no version of memprefix knows. */
 const UNKNOWN = [
   'event: of_tomorrow\ndata: {"type":"of_tomorrow","x":"\\u00e9 é 🍵"}',
   "event: without_json\ndata: no JSON",
@@ -103,7 +103,7 @@ describe("every event of the Responses API, a byte at a time", () => {
 
 describe("every event of the Messages API, a byte at a time", () => {
   const anthropic = anthropicServer();
-  const app = servedApp({ upstream: anthropic, environment: { MEMSTEM_UPSTREAM_API: "anthropic" } });
+  const app = servedApp({ upstream: anthropic, environment: { MEMPREFIX_UPSTREAM_API: "anthropic" } });
 
   it("reaches the client as it was sent; its usage is learned", async () => {
     const wire = wireOf(MESSAGE.events, "\n");

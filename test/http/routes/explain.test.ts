@@ -8,7 +8,7 @@ const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 const key = { id: "m-key", memory: SECRET };
 
 describe("GET /requests/{request_id}/explain", () => {
-  const app = servedApp({ environment: { MEMSTEM_CACHE_TTL_SECONDS: "300" } });
+  const app = servedApp({ environment: { MEMPREFIX_CACHE_TTL_SECONDS: "300" } });
   const explain = async (path: string) => {
     const exchange = await app.send("GET", path);
     expect(exchange).toMatchObject({ status: 200, contentType: "application/json" });
@@ -86,7 +86,7 @@ describe("explaining beside another process", () => {
     const { readSettings } = await import("../../../src/cli/settings.js");
     const { readComposeOptions } = await import("../../../src/service/compose/compose-request.js");
     await app.compose({ user_id: "ada", request_id: "r1", query: "Well?", memories: [tea] });
-    const other = assemble(readSettings({ MEMSTEM_DATA_DIR: app.dataDir, MEMSTEM_SOURCE: "none" }), null);
+    const other = assemble(readSettings({ MEMPREFIX_DATA_DIR: app.dataDir, MEMPREFIX_SOURCE: "none" }), null);
     const options = { userId: "ada", requestId: "r2", query: "Well?", memories: [tea, key] };
     await other.compose(readComposeOptions(options));
     await other.close();

@@ -63,7 +63,7 @@ describe("GET /users/{user_id}/export", () => {
     await app.compose({ ...composed, user_id: "bob", system: "Be long" });
     await app.send("POST", "/feedback", { user_id: "ada", request_id: "r-1", cached_tokens: 1, prompt_tokens: 50 });
     await app.send("DELETE", "/users/ada/memories/m-gone");
-    const { chats } = app.memstem;
+    const { chats } = app.memprefix;
     const answered = { id: "resp_1", requestId: "r-1" as RequestId, isHeld: true, output: [answer], continued: null };
     const sent = { count: 1, digest: digestOf("sent") };
     await chats.responses.keep(ADA, null, { ...answered, sent }, await chats.additions.watch(ADA));

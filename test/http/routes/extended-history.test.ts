@@ -101,13 +101,13 @@ describe("a client that cuts its history", () => {
   });
 });
 
-describe("MEMSTEM_HISTORY=extended", () => {
+describe("MEMPREFIX_HISTORY=extended", () => {
   const engine = openAiEngine();
   const source = answeringSource(["Ada drinks tea."]);
-  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_HISTORY: "extended" } });
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_HISTORY: "extended" } });
 
   it("puts the chats of a windowed client behind what it cut", async () => {
-    const client = clientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "c" });
+    const client = clientOf(app, { "x-memprefix-user": "ada", "x-memprefix-conversation": "c" });
     for (const { messages } of windows(8))
       await client.chat.completions.create({ ...ask(""), messages: messages as never });
     const sent = engine.requests.map(({ body }) => body.messages as readonly object[]);
@@ -121,7 +121,7 @@ describe("MEMSTEM_HISTORY=extended", () => {
   });
 
   it("leaves a chat as it is whose header says so, and takes no other word", async () => {
-    const headers = { "x-memstem-user": "ada", "x-memstem-conversation": "d", "x-memstem-history": "exact" };
+    const headers = { "x-memprefix-user": "ada", "x-memprefix-conversation": "d", "x-memprefix-history": "exact" };
     const client = clientOf(app, headers);
     for (const { messages } of windows(8)) {
       await client.chat.completions.create({ ...ask(""), messages: messages as never });
@@ -130,8 +130,8 @@ describe("MEMSTEM_HISTORY=extended", () => {
         sent.filter(({ content }) => !content.startsWith("<memories>") || content.includes("Question")),
       ).toHaveLength(messages.length);
     }
-    expect(engine.requests.at(-1)?.headers["x-memstem-history"]).toBeUndefined();
-    const other = clientOf(app, { ...headers, "x-memstem-history": "all" });
-    await expect(other.chat.completions.create(ask("Tea?"))).rejects.toThrow(/x-memstem-history/);
+    expect(engine.requests.at(-1)?.headers["x-memprefix-history"]).toBeUndefined();
+    const other = clientOf(app, { ...headers, "x-memprefix-history": "all" });
+    await expect(other.chat.completions.create(ask("Tea?"))).rejects.toThrow(/x-memprefix-history/);
   });
 });

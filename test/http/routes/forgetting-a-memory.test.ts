@@ -13,7 +13,7 @@ const answered = { role: "assistant", content: "I must not say." };
 const next = { role: "user", content: "And what does Ada drink?" };
 
 describe("DELETE /users/{user_id}/memories/{memory_id}", () => {
-  const app = servedApp({ environment: { MEMSTEM_RETENTION: "keep" } });
+  const app = servedApp({ environment: { MEMPREFIX_RETENTION: "keep" } });
   const ada = { user_id: "ada" };
   const forget = async (path = "/users/ada/memories/m-secret") => {
     const exchange = await app.send("DELETE", path);

@@ -10,7 +10,7 @@ describe("a client that names its user and session in headers of its own", () =>
   const app = servedApp({
     source: () => source,
     upstream: engine,
-    environment: { MEMSTEM_IDENTITY: "user=header:X-Forwarded-User,conversation=header:x-litellm-session-id" },
+    environment: { MEMPREFIX_IDENTITY: "user=header:X-Forwarded-User,conversation=header:x-litellm-session-id" },
   });
   const headers = { "x-forwarded-user": "ada", "x-litellm-session-id": "s-1" };
 
@@ -30,9 +30,9 @@ describe("a client that names its user and session in headers of its own", () =>
     expect(source.queries.at(-1)?.scope.userId).toBe("ada");
   });
 
-  it("may name them in memstem's headers too, but not otherwise", async () => {
-    await clientOf(app, { ...headers, "x-memstem-user": "ada" }).chat.completions.create(ask("Which tea?"));
-    const differs = clientOf(app, { ...headers, "x-memstem-user": "bob" }).chat.completions.create(ask("Which tea?"));
+  it("may name them in memprefix's headers too, but not otherwise", async () => {
+    await clientOf(app, { ...headers, "x-memprefix-user": "ada" }).chat.completions.create(ask("Which tea?"));
+    const differs = clientOf(app, { ...headers, "x-memprefix-user": "bob" }).chat.completions.create(ask("Which tea?"));
     const { status, message } = await errorOf(differs);
     expect([status, message]).toEqual([422, expect.stringContaining("differs from the header x-forwarded-user")]);
     expect(engine.requests).toHaveLength(1);

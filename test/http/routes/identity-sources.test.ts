@@ -16,7 +16,7 @@ describe("a request that names its user in a place of the operator's choice", ()
     source: () => source,
     upstream: engine,
     environment: {
-      MEMSTEM_IDENTITY:
+      MEMPREFIX_IDENTITY:
         "user=header:x-forwarded-user, user=header:x-openwebui-user-id, user=body:safety_identifier, user=body:metadata.user_id.account_uuid, agent=header:x-agent, conversation=header:x-opencode-session, conversation=body:metadata.user_id.session_id",
     },
   });
@@ -52,19 +52,19 @@ describe("a request that names its user in a place of the operator's choice", ()
 
   it.each([
     [
-      { "x-openwebui-user-id": "ada", "x-memstem-user": "bob" },
+      { "x-openwebui-user-id": "ada", "x-memprefix-user": "bob" },
       {},
-      "x-memstem-user: differs from the header x-openwebui-user-id",
+      "x-memprefix-user: differs from the header x-openwebui-user-id",
     ],
     [
       { "x-openwebui-user-id": "ada" },
-      { memstem: { user_id: "bob" } },
-      "memstem.user_id: differs from the header x-openwebui-user-id",
+      { memprefix: { user_id: "bob" } },
+      "memprefix.user_id: differs from the header x-openwebui-user-id",
     ],
     [
       {},
-      { safety_identifier: "ada", memstem: { user_id: "bob" } },
-      "memstem.user_id: differs from the field safety_identifier",
+      { safety_identifier: "ada", memprefix: { user_id: "bob" } },
+      "memprefix.user_id: differs from the field safety_identifier",
     ],
     [{ "x-openwebui-user-id": "Åda" }, {}, "x-openwebui-user-id: must be printable ASCII"],
     [{}, { safety_identifier: 7 }, "safety_identifier: Invalid input: expected string"],
@@ -101,7 +101,7 @@ describe("a request whose operator lists no place", () => {
   });
 
   it("is a single prompt", async () => {
-    const headers = { "x-memstem-user": "ada", "x-litellm-session-id": "s-1", "x-opencode-session": "s-1" };
+    const headers = { "x-memprefix-user": "ada", "x-litellm-session-id": "s-1", "x-opencode-session": "s-1" };
     await clientOf(app, headers).chat.completions.create(ask("Which tea?"));
     expect(storedExchanges(app.database).turns[0]?.turn.conversationId).toBeNull();
   });

@@ -89,16 +89,16 @@ const TAKEN: readonly (readonly [string, object])[] = [
   ],
 ];
 
-describe.each(["5m", "1h"])("marks with lifetimes by Anthropic's API, memstem's of %s", (lifetime) => {
+describe.each(["5m", "1h"])("marks with lifetimes by Anthropic's API, memprefix's of %s", (lifetime) => {
   const anthropic = anthropicServer();
   const source = answeringSource([TEA]);
   const app = servedApp({
     source: () => source,
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_CACHE_MARK_TTL: lifetime },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_CACHE_MARK_TTL: lifetime },
   });
   const send = (path: string, body: object, conversation: string) =>
-    app.send("POST", path, { model: MODEL, ...body, memstem: { user_id: "ada", conversation_id: conversation } });
+    app.send("POST", path, { model: MODEL, ...body, memprefix: { user_id: "ada", conversation_id: conversation } });
 
   it("are taken by the provider, whatever the client's are", async () => {
     for (const [title, body] of TAKEN) {
@@ -112,7 +112,7 @@ describe.each(["5m", "1h"])("marks with lifetimes by Anthropic's API, memstem's 
     }
   });
 
-  it("take memstem's lifetime where the client has none, and what the place allows where it has", async () => {
+  it("take memprefix's lifetime where the client has none, and what the place allows where it has", async () => {
     const question = (mark: object = {}) => [user(text("Tea?", mark))];
     await send("/v1/messages", { max_tokens: 9, system: "Brief.", messages: question() }, "none");
     expect(new Set(lifetimesIn(anthropic.calls.at(-1)?.body))).toEqual(new Set([lifetime]));
@@ -252,7 +252,7 @@ describe("marks of what a client has cut from its history, put back in front of 
   const app = servedApp({
     source: () => answeringSource([TEA]),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_HISTORY: "extended" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_HISTORY: "extended" },
   });
 
   it("are not sent again: the client moved them", async () => {
@@ -265,7 +265,7 @@ describe("marks of what a client has cut from its history, put back in front of 
       const body = { model: MODEL, max_tokens: 9, system: [text("Brief.", HOUR)], messages: sent };
       const exchange = await app.send("POST", "/v1/messages", {
         ...body,
-        memstem: { user_id: "ada", conversation_id: "cut" },
+        memprefix: { user_id: "ada", conversation_id: "cut" },
       });
       expect([turn, exchange.status, exchange.text]).toEqual([turn, 200, exchange.text]);
       putBack = Math.max(putBack, (anthropic.calls.at(-1)?.body.messages.length ?? 0) - sent.length);
@@ -280,7 +280,7 @@ describe("marks of what a response continues", () => {
   const app = servedApp({
     source: () => answeringSource([TEA]),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it("are those of its own request, with memories and without", async () => {
@@ -291,7 +291,7 @@ describe("marks of what a response continues", () => {
           model: MODEL,
           ...(previous === null ? {} : { previous_response_id: previous }),
           input: [{ role: "user", content: [{ type: "input_text", text: `Tea in ${turn} words?`, ...HOUR }] }],
-          memstem: user_id === undefined ? { user_id: "bob", top_k: 1, memories: [] } : { user_id },
+          memprefix: user_id === undefined ? { user_id: "bob", top_k: 1, memories: [] } : { user_id },
         });
         expect([turn, exchange.status, exchange.text]).toEqual([turn, 200, exchange.text]);
         previous = (JSON.parse(exchange.text) as { id: string }).id;
@@ -314,14 +314,14 @@ describe("warm-ups of an engine that has marks", () => {
       },
     }),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_WARM_UP: "on" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_WARM_UP: "on" },
   });
 
   it("have marks that the provider takes, with the client's on tools and at the top", async () => {
     const long = text("Be brief and kind. ".repeat(400), HOUR);
     const tools = ["a", "b"].map((name) => tool(name, HOUR));
     const body = { model: MODEL, max_tokens: 9, ...HOUR, tools, system: [long], messages: [user(text("Tea?"))] };
-    const { status } = await app.send("POST", "/v1/messages", { ...body, memstem: { user_id: "ada" } });
+    const { status } = await app.send("POST", "/v1/messages", { ...body, memprefix: { user_id: "ada" } });
     expect(status).toBe(200);
     expect(isWarmed()).toBe(true);
   });

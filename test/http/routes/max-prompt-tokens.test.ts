@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createMemstem, InvalidRequestError } from "../../../src/index.js";
+import { createMemprefix, InvalidRequestError } from "../../../src/index.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { ask, clientOf } from "./chat-client.js";
@@ -106,10 +106,10 @@ describe("a prompt bounded by max_prompt_tokens", () => {
   });
 });
 
-describe("MEMSTEM_MAX_PROMPT_TOKENS", () => {
+describe("MEMPREFIX_MAX_PROMPT_TOKENS", () => {
   const engine = openAiEngine();
   const source = answeringSource(["Ada drinks tea.", "Ada lives in Paris."]);
-  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMSTEM_MAX_PROMPT_TOKENS: "60" } });
+  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_MAX_PROMPT_TOKENS: "60" } });
 
   it("bounds what does not say one, and a request may say another", async () => {
     const memories = facts(0);
@@ -121,7 +121,7 @@ describe("MEMSTEM_MAX_PROMPT_TOKENS", () => {
   it("sends a chat unmodified whose messages alone come to more", async () => {
     const chat = async (content: string) => {
       const { response } = await clientOf(app).chat.completions.create(ask(content)).withResponse();
-      return response.headers.get("x-memstem-not-composed");
+      return response.headers.get("x-memprefix-not-composed");
     };
     const long = "word ".repeat(500);
     expect(await chat(long)).toBe("context_length");
@@ -131,15 +131,15 @@ describe("MEMSTEM_MAX_PROMPT_TOKENS", () => {
   });
 
   it("is the library's maxPromptTokens", async () => {
-    const memstem = createMemstem({ dataDir: app.dataDir, source: { kind: "none" }, maxPromptTokens: 60 });
+    const memprefix = createMemprefix({ dataDir: app.dataDir, source: { kind: "none" }, maxPromptTokens: 60 });
     try {
       const options = { userId: "ada", query: "Tea?", memories: facts(0) };
-      expect((await memstem.compose(options)).plan.totalTokens).toBeLessThanOrEqual(60);
-      expect((await memstem.compose({ ...options, maxPromptTokens: 1_000 })).blocks).toHaveLength(10);
-      await expect(memstem.compose({ ...options, maxPromptTokens: 3 })).rejects.toThrow(InvalidRequestError);
-      expect(() => createMemstem({ dataDir: app.dataDir, maxPromptTokens: 0 })).toThrow("maxPromptTokens");
+      expect((await memprefix.compose(options)).plan.totalTokens).toBeLessThanOrEqual(60);
+      expect((await memprefix.compose({ ...options, maxPromptTokens: 1_000 })).blocks).toHaveLength(10);
+      await expect(memprefix.compose({ ...options, maxPromptTokens: 3 })).rejects.toThrow(InvalidRequestError);
+      expect(() => createMemprefix({ dataDir: app.dataDir, maxPromptTokens: 0 })).toThrow("maxPromptTokens");
     } finally {
-      await memstem.close();
+      await memprefix.close();
     }
   });
 });

@@ -19,11 +19,11 @@ const composed = z.looseObject({
 });
 type Composed = z.output<typeof composed>;
 
-const dataDir = mkdtempSync(join(tmpdir(), "memstem-formats-"));
+const dataDir = mkdtempSync(join(tmpdir(), "memprefix-formats-"));
 let app: StartedApp;
 let names = 0;
 beforeAll(async () => {
-  const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none" });
+  const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none" });
   app = await startApp(settings, answeringSource([]), { log: [], faults: [] });
 });
 afterAll(async () => {
@@ -152,7 +152,7 @@ describe("POST /compose with messages of an API", () => {
     }
     const last = JSON.stringify(engine.served.at(-1)?.asked.prompt);
     expect(memories(5).map(({ memory }) => last.split(`- ${memory}`).length - 1)).toEqual([1, 1, 1, 1, 1]);
-    // The agent keeps what it said and heard, and nothing of memstem's.
+    // The agent keeps what it said and heard, and nothing of memprefix's.
     expect(JSON.stringify(history)).not.toContain("<memories>");
   });
 

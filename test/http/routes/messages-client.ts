@@ -5,7 +5,7 @@ import type { ServedApp } from "../server/served-app.js";
 /** Anthropic's client with nothing changed but its address, and the user's name in a header. */
 export function messagesClientOf(
   app: Pick<ServedApp, "base">,
-  headers: Record<string, string> = { "x-memstem-user": "ada" },
+  headers: Record<string, string> = { "x-memprefix-user": "ada" },
 ) {
   return new Anthropic({
     baseURL: app.base,

@@ -30,10 +30,10 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
   const app = servedApp({
     source: () => source,
     upstream: engine,
-    environment: { MEMSTEM_ENGINE_FAMILY: "vllm" },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "vllm" },
   });
   const client = (headers: Record<string, string> = {}) =>
-    messagesClientOf(app, { "x-memstem-user": "ada", ...headers });
+    messagesClientOf(app, { "x-memprefix-user": "ada", ...headers });
 
   it("gets an answer in its form, with the counts that the engine reported", async () => {
     const params = { ...ASK, stop_sequences: ["."], metadata: { user_id: "u" }, tools: [WEATHER] };
@@ -48,7 +48,7 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
       cache_read_input_tokens: 0,
       output_tokens: 2,
     });
-    expect(response.headers.get("x-memstem-cached-tokens")).toBe("0");
+    expect(response.headers.get("x-memprefix-cached-tokens")).toBe("0");
     const [request] = engine.requests;
     expect(request).toMatchObject({ method: "POST", url: "/v1/chat/completions" });
     expect(request?.headers.authorization).toBe("Bearer sk-ant-of-the-client");
@@ -191,7 +191,7 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
   });
 
   it("goes through tools in two steps with a prefix that only grows, which the engine caches", async () => {
-    const agent = client({ "x-memstem-conversation": "kitchen" });
+    const agent = client({ "x-memprefix-conversation": "kitchen" });
     const messages: Anthropic.MessageParam[] = [...ASK.messages];
     engine.behave((_request, response, usage) =>
       sendJson(
@@ -287,7 +287,7 @@ describe("Anthropic's own client, with OpenAI's API behind", () => {
   it("has tokens counted where the engine has Anthropic's route for that, without memories", async () => {
     const { max_tokens: _most, ...counted } = ASK;
     engine.behave((_request, response) => sendJson(response, 200, { input_tokens: 42 }));
-    expect(await client({ "x-memstem-user": "" }).messages.countTokens(counted)).toMatchObject({ input_tokens: 42 });
+    expect(await client({ "x-memprefix-user": "" }).messages.countTokens(counted)).toMatchObject({ input_tokens: 42 });
     const [request] = engine.requests;
     expect([request?.url, request?.headers.authorization]).toEqual([
       "/v1/messages/count_tokens",

@@ -9,7 +9,7 @@ describe("a system message in the middle of a conversation, by Anthropic's API",
   const app = servedApp({
     source: () => answeringSource(["Ada drinks green tea"]),
     upstream: server,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_RETENTION: "keep" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_RETENTION: "keep" },
   });
 
   it("may be the last, behind the user's question or a tool's result, whose memories stand before it", async () => {
@@ -17,12 +17,12 @@ describe("a system message in the middle of a conversation, by Anthropic's API",
       role: "system",
       content: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral" } }],
     };
-    const client = messagesClientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "trip" });
+    const client = messagesClientOf(app, { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" });
     const create = (messages: readonly object[]) =>
       client.messages.create({ model: "claude-opus-4-8", max_tokens: 9, messages } as never).withResponse();
     const question = { role: "user", content: "Which tea?" };
     const { response } = await create([question, system]);
-    expect(response.headers.get("x-memstem-not-composed")).toBeNull();
+    expect(response.headers.get("x-memprefix-not-composed")).toBeNull();
     const [first] = server.calls.map(({ body }) => body.messages as readonly object[]);
     expect(textsIn(first).join("")).toContain("green tea");
     expect(first?.at(-1)).toEqual(system);
@@ -38,7 +38,7 @@ describe("a system message in the middle of a conversation, by Anthropic's API",
 
   it("is sent where it stood, and later turns go on from it", async () => {
     const create = (messages: readonly object[]) =>
-      messagesClientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "trip" }).messages.create({
+      messagesClientOf(app, { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" }).messages.create({
         model: "claude-opus-4-8",
         max_tokens: 9,
         messages,

@@ -22,10 +22,10 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
   const app = servedApp({
     source: () => source,
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_RETENTION: "keep" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_RETENTION: "keep" },
   });
   const client = (headers: Record<string, string> = {}) =>
-    messagesClientOf(app, { "x-memstem-user": "ada", ...headers });
+    messagesClientOf(app, { "x-memprefix-user": "ada", ...headers });
 
   it("gets the answer unmodified to a prompt with the user's memories, everything else as it was sent", async () => {
     const { data, response } = await client({ "anthropic-beta": "b" })
@@ -49,7 +49,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     expect(JSON.stringify(system)).toContain("Be brief.");
     const said = messages.flatMap(({ content }) => content.map((block) => block["text"])).join("");
     expect(said).toBe(`<memories>\n- ${TEA}\n</memories>\n\nWhich tea?`);
-    expect(response.headers.get("x-memstem-cached-tokens")).toBe("2000");
+    expect(response.headers.get("x-memprefix-cached-tokens")).toBe("2000");
     expect(response.headers.get("request-id")).toBe("req_018EeWyXxfu5pfWkrYcMdjWG");
     expect(await observedBy(app)).toMatchObject({ promptTokens: 2209, cachedTokens: 2000 });
   });
@@ -126,7 +126,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
       status: 422,
       error: { type: "invalid_request_error", message: expect.stringContaining("metadata.user_id") },
     });
-    expect(error.headers?.get("x-memstem-error-origin")).toBe("memstem");
+    expect(error.headers?.get("x-memprefix-error-origin")).toBe("memprefix");
     expect(anthropic.calls).toHaveLength(1);
   });
 
@@ -156,7 +156,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
         ...answers[anthropic.calls.length - 1],
       }),
     );
-    const agent = client({ "x-memstem-conversation": "kitchen" });
+    const agent = client({ "x-memprefix-conversation": "kitchen" });
     const messages: Anthropic.MessageParam[] = [...ASK.messages];
     const step = async () => {
       const { content } = await agent.messages.create({ ...ASK, tools, messages });
@@ -181,8 +181,8 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     }
   });
 
-  it("may leave its history to memstem, instructions and tool results included", async () => {
-    const agent = client({ "x-memstem-conversation": "kitchen", "x-memstem-history": "stored" });
+  it("may leave its history to memprefix, instructions and tool results included", async () => {
+    const agent = client({ "x-memprefix-conversation": "kitchen", "x-memprefix-history": "stored" });
     const call = { type: "tool_use" as const, id: "toolu_1", name: "weather", input: { a: [2] } };
     const result = { type: "tool_result" as const, tool_use_id: "toolu_1", content: "2 C" };
     const turns: Anthropic.MessageParam[][] = [
@@ -207,7 +207,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
   });
 
   it("may hold its conversation in a thread: it sends the whole of it again, with a prefix that only grows", async () => {
-    const thread = client({ "x-memstem-conversation": "kitchen" }).beta.messages.thread(ASK);
+    const thread = client({ "x-memprefix-conversation": "kitchen" }).beta.messages.thread(ASK);
     for (const content of ["Sure?", "Really?"]) await thread.send({ role: "user", content });
     expect(anthropic.calls.map(({ body }) => body["thread"])).toEqual([undefined, undefined]);
     const [first = [], second = []] = anthropic.calls.map(({ body }) => plain(body));
@@ -233,19 +233,19 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     const { response } = await client()
       .messages.create({ ...ASK, messages })
       .withResponse();
-    expect(response.headers.get("x-memstem-not-composed")).toBeNull();
+    expect(response.headers.get("x-memprefix-not-composed")).toBeNull();
     const sent = plain(anthropic.calls[0]?.body);
     expect(sent.map(({ role }) => role)).toEqual(["system", "user", "assistant", "system", "user"]);
     expect(sent[3]?.blocks).toEqual([{ type: "text", text: "Now in French." }]);
   });
 
   it("writes an exchange back as a memory, streamed or not", async () => {
-    const body = { ...ASK, memstem: { user_id: "ada", write_back: true } };
+    const body = { ...ASK, memprefix: { user_id: "ada", write_back: true } };
     const count = source.added.length;
     await app.send("POST", "/v1/messages", body);
     await vi.waitFor(() => expect(source.added).toHaveLength(count + 1));
     expect(source.added.at(-1)?.text).toBe("User: Which tea?\nAssistant: Green tea.");
-    expect(anthropic.calls[0]?.body).not.toHaveProperty("memstem");
+    expect(anthropic.calls[0]?.body).not.toHaveProperty("memprefix");
     const events = streamFixture("anthropic-stream").events.filter(
       (event) => !JSON.stringify(event).includes('"index":1'),
     );
@@ -259,7 +259,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
   it("gets an answer without memories where its messages cannot be composed, sent byte for byte", async () => {
     const prefilled = { ...ASK, messages: [...ASK.messages, { role: "assistant" as const, content: "Green" }] };
     const { response } = await client().messages.create(prefilled).withResponse();
-    expect(response.headers.get("x-memstem-not-composed")).toBe("messages");
+    expect(response.headers.get("x-memprefix-not-composed")).toBe("messages");
     expect(anthropic.calls[0]?.body).toEqual(prefilled);
   });
 
@@ -275,7 +275,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
       expect(got).toBeInstanceOf(raised);
       expect(got.error).toEqual(answer);
       expect(got.headers?.get("retry-after")).toBe("7");
-      expect(got.headers?.get("x-memstem-error-origin")).toBe("upstream");
+      expect(got.headers?.get("x-memprefix-error-origin")).toBe("upstream");
     }
     expect(app.faults).toEqual([]);
   });
@@ -321,7 +321,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
   it("counts tokens by the engine, and names nobody for that", async () => {
     anthropic.behave((response) => sendAnthropic(response, 200, { input_tokens: 14 }));
     const { max_tokens: _most, ...counted } = ASK;
-    const asked = { ...counted, memstem: { user_id: "ada" } };
+    const asked = { ...counted, memprefix: { user_id: "ada" } };
     expect(await messagesClientOf(app, {}).messages.countTokens(asked)).toEqual({ input_tokens: 14 });
     expect(anthropic.calls[0]).toMatchObject({ url: "/v1/messages/count_tokens", body: counted });
     expect(anthropic.calls[0]?.headers).toMatchObject({ authorization: "Bearer sk-ant-of-the-client" });
@@ -330,7 +330,7 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
   it.each([
     ["/v1/messages", "{", 400, "invalid_request_error"],
     ["/v1/messages/count_tokens", "{", 400, "invalid_request_error"],
-  ])("gets memstem's own errors in Anthropic's form: %s", async (path, body, status, type) => {
+  ])("gets memprefix's own errors in Anthropic's form: %s", async (path, body, status, type) => {
     const exchange = await app.send("POST", path, body);
     expect(exchange).toMatchObject({ status, contentType: "application/problem+json" });
     expect(JSON.parse(exchange.text)).toMatchObject({ type: "error", status, error: { type } });
@@ -341,11 +341,11 @@ describe("with a key of the service's own", () => {
   const anthropic = anthropicServer();
   const app = servedApp({
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_UPSTREAM_API_KEY: "sk-ant-of-the-service" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_API_KEY: "sk-ant-of-the-service" },
   });
 
   it("Anthropic gets that one, whatever the client's is", async () => {
-    await messagesClientOf(app, { "x-memstem-user": "ada", authorization: "Bearer of-the-client" }).messages.create(
+    await messagesClientOf(app, { "x-memprefix-user": "ada", authorization: "Bearer of-the-client" }).messages.create(
       ASK,
     );
     expect(anthropic.calls[0]?.headers).toMatchObject({ "x-api-key": "sk-ant-of-the-service" });

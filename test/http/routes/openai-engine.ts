@@ -51,16 +51,16 @@ const NONE: Usage = {
   prompt_tokens_details: { cached_tokens: 0 },
 };
 
-/** Whether memstem asks for itself what the engine's limits are, which it does once an hour, after any chat. */
+/** Whether memprefix asks for itself what the engine's limits are, which it does once an hour, after any chat. */
 export function isLimitRequest(headers: IncomingHttpHeaders): boolean {
-  return headers["user-agent"] === "memstem";
+  return headers["user-agent"] === "memprefix";
 }
 
 /** An OpenAI-compatible engine on a socket of its own, with a simulated prefix cache; a fresh one for every test. */
 export interface OpenAiEngine {
   readonly url: string;
   readonly requests: Received[];
-  /** The requests for its list of models that memstem made for itself, which are not among the others. */
+  /** The requests for its list of models that memprefix made for itself, which are not among the others. */
   readonly limitRequests: Received[];
   /** What it answers to the next questions, in turn; else "Indeed." */
   readonly answers: string[];

@@ -65,7 +65,7 @@ describe("a route below /v1 that is the engine's alone", () => {
     expect(seen()).toEqual([]);
   });
 
-  it("has the engine's errors, and memstem's where the engine is gone", async () => {
+  it("has the engine's errors, and memprefix's where the engine is gone", async () => {
     engine.list((_request, response) => sendJson(response, 404, { error: { message: "No such model.", code: "x" } }));
     const refused = await errorOf(clientOf(app).models.retrieve("m"));
     expect([refused.status, refused.code]).toEqual([404, "x"]);
@@ -74,7 +74,7 @@ describe("a route below /v1 that is the engine's alone", () => {
     expect([gone.status, gone.code]).toEqual([502, "upstream_unreachable"]);
   });
 
-  it("is passed with a key of memstem's only where the engine keeps nothing of it", async () => {
+  it("is passed with a key of memprefix's only where the engine keeps nothing of it", async () => {
     engine.behave((_request, response) => sendJson(response, 200, {}));
     const { send } = callerOf(app, "acme");
     expect((await send("POST", "/v1/embeddings", { model: "e", input: "Tea" })).status).toBe(200);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { createMemstem } from "../../../src/index.js";
+import { createMemprefix } from "../../../src/index.js";
 import { ownMessage, retrieved } from "../../core/blocks/provider-texts.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
@@ -17,15 +17,15 @@ const instructions = (texts: readonly string[]) => ({ role: "system" as const, c
 
 describe("memories that Mem0's AI SDK provider put into a prompt", () => {
   const engine = openAiEngine();
-  const source = answeringSource(["Found by memstem"]);
+  const source = answeringSource(["Found by memprefix"]);
   const app = servedApp({ source: () => source, upstream: engine });
   beforeEach(() => {
     source.queries.length = 0;
   });
-  const inTrip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
-  const chat = async (messages: object[], headers: object = {}, memstem?: object) => {
+  const inTrip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
+  const chat = async (messages: object[], headers: object = {}, memprefix?: object) => {
     const client = clientOf(app, { ...inTrip, ...headers });
-    const body = { model: "stub-1", messages: messages as never, ...(memstem === undefined ? {} : { memstem }) };
+    const body = { model: "stub-1", messages: messages as never, ...(memprefix === undefined ? {} : { memprefix }) };
     const { data, response } = await client.chat.completions.create(body).withResponse();
     return { answer: data.choices[0]?.message, headers: response.headers };
   };
@@ -35,7 +35,7 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
     const brief = { role: "system", content: "Be brief." };
     const first = [brief, { role: "user", content: "Which tea?" }];
     const { answer, headers } = await chat([instructions([TEA, PARIS]), ...first]);
-    expect(headers.get("x-memstem-warnings")).toBe(MOVED);
+    expect(headers.get("x-memprefix-warnings")).toBe(MOVED);
     expect(app.log.at(-1)).toMatchObject({ warnings: [MOVED] });
     await chat([instructions(["Ada sings", TEA]), ...first, answer ?? {}, { role: "user", content: "And now?" }]);
     const [one, two] = sent().map(({ messages }) => messages);
@@ -58,12 +58,12 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
   });
 
   it.each<[string, object, object[], string]>([
-    ["its client wants no memories", { "x-memstem-bypass": "true" }, [], "bypass"],
+    ["its client wants no memories", { "x-memprefix-bypass": "true" }, [], "bypass"],
     ["it cannot be composed", {}, [{ role: "assistant", content: "Green" }], "messages"],
   ])("stay where they were in a chat that is sent unmodified: %s", async (_why, headers, more, reason) => {
     const messages = [instructions([TEA]), { role: "user", content: "Which tea?" }, ...more];
     const { headers: answered } = await chat(messages, headers);
-    expect(answered.get("x-memstem-not-composed")).toBe(reason);
+    expect(answered.get("x-memprefix-not-composed")).toBe(reason);
     expect(sent()[0]?.messages).toEqual(messages);
   });
 
@@ -100,10 +100,10 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
     expect(batch.text).not.toContain("weightage");
     const { messages: composed } = await app.compose({ user_id: "ada", query: "Tea?", system: retrieved([TEA]) });
     expect(composed).toEqual([{ role: "user", content: `<memories>\n- ${TEA}\n</memories>\n\nTea?` }]);
-    const memstem = createMemstem({ dataDir: `${app.dataDir}/own`, source: { kind: "none" } });
-    const { warnings } = await memstem.compose({ userId: "ada", messages });
+    const memprefix = createMemprefix({ dataDir: `${app.dataDir}/own`, source: { kind: "none" } });
+    const { warnings } = await memprefix.compose({ userId: "ada", messages });
     expect(warnings).toMatchObject([{ code: MOVED }]);
-    await memstem.close();
+    await memprefix.close();
   });
 
   const respond = (isKept: boolean) => {
@@ -116,7 +116,7 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
 
   it.each([true, false])("are taken out of responses, also of those continued by an id (kept: %s)", async (isKept) => {
     respond(isKept);
-    const client = clientOf(app, { "x-memstem-user": "ada" });
+    const client = clientOf(app, { "x-memprefix-user": "ada" });
     const ask = async (texts: string[], question: string, previous: string | null) => {
       const input = [
         { role: "developer" as const, content: ownMessage(texts) },
@@ -126,7 +126,7 @@ describe("memories that Mem0's AI SDK provider put into a prompt", () => {
       return client.responses.create(body).withResponse();
     };
     const { data, response } = await ask([TEA, PARIS], "Which tea?", null);
-    expect(response.headers.get("x-memstem-warnings")).toBe(MOVED);
+    expect(response.headers.get("x-memprefix-warnings")).toBe(MOVED);
     const { data: next } = await ask([TEA, "Ada sings"], "And now?", data.id);
     await ask(["Ada sings", "Ada skates"], "And then?", next.id);
     const received = engine.requests.map(({ raw }) => JSON.parse(raw) as ReceivedResponses & { instructions: string });
@@ -145,7 +145,7 @@ describe("memories of Mem0's provider in Anthropic's instructions", () => {
   const app = servedApp({
     source: () => answeringSource([]),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
   const ask = (system: string | { type: "text"; text: string }[]) =>
     messagesClientOf(app).messages.create({

@@ -63,8 +63,8 @@ describe("the Responses API over an engine that has chat completions", () => {
       output_text: "Green tea.",
       usage: { input_tokens: 40, input_tokens_details: { cached_tokens: 16 }, output_tokens: 2, total_tokens: 42 },
     });
-    expect(response.headers.get("x-memstem-cached-tokens")).toBe("16");
-    await clientOf(app, { "x-memstem-user": "bob" }).responses.create(asked);
+    expect(response.headers.get("x-memprefix-cached-tokens")).toBe("16");
+    await clientOf(app, { "x-memprefix-user": "bob" }).responses.create(asked);
     expect(engine.requests.map(({ url }) => url)).toEqual([
       "/v1/responses",
       "/v1/chat/completions",
@@ -74,7 +74,7 @@ describe("the Responses API over an engine that has chat completions", () => {
       { role: "system" as const, content: "Be brief." },
       { role: "user" as const, content: "Which tea?" },
     ];
-    await clientOf(app, { "x-memstem-user": "eve" }).chat.completions.create({ model: "stub-1", messages });
+    await clientOf(app, { "x-memprefix-user": "eve" }).chat.completions.create({ model: "stub-1", messages });
     expect(received(1)).toEqual({ ...received(-1), max_tokens: 9, top_p: 0.5 });
     expect(await observedBy(app)).toMatchObject({ cachedTokens: 16, promptTokens: 40 });
   });
@@ -180,10 +180,10 @@ describe("the Responses API over an engine that has chat completions", () => {
 
   it.each([
     ["composed", {}],
-    ["bypassed", { "x-memstem-bypass": "true" }],
-  ])("has a conversation that memstem keeps, from its first turn on: %s", async (_name, headers) => {
+    ["bypassed", { "x-memprefix-bypass": "true" }],
+  ])("has a conversation that memprefix keeps, from its first turn on: %s", async (_name, headers) => {
     engine.behave(chatsOnly((turn) => ({ text: `Answer ${turn}.` })));
-    const client = clientOf(app, { "x-memstem-user": "ada", ...headers });
+    const client = clientOf(app, { "x-memprefix-user": "ada", ...headers });
     for (const input of ["One?", "Two?", "Three?"])
       await client.responses.create({ model: "stub-1", input, conversation: { id: "c1" } });
     const { messages, ...fields } = received(-1);
@@ -202,7 +202,7 @@ describe("the Responses API over an engine that has chat completions", () => {
     expect([tool.status, tool.param]).toEqual([400, "tools"]);
     const prompt = await errorOf(client.responses.create({ model: "m", input: "?", prompt: { id: "pmpt_1" } }));
     expect([prompt.status, prompt.param]).toEqual([400, "prompt"]);
-    const nobody = clientOf(app, { "x-memstem-bypass": "true" });
+    const nobody = clientOf(app, { "x-memprefix-bypass": "true" });
     const conversation = await errorOf(nobody.responses.create({ model: "m", input: "?", conversation: "conv_1" }));
     expect([conversation.status, conversation.param]).toEqual([400, "conversation"]);
   });
@@ -257,7 +257,7 @@ describe("the Responses API over Anthropic's", () => {
   const app = servedApp({
     source: () => answeringSource(FACTS),
     upstream: anthropic,
-    environment: { MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it("is sent as /v1/messages at once, with its usage read", async () => {
@@ -267,7 +267,7 @@ describe("the Responses API over Anthropic's", () => {
     expect(data.usage).toMatchObject({ input_tokens: 2209, input_tokens_details: { cached_tokens: 2000 } });
     expect(anthropic.calls.map(({ url }) => url)).toEqual(["/v1/messages"]);
     expect(JSON.stringify(anthropic.calls[0]?.body)).toContain("cache_control");
-    expect(response.headers.get("x-memstem-cached-tokens")).toBe("2000");
+    expect(response.headers.get("x-memprefix-cached-tokens")).toBe("2000");
     expect(await observedBy(app)).toMatchObject({ promptTokens: 2209, cachedTokens: 2000 });
     const stream = clientOf(app).responses.stream(asked);
     expect((await stream.finalResponse()).status).toBe("completed");

@@ -26,7 +26,7 @@ describe("a client that continues a response by its id", () => {
   const received = () => engine.requests.map(({ raw }) => JSON.parse(raw) as ReceivedResponses);
   /** Asks every question, each behind the response before; gives the responses' ids. */
   const askAll = async (user: string, more: object = {}) => {
-    const client = clientOf(app, { "x-memstem-user": user });
+    const client = clientOf(app, { "x-memprefix-user": user });
     const ids: string[] = [];
     for (const input of QUESTIONS) {
       source.found = FACTS.slice(0, 1 + ids.length);
@@ -38,7 +38,7 @@ describe("a client that continues a response by its id", () => {
   };
   /** What an engine is told by a client that sends everything each time, in a conversation that it names. */
   const wholeHistory = async () => {
-    const client = clientOf(app, { "x-memstem-user": "bob", "x-memstem-conversation": "all" });
+    const client = clientOf(app, { "x-memprefix-user": "bob", "x-memprefix-conversation": "all" });
     const input: object[] = [];
     for (const [turn, content] of QUESTIONS.entries()) {
       source.found = FACTS.slice(0, 1 + turn);
@@ -61,7 +61,7 @@ describe("a client that continues a response by its id", () => {
     expect(app.faults).toEqual([]);
   });
 
-  it("gets its history from memstem where the engine keeps none", async () => {
+  it("gets its history from memprefix where the engine keeps none", async () => {
     const answers = answersResponses((turn) => `Answer ${turn % QUESTIONS.length}.`);
     engine.behave((request, response, usage) => {
       const { store: _store, ...asked } = JSON.parse(request.raw);
@@ -84,9 +84,9 @@ describe("a client that continues a response by its id", () => {
       return (await clientOf(app, headers).responses.create({ model: "stub-1", input, ...before })).id;
     };
     source.found = FACTS;
-    const ada = { "x-memstem-user": "ada" };
-    const first = await ask({ ...ada, "x-memstem-bypass": "true" }, "One?", null);
-    const second = await ask({ ...ada, "x-memstem-bypass": "true" }, "Two?", first);
+    const ada = { "x-memprefix-user": "ada" };
+    const first = await ask({ ...ada, "x-memprefix-bypass": "true" }, "One?", null);
+    const second = await ask({ ...ada, "x-memprefix-bypass": "true" }, "Two?", first);
     expect(told(received()[1]?.input)).toEqual([
       ["user", "One?"],
       ["assistant", "Answer 0."],
@@ -121,7 +121,7 @@ describe("a client that continues a response by its id", () => {
       ["assistant", "Answer 0."],
       ["user", "Other?"],
     ]);
-    const eve = clientOf(app, { "x-memstem-user": "eve" });
+    const eve = clientOf(app, { "x-memprefix-user": "eve" });
     await eve.responses.create({ model: "stub-1", input: "What was said?", previous_response_id: first.id });
     expect(received().at(-1)).toMatchObject({ input: "What was said?", previous_response_id: first.id });
     await app.send("DELETE", "/users/ada");
@@ -188,9 +188,9 @@ describe("a client that continues a response by its id", () => {
       input,
       conversation: "support",
     }));
-    for (const body of bodies) await clientOf(app, { "x-memstem-bypass": "true" }).responses.create(body);
+    for (const body of bodies) await clientOf(app, { "x-memprefix-bypass": "true" }).responses.create(body);
     expect(received()).toMatchObject(bodies);
-    await clientOf(app, { "x-memstem-user": "eve" }).responses.create(bodies[1] ?? expect.fail());
+    await clientOf(app, { "x-memprefix-user": "eve" }).responses.create(bodies[1] ?? expect.fail());
     expect(JSON.stringify(received().at(-1))).not.toContain("4821");
     expect(app.faults).toEqual([]);
   });

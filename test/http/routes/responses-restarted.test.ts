@@ -26,7 +26,11 @@ describe("a client that continues a response after a restart", () => {
   /** The service as another process, on the same files. */
   const restarted = async (): Promise<string> => {
     const { url } = engine;
-    const settings = readSettings({ MEMSTEM_DATA_DIR: app.dataDir, MEMSTEM_SOURCE: "none", MEMSTEM_UPSTREAM_URL: url });
+    const settings = readSettings({
+      MEMPREFIX_DATA_DIR: app.dataDir,
+      MEMPREFIX_SOURCE: "none",
+      MEMPREFIX_UPSTREAM_URL: url,
+    });
     again = await startApp(settings, source, { log: [], faults: app.faults });
     return again.base;
   };
@@ -35,7 +39,7 @@ describe("a client that continues a response after a restart", () => {
       baseURL: `${base}/v1`,
       apiKey: "sk",
       maxRetries: 0,
-      defaultHeaders: { connection: "close", "x-memstem-user": user },
+      defaultHeaders: { connection: "close", "x-memprefix-user": user },
     });
     const before = previous === null ? {} : { previous_response_id: previous };
     const asked = { model: "stub-1", input, instructions: "Be kind.", ...before, ...more };
@@ -59,7 +63,7 @@ describe("a client that continues a response after a restart", () => {
     return [first, second] as const;
   };
 
-  it("has its history from memstem where the engine keeps none, byte for byte as it was sent", async () => {
+  it("has its history from memprefix where the engine keeps none, byte for byte as it was sent", async () => {
     answers(false);
     const [, second] = await askTwice();
     const base = await restarted();

@@ -35,9 +35,9 @@ describe("OpenAI's own client, by the Responses API", () => {
     expect(engine.requests[0]?.url).toBe("/v1/responses");
     expect(received(0)).toEqual({ model: "stub-1", input: `${SECTION}\n\nWhich tea?` });
     expect(Object.fromEntries(response.headers)).toMatchObject({
-      "x-memstem-request-id": expect.stringMatching(/^[\w-]{36}$/),
-      "x-memstem-expected-cached-tokens": "0",
-      "x-memstem-cached-tokens": "0",
+      "x-memprefix-request-id": expect.stringMatching(/^[\w-]{36}$/),
+      "x-memprefix-expected-cached-tokens": "0",
+      "x-memprefix-cached-tokens": "0",
       "x-request-id": "req_engine",
     });
     expect(app.log.at(-1)).toMatchObject({ route: "/v1/responses", status: 200, expectedCachedTokens: 0 });
@@ -88,8 +88,8 @@ describe("OpenAI's own client, by the Responses API", () => {
       store: false,
       user: "someone",
     };
-    const memstem = { user_id: "ada" };
-    const asked = { ...fields, input: [...items, question], memstem };
+    const memprefix = { user_id: "ada" };
+    const asked = { ...fields, input: [...items, question], memprefix };
     expect(await app.send("POST", "/v1/responses", asked)).toMatchObject({ status: 200 });
     const composed = { ...question, content: [{ type: "input_text", text: LISTED }, ...question.content] };
     expect(received(0)).toEqual({ ...fields, input: [...items, composed] });
@@ -126,7 +126,7 @@ describe("OpenAI's own client, by the Responses API", () => {
 
   it("keeps a conversation's prefix byte for byte, with tools, when it sends the output back", async () => {
     engine.behave(answersResponses((turn) => `Answer ${turn}.`));
-    const client = clientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "tea" });
+    const client = clientOf(app, { "x-memprefix-user": "ada", "x-memprefix-conversation": "tea" });
     const input: OpenAI.Responses.ResponseInputItem[] = [];
     for (const content of ["Which tea?", "And which city?", "And now?"]) {
       input.push({ role: "user", content });
@@ -161,11 +161,11 @@ describe("OpenAI's own client, by the Responses API", () => {
       const asked = { model: "stub-1", ...(input === undefined ? {} : { input }) };
       const answer = await fetch(`${app.base}/v1/responses`, {
         method: "POST",
-        headers: { "content-type": "application/json", "x-memstem-user": "ada", connection: "close" },
+        headers: { "content-type": "application/json", "x-memprefix-user": "ada", connection: "close" },
         body: JSON.stringify(asked),
       });
       await answer.arrayBuffer();
-      expect(answer.headers.get("x-memstem-not-composed")).toBe("messages");
+      expect(answer.headers.get("x-memprefix-not-composed")).toBe("messages");
       expect(JSON.parse(engine.requests.at(-1)?.raw ?? "")).toEqual(asked);
     }
     expect(app.faults).toEqual([]);
@@ -182,9 +182,9 @@ describe("OpenAI's own client, by the Responses API", () => {
     });
     const client = clientOf(app);
     const { response } = await client.responses.create({ model: "stub-1", input: "Which tea?" }).withResponse();
-    expect(response.headers.get("x-memstem-request-id")).not.toBeNull();
+    expect(response.headers.get("x-memprefix-request-id")).not.toBeNull();
     expect(received(engine.requests.length - 1).input).toBe("Which tea?");
-    const other = clientOf(app, { "x-memstem-user": "bob" });
+    const other = clientOf(app, { "x-memprefix-user": "bob" });
     const stream = await other.responses.create({ model: "stub-1", input: "Which tea?", stream: true });
     const types: string[] = [];
     for await (const event of stream) types.push(event.type);
@@ -220,7 +220,7 @@ describe("a response that is written back", () => {
   it("is the question and the answer's text, streamed or not; a call is not", async () => {
     engine.behave(answersResponses(() => "Green."));
     const client = clientOf(app);
-    const asked = { model: "stub-1", memstem: { write_back: true } };
+    const asked = { model: "stub-1", memprefix: { write_back: true } };
     await client.responses.create({ ...asked, input: "Which tea?" });
     for await (const _ of await client.responses.create({ ...asked, input: "Which now?", stream: true }));
     const call = { type: "function_call", id: "fc", call_id: "c", name: "brew", arguments: "{}", status: "completed" };
@@ -239,16 +239,16 @@ describe("the key by which OpenAI routes a prompt to its cache", () => {
   const app = servedApp({
     source: () => answeringSource([TEA]),
     upstream: engine,
-    environment: { MEMSTEM_ENGINE_FAMILY: "openai" },
+    environment: { MEMPREFIX_ENGINE_FAMILY: "openai" },
   });
 
-  it("is memstem's own, one per user, where the client set none; composed or not", async () => {
+  it("is memprefix's own, one per user, where the client set none; composed or not", async () => {
     engine.behave(answersResponses());
     const asked = { model: "stub-1", input: "Which tea?" };
     await clientOf(app).responses.create({ ...asked, prompt_cache_key: "mine" });
     await clientOf(app).responses.create(asked);
     await clientOf(app).responses.create({ ...asked, input: [{ role: "assistant", content: "Gre" }] });
-    await clientOf(app, { "x-memstem-user": "bob" }).responses.create(asked);
+    await clientOf(app, { "x-memprefix-user": "bob" }).responses.create(asked);
     const keys = engine.requests.map(({ raw }) => (JSON.parse(raw) as ReceivedResponses)["prompt_cache_key"]);
     expect(keys[0]).toBe("mine");
     expect(keys.slice(1)).toEqual([keys[1], keys[1], expect.any(String)]);

@@ -33,14 +33,14 @@ describe("a chat where workers are configured", () => {
   const app = servedApp({
     source: () => answeringSource(["Ada drinks green tea"]),
     upstream: engine,
-    environment: { MEMSTEM_WORKERS: "gpu-0, gpu-1", MEMSTEM_WARM_UP: "on" },
+    environment: { MEMPREFIX_WORKERS: "gpu-0, gpu-1", MEMPREFIX_WARM_UP: "on" },
   });
 
   it("goes to the engine with the name of its worker, which the answer names too", async () => {
     const workerOf = async (user: string, headers: Readonly<Record<string, string>> = {}) => {
-      const client = clientOf(app, { "x-memstem-user": user, ...headers });
+      const client = clientOf(app, { "x-memprefix-user": user, ...headers });
       const { response } = await client.chat.completions.create(ask("Which tea?")).withResponse();
-      return [response.headers.get("x-memstem-worker"), engine.requests.at(-1)?.headers["x-smg-routing-key"]];
+      return [response.headers.get("x-memprefix-worker"), engine.requests.at(-1)?.headers["x-smg-routing-key"]];
     };
     expect(await workerOf("ada")).toEqual(["gpu-0", "gpu-0"]);
     expect(await workerOf("bo")).toEqual(["gpu-1", "gpu-1"]);

@@ -9,7 +9,7 @@ import { openAiEngine } from "./openai-engine.js";
 const WARNING = {
   code: "user_id_scoped",
   message:
-    'nothing was found in Mem0, where this user is "memstem/acme/ana"; memories kept there under the plain user id need a key of the tenant default',
+    'nothing was found in Mem0, where this user is "memprefix/acme/ana"; memories kept there under the plain user id need a key of the tenant default',
 };
 
 describe("a key of a named tenant, before a Mem0 that has memories already", () => {
@@ -54,6 +54,6 @@ describe("a key of a named tenant, before a Mem0 that has memories already", () 
     const body = { ...ask("tea"), user: "ana" };
     const { status, headers } = await sendWith(app, { "x-api-key": key }, "POST", "/v1/chat/completions", body);
     expect(status).toBe(200);
-    expect(headers.get("x-memstem-warnings")).toBe("user_id_scoped");
+    expect(headers.get("x-memprefix-warnings")).toBe("user_id_scoped");
   });
 });

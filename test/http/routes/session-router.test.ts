@@ -13,7 +13,7 @@ describe("the session's key for a router that reads a header", () => {
   const app = servedApp({
     source: () => source,
     upstream: engine,
-    environment: { MEMSTEM_ROUTER: "dynamo", MEMSTEM_WARM_UP: "on" },
+    environment: { MEMPREFIX_ROUTER: "dynamo", MEMPREFIX_WARM_UP: "on" },
   });
   const keyOf = async (headers: Record<string, string>, system = "") => {
     const { model, messages } = ask("Which tea?");
@@ -23,37 +23,37 @@ describe("the session's key for a router that reads a header", () => {
   };
 
   it("is the conversation's: the same for each of its turns, another for others and for other users", async () => {
-    const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+    const trip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
     const key = await keyOf(trip);
     expect(key).toMatch(KEY);
     expect(key).not.toMatch(/ada|trip/);
     expect(await keyOf(trip)).toBe(key);
     const others = [
-      await keyOf({ ...trip, "x-memstem-conversation": "work" }),
-      await keyOf({ ...trip, "x-memstem-user": "bob" }),
-      await keyOf({ ...trip, "x-memstem-agent": "cook" }),
-      await keyOf({ "x-memstem-user": "ada" }),
+      await keyOf({ ...trip, "x-memprefix-conversation": "work" }),
+      await keyOf({ ...trip, "x-memprefix-user": "bob" }),
+      await keyOf({ ...trip, "x-memprefix-agent": "cook" }),
+      await keyOf({ "x-memprefix-user": "ada" }),
     ];
     expect(new Set([key, ...others]).size).toBe(5);
-    expect(await keyOf({ "x-memstem-user": "ada" })).toBe(others[3]);
+    expect(await keyOf({ "x-memprefix-user": "ada" })).toBe(others[3]);
   });
 
   it("stays where the client sent its own; a chat that is passed unmodified has it, a side call none", async () => {
-    const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+    const trip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
     expect(await keyOf({ ...trip, "x-dynamo-session-id": "mine" })).toBe("mine");
-    expect(await keyOf({ ...trip, "x-memstem-bypass": "true" })).toBe(await keyOf(trip));
+    expect(await keyOf({ ...trip, "x-memprefix-bypass": "true" })).toBe(await keyOf(trip));
     expect(await keyOf({ ...trip, "x-openwebui-task": "title_generation" })).toBeUndefined();
   });
 
-  it("gives way to the worker that memstem chose, where a request names workers", async () => {
+  it("gives way to the worker that memprefix chose, where a request names workers", async () => {
     const { model, messages } = ask("Which tea?");
-    const body = { model, messages, user: "ada", memstem: { workers: ["gpu-0"] } };
+    const body = { model, messages, user: "ada", memprefix: { workers: ["gpu-0"] } };
     expect((await app.send("POST", "/v1/chat/completions", body)).status).toBe(200);
     expect(engine.requests.at(-1)?.headers["x-dynamo-session-id"]).toBe("gpu-0");
   });
 
   it("goes with a warm-up too, which would else warm another replica", async () => {
-    const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+    const trip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
     const search = vi.spyOn(source, "search").mockImplementation(async () => {
       await vi.waitFor(() => expect(engine.requests).toHaveLength(1));
       return [];
@@ -66,10 +66,10 @@ describe("the session's key for a router that reads a header", () => {
 
 describe("the session's key of xAI", () => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMSTEM_ROUTER: "xai" } });
+  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_ROUTER: "xai" } });
 
   it("is a header of chats and a field of responses", async () => {
-    const client = clientOf(app, { "x-memstem-user": "ada", "x-memstem-conversation": "trip" });
+    const client = clientOf(app, { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" });
     await client.chat.completions.create(ask("Which tea?"));
     const key = engine.requests[0]?.headers["x-grok-conv-id"];
     expect(key).toMatch(KEY);
@@ -83,11 +83,11 @@ describe("the session's key of xAI", () => {
 
 describe("the session's key for llm-d's router", () => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMSTEM_ROUTER: "llm-d" } });
+  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_ROUTER: "llm-d" } });
 
   it("is a conversation's, and a token that the client sends back stays", async () => {
     const tokenOf = async (headers: Record<string, string>) => {
-      const trip = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+      const trip = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
       await clientOf(app, { ...trip, ...headers }).chat.completions.create(ask("Which tea?"));
       return engine.requests.at(-1)?.headers["x-session-token"];
     };
@@ -102,7 +102,7 @@ describe("the session's key for SGLang's gateway", () => {
   const engine = openAiEngine();
   const app = servedApp({
     upstream: engine,
-    environment: { MEMSTEM_ROUTER: "sglang", MEMSTEM_ENGINE_FAMILY: "sglang" },
+    environment: { MEMPREFIX_ROUTER: "sglang", MEMPREFIX_ENGINE_FAMILY: "sglang" },
   });
 
   it("is not beside a `rid`, which the gateway would take for it", async () => {
@@ -118,12 +118,12 @@ describe("the session's key as OpenAI's `prompt_cache_key`", () => {
   const engine = openAiEngine();
   const app = servedApp({
     upstream: engine,
-    environment: { MEMSTEM_ROUTER: "openai", MEMSTEM_ENGINE_FAMILY: "openai" },
+    environment: { MEMPREFIX_ROUTER: "openai", MEMPREFIX_ENGINE_FAMILY: "openai" },
   });
 
   it("is one per conversation, and the client's where it has one", async () => {
     const keyOf = async (conversation: string, fields: object = {}) => {
-      const headers = { "x-memstem-user": "ada", "x-memstem-conversation": conversation };
+      const headers = { "x-memprefix-user": "ada", "x-memprefix-conversation": conversation };
       await clientOf(app, headers).chat.completions.create({ ...ask("Which tea?"), ...fields });
       return (JSON.parse(engine.requests.at(-1)?.raw ?? "{}") as { prompt_cache_key?: string }).prompt_cache_key;
     };

@@ -36,20 +36,20 @@ describe("users whose conversations do not fit into the engine's cache together"
         history.push({ role: "user", content: `What about day ${turn}, ${user}?` });
         const response = await fetch(`${app.base}/v1/chat/completions`, {
           method: "POST",
-          headers: { "content-type": "application/json", "x-memstem-conversation": "trip", ...headersOf(user) },
-          body: JSON.stringify({ model: "stub-1", messages: history, memstem: { retention } }),
+          headers: { "content-type": "application/json", "x-memprefix-conversation": "trip", ...headersOf(user) },
+          body: JSON.stringify({ model: "stub-1", messages: history, memprefix: { retention } }),
         });
         expect(response.status).toBe(200);
         const { usage } = (await response.json()) as {
           usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens: number } };
         };
         history.push({ role: "assistant", content: "Indeed." });
-        const expected = Number(response.headers.get("x-memstem-expected-cached-tokens"));
+        const expected = Number(response.headers.get("x-memprefix-expected-cached-tokens"));
         sent.push({
           total: usage.prompt_tokens,
           cached: usage.prompt_tokens_details.cached_tokens,
           expected,
-          requestId: response.headers.get("x-memstem-request-id"),
+          requestId: response.headers.get("x-memprefix-request-id"),
         });
       }
     }
@@ -60,7 +60,7 @@ describe("users whose conversations do not fit into the engine's cache together"
     sent.reduce((sum, { total, cached }) => sum + total - cached, 0) / sent.length;
   const missed = (sent: readonly Sent[]) =>
     sent.reduce((sum, { total, cached, expected }) => sum + Math.abs(expected - cached) / total, 0) / sent.length;
-  const byName = (user: string) => ({ "x-memstem-user": user });
+  const byName = (user: string) => ({ "x-memprefix-user": user });
 
   it("get prompts that fit together, and what is expected of them is cached, whatever the retention", async () => {
     const [auto, keep, last] = [
@@ -100,7 +100,7 @@ describe("users whose conversations do not fit into the engine's cache together"
       });
       expect(response.status).toBe(200);
       await response.text();
-      return Number(response.headers.get("x-memstem-expected-cached-tokens"));
+      return Number(response.headers.get("x-memprefix-expected-cached-tokens"));
     };
     source.found = [];
     expect([await first("one"), await first("two")]).toEqual([0, 0]);

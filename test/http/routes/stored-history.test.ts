@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { batchResult } from "../../../src/http/contracts/batch-contract.js";
-import { createMemstem } from "../../../src/index.js";
+import { createMemprefix } from "../../../src/index.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 
 const TURNS = 12;
@@ -95,14 +95,14 @@ describe("a conversation whose client sends only what is new", () => {
   });
 
   it("is the library's history, and in batches", async () => {
-    const memstem = createMemstem({ dataDir: app.dataDir, source: { kind: "none" } });
+    const memprefix = createMemprefix({ dataDir: app.dataDir, source: { kind: "none" } });
     try {
       const options = { userId: "lib", conversationId: "c", history: "stored" } as const;
-      await memstem.compose({ ...options, messages: [question(0)], memories: facts(0) });
-      const { messages } = await memstem.compose({ ...options, messages: added(1), memories: facts(1) });
+      await memprefix.compose({ ...options, messages: [question(0)], memories: facts(0) });
+      const { messages } = await memprefix.compose({ ...options, messages: added(1), memories: facts(1) });
       expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
     } finally {
-      await memstem.close();
+      await memprefix.close();
     }
     const requests = [0, 1].map((turn) => ({
       ...{ user_id: "batch", conversation_id: "c", history: "stored" },

@@ -27,7 +27,7 @@ describe("the warm-up of a response", () => {
   const app = servedApp({
     source: () => searchesUntil(() => engine.requests.length, waits),
     upstream: engine,
-    environment: { MEMSTEM_WARM_UP: "on", MEMSTEM_CACHE_TTL_SECONDS: "1", MEMSTEM_RETENTION: "keep" },
+    environment: { MEMPREFIX_WARM_UP: "on", MEMPREFIX_CACHE_TTL_SECONDS: "1", MEMPREFIX_RETENTION: "keep" },
   });
   const received = () => engine.requests.map(({ raw }) => JSON.parse(raw) as ReceivedResponses);
   const create = (input: string, fields: object = {}) =>
@@ -50,7 +50,7 @@ describe("the warm-up of a response", () => {
       max_output_tokens: 16,
     });
     expect(real).toMatchObject({ max_output_tokens: 500 });
-    expect(Number(response.headers.get("x-memstem-cached-tokens"))).toBeGreaterThan(400);
+    expect(Number(response.headers.get("x-memprefix-cached-tokens"))).toBeGreaterThan(400);
   });
 
   it.each([
@@ -78,7 +78,7 @@ describe("the warm-up of a message", () => {
   const app = servedApp({
     source: () => searchesUntil(() => server.calls.length, { for: true }),
     upstream: server,
-    environment: { MEMSTEM_WARM_UP: "on", MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_WARM_UP: "on", MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
   const create = (fields: object = {}) =>
     messagesClientOf(app).messages.create({
@@ -105,7 +105,7 @@ describe("the warm-up of a message with a budget of thinking", () => {
   const app = servedApp({
     source: () => answeringSource(["Ada drinks green tea"]),
     upstream: server,
-    environment: { MEMSTEM_WARM_UP: "on", MEMSTEM_UPSTREAM_API: "anthropic" },
+    environment: { MEMPREFIX_WARM_UP: "on", MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it("is not sent: with other fields it would be another prompt", async () => {

@@ -14,7 +14,7 @@ const key = { id: "m-key", memory: OLD };
 const tea = { id: "m-tea", memory: "Ada drinks green tea" };
 
 describe("POST /webhooks/mem0", () => {
-  const app = servedApp({ environment: { MEMSTEM_WEBHOOK_TOKEN: TOKEN } });
+  const app = servedApp({ environment: { MEMPREFIX_WEBHOOK_TOKEN: TOKEN } });
   const post = async (body: unknown, path = PATH) => (await app.send("POST", path, body)).status;
   const texts = (answer: Composed) => JSON.stringify(answer.messages);
 

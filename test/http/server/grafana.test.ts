@@ -25,7 +25,7 @@ const expressions = [...targets, ...dashboard.annotations.list].map(({ expr }) =
 
 /** The names of the metrics of an expression, as they are served. */
 function namesIn(expr: string): readonly string[] {
-  return [...expr.matchAll(/\b(?:memstem|process|nodejs)_\w+/g)].map(([name]) => name);
+  return [...expr.matchAll(/\b(?:memprefix|process|nodejs)_\w+/g)].map(([name]) => name);
 }
 
 /** A metric by the name of one of its series. */
@@ -60,11 +60,11 @@ describe("examples/grafana-dashboard.json", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("shows every metric of memstem's own", async () => {
+  it("shows every metric of memprefix's own", async () => {
     const types = await served();
     const names = new Set(types.keys());
     const shown = new Set(expressions.flatMap(namesIn).map((name) => metricOf(name, names)));
-    expect([...names].filter((name) => name.startsWith("memstem_") && !shown.has(name))).toEqual([]);
+    expect([...names].filter((name) => name.startsWith("memprefix_") && !shown.has(name))).toEqual([]);
   });
 
   it("names labels that the metrics have", () => {

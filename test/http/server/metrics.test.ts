@@ -24,19 +24,19 @@ describe("GET /metrics", () => {
     await app.send("POST", "/compose", { query: "Whose?" });
     const cached = second.plan.expected_cached_tokens;
     await app.send("POST", "/feedback", { user_id: "ada", request_id: "r-2", cached_tokens: 0 });
-    expect(await metric('memstem_http_requests_total{method="POST",route="/compose",status="200"}')).toBe(3);
-    expect(await metric('memstem_http_requests_total{method="POST",route="/compose",status="422"}')).toBe(1);
-    expect(await metric('memstem_http_request_duration_seconds_count{route="/compose"}')).toBe(4);
-    expect(await metric('memstem_prompt_tokens_total{expected="uncached"}')).toBe(
+    expect(await metric('memprefix_http_requests_total{method="POST",route="/compose",status="200"}')).toBe(3);
+    expect(await metric('memprefix_http_requests_total{method="POST",route="/compose",status="422"}')).toBe(1);
+    expect(await metric('memprefix_http_request_duration_seconds_count{route="/compose"}')).toBe(4);
+    expect(await metric('memprefix_prompt_tokens_total{expected="uncached"}')).toBe(
       plan.uncached_tokens + second.plan.uncached_tokens,
     );
-    expect(await metric('memstem_prompt_tokens_total{expected="cached"}')).toBe(cached);
-    expect(await metric('memstem_warnings_total{code="memory_budget_unused"}')).toBe(1);
-    expect(await metric('memstem_reported_cached_tokens_total{of="expected"}')).toBe(cached);
-    expect(await metric('memstem_reported_cached_tokens_total{of="observed"}')).toBe(0);
-    expect(await metric("memstem_reported_gap_tokens_total")).toBe(cached);
-    expect(await metric("memstem_working_scopes")).toBe(1);
-    expect(await metric("memstem_busy_users")).toBe(0);
+    expect(await metric('memprefix_prompt_tokens_total{expected="cached"}')).toBe(cached);
+    expect(await metric('memprefix_warnings_total{code="memory_budget_unused"}')).toBe(1);
+    expect(await metric('memprefix_reported_cached_tokens_total{of="expected"}')).toBe(cached);
+    expect(await metric('memprefix_reported_cached_tokens_total{of="observed"}')).toBe(0);
+    expect(await metric("memprefix_reported_gap_tokens_total")).toBe(cached);
+    expect(await metric("memprefix_working_scopes")).toBe(1);
+    expect(await metric("memprefix_busy_users")).toBe(0);
   });
 
   it("counts composed prompts by layout and policy, and the nodes that they left in the index", async () => {
@@ -44,20 +44,20 @@ describe("GET /metrics", () => {
     await app.compose({ ...body, request_id: "r-1" });
     await app.compose({ ...body, request_id: "r-1" });
     await app.compose({ ...body, conversation_id: "c", policy: "sorted" });
-    expect(await metric('memstem_composes_total{layout="single",policy="prefix-exact"}')).toBe(1);
-    expect(await metric('memstem_composes_total{layout="conversation",policy="sorted"}')).toBe(1);
+    expect(await metric('memprefix_composes_total{layout="single",policy="prefix-exact"}')).toBe(1);
+    expect(await metric('memprefix_composes_total{layout="conversation",policy="sorted"}')).toBe(1);
     const { text } = await app.send("GET", "/users/ada/index", undefined, null);
     const { counts } = JSON.parse(text) as { counts: { nodes: number } };
     expect(counts.nodes).toBeGreaterThan(0);
-    expect(await metric("memstem_working_index_nodes")).toBe(counts.nodes);
+    expect(await metric("memprefix_working_index_nodes")).toBe(counts.nodes);
   });
 
   it("has the times to the first token, of each request the first that was reported", async () => {
     const { request_id } = await app.compose({ user_id: "ada", query: "Where?", memories: [] });
     for (const ttft_ms of [40, 4_000])
       await app.send("POST", "/feedback", { user_id: "ada", request_id, cached_tokens: 0, ttft_ms });
-    expect(await metric("memstem_first_token_seconds_count")).toBe(1);
-    expect(await metric("memstem_first_token_seconds_sum")).toBeCloseTo(0.04, 9);
+    expect(await metric("memprefix_first_token_seconds_count")).toBe(1);
+    expect(await metric("memprefix_first_token_seconds_sum")).toBeCloseTo(0.04, 9);
   });
 
   it("counts a batch's prompts too", async () => {
@@ -66,16 +66,16 @@ describe("GET /metrics", () => {
     const { answers } = JSON.parse(text) as { answers: { answer: { plan: { total_tokens: number } } }[] };
     const total = answers.reduce((sum, { answer }) => sum + answer.plan.total_tokens, 0);
     const counted = await Promise.all(
-      ["cached", "uncached"].map((kind) => metric(`memstem_prompt_tokens_total{expected="${kind}"}`)),
+      ["cached", "uncached"].map((kind) => metric(`memprefix_prompt_tokens_total{expected="${kind}"}`)),
     );
     expect((counted[0] ?? 0) + (counted[1] ?? 0)).toBe(total);
   });
 
   it("shows what the engine's cache is taken to hold: nothing until it is known", async () => {
-    const part = (name: string) => metric(`memstem_engine_cache{part="${name}"}`);
+    const part = (name: string) => metric(`memprefix_engine_cache{part="${name}"}`);
     expect(await part("capacity_tokens")).toBeUndefined();
     expect(await part("conversations")).toBe(0);
-    const cache = app.memstem.engineCache;
+    const cache = app.memprefix.engineCache;
     cache?.read({ capacityTokens: 8_960, blockTokens: 128, computedTokens: 0 }, Date.now());
     await app.compose({ user_id: "ada", query: SECRET, memories: [{ id: "m", memory: SECRET }] });
     cache?.read({ capacityTokens: 8_960, blockTokens: 128, computedTokens: 5_000 }, Date.now());
@@ -86,7 +86,7 @@ describe("GET /metrics", () => {
   });
 
   it("shows the engine's law once it was measured, and never a name or a text", async () => {
-    expect(await metric('memstem_engine_law{part="per_token"}')).toBeUndefined();
+    expect(await metric('memprefix_engine_law{part="per_token"}')).toBeUndefined();
     for (let n = 0; n < 40; n++) {
       const { request_id } = await app.compose({
         user_id: "ada",
@@ -96,9 +96,9 @@ describe("GET /metrics", () => {
       const tokens = { prompt_tokens: 1_000 + 100 * n, cached_tokens: 20 * n, ttft_ms: 5 + 0.1 * (1_000 + 80 * n) };
       await app.send("POST", "/feedback", { user_id: "ada", request_id, ...tokens });
     }
-    expect(await metric('memstem_engine_law{part="per_token"}')).toBeCloseTo(0.1, 3);
+    expect(await metric('memprefix_engine_law{part="per_token"}')).toBeCloseTo(0.1, 3);
     // No answer was streamed.
-    expect(await metric('memstem_engine_law{part="per_held_token"}')).toBe(0);
+    expect(await metric('memprefix_engine_law{part="per_held_token"}')).toBe(0);
     const { text, contentType } = await app.send("GET", "/metrics", undefined, null);
     expect(contentType).toContain("text/plain");
     expect(text).not.toMatch(/ada|flower/i);
@@ -124,11 +124,11 @@ describe("GET /metrics, of a memory source and an engine", () => {
     source.failure = new MemorySourceError("answering", { kind: "unreachable", cause: "ECONNREFUSED" });
     engine.behave((_request, response) => void response.destroy());
     await expect(chat()).rejects.toThrow();
-    expect(await count("memstem_search_duration_seconds", "ok")).toBe(2);
-    expect(await count("memstem_search_duration_seconds", "unreachable")).toBe(1);
-    expect(await count("memstem_engine_answer_seconds", "ok")).toBe(1);
-    expect(await count("memstem_engine_answer_seconds", "client_error")).toBe(1);
-    expect(await count("memstem_engine_answer_seconds", "unreachable")).toBe(1);
-    expect(await count("memstem_engine_answer_seconds", "server_error")).toBeUndefined();
+    expect(await count("memprefix_search_duration_seconds", "ok")).toBe(2);
+    expect(await count("memprefix_search_duration_seconds", "unreachable")).toBe(1);
+    expect(await count("memprefix_engine_answer_seconds", "ok")).toBe(1);
+    expect(await count("memprefix_engine_answer_seconds", "client_error")).toBe(1);
+    expect(await count("memprefix_engine_answer_seconds", "unreachable")).toBe(1);
+    expect(await count("memprefix_engine_answer_seconds", "server_error")).toBeUndefined();
   });
 });

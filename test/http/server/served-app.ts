@@ -8,7 +8,7 @@ import { composeResult } from "../../../src/http/contracts/compose-contract.js";
 import { type Problem, problemSchema } from "../../../src/http/problems/problem.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { type ShortTimes, startApp } from "./started-app.js";
 
 export { type StartedApp, startApp } from "./started-app.js";
@@ -25,7 +25,7 @@ export interface Exchange {
 
 /** The app on a socket of the loopback, over a real database; a fresh one for every test. */
 export interface ServedApp {
-  readonly memstem: Memstem;
+  readonly memprefix: Memprefix;
   readonly dataDir: string;
   readonly database: string;
   /** Where it listens. */
@@ -54,22 +54,22 @@ export function servedApp(serving: Serving = {}): ServedApp {
   const faults: unknown[] = [];
   let dataDir = "";
   let base = "";
-  let memstem: Memstem;
+  let memprefix: Memprefix;
   let close = async () => {};
 
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), "memstem-http-"));
+    dataDir = await mkdtemp(join(tmpdir(), "memprefix-http-"));
     const settings = readSettings({
-      MEMSTEM_DATA_DIR: dataDir,
-      MEMSTEM_SOURCE: "none",
+      MEMPREFIX_DATA_DIR: dataDir,
+      MEMPREFIX_SOURCE: "none",
       // A machine that is busy with other tests is not overloaded.
-      MEMSTEM_MAX_LAG_MS: "600000",
-      MEMSTEM_UPSTREAM_URL: serving.upstream?.url,
+      MEMPREFIX_MAX_LAG_MS: "600000",
+      MEMPREFIX_UPSTREAM_URL: serving.upstream?.url,
       ...serving.environment,
     });
     const source = serving.source?.(dataDir) ?? null;
     const seen = { log, faults };
-    ({ memstem, base, close } = await startApp(settings, source, seen, undefined, serving.times));
+    ({ memprefix, base, close } = await startApp(settings, source, seen, undefined, serving.times));
   });
   afterEach(async () => {
     await close();
@@ -88,14 +88,14 @@ export function servedApp(serving: Serving = {}): ServedApp {
   };
 
   return {
-    get memstem() {
-      return memstem;
+    get memprefix() {
+      return memprefix;
     },
     get dataDir() {
       return dataDir;
     },
     get database() {
-      return join(dataDir, "memstem.db");
+      return join(dataDir, "memprefix.db");
     },
     get base() {
       return base;

@@ -9,7 +9,7 @@ import { createApp, type HttpParts } from "../../../src/http/server/app.js";
 import { sampleDelay } from "../../../src/http/server/metrics.js";
 import { nodeServer } from "../../../src/http/server/node-server.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 
 /** Between two looks for connections that became idle while the server closes: clients keep theirs for seconds. */
 const SWEEP_MS = 20;
@@ -18,7 +18,7 @@ const CUT_MS = 200;
 
 /** The app on a socket, for tests that take it away themselves. */
 export interface StartedApp {
-  readonly memstem: Memstem;
+  readonly memprefix: Memprefix;
   readonly base: string;
   close(): Promise<void>;
 }
@@ -32,14 +32,14 @@ export async function startApp(
   settings: Settings,
   source: MemorySource | null,
   { log, faults }: { readonly log: RequestLog[]; readonly faults: unknown[] },
-  assembled: Pick<AssembledService, "memstem" | "keys"> | null = null,
+  assembled: Pick<AssembledService, "memprefix" | "keys"> | null = null,
   { after, idleMs, composeTimeoutMs, ...times }: ShortTimes = {},
 ): Promise<StartedApp> {
-  const { memstem, keys } = assembled ?? (await assembleWhereStored(settings, source));
+  const { memprefix, keys } = assembled ?? (await assembleWhereStored(settings, source));
   const chat = openChatEngine(settings, null, { after, idleMs });
   const surface = createApp({
     ...times,
-    memstem,
+    memprefix,
     keys,
     corsOrigins: settings.corsOrigins ?? [],
     keyLimits: keyLimitsOf(settings),
@@ -64,7 +64,7 @@ export async function startApp(
     const stopSampling = sampleDelay(surface.onDelayed);
     server.listen(0, "127.0.0.1", () =>
       resolve({
-        memstem,
+        memprefix,
         base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
         async close() {
           const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
@@ -73,7 +73,7 @@ export async function startApp(
           clearInterval(sweep);
           clearTimeout(cut);
           stopSampling();
-          await memstem.close();
+          await memprefix.close();
         },
       }),
     );

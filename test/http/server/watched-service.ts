@@ -1,5 +1,5 @@
 /**
- * `memstem serve` that tells its parent process, whenever asked, what it holds after a collection of garbage. To be started with
+ * `memprefix serve` that tells its parent process, whenever asked, what it holds after a collection of garbage. To be started with
  * `--expose-gc` and a channel to the parent.
  */
 import { startService } from "../../../src/cli/serve.js";

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createMemstemClient, type UsageEvent, type UsageEventsOptions } from "../../../src/client/index.js";
+import { createMemprefixClient, type UsageEvent, type UsageEventsOptions } from "../../../src/client/index.js";
 import { MAX_LISTENERS, MAX_LIVE_PROMPTS } from "../../../src/service/usage/usage-events.js";
 import { composed } from "../../store/usage/usage-entries.js";
 import { callerOf } from "../guards/callers.js";
@@ -28,7 +28,7 @@ describe("GET /usage/events", () => {
     for (const ending of endings.splice(0)) ending.abort();
   });
   const parts = () => {
-    const { recorded } = app.memstem;
+    const { recorded } = app.memprefix;
     if (recorded === null) throw new Error("nothing is recorded");
     return recorded;
   };
@@ -44,7 +44,7 @@ describe("GET /usage/events", () => {
     const listen = vi.spyOn(parts().events, "listen");
     const ending = new AbortController();
     endings.push(ending);
-    const client = createMemstemClient({ url: app.base, ...(apiKey === undefined ? {} : { apiKey }) });
+    const client = createMemprefixClient({ url: app.base, ...(apiKey === undefined ? {} : { apiKey }) });
     const events: UsageEvent[] = [];
     const times: number[] = [];
     const reading = (async () => {
@@ -190,7 +190,7 @@ describe("GET /usage/events", () => {
     socket.setEncoding("utf8").on("data", (part: string) => {
       text += part;
     });
-    await expect.poll(() => text).toContain(": memstem");
+    await expect.poll(() => text).toContain(": memprefix");
     socket.pause();
     const [, listener] = listen.mock.calls[0] ?? [];
     listen.mockRestore();

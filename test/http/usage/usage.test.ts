@@ -21,7 +21,7 @@ const PRICES = JSON.stringify({
 });
 
 describe("GET /usage/…", () => {
-  const app = servedApp({ environment: { MEMSTEM_COST: PRICES, MEMSTEM_RETENTION: "keep" } });
+  const app = servedApp({ environment: { MEMPREFIX_COST: PRICES, MEMPREFIX_RETENTION: "keep" } });
   const turn = (request: string, messages: readonly object[], more: object = {}) =>
     app.compose({
       user_id: "ana",
@@ -280,12 +280,12 @@ describe("GET /usage/… of chats with tools", () => {
   const app = servedApp({
     source: () => answeringSource([]),
     upstream: engine,
-    environment: { MEMSTEM_COST: PRICES.replace('"minimumPrefixTokens":1', '"minimumPrefixTokens":2000') },
+    environment: { MEMPREFIX_COST: PRICES.replace('"minimumPrefixTokens":1', '"minimumPrefixTokens":2000') },
   });
   /** Some 3,000 tokens. */
   const tools = [{ type: "function", function: { name: "say", description: "say ".repeat(3_000) } }];
 
-  it("is of what memstem composed: an engine that has the tools alone missed all that was expected", async () => {
+  it("is of what memprefix composed: an engine that has the tools alone missed all that was expected", async () => {
     const messages = [{ role: "system", content: "Monday ".repeat(600) }, user("Where?")];
     const chat = async (more: readonly object[], cached: number) => {
       engine.behave((_request, response, { prompt_tokens: prompt, ...usage }) => {
@@ -296,14 +296,14 @@ describe("GET /usage/… of chats with tools", () => {
         method: "POST",
         headers: {
           "content-type": "application/json",
-          "x-memstem-user": "ana",
-          "x-memstem-conversation": "trip",
+          "x-memprefix-user": "ana",
+          "x-memprefix-conversation": "trip",
         },
         body: JSON.stringify({ model: "stub-1", tools, messages: [...messages, ...more] }),
       });
       expect(response.status).toBe(200);
       const { usage } = (await response.json()) as { usage: { prompt_tokens: number } };
-      return { ...usage, request_id: response.headers.get("x-memstem-request-id") ?? "" };
+      return { ...usage, request_id: response.headers.get("x-memprefix-request-id") ?? "" };
     };
     await chat([], 0);
     const { prompt_tokens, request_id } = await chat([assistant("Indeed."), user("When?")], 3_000);
@@ -328,7 +328,7 @@ describe("GET /usage/… of chats with tools", () => {
 });
 
 describe("GET /usage/request with text", () => {
-  const app = servedApp({ environment: { MEMSTEM_DASHBOARD_TEXT: "on" } });
+  const app = servedApp({ environment: { MEMPREFIX_DASHBOARD_TEXT: "on" } });
   it("has the text of every part", async () => {
     await app.compose({
       user_id: "ana",
@@ -344,13 +344,13 @@ describe("GET /usage/request with text", () => {
 });
 
 describe("GET /usage/… where nothing is recorded", () => {
-  const app = servedApp({ environment: { MEMSTEM_USAGE_PROMPTS: "0" } });
+  const app = servedApp({ environment: { MEMPREFIX_USAGE_PROMPTS: "0" } });
   it("is 501, and prompts are composed", async () => {
     await app.compose({ user_id: "ana", query: "Where?", memories: [] });
     for (const path of ["summary", "requests", "events"])
       expect(problemOf(await app.send("GET", `/usage/${path}`))).toMatchObject({
         status: 501,
-        detail: expect.stringContaining("MEMSTEM_USAGE_PROMPTS"),
+        detail: expect.stringContaining("MEMPREFIX_USAGE_PROMPTS"),
       });
   });
 });

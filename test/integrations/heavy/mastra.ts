@@ -4,7 +4,7 @@ import { InMemoryStore } from "@mastra/core/storage";
 import { createTool } from "@mastra/core/tools";
 import { LibSQLStore } from "@mastra/libsql";
 import { Memory } from "@mastra/memory";
-import { memstemProcessor } from "memstem/mastra";
+import { memprefixProcessor } from "memprefix/mastra";
 import { z } from "zod";
 import { INSTRUCTIONS, weatherIn } from "../../clients/client-program.js";
 import { type AdapterSession, type AdapterWay, type Holding, runAdapterProgram } from "../adapter-program.js";
@@ -17,7 +17,7 @@ const weather = createTool({
   execute: async ({ city }) => weatherIn(city),
 });
 type Model = ConstructorParameters<typeof Agent>[0]["model"];
-const named = ({ engine }: AdapterSession): Model => ({ id: "memstem/any", url: engine, apiKey: "the engine's" });
+const named = ({ engine }: AdapterSession): Model => ({ id: "memprefix/any", url: engine, apiKey: "the engine's" });
 const openAI = ({ engine }: AdapterSession) => createOpenAI({ baseURL: engine, apiKey: "the engine's" });
 const chats = (session: AdapterSession): Model => openAI(session).chat("gpt-5-mini");
 const responses = (session: AdapterSession): Model => openAI(session)("gpt-5-mini");
@@ -33,7 +33,7 @@ interface Use {
 /** The user and the conversation are those of Mastra's memory. */
 const held =
   (modelOf: (session: AdapterSession) => Model, storage: () => InMemoryStore | LibSQLStore, use: Use): Holding =>
-  async (session, memstem) => {
+  async (session, memprefix) => {
     const { stream = false, schema, lastMessages = 100, threads = ["trip"] } = use;
     const errors: unknown[] = [];
     const onError = (error: unknown) => errors.push(error);
@@ -46,7 +46,7 @@ const held =
       model: modelOf(session),
       tools: schema === undefined ? { weather } : {},
       memory,
-      inputProcessors: [memstemProcessor({ memstem, compose, onError })],
+      inputProcessors: [memprefixProcessor({ memprefix, compose, onError })],
     });
     const talk = async (thread: string) => {
       const asked = { memory: { resource: "ana", thread }, maxSteps: 5 };

@@ -9,7 +9,7 @@ import {
   tool,
   user,
 } from "@openai/agents";
-import { memstemFilter, memstemModels } from "memstem/openai-agents";
+import { memprefixFilter, memprefixModels } from "memprefix/openai-agents";
 import OpenAI from "openai";
 import { z } from "zod";
 import { INSTRUCTIONS, weatherIn } from "../../clients/client-program.js";
@@ -42,17 +42,17 @@ interface Use {
   readonly windowed?: boolean;
 }
 
-type Memstem = Parameters<Holding>[1];
+type Memprefix = Parameters<Holding>[1];
 
 function configOf(
   through: Through,
   modelProvider: OpenAIProvider,
-  memstem: Memstem,
+  memprefix: Memprefix,
   errors: unknown[],
 ): Partial<RunConfig> {
-  if (through === "filter") return { modelProvider, callModelInputFilter: memstemFilter(tried(memstem, errors)) };
+  if (through === "filter") return { modelProvider, callModelInputFilter: memprefixFilter(tried(memprefix, errors)) };
   const compose = { history: "extended", historyRatio: 100 } as const;
-  return { modelProvider: memstemModels(modelProvider, { ...tried(memstem, errors), compose }) };
+  return { modelProvider: memprefixModels(modelProvider, { ...tried(memprefix, errors), compose }) };
 }
 
 /** The last two turns: each a question and what was said to it. */
@@ -63,11 +63,11 @@ const window: SessionInputCallback = (history: AgentInputItem[], added: AgentInp
 
 const held =
   ({ through, useResponses = true, kept = "session" }: Runs, { outputType, stream = false, windowed }: Use): Holding =>
-  async (conversation, memstem) => {
+  async (conversation, memprefix) => {
     const errors: unknown[] = [];
     const openAIClient = new OpenAI({ baseURL: conversation.engine, apiKey: "the engine's" });
     const provider = new OpenAIProvider({ openAIClient, useResponses });
-    const runner = new Runner({ tracingDisabled: true, ...configOf(through, provider, memstem, errors) });
+    const runner = new Runner({ tracingDisabled: true, ...configOf(through, provider, memprefix, errors) });
     const session = kept === "conversations" ? conversationsSession() : new MemorySession();
     const agent = new Agent({ ...named, tools: outputType ? [] : [weather], outputType: outputType ?? "text" });
     const answers: unknown[] = [];
@@ -104,11 +104,11 @@ const held =
 /** One run for each question, the first by an agent that hands over to the one that answers. */
 const handedOver =
   (through: Through): Holding =>
-  async (conversation, memstem) => {
+  async (conversation, memprefix) => {
     const errors: unknown[] = [];
     const openAIClient = new OpenAI({ baseURL: conversation.engine, apiKey: "the engine's" });
     const provider = new OpenAIProvider({ openAIClient });
-    const runner = new Runner({ tracingDisabled: true, ...configOf(through, provider, memstem, errors) });
+    const runner = new Runner({ tracingDisabled: true, ...configOf(through, provider, memprefix, errors) });
     const planner = new Agent({ ...named, handoffDescription: "Plans trips." });
     const toolChoice = "transfer_to_Planner";
     const desk = new Agent({ ...named, name: "Desk", handoffs: [planner], modelSettings: { toolChoice } });
@@ -121,11 +121,11 @@ const handedOver =
   };
 
 /** Two conversations at once, of one agent by one runner. */
-const together: Holding = async (conversation, memstem) => {
+const together: Holding = async (conversation, memprefix) => {
   const errors: unknown[] = [];
   const openAIClient = new OpenAI({ baseURL: conversation.engine, apiKey: "the engine's" });
-  const callModelInputFilter = memstemFilter<{ chat: string }>({
-    ...tried(memstem, errors),
+  const callModelInputFilter = memprefixFilter<{ chat: string }>({
+    ...tried(memprefix, errors),
     conversationId: ({ context }) => context?.chat,
   });
   const modelProvider = new OpenAIProvider({ openAIClient });

@@ -5,20 +5,20 @@ import { tool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
 import { afterEach, beforeEach } from "vitest";
 import { z } from "zod";
-import { createMemstem } from "../../../src/index.js";
+import { createMemprefix } from "../../../src/index.js";
 import type { Composing } from "../../../src/integrations/composing.js";
 import { type AgentEngine, agentEngine, type EngineApi } from "../../clients/agent-engine.js";
 import { recordedBy } from "../../clients/checked-prompts.js";
 import { FACTS, weatherIn } from "../../clients/client-program.js";
-import { remoteMemstem } from "../remote-memstem.js";
+import { remoteMemprefix } from "../remote-memprefix.js";
 
-/** How an adapter reaches memstem. */
+/** How an adapter reaches memprefix. */
 export type Place = "in-process" | "remote";
 
-/** An engine, and memstem with a search that finds one fact more each time, the newest first. */
+/** An engine, and memprefix with a search that finds one fact more each time, the newest first. */
 export interface Trial {
   readonly engine: AgentEngine;
-  readonly memstem: Composing;
+  readonly memprefix: Composing;
   /** What the adapter is to be given beside it. */
   readonly options: { readonly onError: (error: unknown) => void; readonly memories?: () => unknown };
   /** What the adapter told `onError`. */
@@ -35,7 +35,7 @@ export interface Trial {
 export function agentTrial(place: Place = "in-process", api: EngineApi = "openai"): Trial {
   let dataDir = "";
   let engine: AgentEngine;
-  let memstem: Composing;
+  let memprefix: Composing;
   let close: () => Promise<void>;
   let searches = 0;
   const errors: unknown[] = [];
@@ -45,13 +45,13 @@ export function agentTrial(place: Place = "in-process", api: EngineApi = "openai
   };
 
   beforeEach(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), "memstem-langchain-"));
+    dataDir = mkdtempSync(join(tmpdir(), "memprefix-langchain-"));
     engine = await agentEngine(api);
     searches = 0;
     errors.length = 0;
     const opened =
-      place === "remote" ? await remoteMemstem(dataDir) : opens(createMemstem({ dataDir, source: { search } }));
-    ({ memstem, close } = opened);
+      place === "remote" ? await remoteMemprefix(dataDir) : opens(createMemprefix({ dataDir, source: { search } }));
+    ({ memprefix, close } = opened);
   });
   afterEach(async () => {
     await close();
@@ -63,8 +63,8 @@ export function agentTrial(place: Place = "in-process", api: EngineApi = "openai
     get engine() {
       return engine;
     },
-    get memstem() {
-      return memstem;
+    get memprefix() {
+      return memprefix;
     },
     get searches() {
       return searches;
@@ -72,12 +72,12 @@ export function agentTrial(place: Place = "in-process", api: EngineApi = "openai
     errors,
     options: { onError: (error) => errors.push(error), ...(place === "remote" ? { memories: search } : {}) },
     model: (name) => new ChatOpenAI({ model: name, apiKey: "the engine's", configuration: { baseURL: engine.url } }),
-    recorded: () => recordedBy(join(dataDir, "memstem.db"), engine.served),
+    recorded: () => recordedBy(join(dataDir, "memprefix.db"), engine.served),
   };
 }
 
-function opens(memstem: ReturnType<typeof createMemstem>) {
-  return { memstem, close: () => memstem.close() };
+function opens(memprefix: ReturnType<typeof createMemprefix>) {
+  return { memprefix, close: () => memprefix.close() };
 }
 
 /** The tool that the engine's model calls. */

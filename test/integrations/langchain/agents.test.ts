@@ -1,7 +1,7 @@
 import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { createAgent, toolStrategy } from "langchain";
 import { describe, expect, it } from "vitest";
-import { memstemMiddleware } from "../../../src/integrations/langchain.js";
+import { memprefixMiddleware } from "../../../src/integrations/langchain.js";
 import { TRIP } from "../../clients/agent-model.js";
 import { brokenPrefixes, QUESTIONS, REQUESTS, wrongAnswers } from "../../clients/checked-prompts.js";
 import { INSTRUCTIONS, USES, type Use } from "../../clients/client-program.js";
@@ -13,13 +13,13 @@ const RESPONSES = "gpt-5.2-pro";
 const CONTEXT = { context: { userId: "ana", conversationId: "trip" } };
 
 /** An agent as its users write it. */
-function agentOf({ memstem, options, model }: Trial, name: string) {
-  const middleware = [memstemMiddleware({ memstem, ...options })];
+function agentOf({ memprefix, options, model }: Trial, name: string) {
+  const middleware = [memprefixMiddleware({ memprefix, ...options })];
   return createAgent({ model: model(name), tools: [weather], systemPrompt: INSTRUCTIONS, middleware });
 }
 
-function planningAgent({ memstem, options, model }: Trial, name: string) {
-  const middleware = [memstemMiddleware({ memstem, ...options })];
+function planningAgent({ memprefix, options, model }: Trial, name: string) {
+  const middleware = [memprefixMiddleware({ memprefix, ...options })];
   return createAgent({ model: model(name), systemPrompt: INSTRUCTIONS, middleware, responseFormat: trip });
 }
 
@@ -98,7 +98,7 @@ describe("an agent whose structured answer is the call of a tool", () => {
     const agent = createAgent({
       model: trial.model(CHAT),
       systemPrompt: INSTRUCTIONS,
-      middleware: [memstemMiddleware({ memstem: trial.memstem, ...trial.options })],
+      middleware: [memprefixMiddleware({ memprefix: trial.memprefix, ...trial.options })],
       responseFormat: toolStrategy(trip.meta({ title: "trip" })),
     });
     let messages: BaseMessage[] = [];
@@ -113,7 +113,7 @@ describe("an agent whose structured answer is the call of a tool", () => {
   });
 });
 
-describe("with memstem as a service", () => {
+describe("with memprefix as a service", () => {
   const trial = agentTrial("remote");
 
   it.each([

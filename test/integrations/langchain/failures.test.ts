@@ -11,7 +11,7 @@ import {
 } from "langchain";
 import { describe, expect, it } from "vitest";
 import type { Composing } from "../../../src/integrations/composing.js";
-import { type LangChainOptions, type ModelCall, memstemMiddleware } from "../../../src/integrations/langchain.js";
+import { type LangChainOptions, type ModelCall, memprefixMiddleware } from "../../../src/integrations/langchain.js";
 import { answerTo } from "../../clients/agent-model.js";
 import { brokenPrefixes } from "../../clients/checked-prompts.js";
 import { INSTRUCTIONS } from "../../clients/client-program.js";
@@ -43,7 +43,7 @@ describe("an agent's call that fails", () => {
     const { messages } = await agent.invoke({ messages: [new HumanMessage(QUESTION)] }, CALL);
     return messages.at(-1)?.text;
   };
-  const own = () => memstemMiddleware({ memstem: trial.memstem, ...trial.options });
+  const own = () => memprefixMiddleware({ memprefix: trial.memprefix, ...trial.options });
 
   it("is repeated with the same prompt, which is composed once", async () => {
     const requests: Parameters<typeof recording>[0] = [];
@@ -82,12 +82,12 @@ describe("an agent's call that fails", () => {
   });
 });
 
-describe("where memstem cannot compose", () => {
+describe("where memprefix cannot compose", () => {
   const trial = agentTrial();
   const sent = async (options: Partial<LangChainOptions>, context: object = CALL.context) => {
     const agent = createAgent({
       model: trial.model("gpt-5-mini"),
-      middleware: [memstemMiddleware({ memstem: trial.memstem, ...trial.options, ...options })],
+      middleware: [memprefixMiddleware({ memprefix: trial.memprefix, ...trial.options, ...options })],
     });
     const { messages } = await agent.invoke({ messages: [new HumanMessage(QUESTION)] }, { context });
     expect(messages.at(-1)?.text).toBe(answerTo(QUESTION));
@@ -95,27 +95,27 @@ describe("where memstem cannot compose", () => {
   };
   const PLAIN = ["[]", JSON.stringify({ role: "user", content: QUESTION })];
   const failing = (fields: Partial<Composing>): Composing => ({
-    compose: (options) => trial.memstem.compose(options),
-    feedback: (options) => trial.memstem.feedback(options),
+    compose: (options) => trial.memprefix.compose(options),
+    feedback: (options) => trial.memprefix.feedback(options),
     ...fields,
   });
 
   it("the call goes out unmodified, and onError hears why", async () => {
     const compose = () => Promise.reject(new Error("no service"));
-    expect(await sent({ memstem: failing({ compose }) })).toEqual([PLAIN]);
+    expect(await sent({ memprefix: failing({ compose }) })).toEqual([PLAIN]);
     expect(trial.errors.map(String)).toEqual(["Error: no service"]);
   });
 
   it("a report that fails is heard of, and the answer is there", async () => {
     const feedback = () => Promise.reject(new Error("no service"));
-    const [prompt] = await sent({ memstem: failing({ feedback }) });
+    const [prompt] = await sent({ memprefix: failing({ feedback }) });
     expect(prompt?.at(-1)).toContain("<memories>");
     expect(trial.errors.map(String)).toEqual(["Error: no service"]);
   });
 
   it("a report that hangs keeps no answer", async () => {
     const feedback = () => new Promise<never>(() => {});
-    const [prompt] = await sent({ memstem: failing({ feedback }) });
+    const [prompt] = await sent({ memprefix: failing({ feedback }) });
     expect(prompt?.at(-1)).toContain("<memories>");
   });
 
@@ -143,7 +143,7 @@ describe("with other middlewares", () => {
       middleware: [
         todoListMiddleware(),
         dynamicSystemPromptMiddleware(() => "Answer as a guide."),
-        memstemMiddleware({ memstem: trial.memstem, ...trial.options }),
+        memprefixMiddleware({ memprefix: trial.memprefix, ...trial.options }),
       ],
     });
     let messages: BaseMessage[] = [];
@@ -161,7 +161,7 @@ describe("with other middlewares", () => {
     const agent = createAgent({
       model: trial.model("gpt-5-mini"),
       systemPrompt: new SystemMessage({ content: INSTRUCTIONS, id: "instructions" }),
-      middleware: [memstemMiddleware({ memstem: trial.memstem, ...trial.options, compose }), recording(requests)],
+      middleware: [memprefixMiddleware({ memprefix: trial.memprefix, ...trial.options, compose }), recording(requests)],
     });
     await agent.invoke(
       { messages: [new HumanMessage(QUESTION), new AIMessage("Out."), new HumanMessage("And?")] },
@@ -185,7 +185,7 @@ describe("with other middlewares", () => {
           name: "settings",
           wrapModelCall: (request, handler) => handler({ ...request, modelSettings: { headers: { "x-own": "1" } } }),
         }),
-        memstemMiddleware({ memstem: trial.memstem, ...trial.options, compose: { engine: "openai" } }),
+        memprefixMiddleware({ memprefix: trial.memprefix, ...trial.options, compose: { engine: "openai" } }),
         createMiddleware({
           name: "seeing",
           wrapModelCall: (request, handler) => {

@@ -11,7 +11,7 @@ import { ToolNode, toolsCondition } from "@langchain/langgraph/prebuilt";
 import { createAgent } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { memstemMiddleware } from "../../../src/integrations/langchain.js";
+import { memprefixMiddleware } from "../../../src/integrations/langchain.js";
 import { composeMessages } from "../../../src/integrations/langgraph.js";
 import { answerTo } from "../../clients/agent-model.js";
 import { brokenPrefixes, QUESTIONS } from "../../clients/checked-prompts.js";
@@ -27,7 +27,7 @@ describe("a graph of LangGraph's", () => {
     const answering = async (state: typeof MessagesAnnotation.State, { configurable }: LangGraphRunnableConfig) => {
       const named = { userId: "ana", conversationId: String(configurable?.["thread_id"]) };
       const { messages, report } = await composeMessages(
-        { memstem: trial.memstem, ...trial.options, ...named, onComposed: ({ requestId }) => ids.push(requestId) },
+        { memprefix: trial.memprefix, ...trial.options, ...named, onComposed: ({ requestId }) => ids.push(requestId) },
         [new SystemMessage(INSTRUCTIONS), ...state.messages],
       );
       const answer = await model.invoke(messages, { options: { headers: { "x-request-id": ids.at(-1) ?? "" } } });
@@ -63,13 +63,13 @@ describe("an agent that has a context of its own", () => {
       model: trial.model("gpt-5-mini"),
       contextSchema: z.object({ account: z.string() }),
       middleware: [
-        memstemMiddleware({
-          memstem: {
+        memprefixMiddleware({
+          memprefix: {
             compose: (options) => {
               users.push(options.userId);
-              return trial.memstem.compose(options);
+              return trial.memprefix.compose(options);
             },
-            feedback: (options) => trial.memstem.feedback(options),
+            feedback: (options) => trial.memprefix.feedback(options),
           },
           ...trial.options,
           userId: ({ runtime }) => String(runtime.context.userId ?? runtime.context["account"]),

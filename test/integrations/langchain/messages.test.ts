@@ -54,7 +54,7 @@ function whole(message: BaseMessage) {
   return { class: message.constructor, fields, text: message.text, blocks: message.contentBlocks };
 }
 
-describe("a message as memstem's store keeps it", () => {
+describe("a message as memprefix's store keeps it", () => {
   it.each(everything().map((message, at) => [at, message.constructor.name, message] as const))(
     "%i, %s: comes back as the same",
     (_at, _class, message) => {
@@ -88,7 +88,7 @@ describe("a message as memstem's store keeps it", () => {
 describe("the messages of a chain", () => {
   const trial = agentTrial();
   const compose = (messages: BaseMessage[], options: object = {}) =>
-    composeMessages({ memstem: trial.memstem, userId: "ana", ...trial.options, ...options }, messages);
+    composeMessages({ memprefix: trial.memprefix, userId: "ana", ...trial.options, ...options }, messages);
 
   it("are the given ones, but for those that have memories now", async () => {
     const given = everything();
@@ -168,7 +168,7 @@ describe("the messages of a chain", () => {
     expect(trial.errors).toEqual([]);
   });
 
-  it("are the given ones where nobody is named or memstem fails", async () => {
+  it("are the given ones where nobody is named or memprefix fails", async () => {
     const given = [new HumanMessage("Hi"), new AIMessage("Hi")];
     expect((await compose(given, { userId: () => null })).messages).toBe(given);
     expect(trial.errors).toEqual([]);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Embeddings } from "@langchain/core/embeddings";
 import { InMemoryStore } from "@langchain/langgraph";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createMemstem, type MemstemClient } from "../../../src/index.js";
+import { createMemprefix, type MemprefixClient } from "../../../src/index.js";
 import { type StoreSource, storeSource } from "../../../src/integrations/langgraph.js";
 import { withDeadline } from "../../../src/memory/memory-source.js";
 import { openOwnMem0 } from "../../../src/memory/own-mem0.js";
@@ -63,29 +63,29 @@ describeMemorySource("LangGraph's store", {
     "deletes nothing for an id that is none": "what it did not find itself it does not look up",
     "takes no odd id for another one": "LangGraph itself refuses periods and colons in labels",
     "forgets a user in all agents, and nobody else":
-      "who the users are is the caller's matter: memstem never asks for it",
+      "who the users are is the caller's matter: memprefix never asks for it",
   },
 });
 
-describe("LangGraph's store as the source of memstem", () => {
+describe("LangGraph's store as the source of memprefix", () => {
   const DIET = ["memories", "ana"];
   const PLACE = { text: "Ana is in Lisbon this week.", topic: "travel", year: 2026 };
   let dataDir = "";
   let store: InMemoryStore;
   let source: StoreSource;
-  let memstem: MemstemClient;
+  let memprefix: MemprefixClient;
   beforeEach(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), "memstem-store-"));
+    dataDir = mkdtempSync(join(tmpdir(), "memprefix-store-"));
     store = newStore();
     source = storeSource(store, { namespace: ["memories", "{userId}"] });
-    memstem = createMemstem({ dataDir, source });
+    memprefix = createMemprefix({ dataDir, source });
     await store.put(DIET, "diet", { text: "Ana is vegetarian.", topic: "food", year: 2024 });
     await store.put(DIET, "place", PLACE);
     await store.put(["memories", "anabel"], "diet", { text: "Anabel eats everything.", topic: "food" });
     await store.put(["profiles", "ana"], "name", { text: "Her name is Ana." });
   });
   afterEach(async () => {
-    await memstem.close();
+    await memprefix.close();
     rmSync(dataDir, { recursive: true });
   });
 
@@ -93,7 +93,7 @@ describe("LangGraph's store as the source of memstem", () => {
     { code: "memory_source_failed", message: expect.stringContaining(`its call failed with ${error};`) },
   ];
   const composed = async (query: string, more: object = {}) => {
-    const { messages, warnings } = await memstem.compose({ userId: "ana", query, ...more });
+    const { messages, warnings } = await memprefix.compose({ userId: "ana", query, ...more });
     return { prompt: JSON.stringify(messages), warnings };
   };
 
@@ -111,7 +111,7 @@ describe("LangGraph's store as the source of memstem", () => {
     const said: { role: "user" | "assistant"; content: string }[] = [];
     const say = async (content: string) => {
       said.push({ role: "user", content });
-      const { messages } = await memstem.compose({
+      const { messages } = await memprefix.compose({
         ...{ userId: "ana", conversationId: "trip", topK: 2 },
         ...{ messages: [...said], retention: "keep" },
       });
@@ -125,7 +125,7 @@ describe("LangGraph's store as the source of memstem", () => {
     );
     await store.delete(DIET, "place");
     await say("And now?");
-    const { messages } = await memstem.compose({
+    const { messages } = await memprefix.compose({
       ...{ userId: "ana", conversationId: "trip", retention: "keep" },
       messages: [...said, { role: "user", content: "And after that?" }],
     });
@@ -154,7 +154,7 @@ describe("LangGraph's store as the source of memstem", () => {
   });
 
   it("answers without memories, and one warning, for a user that LangGraph has no name for", async () => {
-    const { messages, warnings } = await memstem.compose({ userId: "ana@example.org", query: "What do I eat?" });
+    const { messages, warnings } = await memprefix.compose({ userId: "ana@example.org", query: "What do I eat?" });
     expect(JSON.stringify(messages)).not.toContain("memories");
     expect(warnings).toEqual(failedWith("InvalidNamespaceError"));
   });
@@ -169,7 +169,7 @@ describe("LangGraph's store as the source of memstem", () => {
       get: async () => null,
     };
     expect(await byText.search([])).toHaveLength(3);
-    const other = createMemstem({
+    const other = createMemprefix({
       dataDir: join(dataDir, "other"),
       source: storeSource(byText, { namespace: ["memories", "{userId}"] }),
     });

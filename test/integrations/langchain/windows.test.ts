@@ -2,7 +2,7 @@ import { type BaseMessage, HumanMessage, trimMessages } from "@langchain/core/me
 import { MemorySaver } from "@langchain/langgraph";
 import { createAgent, createMiddleware, FakeToolCallingModel, summarizationMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
-import { memstemMiddleware } from "../../../src/integrations/langchain.js";
+import { memprefixMiddleware } from "../../../src/integrations/langchain.js";
 import { lookUp } from "../../clients/agent-model.js";
 import { brokenPrefixes } from "../../clients/checked-prompts.js";
 import { INSTRUCTIONS } from "../../clients/client-program.js";
@@ -38,8 +38,8 @@ describe.each(["gpt-5-mini", "gpt-5.2-pro"])("a window, with %s", (name) => {
       checkpointer: new MemorySaver(),
       middleware: [
         trimming,
-        memstemMiddleware({
-          memstem: trial.memstem,
+        memprefixMiddleware({
+          memprefix: trial.memprefix,
           ...trial.options,
           compose: { history: "extended", historyRatio: 100 },
           onComposed: ({ plan, messages }) => {
@@ -56,7 +56,7 @@ describe.each(["gpt-5-mini", "gpt-5.2-pro"])("a window, with %s", (name) => {
     expect(brokenPrefixes(trial.engine.served)).toEqual([]);
     expect(await trial.recorded()).toEqual([]);
     expect(added.at(-1)).toBeGreaterThan(5);
-    // Nothing that a checkpointer writes and reads again makes memstem take a prompt for another.
+    // Nothing that a checkpointer writes and reads again makes memprefix take a prompt for another.
     expect(stable.slice(1)).toEqual(lengths.slice(0, -1));
     const { values } = (await agent.graph.getState(CALL)) as { readonly values: { readonly messages: BaseMessage[] } };
     expect(values.messages.filter(({ type }) => type === "human").map(({ content }) => content)).toEqual(TURNS);
@@ -72,7 +72,7 @@ describe.each(["gpt-5-mini", "gpt-5.2-pro"])("a window, with %s", (name) => {
       checkpointer: new MemorySaver(),
       middleware: [
         summarizationMiddleware({ model: summariser, trigger: { messages: 8 }, keep: { messages: 4 } }),
-        memstemMiddleware({ memstem: trial.memstem, ...trial.options }),
+        memprefixMiddleware({ memprefix: trial.memprefix, ...trial.options }),
       ],
     });
     const answers: unknown[] = [];

@@ -1,5 +1,5 @@
 """
-Mem0's own Memory behind the routes of Mem0's REST server that memstem calls. This is not that server: it stands in for it, with its environment
+Mem0's own Memory behind the routes of Mem0's REST server that memprefix calls. This is not that server: it stands in for it, with its environment
 variables, where the server's source, which is in no package, cannot be reached.
 """
 

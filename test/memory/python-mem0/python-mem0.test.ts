@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openRestMem0 } from "../../../src/memory/rest-mem0.js";
-import { commands } from "../../cli/memstem-command.js";
+import { commands } from "../../cli/memprefix-command.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
 import { describeMemorySource } from "../memory-source.suite.js";
 import { startPythonMem0 } from "./python-mem0.js";
@@ -37,8 +37,8 @@ describe.skipIf(missing)(title, () => {
     },
   });
 
-  describe("behind memstem serve, with MEMSTEM_SOURCE=rest", () => {
-    const memstem = commands();
+  describe("behind memprefix serve, with MEMPREFIX_SOURCE=rest", () => {
+    const memprefix = commands();
     const engine = openAiEngine();
     let ids: Record<"diet" | "place" | "bicycle", string>;
     let url = "";
@@ -53,9 +53,9 @@ describe.skipIf(missing)(title, () => {
     });
 
     const serve = async (environment: Readonly<Record<string, string>> = {}) => {
-      const { address } = await memstem.serve({
-        ...{ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, MEMSTEM_MEM0_API_KEY: mem0.key },
-        ...{ MEMSTEM_UPSTREAM_URL: engine.url, MEMSTEM_SEARCH_TIMEOUT_MS: "60000" },
+      const { address } = await memprefix.serve({
+        ...{ MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url, MEMPREFIX_MEM0_API_KEY: mem0.key },
+        ...{ MEMPREFIX_UPSTREAM_URL: engine.url, MEMPREFIX_SEARCH_TIMEOUT_MS: "60000" },
         ...environment,
       });
       return address;
@@ -86,7 +86,7 @@ describe.skipIf(missing)(title, () => {
       return async (content: string) => {
         messages.push({ role: "user", content });
         const named = { user_id: "ana", conversation_id: "trip", top_k: 1, retention: "keep" };
-        const { status } = await post("/v1/chat/completions", { model: "stub-1", messages, memstem: named });
+        const { status } = await post("/v1/chat/completions", { model: "stub-1", messages, memprefix: named });
         expect(status).toBe(200);
         messages.push({ role: "assistant", content: "Indeed." });
         const sent = engine.requests.at(-1)?.body.messages ?? [];
@@ -126,7 +126,7 @@ describe.skipIf(missing)(title, () => {
       ["its opposite", { year: 2024 }, []],
       ["what is not, of the same", { NOT: [{ year: { gte: 2025 } }] }, []],
     ])("keeps to the configured conditions where a request says %s", async (_what, filters, found) => {
-      url = await serve({ MEMSTEM_MEM0_FILTERS: '{"year":{"gte":2025}}' });
+      url = await serve({ MEMPREFIX_MEM0_FILTERS: '{"year":{"gte":2025}}' });
       const { prompt, warnings } = await composed("What of Ana?", { filters });
       expect(warnings).toEqual([]);
       expect(["vegetarian", "Lisbon", "bicycle"].filter((word) => prompt.includes(word))).toEqual(found);
@@ -139,7 +139,7 @@ describe.skipIf(missing)(title, () => {
       expect(prompt).toMatch(/- \(\d{4}-\d\d-\d\d\) Ana is vegetarian\. \(food\)\n/);
     });
 
-    it("keeps what is posted to memstem, where the next search finds it", async () => {
+    it("keeps what is posted to memprefix, where the next search finds it", async () => {
       const { status } = await post("/memories", { user_id: "ana", memories: ["Ana plays the cello."] });
       expect(status).toBe(201);
       expect((await composed("Which instrument does she play?", { top_k: 1 })).prompt).toContain("cello");
@@ -163,11 +163,11 @@ describe.skipIf(missing)(title, () => {
       expect((await say("What should we cook for her?")).last).toContain("No longer true: Ana is in Lisbon this week.");
     });
 
-    it("is found in order by memstem doctor", async () => {
-      const { stdout } = await memstem.run(["doctor", "--user", "ana"], {
+    it("is found in order by memprefix doctor", async () => {
+      const { stdout } = await memprefix.run(["doctor", "--user", "ana"], {
         environment: {
-          ...{ MEMSTEM_SOURCE: "rest", MEMSTEM_MEM0_URL: mem0.url, MEMSTEM_MEM0_API_KEY: mem0.key },
-          ...{ MEMSTEM_PORT: "1", MEMSTEM_SEARCH_TIMEOUT_MS: "60000" },
+          ...{ MEMPREFIX_SOURCE: "rest", MEMPREFIX_MEM0_URL: mem0.url, MEMPREFIX_MEM0_API_KEY: mem0.key },
+          ...{ MEMPREFIX_PORT: "1", MEMPREFIX_SEARCH_TIMEOUT_MS: "60000" },
         },
       });
       expect(stdout).toMatch(/^memories +ok +mem0-rest found \d for ana in /m);
@@ -176,13 +176,13 @@ describe.skipIf(missing)(title, () => {
     it.each<[what: string, environment: () => Readonly<Record<string, string>>, says: RegExp]>([
       [
         "the key is wrong",
-        () => ({ MEMSTEM_MEM0_API_KEY: "wrong" }),
+        () => ({ MEMPREFIX_MEM0_API_KEY: "wrong" }),
         /"mem0-rest" answered with status 401: Invalid API key/,
       ],
-      ["it is down", () => ({ MEMSTEM_MEM0_URL: nobody }), /"mem0-rest" could not be reached: ECONNREFUSED/],
+      ["it is down", () => ({ MEMPREFIX_MEM0_URL: nobody }), /"mem0-rest" could not be reached: ECONNREFUSED/],
       [
         "its search is elsewhere, as in another version",
-        () => ({ MEMSTEM_MEM0_URL: `${mem0.url}/v0` }),
+        () => ({ MEMPREFIX_MEM0_URL: `${mem0.url}/v0` }),
         /"mem0-rest" answered with status 404: Not Found/,
       ],
     ])("says in one sentence that %s, and answers chats", async (_what, environment, says) => {

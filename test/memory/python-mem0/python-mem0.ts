@@ -43,7 +43,7 @@ function sourceOfServer(): { readonly repository: string; readonly version: stri
  */
 export async function startPythonMem0(): Promise<PythonMem0 | string> {
   if (spawnSync(PYTHON, ["--version"]).status !== 0) return `there is no ${PYTHON}`;
-  const folder = mkdtempSync(join(tmpdir(), "memstem-python-mem0-"));
+  const folder = mkdtempSync(join(tmpdir(), "memprefix-python-mem0-"));
   const closing: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
   const close = async () => {
     for (const step of closing.splice(0).toReversed()) await step();

@@ -52,7 +52,7 @@ async function counted(): Promise<
 describe("with OpenTelemetry's SDK", () => {
   const engine = openAiEngine();
   const app = servedApp({ source: () => answeringSource(["Ada drinks green tea"]), upstream: engine });
-  const headers = { "x-memstem-user": "ada", "x-memstem-conversation": "trip" };
+  const headers = { "x-memprefix-user": "ada", "x-memprefix-conversation": "trip" };
   const tracing = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
   beforeAll(() => {
     tracing.register();
@@ -73,16 +73,16 @@ describe("with OpenTelemetry's SDK", () => {
       messages: [{ role: "user", content: "Where to?" }],
       memories: memories({ m1: "Ana loves art." }),
     });
-    const [compose] = named("memstem.compose");
-    expect(named("memstem.commit").map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual([
+    const [compose] = named("memprefix.compose");
+    expect(named("memprefix.commit").map(({ parentSpanContext }) => parentSpanContext?.spanId)).toEqual([
       compose?.spanContext().spanId,
     ]);
     expect(compose?.attributes).toEqual({
-      "memstem.layout": "conversation",
-      "memstem.policy": "prefix-exact",
-      "memstem.retention": "keep",
-      "memstem.prompt_tokens": plan.totalTokens,
-      "memstem.expected_cached_tokens": plan.expectedCachedTokens,
+      "memprefix.layout": "conversation",
+      "memprefix.policy": "prefix-exact",
+      "memprefix.retention": "keep",
+      "memprefix.prompt_tokens": plan.totalTokens,
+      "memprefix.expected_cached_tokens": plan.expectedCachedTokens,
     });
     await service.close();
   });
@@ -91,9 +91,9 @@ describe("with OpenTelemetry's SDK", () => {
     const search = () => Promise.reject(new MemorySourceError("test", { kind: "timeout", afterMs: 5 }));
     const service = openService({ source: searchingSource(search) });
     await composeWith(service, { userId: ana, query: "Which tea?" });
-    expect(named("memstem.search")).toMatchObject([
+    expect(named("memprefix.search")).toMatchObject([
       {
-        attributes: { "memstem.source": "test", "memstem.top_k": 20, "memstem.found": 0 },
+        attributes: { "memprefix.source": "test", "memprefix.top_k": 20, "memprefix.found": 0 },
         status: { message: "timeout" },
       },
     ]);
@@ -146,9 +146,9 @@ describe("with OpenTelemetry's SDK", () => {
 
   it("says what Anthropic's API read and wrote of its cache", async () => {
     const anthropic = await agentEngine("anthropic");
-    const dataDir = mkdtempSync(join(tmpdir(), "memstem-spans-"));
-    const upstream = { MEMSTEM_UPSTREAM_API: "anthropic", MEMSTEM_UPSTREAM_URL: anthropic.url };
-    const settings = readSettings({ MEMSTEM_DATA_DIR: dataDir, MEMSTEM_SOURCE: "none", ...upstream });
+    const dataDir = mkdtempSync(join(tmpdir(), "memprefix-spans-"));
+    const upstream = { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_URL: anthropic.url };
+    const settings = readSettings({ MEMPREFIX_DATA_DIR: dataDir, MEMPREFIX_SOURCE: "none", ...upstream });
     const proxy = await startApp(settings, null, { log: [], faults: [] });
     try {
       await clientOf(proxy, headers).chat.completions.create(ask("Which tea?"));
@@ -164,16 +164,16 @@ describe("with OpenTelemetry's SDK", () => {
     }
   });
 
-  it("goes on with the client's trace, and the engine with memstem's", async () => {
+  it("goes on with the client's trace, and the engine with memprefix's", async () => {
     const chats = clientOf(app, { ...headers, traceparent, tracestate: "vendor=1" }).chat.completions;
     await Promise.all(["Which tea?", "Which coffee?", "Which milk?"].map((question) => chats.create(ask(question))));
     const spans = exporter.getFinishedSpans();
     expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([TRACE]));
-    expect(named("memstem.compose").map(parentOf)).toEqual([CALLER, CALLER, CALLER]);
-    const composes = named("memstem.compose").map((span) => span.spanContext().spanId);
+    expect(named("memprefix.compose").map(parentOf)).toEqual([CALLER, CALLER, CALLER]);
+    const composes = named("memprefix.compose").map((span) => span.spanContext().spanId);
     // One user's requests wait for each other: each does its work in its own trace all the same.
     // What an engine reported is committed after the compose.
-    for (const name of ["memstem.search", "memstem.commit"])
+    for (const name of ["memprefix.search", "memprefix.commit"])
       expect(
         named(name)
           .map(parentOf)
@@ -195,7 +195,7 @@ describe("with OpenTelemetry's SDK", () => {
       }),
     );
     for (const answer of await Promise.all(composed)) expect(answer.status).toBe(200);
-    for (const name of ["memstem.compose", "memstem.search", "memstem.commit"])
+    for (const name of ["memprefix.compose", "memprefix.search", "memprefix.commit"])
       expect(
         named(name)
           .map((span) => span.spanContext().traceId)
@@ -223,7 +223,7 @@ describe("without it", () => {
 
   it("nothing is recorded, and a client's traceparent goes to the engine as it came", async () => {
     exporter.reset();
-    await clientOf(app, { "x-memstem-user": "ada", traceparent }).chat.completions.create(ask("Which tea?"));
+    await clientOf(app, { "x-memprefix-user": "ada", traceparent }).chat.completions.create(ask("Which tea?"));
     expect(engine.requests.map(({ headers }) => headers["traceparent"])).toEqual([traceparent]);
     expect(exporter.getFinishedSpans()).toEqual([]);
   });

@@ -10,7 +10,7 @@ import {
 } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { StoreUnavailableError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
@@ -41,7 +41,7 @@ const asked = (facts: readonly number[], more: Partial<ComposeOptions> = {}): Co
 
 const anyFacts = fc.shuffledSubarray([...FACTS.keys()], { minLength: 1 });
 
-function batchedBy({ batches }: Memstem, requests: readonly ComposeOptions[], window = 1_000) {
+function batchedBy({ batches }: Memprefix, requests: readonly ComposeOptions[], window = 1_000) {
   return answersOf(batches, requests, { window });
 }
 

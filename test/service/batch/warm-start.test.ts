@@ -3,7 +3,7 @@ import type { RequestId } from "../../../src/core/index.js";
 import { composeBatch } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { composeWith, memories, openService } from "../compose/service-fixture.js";
 
 const FACTS = {
@@ -24,7 +24,7 @@ const ASKED: ComposeOptions = {
 };
 
 /** A service that composed the known searches of `cy` as a batch; their request ids. */
-async function warm(more: Partial<ComposeOptions> = {}): Promise<{ service: Memstem; ids: RequestId[] }> {
+async function warm(more: Partial<ComposeOptions> = {}): Promise<{ service: Memprefix; ids: RequestId[] }> {
   const service = openService();
   const inputs = KNOWN.map((searched, index) => ({
     index,
@@ -39,7 +39,7 @@ async function warm(more: Partial<ComposeOptions> = {}): Promise<{ service: Mems
   return { service, ids: KNOWN.map((_, at) => `known-${at}` as RequestId) };
 }
 
-const orderOf = async (service: Memstem, options: ComposeOptions = ASKED) => {
+const orderOf = async (service: Memprefix, options: ComposeOptions = ASKED) => {
   const { blocks, plan } = await composeWith(service, options);
   const expected = plan.expectedCachedTokens;
   return { placed: blocks.map(({ memoryId }) => memoryId), expected };

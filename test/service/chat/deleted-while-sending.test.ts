@@ -4,7 +4,7 @@ import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { openUpstream, type Upstream } from "../../../src/engines/upstream/upstream.js";
 import { Chat, type ChatRequest } from "../../../src/service/chat/chat.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { Gate, ownedMemories } from "../../hostile/owned-memories.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
 import { ana, composeWith } from "../compose/service-fixture.js";
@@ -45,7 +45,7 @@ describe.each(SHARED)("what another instance on $name deletes while a chat is se
     };
   }
   const never = new AbortController().signal;
-  async function complete(chat: Chat, service: Memstem, request: ChatRequest) {
+  async function complete(chat: Chat, service: Memprefix, request: ChatRequest) {
     const answer = await chat.complete(service.chats, request, never);
     const chunks: Uint8Array[] = [];
     for await (const chunk of answer.body) chunks.push(chunk);

@@ -99,7 +99,7 @@ describe("an engine's limits", () => {
     expect(engine.calls[0]).toMatchObject({ method: "GET", path: "models", query: "?api-version=1", body: null });
     expect(engine.calls[0]?.headers).toEqual([
       ["authorization", "a"],
-      ["user-agent", "memstem"],
+      ["user-agent", "memprefix"],
     ]);
     expect(engine.promptTokensFor(of("a", "2"))).toBe(7_168);
     for (const other of [of("b", "1"), { ...of("a", "1"), query: "" }, {}])

@@ -10,7 +10,7 @@ import { StoreUnavailableError } from "../../../src/service/base/errors.js";
 import { Chat, type ChatRequest } from "../../../src/service/chat/chat.js";
 import { SpeculativeCall } from "../../../src/service/chat/compose-with-timeout.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
@@ -26,12 +26,12 @@ describe("a prompt that is being stored", () => {
   let directory = "";
   let database: DatabaseConnection;
   let store: JournalStore;
-  let service: Memstem;
+  let service: Memprefix;
   let elsewhere: Database.Database;
   beforeEach(() => {
     faults.length = 0;
-    directory = mkdtempSync(join(tmpdir(), "memstem-ahead-"));
-    const file = join(directory, "memstem.db");
+    directory = mkdtempSync(join(tmpdir(), "memprefix-ahead-"));
+    const file = join(directory, "memprefix.db");
     database = openDatabase(file);
     store = new JournalStore(journalIn(database));
     service = openService({ database, store });

@@ -5,7 +5,7 @@ import { type MemoryId, planBatch, type RequestId, type UserId } from "../../../
 import { AbandonedRequestError, DeletedMeanwhileError, NotFoundError } from "../../../src/service/base/errors.js";
 import { type BatchComposer, composeBatch } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { found, openService, searchingSource } from "./service-fixture.js";
 
 const USERS = ["ana", "bo", "cy"] as const;
@@ -51,7 +51,7 @@ interface Asked {
   readonly user: User;
   readonly name: string;
   /** Null: it came about without having been asked, so nothing is to be compared with. */
-  readonly run: (service: Memstem) => Promise<unknown>;
+  readonly run: (service: Memprefix) => Promise<unknown>;
 }
 
 const memoriesOf = (ids: readonly number[]) => Object.fromEntries(ids.map((id) => [`m${id}`, `Fact ${id}.`]));
@@ -146,13 +146,13 @@ describe("many requests at once", () => {
           }
           case "forget": {
             const [user, id] = [action.user as UserId & User, `m${action.memory}` as MemoryId];
-            const run = (other: Memstem) => other.forgetMemory(user, id);
+            const run = (other: Memprefix) => other.forgetMemory(user, id);
             void start({ user, name: `forget ${id}`, run }, run(service));
             break;
           }
           case "forget user": {
             const user = action.user as UserId & User;
-            const run = (other: Memstem) => other.forgetUser(user);
+            const run = (other: Memprefix) => other.forgetUser(user);
             void start({ user, name: "forget user", run }, run(service));
             answered.set(user, []);
             break;
@@ -161,7 +161,7 @@ describe("many requests at once", () => {
             const id = answered.get(action.user)?.at(-1 - action.age) as RequestId | undefined;
             if (id === undefined) break;
             const user = action.user as UserId & User;
-            const run = (other: Memstem) => other.evict([id], user);
+            const run = (other: Memprefix) => other.evict([id], user);
             void start({ user, name: `evict ${id}`, run }, run(service));
             break;
           }
@@ -169,7 +169,7 @@ describe("many requests at once", () => {
             const id = answered.get(action.user)?.at(-1 - action.age) as RequestId | undefined;
             if (id === undefined) break;
             const user = action.user as UserId & User;
-            const run = (other: Memstem) =>
+            const run = (other: Memprefix) =>
               other.feedback(user, null, id, { cachedTokens: action.age, promptTokens: 40 });
             void start(
               { user, name: `report ${id}`, run },
@@ -195,7 +195,7 @@ describe("many requests at once", () => {
                 // Another service's deletions are not those that were watched.
                 const again = { ...call, found: { ...call.found, front: call.found?.front ?? [], lookup } };
                 const answerOf = async (of: typeof composer, what: typeof call) => (await of.compose(what)).answer;
-                const run = (other: Memstem) => answerOf(other.batches.composer, again);
+                const run = (other: Memprefix) => answerOf(other.batches.composer, again);
                 const work = composer.compose(call);
                 void start(
                   { user: userId as User & UserId, name: requestId ?? "", run },

@@ -6,7 +6,7 @@ import type { UserId } from "../../../src/core/index.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { composeWith, memories, openService } from "./service-fixture.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-full-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-full-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 describe("a service whose disk is full", () => {

@@ -8,7 +8,7 @@ import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import { MessagesTooLongError } from "../../../src/service/base/errors.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
@@ -117,7 +117,7 @@ function expectSound(answer: ComposeAnswer, sent: readonly ChatMessage[], memori
 }
 
 describe("a conversation that does not end", () => {
-  const folder = mkdtempSync(join(tmpdir(), "memstem-long-"));
+  const folder = mkdtempSync(join(tmpdir(), "memprefix-long-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   let files = 0;
 
@@ -186,7 +186,7 @@ describe("a conversation of many turns", () => {
 });
 
 /** Null where the messages that must stay are too long alone. */
-async function composed(service: Memstem, options: ComposeOptions): Promise<ComposeAnswer | null> {
+async function composed(service: Memprefix, options: ComposeOptions): Promise<ComposeAnswer | null> {
   try {
     return await service.compose(readComposeOptions(options));
   } catch (error) {

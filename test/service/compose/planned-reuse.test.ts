@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { type ChatMessage, EngineCache } from "../../../src/core/index.js";
-import type { ObservedCompose } from "../../../src/service/base/memstem-observer.js";
+import type { ObservedCompose } from "../../../src/service/base/memprefix-observer.js";
 import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 
 it("what an engine with blocks could reuse is what it caches of them: a conversation that only grows misses nothing", async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { POLICY_NAMES, type RequestId } from "../../../src/core/index.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { ana, composeWith, memories, openService } from "./service-fixture.js";
 
 const TEXTS = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`m${n}`, `Fact number ${n} about Ana.`]));
@@ -17,12 +17,12 @@ function request(turn: number) {
 describe("a service that was closed and opened again", () => {
   let directory: string;
   beforeAll(() => {
-    directory = mkdtempSync(join(tmpdir(), "memstem-policies-"));
+    directory = mkdtempSync(join(tmpdir(), "memprefix-policies-"));
   });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it.each(POLICY_NAMES)("gives the next answer of one that was not, policy %s", async (policy) => {
-    const ask = (service: Memstem, turn: number) =>
+    const ask = (service: Memprefix, turn: number) =>
       composeWith(service, {
         userId: "ana",
         requestId: `r${turn}`,

@@ -7,7 +7,7 @@ import {
   residencyModel,
   type UserId,
 } from "../../../src/core/index.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 
 const MODELS: readonly ResidencyConfig[] = [
@@ -44,7 +44,7 @@ type Step = typeof anyStep extends fc.Arbitrary<infer S> ? S : never;
 /** A service, and what its users said to it so far. */
 class Users {
   now = NOON;
-  readonly service: Memstem;
+  readonly service: Memprefix;
   readonly #composed = new Map<string, number>();
   readonly #history = new Map<string, { role: string; content: string }[]>();
 

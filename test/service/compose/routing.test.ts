@@ -6,7 +6,7 @@ import type { ChatMessage } from "../../../src/core/index.js";
 import { type BatchInput, composeBatch } from "../../../src/service/batch/batch.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { composeWith, memories, NOON, openService } from "./service-fixture.js";
 
 const WORKERS = ["north", "south", "west"];
@@ -18,7 +18,7 @@ function question(userId: string, ...facts: readonly number[]): ComposeOptions {
 }
 
 async function workersOfBatch(
-  service: Memstem,
+  service: Memprefix,
   questions: readonly ComposeOptions[],
   names: readonly string[] | null = WORKERS,
 ): Promise<(string | null)[]> {
@@ -127,11 +127,11 @@ describe("loads of workers", () => {
 });
 
 describe("a conversation with workers", () => {
-  const directory = mkdtempSync(join(tmpdir(), "memstem-routing-"));
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-routing-"));
   afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
   it("stays with its worker, after a restart too, though another has processed its new memories", async () => {
-    const file = join(directory, "memstem.db");
+    const file = join(directory, "memprefix.db");
     let service = openService({ file });
     const history: ChatMessage[] = [];
     const ask = async (content: string, ...facts: readonly number[]) => {

@@ -15,10 +15,10 @@ import {
 } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
-import type { PlanBatch } from "../../../src/service/base/memstem-parts.js";
+import type { PlanBatch } from "../../../src/service/base/memprefix-parts.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
-import { Memstem } from "../../../src/service/library/memstem.js";
+import { Memprefix } from "../../../src/service/library/memprefix.js";
 import type { Store } from "../../../src/store/api/store.js";
 import type { DatabaseConnection } from "../../../src/store/database/open-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
@@ -64,9 +64,9 @@ export function openService({
   engine = ENGINE_MODELS[DEFAULT_ENGINE_MODEL],
   workers,
   ...bounds
-}: ServiceOptions = {}): Memstem {
+}: ServiceOptions = {}): Memprefix {
   let requests = 0;
-  return new Memstem({
+  return new Memprefix({
     store,
     source,
     defaults: { policy: DEFAULT_POLICY, retention: DEFAULT_RETENTION, engine, engineFamily: "generic", workers },
@@ -81,7 +81,7 @@ export function openService({
 export const ana = "ana" as UserId;
 
 /** Composes through the library's reader, as callers do. */
-export function composeWith(service: Memstem, options: ComposeOptions) {
+export function composeWith(service: Memprefix, options: ComposeOptions) {
   return service.compose(readComposeOptions(options));
 }
 

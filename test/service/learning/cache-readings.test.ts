@@ -44,7 +44,7 @@ describe("readings of an engine's cache", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("are taken up where the engine starts after memstem", async () => {
+  it("are taken up where the engine starts after memprefix", async () => {
     const cache = await reading((response, count) => {
       if (count < 3) return response.destroy();
       return response.end(VLLM(8_960));

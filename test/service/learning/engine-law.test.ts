@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ENGINE_MODELS, type EngineModel, promptCost, smooth } from "../../../src/core/index.js";
 import { DEFAULT_TENANT } from "../../../src/service/base/tenant.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { ana, composeWith, openService } from "../compose/service-fixture.js";
 
 const { cpu, gpu, hosted } = ENGINE_MODELS;
@@ -12,14 +12,14 @@ const { cpu, gpu, hosted } = ENGINE_MODELS;
 describe("the law of a service's engine", () => {
   let directory = "";
   beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), "memstem-law-"));
+    directory = mkdtempSync(join(tmpdir(), "memprefix-law-"));
   });
   afterEach(() => rmSync(directory, { recursive: true }));
-  const open = (engine: EngineModel) => openService({ file: join(directory, "memstem.db"), engine });
+  const open = (engine: EngineModel) => openService({ file: join(directory, "memprefix.db"), engine });
 
   /** Composes and reports times as an engine with this law would have taken. */
   async function serve(
-    service: Memstem,
+    service: Memprefix,
     law: EngineModel,
     requests: number,
     name: string,
@@ -55,7 +55,7 @@ describe("the law of a service's engine", () => {
   });
 
   it("is what auto retention goes by", async () => {
-    const retentions = async (service: Memstem, id: string) => {
+    const retentions = async (service: Memprefix, id: string) => {
       const history: { role: string; content: string }[] = [];
       const chosen = [];
       for (let n = 0; n < 25; n++) {

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { type RequestId, residencyModel, type UserId } from "../../../src/core/index.js";
 import { NotFoundError } from "../../../src/service/base/errors.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-feedback-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-feedback-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Facts of some 250 tokens each: one is more than any engine's step. */
@@ -17,7 +17,7 @@ const facts = (...names: readonly string[]) => memories(Object.assign({}, ...nam
 /** Of one fact's line and what stood behind it. */
 const FACT_TOKENS = expect.toSatisfy((tokens: number) => tokens > 250 && tokens < 270);
 
-const ask = (service: Memstem, requestId: string, ...names: readonly string[]) =>
+const ask = (service: Memprefix, requestId: string, ...names: readonly string[]) =>
   composeWith(service, { userId: "ana", requestId, query: "?", memories: facts(...names) });
 /** A service to which requests come a minute apart. */
 const openSlowly: typeof openService = (options = {}) => {
@@ -25,9 +25,9 @@ const openSlowly: typeof openService = (options = {}) => {
   return openService({ now: () => NOON + 60_000 * ++minutes, ...options });
 };
 
-const report = (service: Memstem, requestId: string, cachedTokens: number) =>
+const report = (service: Memprefix, requestId: string, cachedTokens: number) =>
   service.feedback(ana, null, requestId as RequestId, { cachedTokens });
-const nodes = async (service: Memstem, of: UserId = ana) => (await service.describeIndex(of, null, 1_000)).nodes;
+const nodes = async (service: Memprefix, of: UserId = ana) => (await service.describeIndex(of, null, 1_000)).nodes;
 
 describe("feedback", () => {
   it("that shows a miss ends what the next request expects, also after a restart", async () => {
@@ -106,7 +106,7 @@ describe("feedback", () => {
       expect(await report(n % 2 === 0 ? two : one, `r${n}`, cached)).toEqual(await report(alone, `r${n}`, cached));
     }
     // A node's last use is stored with what used it: once that is evicted, it is as old as the rest of it.
-    const untimed = async (service: Memstem) => (await nodes(service)).map(({ usedAt: _, ...node }) => node);
+    const untimed = async (service: Memprefix) => (await nodes(service)).map(({ usedAt: _, ...node }) => node);
     expect(await untimed(one)).toEqual(await untimed(alone));
     await Promise.all([one.close(), two.close(), alone.close()]);
   });
@@ -139,7 +139,7 @@ describe("an engine that was started again", () => {
     }
     return service;
   };
-  const expectedOf = async (service: Memstem, id: string, ...names: readonly string[]) =>
+  const expectedOf = async (service: Memprefix, id: string, ...names: readonly string[]) =>
     (await ask(service, id, ...names)).plan.expectedCachedTokens;
 
   it("is noticed from one answer without a hit, however shortly before it what is gone was answered", async () => {
@@ -162,7 +162,7 @@ describe("an engine that was started again", () => {
 
   it("is noticed from two answers in a row that had only the instructions, which others had brought back", async () => {
     const system = "Be kind. ".repeat(150);
-    const of = (service: Memstem, requestId: string, ...names: readonly string[]) =>
+    const of = (service: Memprefix, requestId: string, ...names: readonly string[]) =>
       composeWith(service, { userId: "ana", requestId, query: "?", system, memories: facts(...names) });
     const [once, twice] = [openService(), openService()];
     const expected: number[] = [];

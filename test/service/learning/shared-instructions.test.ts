@@ -32,7 +32,7 @@ it("of a user's first prompt the instructions are expected that others' prompts 
   expect(plan.expectedCachedTokens).toBeLessThan(plan.totalTokens);
   const { explanation } = (await service.explain("bea" as UserId, null, requestId)) ?? {};
   expect(explanationText(explanation as NonNullable<typeof explanation>).join("\n")).toContain(
-    `memstem expected ${plan.expectedCachedTokens} cached tokens: other users' prompts begin with the same instructions.`,
+    `memprefix expected ${plan.expectedCachedTokens} cached tokens: other users' prompts begin with the same instructions.`,
   );
   expect((await ask("eve", `Be brief. ${INSTRUCTIONS}`)).plan.expectedCachedTokens).toBe(0);
   // Another prompt that fills the cache.

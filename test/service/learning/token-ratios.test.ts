@@ -15,7 +15,7 @@ function ratios() {
   };
 }
 
-describe("the ratio of an engine's tokens to memstem's", () => {
+describe("the ratio of an engine's tokens to memprefix's", () => {
   it("is 1 until a prompt was reported, then the largest of the newest eight", () => {
     const { of } = ratios();
     expect(of.ratioFor(ada, 1_000)).toBe(1);

@@ -5,7 +5,7 @@ import Database from "better-sqlite3";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ChatMessage, residencyModel, type UserId } from "../../../src/core/index.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
@@ -18,7 +18,7 @@ const never = new AbortController().signal;
 
 let directory: string;
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "memstem-pieces-"));
+  directory = await mkdtemp(join(tmpdir(), "memprefix-pieces-"));
 });
 afterEach(() => rm(directory, { recursive: true }));
 
@@ -109,7 +109,7 @@ describe("what nobody used for a time, going in pieces", () => {
   it("leaves sound data after each piece, and conversations that go on, also those that went in part", async () => {
     const sound = fc.asyncProperty(fc.record({ ...lives, stopAfter: fc.nat({ max: 6 }) }), async (given) => {
       const { steps, slots, most, hours, stopAfter } = given;
-      const file = join(directory, "memstem.db");
+      const file = join(directory, "memprefix.db");
       await Promise.all(["", "-wal", "-shm"].map((end) => rm(file + end, { force: true })));
       const { now, talks, residency } = await live(file, steps, slots);
       const stop = new AbortController();
@@ -145,12 +145,12 @@ describe("what nobody used for a time, going in pieces", () => {
   });
 
   describe("in two processes at once", () => {
-    const file = () => join(directory, "memstem.db");
+    const file = () => join(directory, "memprefix.db");
     let now: number;
     beforeEach(() => {
       now = NOON;
     });
-    const say = async (service: Memstem, count: number, system: string) => {
+    const say = async (service: Memprefix, count: number, system: string) => {
       for (let at = 0; at < count; at++) {
         const messages = [
           { role: "system", content: system },
@@ -199,7 +199,7 @@ describe("what nobody used for a time, going in pieces", () => {
 
   it("lets other requests through between two pieces, those of the same user too", async () => {
     let now = NOON;
-    const service = openService({ file: join(directory, "memstem.db"), now: () => now, maxExpiredAtOnce: 5 });
+    const service = openService({ file: join(directory, "memprefix.db"), now: () => now, maxExpiredAtOnce: 5 });
     const ask = (userId: string, at: number) =>
       composeWith(service, { userId, query: `Question ${at}`, memories: memories({ [`m${at}`]: `Fact ${at}` }) });
     for (let at = 0; at < 300; at++) await ask("ana", at);
@@ -219,6 +219,6 @@ describe("what nobody used for a time, going in pieces", () => {
     expect(counts.turns).toBe(counts.blocks);
     expect(counts.turns).toBeGreaterThanOrEqual(between);
     await service.close();
-    expect((await checkDatabase(join(directory, "memstem.db"))).findings).toEqual([]);
+    expect((await checkDatabase(join(directory, "memprefix.db"))).findings).toEqual([]);
   });
 });

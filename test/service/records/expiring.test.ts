@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ChatMessage, MemoryId, UserId } from "../../../src/core/index.js";
 import { parseSection, sectionAtStart } from "../../../src/core/prompt/section.js";
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { startSweeps } from "../../../src/service/records/expiry.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { storedExchanges } from "../../http/routes/stored-rows.js";
@@ -20,10 +20,10 @@ const never = new AbortController().signal;
 let directory: string;
 let file: string;
 let now: number;
-let service: Memstem;
+let service: Memprefix;
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "memstem-expiring-"));
-  file = join(directory, "memstem.db");
+  directory = await mkdtemp(join(tmpdir(), "memprefix-expiring-"));
+  file = join(directory, "memprefix.db");
   now = NOON;
   service = openService({ file, now: () => now });
 });
@@ -164,8 +164,8 @@ describe("what nobody used for a time", () => {
       fc.asyncProperty(fc.array(step, { minLength: 8, maxLength: 30 }), async (steps) => {
         await service.close();
         await rm(directory, { recursive: true });
-        directory = await mkdtemp(join(tmpdir(), "memstem-expiring-"));
-        file = join(directory, "memstem.db");
+        directory = await mkdtemp(join(tmpdir(), "memprefix-expiring-"));
+        file = join(directory, "memprefix.db");
         now = NOON;
         service = openService({ file, now: () => now });
         const talks = new Map<string, ChatMessage[]>();

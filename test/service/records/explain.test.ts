@@ -8,7 +8,7 @@ import {
 } from "../../../src/core/index.js";
 import { NotFoundError } from "../../../src/service/base/errors.js";
 import type { ComposeOptions } from "../../../src/service/fields/call-options.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { ana, composeWith, memories, NOON, openService, type ServiceOptions } from "../compose/service-fixture.js";
 
 const tea = { tea: "Ana drinks green tea in the morning." };
@@ -17,7 +17,7 @@ const dog = { dog: "Ana has a dog whose name is Bo." };
 
 /** A service and a person who asks it. */
 class Asking {
-  readonly service: Memstem;
+  readonly service: Memprefix;
   now = NOON;
   history: { role: string; content: string }[] = [];
 

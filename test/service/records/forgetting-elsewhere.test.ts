@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { MemoryId, UserId } from "../../../src/core/index.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { composeWith } from "../compose/service-fixture.js";
 import { around, doingBefore, SHARED, sharedDatabase } from "../shared-database.js";
@@ -13,10 +13,10 @@ const NEW = "The blue safe opens with 7734 since March";
 
 describe.each(SHARED)("two services on one database in $name, one of which forgets a memory", ({ name, skip }) => {
   const database = sharedDatabase(name);
-  const tell = (service: Memstem, agentId: string | undefined, memory: string, query = "What opens it?") =>
+  const tell = (service: Memprefix, agentId: string | undefined, memory: string, query = "What opens it?") =>
     composeWith(service, { userId: "ana", ...(agentId && { agentId }), query, memories: [{ id: SAFE, memory }] });
 
-  async function expectForgotten(service: Memstem): Promise<void> {
+  async function expectForgotten(service: Memprefix): Promise<void> {
     const kept = JSON.stringify(await service.exportUser(ANA));
     expect(kept).not.toContain("4821");
     expect(kept).not.toContain("7734");

@@ -3,7 +3,7 @@ import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { openUpstream } from "../../../src/engines/upstream/upstream.js";
 import { Chat, type ChatRequest } from "../../../src/service/chat/chat.js";
 import { readComposeOptions } from "../../../src/service/compose/compose-request.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { messagesOfResponses, Responses } from "../../../src/service/responses/responses.js";
 import { Gate, ownedMemories } from "../../hostile/owned-memories.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
@@ -23,7 +23,7 @@ describe.each(SHARED)(
     const never = new AbortController().signal;
 
     /** Asks one service, without the responses that another may remember. */
-    async function ask(service: Memstem, input: string, previous: string | null, isComposed = true) {
+    async function ask(service: Memprefix, input: string, previous: string | null, isComposed = true) {
       const upstream = openUpstream({ url: engine.url, timeoutMs: 10_000 });
       const { readUsage } = ENGINES.generic;
       const chat = new Chat({ upstream, readUsage, writeBack: false, onFault, clock: () => performance.now() });
@@ -43,7 +43,7 @@ describe.each(SHARED)(
       return { status, id: (JSON.parse(text) as { readonly id?: string }).id ?? "" };
     }
 
-    /** An engine that keeps nothing, so that histories are memstem's to send. */
+    /** An engine that keeps nothing, so that histories are memprefix's to send. */
     function keepsNothing(): void {
       const answer = answersResponses();
       engine.behave((request, response, usage) => {

@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { composeWith } from "../compose/service-fixture.js";
 import { SHARED, sharedDatabase } from "../shared-database.js";
 
@@ -21,10 +21,10 @@ describe.each(SHARED)(
       }
       const client = new pg.Client(database.url);
       await client.connect();
-      await client.query(`set search_path to memstem; ${LOSE_ALL_BUT_THE_FIRST}`);
+      await client.query(`set search_path to memprefix; ${LOSE_ALL_BUT_THE_FIRST}`);
       await client.end();
     }
-    const tell = (service: Memstem, fact: string, requestId = `r-${fact}`) =>
+    const tell = (service: Memprefix, fact: string, requestId = `r-${fact}`) =>
       composeWith(service, {
         userId: "ana",
         requestId,

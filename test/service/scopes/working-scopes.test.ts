@@ -9,7 +9,7 @@ import {
   type Scope,
   type UserId,
 } from "../../../src/core/index.js";
-import type { Memstem } from "../../../src/service/library/memstem.js";
+import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { WorkingScopes } from "../../../src/service/scopes/working-scopes.js";
 import { StaleScopeError } from "../../../src/store/api/store.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
@@ -18,7 +18,7 @@ import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composeInto, deltaOf, recordFor, stateOf } from "../../store/api/stored-compose.js";
 import { ana, composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-scopes-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-scopes-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const scopeOf = (n: number): Scope => ({ tenant: "default", userId: `user-${n}` as UserId, agentId: null });
@@ -184,7 +184,7 @@ describe("working scopes", () => {
       openService({ store: new JournalStore(countingCalls(database, (name) => asked.push(name))), now: () => now });
     let now = NOON;
     const [one, two] = [serviceOn(), serviceOn()];
-    const say = async (service: Memstem, turn: number) => {
+    const say = async (service: Memprefix, turn: number) => {
       now += 3_600_000;
       asked.length = 0;
       const said = turn === 0 ? ["Question 0"] : [`Question ${turn - 1}`, "I see.", `Question ${turn}`];
@@ -250,7 +250,7 @@ describe("working scopes", () => {
     const [one, two] = [0, 1].map(() => {
       const database = openDatabase(file);
       return openService({ database, store: new JournalStore(journalIn(database)) });
-    }) as [Memstem, Memstem];
+    }) as [Memprefix, Memprefix];
     const asked = (requestId: string, texts: Readonly<Record<string, string>>) => ({
       userId: ana,
       conversationId: "c",

@@ -1,5 +1,5 @@
 import type { RequestId, UserId } from "../../../src/core/index.js";
-import type { ObservedCompose } from "../../../src/service/base/memstem-observer.js";
+import type { ObservedCompose } from "../../../src/service/base/memprefix-observer.js";
 
 /** A single prompt of 2,000 tokens, as a service tells of it. */
 export function observedCompose(request: string, at: number, user = "ana", tenant = "default"): ObservedCompose {

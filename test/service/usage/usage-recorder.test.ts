@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ENGINE_MODELS, type RequestId, type UserId } from "../../../src/core/index.js";
-import type { ObservedReport } from "../../../src/service/base/memstem-observer.js";
+import type { ObservedReport } from "../../../src/service/base/memprefix-observer.js";
 import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
 import { type StoreFault, StoreUnavailableError } from "../../../src/store/api/store.js";
 import type { UsageLog } from "../../../src/store/api/usage-log.js";

@@ -18,7 +18,7 @@ import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { type Asked, composeInto, scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "../journal/driven-store.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-check-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-check-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const sound = join(directory, "sound.db");

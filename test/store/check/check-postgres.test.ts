@@ -38,15 +38,15 @@ describe.skipIf(server.url === null)("a check of a journal in PostgreSQL", () =>
   /** What is found while the database is changed. */
   async function findingsWith(sql: string): Promise<string> {
     const tables = ["scopes", "journal", "snapshots", "instructions", "known_memories"];
-    for (const table of tables) await client.query(`create table memstem.kept_${table} as table memstem.${table}`);
+    for (const table of tables) await client.query(`create table memprefix.kept_${table} as table memprefix.${table}`);
     try {
       expect((await client.query(sql)).rowCount).toBeGreaterThan(0);
       return (await checkPostgres(url)).findings.join("\n");
     } finally {
       for (const table of tables) {
-        await client.query(`delete from memstem.${table}`);
-        await client.query(`insert into memstem.${table} overriding system value table memstem.kept_${table}`);
-        await client.query(`drop table memstem.kept_${table}`);
+        await client.query(`delete from memprefix.${table}`);
+        await client.query(`insert into memprefix.${table} overriding system value table memprefix.kept_${table}`);
+        await client.query(`drop table memprefix.kept_${table}`);
       }
     }
   }
@@ -56,12 +56,12 @@ describe.skipIf(server.url === null)("a check of a journal in PostgreSQL", () =>
   });
 
   it.each([
-    ["update memstem.journal set said = replace(said, 'a', 'b') where n = 1", "its checksum is another's"],
-    ["delete from memstem.known_memories", "missing from those that walks find"],
-    ["delete from memstem.instructions where messages like '[%'", "has instructions that are missing"],
-    ["delete from memstem.instructions where messages like '{%'", "was given a message that is missing"],
-    ["update memstem.instructions set messages = replace(messages, 'on', 'ON')", "not what its digest says"],
-    ["update memstem.journal set kind = 99 where n = 2", "no record is of kind 99"],
+    ["update memprefix.journal set said = replace(said, 'a', 'b') where n = 1", "its checksum is another's"],
+    ["delete from memprefix.known_memories", "missing from those that walks find"],
+    ["delete from memprefix.instructions where messages like '[%'", "has instructions that are missing"],
+    ["delete from memprefix.instructions where messages like '{%'", "was given a message that is missing"],
+    ["update memprefix.instructions set messages = replace(messages, 'on', 'ON')", "not what its digest says"],
+    ["update memprefix.journal set kind = 99 where n = 2", "no record is of kind 99"],
   ])("%s is found, and named without text", async (sql, finding) => {
     const findings = await findingsWith(sql);
     expect(findings).toContain(`user "default" "ana": `);
@@ -82,14 +82,14 @@ describe.skipIf(server.url === null)("a check of a journal in PostgreSQL", () =>
     await writing;
   });
 
-  it("refuses a database without tables of memstem's, and one of another version, and changes neither", async () => {
+  it("refuses a database without tables of memprefix's, and one of another version, and changes neither", async () => {
     const empty = await newDatabase(server.url ?? "");
-    await expect(checkPostgres(empty)).rejects.toThrow(/no tables of memstem's/);
+    await expect(checkPostgres(empty)).rejects.toThrow(/no tables of memprefix's/);
     await expect(checkPostgres("postgres://ana:hunter2@127.0.0.1:1/x")).rejects.toThrow(DatabaseOpenError);
-    const newest = "select max(created_at) from memstem.migrations";
-    await client.query(`update memstem.migrations set created_at = created_at + 1 where created_at = (${newest})`);
+    const newest = "select max(created_at) from memprefix.migrations";
+    await client.query(`update memprefix.migrations set created_at = created_at + 1 where created_at = (${newest})`);
     await expect(checkPostgres(url)).rejects.toThrow(/which this version does not read/);
-    await client.query(`update memstem.migrations set created_at = created_at - 1 where created_at = (${newest})`);
+    await client.query(`update memprefix.migrations set created_at = created_at - 1 where created_at = (${newest})`);
     expect((await checkPostgres(url)).findings).toEqual([]);
   });
 });

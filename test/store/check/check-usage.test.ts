@@ -13,7 +13,7 @@ describe("checking a usage log", () => {
   let directory: string;
   let file: string;
   beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), "memstem-check-usage-"));
+    directory = await mkdtemp(join(tmpdir(), "memprefix-check-usage-"));
     file = join(directory, "usage.db");
     const log = threadedUsageLog({ file });
     for (let n = 0; n < 40; n++) {

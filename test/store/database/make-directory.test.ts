@@ -7,7 +7,7 @@ import { makeDirectory } from "../../../src/store/database/open-database.js";
 const hasProc = existsSync("/proc/self/status");
 
 describe("a directory", () => {
-  const root = mkdtempSync(join(tmpdir(), "memstem-directories-"));
+  const root = mkdtempSync(join(tmpdir(), "memprefix-directories-"));
   afterAll(() => rmSync(root, { recursive: true }));
 
   it("is made with all that is missing above it, also by a relative name, and again without harm", () => {
@@ -36,8 +36,8 @@ describe("a directory", () => {
   it.skipIf(!hasProc)(
     `is refused where the file system takes none${hasProc ? "" : " (skipped: there is no /proc)"}`,
     () => {
-      expect(() => makeDirectory("/proc/memstem/data")).toThrow(
-        "ENOENT: no such file or directory, mkdir '/proc/memstem'",
+      expect(() => makeDirectory("/proc/memprefix/data")).toThrow(
+        "ENOENT: no such file or directory, mkdir '/proc/memprefix'",
       );
       makeDirectory("/proc");
     },

@@ -22,7 +22,7 @@ import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { InlineJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { allOf, composeInto, id, scopeOf } from "../api/stored-compose.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-opening-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-opening-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** In a thread: takes a new file's write lock, says so, and lets go after a while. */
@@ -143,7 +143,7 @@ describe("a file that cannot be opened", () => {
         sqlite.close();
         return copy;
       },
-      /^it was written by a newer version of memstem$/,
+      /^it was written by a newer version of memprefix$/,
     ],
     [
       "was written by a development version",
@@ -182,7 +182,7 @@ describe("a file that cannot be opened", () => {
     expect(refusal(taken)).toMatch(/^its files could not be opened, read or written \(SQLITE_/);
     const file = newFile();
     writeFileSync(file, "a file");
-    expect(refusal(join(file, "memstem.db"))).toMatch(/ENOTDIR|EEXIST/);
+    expect(refusal(join(file, "memprefix.db"))).toMatch(/ENOTDIR|EEXIST/);
     expect(readFileSync(file, "utf8")).toBe("a file");
   });
 });

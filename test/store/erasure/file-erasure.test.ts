@@ -19,8 +19,8 @@ const PAGE = 2_048;
 let directory: string;
 let file: string;
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "memstem-erasure-"));
-  file = join(directory, "memstem.db");
+  directory = await mkdtemp(join(tmpdir(), "memprefix-erasure-"));
+  file = join(directory, "memprefix.db");
 });
 afterEach(async () => {
   vi.restoreAllMocks();

@@ -12,7 +12,7 @@ import { describeStore } from "../api/store.suite.js";
 import { allOf, composeInto, id, recordFor, scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "./driven-store.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-journal-store-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-journal-store-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 let files = 0;

@@ -23,7 +23,7 @@ import { behind, exchanges } from "../api/shared-messages.suite.js";
 import { composeInto, deltaOf, recordFor, scopeOf, stateOf } from "../api/stored-compose.js";
 import { DrivenStore } from "./driven-store.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-known-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-known-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 let files = 0;
 const newFile = () => join(directory, `store-${++files}.db`);

@@ -23,11 +23,11 @@ describe.skipIf(server.url === null)("erased text in PostgreSQL", () => {
     await journal.vacuumed();
     const client = new pg.Client(url);
     await client.connect();
-    const { rows } = await client.query("select said from memstem.journal");
+    const { rows } = await client.query("select said from memprefix.journal");
     expect(rows).toEqual([{ said: "[null]" }]);
     const vacuums = async () => {
       const counts = await client.query<{ count: string }>(
-        "select vacuum_count as count from pg_stat_user_tables where schemaname = 'memstem' and relname = 'journal'",
+        "select vacuum_count as count from pg_stat_user_tables where schemaname = 'memprefix' and relname = 'journal'",
       );
       return Number(counts.rows[0]?.count);
     };

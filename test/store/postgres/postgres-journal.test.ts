@@ -19,8 +19,8 @@ describe.skipIf(server.url === null)(
           const client = new pg.Client(url);
           await client.connect();
           await ("seq" in what
-            ? client.query("update memstem.journal set said = said || ' ' where seq = $1", [what.seq])
-            : client.query("update memstem.snapshots set data = data || ' ' where scope_id = $1", [what.snapshotOf]));
+            ? client.query("update memprefix.journal set said = said || ' ' where seq = $1", [what.seq])
+            : client.query("update memprefix.snapshots set data = data || ' ' where scope_id = $1", [what.snapshotOf]));
           await client.end();
         },
         async end() {

@@ -74,7 +74,7 @@ describe.skipIf(server.url === null)("faults of a server", () => {
     const { version } = await opened.journal.write(unitOf(ana, null, [composed(1)]));
     await withClient(url, async (client) => {
       await client.query("begin");
-      await client.query("select * from memstem.journal where scope_id = $1 for update", [version?.scopeId]);
+      await client.query("select * from memprefix.journal where scope_id = $1 for update", [version?.scopeId]);
       const [key] = await opened.journal.list(version?.scopeId ?? 0, { most: 1 });
       const outcomes = await Promise.allSettled([
         opened.journal.write({
@@ -89,7 +89,7 @@ describe.skipIf(server.url === null)("faults of a server", () => {
   });
 
   it("tell an opener why, and quote no password", async () => {
-    const wrong = url.replace("memstem:memstem@", "memstem:hunter2@");
+    const wrong = url.replace("memprefix:memprefix@", "memprefix:hunter2@");
     const failure = await openPostgres(wrong).catch((error: unknown) => error as Error);
     expect(String(failure)).toMatch(/cannot be reached|password/);
     expect(String(failure)).not.toContain("hunter2");
@@ -100,7 +100,7 @@ describe.skipIf(server.url === null)("faults of a server", () => {
 
   it("by a newer version's schema refuse to open", async () => {
     await withClient(url, (client) =>
-      client.query("insert into memstem.migrations (hash, created_at) values ('later', 9999999999999)"),
+      client.query("insert into memprefix.migrations (hash, created_at) values ('later', 9999999999999)"),
     );
     await expect(openPostgres(url)).rejects.toThrow("newer version");
   });
@@ -108,16 +108,16 @@ describe.skipIf(server.url === null)("faults of a server", () => {
   it("by a development version's schema refuse to open, and change nothing", async () => {
     const stored = () =>
       withClient(url, async (client) => {
-        await client.query("update memstem.migrations set created_at = 1790000000000");
+        await client.query("update memprefix.migrations set created_at = 1790000000000");
         const tables = await client.query(
-          "select table_name from information_schema.tables where table_schema = 'memstem'",
+          "select table_name from information_schema.tables where table_schema = 'memprefix'",
         );
-        const { rows } = await client.query("select * from memstem.migrations");
+        const { rows } = await client.query("select * from memprefix.migrations");
         return [tables.rows, rows];
       });
     const before = await stored();
     await expect(openPostgres(url)).rejects.toThrow(
-      /: a development version from before 0\.1\.0 wrote it, which this version does not read; use an empty database, or drop its schema memstem$/,
+      /: a development version from before 0\.1\.0 wrote it, which this version does not read; use an empty database, or drop its schema memprefix$/,
     );
     expect(await stored()).toEqual(before);
   });

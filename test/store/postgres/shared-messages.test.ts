@@ -19,8 +19,8 @@ describe.skipIf(server.url === null)("on a real server", () => {
       one,
       two,
       texts: async () => ({
-        said: await column("select said as text from memstem.journal where said is not null"),
-        shared: await column("select messages as text from memstem.instructions"),
+        said: await column("select said as text from memprefix.journal where said is not null"),
+        shared: await column("select messages as text from memprefix.instructions"),
       }),
       end: async () => {
         await client.end();

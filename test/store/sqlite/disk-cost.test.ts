@@ -10,7 +10,7 @@ import { LogCheckpoints } from "../../../src/store/sqlite/journal-writer.js";
 import { ThreadedJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composeInto, scopeOf } from "../api/stored-compose.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-disk-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-disk-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 let files = 0;
 const newFile = () => join(directory, `${++files}.db`);

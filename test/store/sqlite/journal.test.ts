@@ -10,7 +10,7 @@ import { InlineJournal, ThreadedJournal } from "../../../src/store/sqlite/sqlite
 import { IS_WHOLE } from "../../run-length.js";
 import { describeJournal, type OpenedJournal } from "../journal/journal-database.suite.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-journal-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-journal-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** A thread runs what was built. */

@@ -9,7 +9,7 @@ import { behind, describeSharedMessages, exchanges } from "../api/shared-message
 import { scopeOf } from "../api/stored-compose.js";
 import { DrivenStore } from "../journal/driven-store.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-shared-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-shared-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 let files = 0;
 

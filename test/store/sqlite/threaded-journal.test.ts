@@ -11,7 +11,7 @@ import { openDatabase } from "../../../src/store/database/open-database.js";
 import { InlineJournal, ThreadedJournal } from "../../../src/store/sqlite/sqlite-journal.js";
 import { composed, scopeNamed, unitOf } from "../journal/journal-database.suite.js";
 
-const directory = mkdtempSync(join(tmpdir(), "memstem-threads-"));
+const directory = mkdtempSync(join(tmpdir(), "memprefix-threads-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const BUILT = resolve(import.meta.dirname, "../../../dist/store");

@@ -11,7 +11,7 @@ describe("the usage log in SQLite", () => {
   let directory = "";
   let files = 0;
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), "memstem-usage-"));
+    directory = await mkdtemp(join(tmpdir(), "memprefix-usage-"));
   });
   afterAll(() => rm(directory, { recursive: true }));
   const newFile = () => join(directory, `usage-${files++}.db`);

@@ -28,7 +28,7 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
   const count = async (table: string, where = "true") => {
     const client = new pg.Client(url);
     await client.connect();
-    const { rows } = await client.query<{ count: string }>(`select count(*) from memstem.${table} where ${where}`);
+    const { rows } = await client.query<{ count: string }>(`select count(*) from memprefix.${table} where ${where}`);
     await client.end();
     return Number(rows[0]?.count);
   };

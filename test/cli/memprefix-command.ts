@@ -12,7 +12,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Runs `memstem` in this process; whatever still runs after a test is told to stop. */
+/** Runs `memprefix` in this process; whatever still runs after a test is told to stop. */
 export function commands(): Commands<Ended> {
   const own = new OwnDirectories();
   let before: Environment = {};

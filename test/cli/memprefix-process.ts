@@ -2,7 +2,7 @@ import { afterEach, beforeEach } from "vitest";
 import { type Ended, type Environment, launch, listening } from "./launch.js";
 import { type Begun, type Commands, OwnDirectories, SERVES } from "./own-directories.js";
 
-/** Runs `memstem` in processes; whatever still runs after a test is killed. */
+/** Runs `memprefix` in processes; whatever still runs after a test is killed. */
 export function processes(): Commands<Ended, NodeJS.Signals> {
   const own = new OwnDirectories();
   const running = new Set<ReturnType<typeof launch>>();

@@ -23,8 +23,8 @@ import {
 import type { EngineReport } from "../../store/api/store.js";
 import type { ComposeAnswer, Feedback, IndexDescription } from "../base/call-types.js";
 import { NotFoundError } from "../base/errors.js";
-import { DegradedParts, type MemstemObserver, Observers } from "../base/memstem-observer.js";
-import type { MemstemParts, PlanBatch, TenantParts } from "../base/memstem-parts.js";
+import { DegradedParts, type MemprefixObserver, Observers } from "../base/memprefix-observer.js";
+import type { MemprefixParts, PlanBatch, TenantParts } from "../base/memprefix-parts.js";
 import { DEFAULT_TENANT, type Tenant } from "../base/tenant.js";
 import type { BatchComposer } from "../batch/batch.js";
 import type { ChatComposer } from "../chat/chat-request.js";
@@ -54,7 +54,7 @@ interface SharedWork {
   readonly queues: UserQueues;
   readonly closing: AbortController;
   /** One per tenant that was used; bounded, because only the operator creates tenants. */
-  readonly tenants: Map<string, Memstem>;
+  readonly tenants: Map<string, Memprefix>;
   readonly observers: Observers;
   readonly degraded: DegradedParts;
   /** What the engine works on. */
@@ -75,8 +75,8 @@ export interface Load {
 }
 
 /** The operations that do not belong to a tenant. */
-export type MemstemOfAll = Pick<
-  Memstem,
+export type MemprefixOfAll = Pick<
+  Memprefix,
   | "dropUnused"
   | "finishDeletions"
   | "forTenant"
@@ -101,7 +101,7 @@ export const systemClock = (): number => Date.now();
  * The service for one tenant's users. One user's requests run in the order of arrival; users do not wait for each other. Every answer is in
  * the store.
  */
-export class Memstem {
+export class Memprefix {
   readonly #shared: SharedWork;
   readonly #scopes: WorkingScopes;
   readonly #queues: UserQueues;
@@ -120,7 +120,7 @@ export class Memstem {
 
   /** @param shared another tenant's shared state, to be one service with it */
   constructor(
-    private readonly given: MemstemParts,
+    private readonly given: MemprefixParts,
     private readonly tenant: Tenant = DEFAULT_TENANT,
     shared?: SharedWork,
   ) {
@@ -182,13 +182,13 @@ export class Memstem {
   }
 
   /** The same service for another tenant, isolated from this one. */
-  forTenant(tenant: Tenant): Memstem {
+  forTenant(tenant: Tenant): Memprefix {
     const { tenants } = this.#shared;
     const known = tenants.get(tenant.name);
     if (known?.tenant.cacheSecret === tenant.cacheSecret) return known;
-    const memstem = new Memstem({ ...this.given, source: this.parts.source }, tenant, this.#shared);
-    tenants.set(tenant.name, memstem);
-    return memstem;
+    const memprefix = new Memprefix({ ...this.given, source: this.parts.source }, tenant, this.#shared);
+    tenants.set(tenant.name, memprefix);
+    return memprefix;
   }
 
   /** The engine's cache, for all tenants; undefined where it is planned for as if it had no end. */
@@ -202,7 +202,7 @@ export class Memstem {
   }
 
   /** Adds an observer of all tenants' events. The function returned removes it. */
-  observe(observer: MemstemObserver): () => void {
+  observe(observer: MemprefixObserver): () => void {
     return this.#shared.observers.add(observer);
   }
 
@@ -230,7 +230,7 @@ export class Memstem {
     );
   }
 
-  /** What memstem needs of others, and which of it fails. */
+  /** What memprefix needs of others, and which of it fails. */
   get degraded(): DegradedParts {
     return this.#shared.degraded;
   }
@@ -356,7 +356,7 @@ export class Memstem {
 const planHere: PlanBatch = async (...batch) => planBatch(...batch);
 
 /** The engine's cache as one tenant's prompts find it, and what it leaves of a user's. */
-function ofTenant({ engineCache, residency }: MemstemParts): Pick<TenantParts, "sharedCache" | "residency"> {
+function ofTenant({ engineCache, residency }: MemprefixParts): Pick<TenantParts, "sharedCache" | "residency"> {
   if (engineCache === undefined) return residency === undefined ? {} : { residency };
   const sharedCache = new SharedCache(engineCache);
   return { sharedCache, residency: sharedResidency(sharedCache, residency) };

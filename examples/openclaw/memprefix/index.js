@@ -1,5 +1,5 @@
 /*
- * memstem as a context engine of OpenClaw: each question gets the memories that memstem composes for it, and earlier questions keep theirs.
+ * memprefix as a context engine of OpenClaw: each question gets the memories that memprefix composes for it, and earlier questions keep theirs.
  * Enters: the history as OpenClaw stores it, without memories, and the question. Leaves: the same, with a message of memories in front of
  * each question that has any.
  */
@@ -15,19 +15,19 @@ const OWN_SESSIONS = ["explicit", "dashboard"];
 const NOBODY = "nobody is named: set userId in the plugin's config to the user whose memories are wanted";
 
 export default {
-  id: "memstem",
-  name: "memstem",
+  id: "memprefix",
+  name: "memprefix",
   register(api) {
     const { url = "http://127.0.0.1:4600", apiKey, userId } = api.pluginConfig ?? {};
-    const memstem = new MemstemComposer({
+    const memprefix = new MemprefixComposer({
       url: url.replace(/\/+$/, ""),
       apiKey,
       warn: (text) => api.logger.warn(text),
     });
-    api.registerContextEngine("memstem", () => ({
+    api.registerContextEngine("memprefix", () => ({
       info: {
-        id: "memstem",
-        name: "memstem",
+        id: "memprefix",
+        name: "memprefix",
         ownsCompaction: false,
         transcriptSemantics: {
           currentTurnFence: "before-current-turn-entry-v1",
@@ -36,9 +36,9 @@ export default {
       },
       async assemble({ sessionId, sessionKey, messages, prompt, availableTools, citationsMode }) {
         const user = userOf(sessionKey, userId || undefined);
-        if (user === undefined) memstem.tell(NOBODY);
+        if (user === undefined) memprefix.tell(NOBODY);
         const conversation = `${sessionKey}:${sessionId}`;
-        const sections = user && prompt ? await memstem.sections(user, conversation, messages, prompt) : null;
+        const sections = user && prompt ? await memprefix.sections(user, conversation, messages, prompt) : null;
         const assembled = sections === null ? messages : withSections(messages, sections);
         return {
           messages: assembled,
@@ -51,15 +51,15 @@ export default {
         };
       },
       compact: delegateCompactionToRuntime,
-      // The transcript is OpenClaw's, and memstem knows a turn since it composed it: nothing is stored here.
+      // The transcript is OpenClaw's, and memprefix knows a turn since it composed it: nothing is stored here.
       ingest: async () => ({ ingested: true }),
       commitTurn: async () => ({ status: "committed" }),
     }));
   },
 };
 
-/** Asks memstem for a session's memories. What fails is said once for as long as it lasts. */
-class MemstemComposer {
+/** Asks memprefix for a session's memories. What fails is said once for as long as it lasts. */
+class MemprefixComposer {
   #failure = null;
 
   constructor({ url, apiKey, warn }) {
@@ -90,7 +90,7 @@ class MemstemComposer {
   }
 
   tell(failure) {
-    if (failure !== this.#failure) this.warn(`memstem: ${failure}`);
+    if (failure !== this.#failure) this.warn(`memprefix: ${failure}`);
     this.#failure = failure;
   }
 
@@ -101,7 +101,7 @@ class MemstemComposer {
     if (!ok) throw new Refusal(this.#refusalOf(status, text));
     const composed = parsed(text)?.messages;
     if (composed?.length !== messages.length)
-      throw new Refusal(`${this.url} answered, but not as memstem does: start a current memstem there, or set url`);
+      throw new Refusal(`${this.url} answered, but not as memprefix does: start a current memprefix there, or set url`);
     return composed;
   }
 
@@ -126,14 +126,14 @@ class MemstemComposer {
     if (status === 401 || status === 403)
       return `${this.url} rejected the API key (${status}): set apiKey in the plugin's config to one of its keys`;
     if (status === 404 || status === 405)
-      return `${this.url} has no POST /compose (${status}): start a current memstem there, or set url`;
+      return `${this.url} has no POST /compose (${status}): start a current memprefix there, or set url`;
     const { errors, detail, title } = parsed(text) ?? {};
     const fields = errors?.map(({ field, message }) => `${field}: ${message}`).join("; ");
     return `${this.url} refused to compose (${status}): ${(fields || detail || title || "it did not say why").slice(0, REASON_CHARACTERS)}`;
   }
 
   #reasonOf(error) {
-    return `${this.url} did not answer (${error.cause?.code ?? error.message}): start memstem there, or set url`;
+    return `${this.url} did not answer (${error.cause?.code ?? error.message}): start memprefix there, or set url`;
   }
 }
 

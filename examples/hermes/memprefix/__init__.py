@@ -1,4 +1,4 @@
-"""memstem as a memory provider of Hermes Agent: each question gets the memories that memstem composes for it."""
+"""memprefix as a memory provider of Hermes Agent: each question gets the memories that memprefix composes for it."""
 
 import json
 import logging
@@ -19,8 +19,8 @@ MOST_RENAMED = 1000
 REASON_CHARACTERS = 300
 
 
-class MemstemMemory(MemoryProvider):
-    """Asks memstem once a turn. Hermes sends what it gets behind the question, and again, unmodified, in later prompts."""
+class MemprefixMemory(MemoryProvider):
+    """Asks memprefix once a turn. Hermes sends what it gets behind the question, and again, unmodified, in later prompts."""
 
     def __init__(self):
         self._failure = None
@@ -28,23 +28,23 @@ class MemstemMemory(MemoryProvider):
 
     @property
     def name(self):
-        return "memstem"
+        return "memprefix"
 
     def is_available(self):
         return True
 
     def get_config_schema(self):
         return [
-            {"key": "url", "description": "memstem's address", "default": "http://127.0.0.1:4600", "env_var": "MEMSTEM_URL"},
-            {"key": "api_key", "description": "memstem's API key, where it has any", "secret": True, "env_var": "MEMSTEM_API_KEY"},
-            {"key": "user", "description": "Whose memories sessions in a terminal get", "env_var": "MEMSTEM_USER"},
+            {"key": "url", "description": "memprefix's address", "default": "http://127.0.0.1:4600", "env_var": "MEMPREFIX_URL"},
+            {"key": "api_key", "description": "memprefix's API key, where it has any", "secret": True, "env_var": "MEMPREFIX_API_KEY"},
+            {"key": "user", "description": "Whose memories sessions in a terminal get", "env_var": "MEMPREFIX_USER"},
         ]
 
     def initialize(self, session_id, **session):
-        self._url = (os.environ.get("MEMSTEM_URL") or "http://127.0.0.1:4600").rstrip("/")
-        self._key = os.environ.get("MEMSTEM_API_KEY")
+        self._url = (os.environ.get("MEMPREFIX_URL") or "http://127.0.0.1:4600").rstrip("/")
+        self._key = os.environ.get("MEMPREFIX_API_KEY")
         self._user = user_of(session)
-        self._names = Path(session["hermes_home"]) / "memstem-conversations.json"
+        self._names = Path(session["hermes_home"]) / "memprefix-conversations.json"
         self._enter(session_id)
 
     def get_tool_schemas(self):
@@ -54,7 +54,7 @@ class MemstemMemory(MemoryProvider):
         if not query or not self._user:
             return ""
         composed = self._compose(query)
-        # A prompt that memstem begins anew has its memories in front, where Hermes keeps its own messages.
+        # A prompt that memprefix begins anew has its memories in front, where Hermes keeps its own messages.
         if composed and composed["plan"].get("added_messages") and not composed["plan"]["stable_messages"]:
             self._rename()
             composed = self._compose(query)
@@ -69,7 +69,7 @@ class MemstemMemory(MemoryProvider):
     def on_session_switch(self, new_session_id, **change):
         is_cut = new_session_id == self._session
         self._enter(new_session_id)
-        # Memories may have been cut from its prompts: memstem must not take them for said.
+        # Memories may have been cut from its prompts: memprefix must not take them for said.
         if is_cut:
             self._rename()
 
@@ -87,7 +87,7 @@ class MemstemMemory(MemoryProvider):
         try:
             self._names.write_text(json.dumps(dict(list(names.items())[-MOST_RENAMED:])))
         except OSError as error:
-            logger.warning("memstem: %s cannot be written (%s); a resumed session may miss memories", self._names, error)
+            logger.warning("memprefix: %s cannot be written (%s); a resumed session may miss memories", self._names, error)
 
     def _renamed(self):
         try:
@@ -101,7 +101,7 @@ class MemstemMemory(MemoryProvider):
             "user_id": self._user,
             "conversation_id": self._conversation,
             "messages": [*answer, {"role": "user", "content": query}],
-            # memstem knows the earlier turns, and Hermes sends them as they were.
+            # memprefix knows the earlier turns, and Hermes sends them as they were.
             "history": "stored",
             "retention": "keep",
         }
@@ -112,7 +112,7 @@ class MemstemMemory(MemoryProvider):
                 composed = json.load(response)
             composed["messages"][-1]["content"], composed["plan"]["stable_messages"]
         except Exception as error:
-            # Perhaps memstem composed the turn and its answer was lost: what it gave counts as said in that conversation.
+            # Perhaps memprefix composed the turn and its answer was lost: what it gave counts as said in that conversation.
             if not isinstance(error, urllib.error.HTTPError):
                 self._rename()
             self._tell(reason_of(error, self._url))
@@ -123,7 +123,7 @@ class MemstemMemory(MemoryProvider):
     def _tell(self, failure):
         """Once for as long as it lasts."""
         if failure != self._failure:
-            logger.warning("memstem: %s; Hermes answers without memories until then", failure)
+            logger.warning("memprefix: %s; Hermes answers without memories until then", failure)
         self._failure = failure
 
 
@@ -133,22 +133,22 @@ def user_of(session):
         return None
     if session.get("user_id"):
         return f"{session['platform']}:{session['user_id']}"
-    user = os.environ.get("MEMSTEM_USER")
+    user = os.environ.get("MEMPREFIX_USER")
     if not user:
-        logger.warning("memstem: nobody is named; set MEMSTEM_USER in Hermes' .env to the user whose memories are wanted")
+        logger.warning("memprefix: nobody is named; set MEMPREFIX_USER in Hermes' .env to the user whose memories are wanted")
     return user
 
 
 def reason_of(error, url):
     if isinstance(error, urllib.error.HTTPError):
         if error.code in (401, 403):
-            return f"{url} rejected the API key ({error.code}): set MEMSTEM_API_KEY in Hermes' .env to one of its keys"
+            return f"{url} rejected the API key ({error.code}): set MEMPREFIX_API_KEY in Hermes' .env to one of its keys"
         if error.code in (404, 405):
-            return f"{url} has no POST /compose ({error.code}): start a current memstem there, or set MEMSTEM_URL"
+            return f"{url} has no POST /compose ({error.code}): start a current memprefix there, or set MEMPREFIX_URL"
         return f"{url} refused to compose ({error.code}): {problem_in(error)}"
     if isinstance(error, OSError):
-        return f"{url} did not answer ({getattr(error, 'reason', error)}): start memstem there, or set MEMSTEM_URL"
-    return f"{url} answered, but not as memstem does: start a current memstem there, or set MEMSTEM_URL"
+        return f"{url} did not answer ({getattr(error, 'reason', error)}): start memprefix there, or set MEMPREFIX_URL"
+    return f"{url} answered, but not as memprefix does: start a current memprefix there, or set MEMPREFIX_URL"
 
 
 def problem_in(error):
@@ -163,4 +163,4 @@ def problem_in(error):
 
 
 def register(ctx):
-    ctx.register_memory_provider(MemstemMemory())
+    ctx.register_memory_provider(MemprefixMemory())

@@ -1,19 +1,19 @@
-import { createMemstemClient } from "../../src/client/index.js";
+import { createMemprefixClient } from "../../src/client/index.js";
 import type { Composing } from "../../src/integrations/composing.js";
 import { launch, listening } from "../cli/launch.js";
 import { SERVES } from "../cli/own-directories.js";
 
 /** A service in a process of its own, as adapters call it over HTTP. */
-export interface RemoteMemstem {
-  readonly memstem: Composing;
+export interface RemoteMemprefix {
+  readonly memprefix: Composing;
   close(): Promise<void>;
 }
 
 /** Starts a built service that searches nowhere, and keeps its files in this folder. */
-export async function remoteMemstem(dataDir: string): Promise<RemoteMemstem> {
-  const service = launch(["serve"], { PATH: process.env["PATH"] ?? "", ...SERVES, MEMSTEM_DATA_DIR: dataDir });
+export async function remoteMemprefix(dataDir: string): Promise<RemoteMemprefix> {
+  const service = launch(["serve"], { PATH: process.env["PATH"] ?? "", ...SERVES, MEMPREFIX_DATA_DIR: dataDir });
   return {
-    memstem: createMemstemClient({ url: await listening(service) }),
+    memprefix: createMemprefixClient({ url: await listening(service) }),
     async close() {
       service.child.kill();
       await service.ended;

@@ -64,13 +64,13 @@ export type PlanBatch = (
 ) => Promise<readonly PlannedRequest[]>;
 
 /** The parts of a service for one tenant. */
-export interface TenantParts extends MemstemParts {
+export interface TenantParts extends MemprefixParts {
   /** The engine's cache as the tenant's prompts find it. */
   readonly sharedCache?: SharedCache | undefined;
 }
 
 /** The parts of a service; built in one place. */
-export interface MemstemParts {
+export interface MemprefixParts {
   readonly store: Store;
   /** Where prompts' figures are kept; absent: nowhere. */
   readonly usage?: UsageLog | undefined;

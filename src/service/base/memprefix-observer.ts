@@ -6,7 +6,7 @@ import type { MemorySourceFailure } from "../../memory/memory-source.js";
 import type { EngineReport } from "../../store/api/store.js";
 import type { Feedback } from "./call-types.js";
 
-/** What memstem needs of others, and goes on without. */
+/** What memprefix needs of others, and goes on without. */
 export const PARTS = ["memory_search", "memory_writes", "engine", "store", "alert_webhook"] as const;
 export type PartName = (typeof PARTS)[number];
 
@@ -158,7 +158,7 @@ export interface ObservedReport {
 }
 
 /** Observes what a service does, for all tenants. */
-export interface MemstemObserver {
+export interface MemprefixObserver {
   /** A prompt was composed and stored; not called for repeated answers. */
   composed?(answer: ObservedCompose): void;
   /** An engine's report was applied. */
@@ -169,18 +169,18 @@ export interface MemstemObserver {
   withdrawn?(scope: Scope, id: RequestId): void;
   /** Memories were searched for. */
   searched?(search: MemorySearch): void;
-  /** A part that memstem needs failed, for another cause than before. */
+  /** A part that memprefix needs failed, for another cause than before. */
   failed?(failure: PartFailure): void;
   /** A part that failed works again. */
   recovered?(part: PartName): void;
 }
 
 /** Several observers as one. */
-export class Observers implements Required<MemstemObserver> {
-  readonly #all = new Set<MemstemObserver>();
+export class Observers implements Required<MemprefixObserver> {
+  readonly #all = new Set<MemprefixObserver>();
 
   /** The function returned removes it. */
-  add(observer: MemstemObserver): () => void {
+  add(observer: MemprefixObserver): () => void {
     this.#all.add(observer);
     return () => this.#all.delete(observer);
   }
@@ -193,7 +193,7 @@ export class Observers implements Required<MemstemObserver> {
   readonly failed = this.#toAll("failed");
   readonly recovered = this.#toAll("recovered");
 
-  #toAll<Name extends keyof MemstemObserver>(name: Name): Required<MemstemObserver>[Name] {
+  #toAll<Name extends keyof MemprefixObserver>(name: Name): Required<MemprefixObserver>[Name] {
     return (...of: readonly unknown[]) => {
       for (const observer of this.#all) if (observer[name]) Reflect.apply(observer[name], observer, of);
     };
@@ -219,7 +219,7 @@ export function observedUpstream(
 ): Upstream {
   const reasonOf = (status: number): string | null => {
     if (hasOwnKey && KEY_REFUSED.has(status))
-      return `the upstream engine refused memstem's own key with status ${status}`;
+      return `the upstream engine refused memprefix's own key with status ${status}`;
     return status >= 500 ? `the upstream engine answered with status ${status}` : null;
   };
   const failedWith = ({ failure, message: cause }: UpstreamError) => {
