@@ -37,7 +37,7 @@ import { HISTORY_RATIO, list, oneOf, positive, ratio, WINDOW_HISTORIES, wholeNum
 import { VERSION } from "./package.js";
 import type { ReplayCommand } from "./replay.js";
 import type { RunningService } from "./serve.js";
-import { leftOutSource, readSettings, settingsHelp } from "./settings.js";
+import { leftOutSource, readSettings, settingsHelp, unknownVariables } from "./settings.js";
 
 /**
  * Runs one command, and resolves to its exit code; `memprefix serve` runs until a signal stops it. Nothing of the process is used but what is
@@ -70,7 +70,11 @@ function commandLine(call: Invocation): Command {
       getErrHelpWidth: () => widthOf(call.stderr),
       outputError: (message, write) => write(message.replace(/^error: /, "memprefix: ")),
     })
-    .exitOverride();
+    .exitOverride()
+    .hook("preAction", () => {
+      for (const { variable, nearest } of unknownVariables(call.env))
+        call.note(`${variable} is not a setting and is ignored; the nearest is ${nearest}`);
+    });
 
   program
     .command("serve")

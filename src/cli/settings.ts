@@ -1,3 +1,4 @@
+import { closest } from "fastest-levenshtein";
 import { ENGINE_MODELS, type EngineModel, type EngineModelName, type ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
@@ -16,16 +17,11 @@ import {
 } from "./setting-list.js";
 
 /**
- * Reads the settings from the environment; an empty variable counts as absent. Throws {@link InvalidRequestError} naming every variable
- * that is wrong, and every unknown `MEMPREFIX_` variable; those of clients are passed over.
+ * Reads the settings from the environment; an empty variable counts as absent, and one that is no setting is ignored
+ * ({@link unknownVariables} lists those). Throws {@link InvalidRequestError} naming every variable that is wrong.
  */
 export function readSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const issues: { field: string; message: string }[] = [];
-  const known = new Set<string>([...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES]);
-  for (const variable of Object.keys(environment)) {
-    if (variable.startsWith("MEMPREFIX_") && !known.has(variable))
-      issues.push({ field: variable, message: "is not a known setting" });
-  }
   const values = SETTING_NAMES.map((name) => {
     const given = environment[variableOf(name)];
     const parsed = SETTINGS[name].safeParse(given === "" ? undefined : given);
@@ -36,6 +32,16 @@ export function readSettings(environment: Readonly<Record<string, string | undef
   for (const [name, message] of conflictsIn(settings)) issues.push({ field: variableOf(name), message });
   if (issues.length > 0) throw new InvalidRequestError(issues);
   return settings;
+}
+
+/** Variables that begin with `MEMPREFIX_` and are no setting, each with the setting whose name is nearest. */
+export function unknownVariables(
+  environment: Readonly<Record<string, string | undefined>>,
+): { readonly variable: string; readonly nearest: string }[] {
+  const known: readonly string[] = [...SETTING_NAMES.map(variableOf), ...CLIENT_VARIABLES];
+  return Object.keys(environment)
+    .filter((variable) => variable.startsWith("MEMPREFIX_") && !known.includes(variable))
+    .map((variable) => ({ variable, nearest: closest(variable, known) }));
 }
 
 /** What one setting rules out of another. A setting that could not be read is undefined. */

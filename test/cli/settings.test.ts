@@ -11,6 +11,7 @@ import {
   residencyOf,
   sharedCacheOf,
   sourceOf,
+  unknownVariables,
 } from "../../src/cli/settings.js";
 import { DEFAULT_DEPTH, ENGINE_MODELS } from "../../src/core/index.js";
 import { InvalidRequestError } from "../../src/service/base/errors.js";
@@ -175,8 +176,6 @@ describe("the settings", () => {
     ["MEMPREFIX_ADAPTIVE_DEPTH", '{"firstBlocks":0}'],
     ["MEMPREFIX_ADAPTIVE_DEPTH", '{"growth":1}'],
     ["MEMPREFIX_ADAPTIVE_DEPTH", '{"first_blocks":3}'],
-    ["MEMPREFIX_UNKNOWN", "1"],
-    ["MEMPREFIX_", ""],
   ])("refuse %s=%j by name", (variable, value) => {
     expect(wrongIn({ [variable]: value })).toEqual([variable]);
   });
@@ -249,7 +248,13 @@ describe("the settings", () => {
 
   it("name everything that is wrong at once", () => {
     const environment = { MEMPREFIX_PORT: "x", MEMPREFIX_SOURCE: "rest", MEMPREFIX_PROT: "1" };
-    expect(wrongIn(environment).toSorted()).toEqual(["MEMPREFIX_MEM0_URL", "MEMPREFIX_PORT", "MEMPREFIX_PROT"]);
+    expect(wrongIn(environment).toSorted()).toEqual(["MEMPREFIX_MEM0_URL", "MEMPREFIX_PORT"]);
+  });
+
+  it("ignore a variable that is no setting, which is listed with the nearest one", () => {
+    const environment = { MEMPREFIX_PROT: "1", MEMPREFIX_URL: "http://127.0.0.1:4600", MEMSTEM_PORT: "2" };
+    expect(readSettings(environment)).toEqual(readSettings({}));
+    expect(unknownVariables(environment)).toEqual([{ variable: "MEMPREFIX_PROT", nearest: "MEMPREFIX_PORT" }]);
   });
 });
 
@@ -257,14 +262,14 @@ describe.each(["serve", "compose"])("memprefix %s", (command) => {
   const memprefix = commands();
   const input = JSON.stringify({ user_id: "ada", query: "Tea?" });
 
-  it.each([
-    ["MEMPREFIX_PORT", "eighty"],
-    ["MEMPREFIX_UNKNOWN", "1"],
-  ])("names %s=%s and ends with 1 before it touches anything", async (variable, value) => {
-    const { code, stdout, stderr } = await memprefix.run([command], { input, environment: { [variable]: value } });
+  it("names a wrong variable and ends with 1 before it touches anything", async () => {
+    const environment = { MEMPREFIX_PORT: "eighty", MEMPREFIX_HOTS: "127.0.0.1" };
+    const { code, stdout, stderr } = await memprefix.run([command], { input, environment });
     expect(code).toBe(1);
     expect(stdout).toBe("");
-    expect(stderr).toMatch(new RegExp(`^memprefix: ${variable}: .+\\n$`));
+    expect(stderr).toMatch(
+      /^memprefix: MEMPREFIX_HOTS is not a setting and is ignored; the nearest is MEMPREFIX_HOST\nmemprefix: MEMPREFIX_PORT: .+\n$/,
+    );
     expect(existsSync(memprefix.dataDir)).toBe(false);
   });
 
