@@ -15,10 +15,7 @@ import { type EngineAdapter, type EngineName, newRequestId } from "../engines/ad
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
 import { embedded } from "../engines/adapters/vllm.js";
-import { anthropicUpstream } from "../engines/anthropic/anthropic-upstream.js";
-import { messagesUpstream } from "../engines/anthropic/messages-upstream.js";
 import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
-import { responsesUpstream } from "../engines/responses/responses-upstream.js";
 import type { KvEventPackages } from "../engines/upstream/kv-events.js";
 import { openUpstream, type Upstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
@@ -213,9 +210,6 @@ interface UpstreamInside {
 /** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */
 type Waits = Pick<UpstreamOptions, "after" | "idleMs">;
 
-/** Engines that ignore what they do not know of a message. */
-const IGNORES_FIELDS: ReadonlySet<EngineName> = new Set(["vllm", "sglang", "llamacpp"]);
-
 /** The engine that chats are forwarded to: the one inside, where it was opened; null where none is configured. */
 export function openChatEngine(
   settings: Settings,
@@ -228,20 +222,11 @@ export function openChatEngine(
   const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
   const family = engineFamilyOf(settings);
   const { readUsage } = ENGINES[family];
-  const dialect = {
-    keepsMarks: family === "anthropic",
-    isOpenAi: family.startsWith("openai"),
-    takesAllNames: IGNORES_FIELDS.has(family),
-  };
   return {
-    upstream: responsesUpstream(
-      settings.upstreamApi === "anthropic" ? upstream : messagesUpstream(upstream, { dialect, now: Date.now }),
-      { now: Date.now, isOpenAi: dialect.isOpenAi },
-    ),
+    upstream,
     hasOwnKey: inside === null && settings.upstreamApiKey !== undefined,
     readUsage,
     family,
-    dialect,
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
     adaptiveDepth,
@@ -286,11 +271,8 @@ export function openFollowedEngine(
 }
 
 function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | null {
-  const { upstreamUrl: url, upstreamApi, upstreamApiKey: apiKey } = settings;
-  if (url === undefined) return null;
-  const { upstreamTimeoutMs: timeoutMs } = settings;
-  if (upstreamApi === "openai") return openUpstream({ url, apiKey, timeoutMs, ...waits });
-  return anthropicUpstream(openUpstream({ url, timeoutMs, ...waits }), { apiKey, now: Date.now });
+  const { upstreamUrl: url, upstreamApiKey: apiKey, upstreamTimeoutMs: timeoutMs } = settings;
+  return url === undefined ? null : openUpstream({ url, apiKey, timeoutMs, ...waits });
 }
 
 /** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */

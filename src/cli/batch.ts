@@ -5,7 +5,6 @@ import { finished } from "node:stream/promises";
 import { z } from "zod";
 import type { ServicePlanner } from "../core/index.js";
 import { writeBatchEvent } from "../http/contracts/batch-contract.js";
-import { writtenJson } from "../http/contracts/wire-form.js";
 import { batchLines } from "../http/routes/batch-route.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
@@ -62,7 +61,7 @@ export async function runBatch(
       if (event.kind === "end") end = event;
       else {
         bar.increment();
-        await written(output, `${writtenJson(writeBatchEvent(event))}\n`);
+        await written(output, `${JSON.stringify(writeBatchEvent(event))}\n`);
       }
     }
     if (out !== undefined) await finished(output.end());

@@ -120,8 +120,7 @@ function commandLine(call: Invocation): Command {
       const memprefix = assemble(settings);
       try {
         const asked = dryRun === true ? { ...request, dryRun } : request;
-        const { writtenJson } = await import("../http/contracts/wire-form.js");
-        call.print(writtenJson(wire.writeCompose(await memprefix.compose(asked)), 2));
+        call.print(JSON.stringify(wire.writeCompose(await memprefix.compose(asked)), null, 2));
       } finally {
         await memprefix.close();
       }

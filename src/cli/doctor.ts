@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
 import { v7 as uuidV7 } from "uuid";
+import type { EngineUsage } from "../apis/usage.js";
 import { createMemprefixClient } from "../client/client.js";
 import { MemprefixHttpError } from "../client/errors.js";
 import type { CacheReading, ChatMessage, RequestId, UserId } from "../core/index.js";
 import { listIn, parsedJson, record, text } from "../core/text/json.js";
-import type { EngineName, EngineUsage } from "../engines/adapters/engine-adapter.js";
+import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { ANTHROPIC_LIMITS } from "../engines/adapters/provider-limits.js";
 import { wholeOf } from "../engines/upstream/answer-body.js";

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { writeExplanation } from "../http/contracts/explain-contract.js";
-import { writtenJson } from "../http/contracts/wire-form.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";
 import { assembleWhereStored } from "./assemble.js";
@@ -28,7 +27,7 @@ export async function runExplain(
   const { memprefix } = await assembleWhereStored(withDatabase(readSettings(env)), null);
   try {
     const { explanation, words } = await memprefix.explain(user, agent, request_id);
-    const json = () => writtenJson(writeExplanation({ ...explanation, explanation: words }), 2);
+    const json = () => JSON.stringify(writeExplanation({ ...explanation, explanation: words }), null, 2);
     print(options.json === true ? json() : words.join("\n"));
   } finally {
     await memprefix.close();

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { exportOf, writeExport } from "../http/contracts/user-contract.js";
-import { writtenJson } from "../http/contracts/wire-form.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import * as field from "../service/fields/fields.js";
 import { readOptions } from "../service/fields/fields.js";
@@ -24,7 +23,7 @@ export async function runExport(
   const { memprefix } = await assembleWhereStored(withDatabase(readSettings(env)));
   try {
     const own = memprefix.forTenant({ ...DEFAULT_TENANT, name: tenant });
-    print(writtenJson(writeExport(exportOf(await own.exportUser(user_id))), 2));
+    print(JSON.stringify(writeExport(exportOf(await own.exportUser(user_id))), null, 2));
   } finally {
     await memprefix.close();
   }

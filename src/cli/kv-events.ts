@@ -82,7 +82,11 @@ async function discovered(
   const route = new OptionalRoute(upstream, now);
   while (!signal.aborted) {
     try {
-      const answer = await route.read("/kv_event_sources", AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]));
+      const answer = await route.read(
+        "/kv_event_sources",
+        AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+        {},
+      );
       return answer === null ? [] : readKvEventSources(parsedJson(answer), new URL(upstream.name).hostname);
     } catch {
       if (signal.aborted) break;

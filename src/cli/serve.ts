@@ -30,6 +30,7 @@ import { addressOf, keyLimitsOf, leftOutSource, sourceOf } from "./settings.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";
+const OTHER_API = "use an API that the engine has, or LiteLLM in front of it";
 /** Most milliseconds that answers to requests which came while the service was stopping may take. */
 const LAST_ANSWERS_MS = 500;
 /** While stopping, connections without a request under way are closed this often. */
@@ -120,6 +121,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     // Writing it takes as long as much of a compose: after the answer's first bytes.
     onRequest: (entry) => setImmediate(() => log.info(entry, "request")),
     onFault,
+    onAbsentRoute: (path) => log.warn({ path: `/v1/${path}`, instead: OTHER_API }, "the engine lacks a route"),
     clock: () => performance.now(),
   });
   const { server, port } = await listen(surface, settings).catch(async (error: unknown) => {

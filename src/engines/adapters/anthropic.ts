@@ -1,8 +1,8 @@
+import { readMessagesUsage } from "../../apis/messages/answer.js";
 import type { ContentPart } from "../../core/index.js";
 import { type BreakpointStyle, withBreakpoints } from "./cache-breakpoints.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { ANTHROPIC_LIMITS } from "./provider-limits.js";
-import { readAnthropicUsage } from "./reported-usage.js";
 
 /** Content parts that carry no breakpoint: Anthropic's, then those of the AI SDK's prompts. */
 const UNMARKABLE: ReadonlySet<string> = new Set([
@@ -37,8 +37,8 @@ function isHour(mark: unknown): boolean {
 }
 
 /**
- * Anthropic's models: cached prefixes end at breakpoints on content parts. Messages stay in OpenAI's form, with Anthropic's breakpoints on
- * them: gateways pass those on, and `toAnthropicMessages` moves them to where `/v1/messages` has them.
+ * Anthropic's models: cached prefixes end at breakpoints on content parts. Gateways take them on the parts of chat completions as well;
+ * `apis/messages/sections.ts` puts them where `/v1/messages` has them.
  * Source: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
  *
  * @param lifetime of the marks set here, where the caller's own allow it; writing for an hour costs twice the input, for five minutes 1.25 times
@@ -58,7 +58,7 @@ export function anthropicWith(lifetime: MarkLifetime): EngineAdapter {
       fields: {},
       headers: requestIdHeader(prompt.requestId),
     }),
-    readUsage: readAnthropicUsage,
+    readUsage: readMessagesUsage,
   };
 }
 

@@ -234,7 +234,7 @@ function collect(value: unknown, field: string, found: unknown[]): unknown[] {
  *
  * @param said what the caller sends now
  */
-export function withoutPastMarks(
+function withoutPastMarks(
   messages: readonly ChatMessage[],
   said: readonly ChatMessage[],
   field: string,

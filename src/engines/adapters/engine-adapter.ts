@@ -2,10 +2,11 @@
  * adapters/: one adapter per engine family; `engines.ts` lists them.
  * In: a composed prompt with its cache keys and the ends that later prompts reuse (`AdapterPrompt`); an engine's answer.
  * Out: messages with cache breakpoints, body fields and headers (`EngineEmission`); token counts (`EngineUsage`), null where unreported.
- * Pure: nothing is sent here. `provider-limits.ts` holds what providers document, `reported-usage.ts` reads the usage formats.
+ * Pure: nothing is sent here. `provider-limits.ts` holds what providers document.
  */
 
 import { v7 as uuidV7 } from "uuid";
+import type { EngineUsage } from "../../apis/usage.js";
 import type { ChatMessage, RequestId, ToolMemories } from "../../core/index.js";
 import { type JsonObject, listIn, record } from "../../core/text/json.js";
 
@@ -41,7 +42,7 @@ export function marksElsewhereIn(body: JsonObject): MarksElsewhere {
 }
 
 /** A breakpoint on a tool, or on its function; undefined for none. */
-export function markOfTool(tool: unknown): unknown {
+function markOfTool(tool: unknown): unknown {
   return record(tool)["cache_control"] ?? record(record(tool)["function"])["cache_control"] ?? undefined;
 }
 
@@ -72,17 +73,6 @@ export interface EngineEmission {
   /** Fields of the engine's request body. */
   readonly fields: JsonObject;
   readonly headers: Readonly<Record<string, string>>;
-}
-
-/** Token counts of one request as an engine reported them. Null: not reported, which is not zero. */
-export interface EngineUsage {
-  readonly promptTokens: number | null;
-  readonly cachedTokens: number | null;
-  /** Tokens billed as written to the cache. */
-  readonly writtenTokens: number | null;
-  readonly completionTokens: number | null;
-  /** The report, unmodified. */
-  readonly raw: unknown;
 }
 
 /** One engine family. Every adapter passes `test/engines/adapters/engine-adapter.suite.ts`. */

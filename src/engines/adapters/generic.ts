@@ -1,12 +1,7 @@
-import { type EngineAdapter, type EngineUsage, requestIdHeader } from "./engine-adapter.js";
-import {
-  readAnthropicUsage,
-  readLlamaCppUsage,
-  reported,
-  reportedCount,
-  sumOf,
-  usageRecord,
-} from "./reported-usage.js";
+import { readMessagesUsage } from "../../apis/messages/answer.js";
+import { type EngineUsage, reported, reportedCount, sumOf, usageRecord } from "../../apis/usage.js";
+import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
+import { readLlamaCppUsage } from "./llama-cpp.js";
 
 /**
  * Any engine with OpenAI's chat API: DeepSeek, Gemini's endpoint, Ollama, LM Studio, gateways. They cache stable prefixes automatically;
@@ -18,7 +13,7 @@ export const generic: EngineAdapter = {
   readUsage: (answer) => {
     // Servers with Anthropic's usage: its `input_tokens` exclude cached tokens, OpenAI's include them.
     const isAnthropics = reported(answer, "usage", "cache_read_input_tokens") !== undefined;
-    if (isAnthropics && reported(answer, "usage", "prompt_tokens") === undefined) return readAnthropicUsage(answer);
+    if (isAnthropics && reported(answer, "usage", "prompt_tokens") === undefined) return readMessagesUsage(answer);
     let usage = readLlamaCppUsage(answer);
     for (const read of DIALECTS) {
       const more = read(answer);

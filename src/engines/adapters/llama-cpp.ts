@@ -1,5 +1,24 @@
+import { type EngineUsage, readOpenAiUsage, reported, reportedCount, sumOf, usageRecord } from "../../apis/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
-import { readLlamaCppUsage } from "./reported-usage.js";
+
+/**
+ * Reads llama.cpp's `usage`, and `timings` for what it lacks: `cache_n` prompt tokens reused, `prompt_n` computed, `predicted_n` generated (server
+ * README, "Timings and context usage").
+ */
+export function readLlamaCppUsage(answer: unknown): EngineUsage {
+  const usage = readOpenAiUsage(answer);
+  const timings = reported(answer, "timings");
+  const cachedTokens = reportedCount(timings, "cache_n");
+  return usageRecord(
+    {
+      promptTokens: usage.promptTokens ?? sumOf(cachedTokens, reportedCount(timings, "prompt_n")),
+      cachedTokens: usage.cachedTokens ?? cachedTokens,
+      writtenTokens: usage.writtenTokens,
+      completionTokens: usage.completionTokens ?? reportedCount(timings, "predicted_n"),
+    },
+    timings === undefined ? usage.raw : { usage: usage.raw, timings },
+  );
+}
 
 /**
  * llama.cpp's server. `cache_prompt` is the default only in newer versions. The slot is left to the server, which knows how many there are

@@ -1,9 +1,9 @@
+import { readOpenAiUsage } from "../../apis/usage.js";
 import type { ChatMessage, ContentPart, RequestId } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
 import { type BreakpointStyle, countMarks, withBreakpoints } from "./cache-breakpoints.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { OPENAI_LIMITS } from "./provider-limits.js";
-import { readOpenAiUsage } from "./reported-usage.js";
 
 /**
  * OpenAI's models before GPT-5.6: prefixes from 1,024 tokens are cached automatically. `prompt_cache_key` routes a scope's prompts to the

@@ -1,5 +1,5 @@
-import { type EngineAdapter, type EngineUsage, requestIdHeader } from "./engine-adapter.js";
-import { readOpenAiUsage, reported, reportedCount, usageRecord } from "./reported-usage.js";
+import { type EngineUsage, readOpenAiUsage, reported, reportedCount, usageRecord } from "../../apis/usage.js";
+import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 
 /**
  * SGLang. `rid` is the request's id, `cache_salt` keeps tenants apart in the radix tree. Cached tokens are reported in `usage` with

@@ -1,6 +1,6 @@
+import { readOpenAiUsage } from "../../apis/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { cacheKey } from "./openai.js";
-import { readOpenAiUsage } from "./reported-usage.js";
 
 /**
  * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is the

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { append } from "../../core/text/collections.js";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
-import { withPlainNumbers } from "../../core/text/json.js";
 import { passedOn, type Upstream, UpstreamError } from "../upstream/upstream.js";
 import {
   type AnswerToken,
@@ -187,7 +186,7 @@ export function embeddedUpstream(answer: FetchHandler): Upstream {
         new UpstreamError(NAME, signal.aborted ? { kind: "aborted" } : { kind: "broken", cause: nameOf(error) });
       try {
         const own = passedOn(headers).map(([name, value]): [string, string] => [name, value]);
-        const plain = typeof body === "string" ? withPlainNumbers(body) : body;
+        const plain = body;
         const request = new Request(`${ADDRESS}${path}${query}`, { method, headers: own, body: plain, signal });
         const response = await answer(request);
         return { status: response.status, headers: [...response.headers], body: bytesOf(response, failureOf) };

@@ -2,8 +2,7 @@
  * upstream/: the connection to an engine, and what its answers say, whatever the engine's family.
  * In: a call of OpenAI's API (path, headers, JSON body) with an abort signal; for the readers, an answer's bytes.
  * Out: the answer, unmodified and byte by byte (`Upstream`), or an `UpstreamError`; its server-sent events; its first token's log
- * probabilities; its turn's items, calls and end (`StreamedTurn`, `TurnEnd`); why an engine refused a prompt (`PromptRefusal`), and whether it
- * has a route at all (`OptionalRoute`).
+ * probabilities; why an engine refused a prompt (`PromptRefusal`), and whether it has a route at all (`OptionalRoute`).
  * Knows no engine family and no memories: what is sent is made in `adapters/`.
  */
 
@@ -12,7 +11,6 @@ import { request as httpsRequest } from "node:https";
 import { TLSSocket } from "node:tls";
 import { urlToHttpOptions } from "node:url";
 import { withoutFilePaths } from "../../core/text/file-paths.js";
-import { withPlainNumbers } from "../../core/text/json.js";
 
 /** Why an engine gave no answer, or an incomplete one. */
 export type UpstreamFailure =
@@ -73,8 +71,6 @@ export interface UpstreamCall {
   readonly headers: Iterable<HeaderPair>;
   /** JSON, or bytes of the type that the headers say; null for none. */
   readonly body: string | Uint8Array | null;
-  /** The JSON to convert in place of {@link body} where the engine has no such route: with what an engine that has it keeps itself. */
-  readonly convertible?: string | undefined;
   /** Whether it has effects and so is never sent twice; then it has a connection of its own, which cannot be stale. Default: no. */
   readonly isOnce?: boolean;
   /** Whether memprefix makes it for itself, with no client that waits for it. Default: no. */
@@ -196,11 +192,7 @@ export function openUpstream(options: UpstreamOptions): Upstream {
       cancel();
     }
   };
-  const send: Upstream["send"] = async (call, signal) => {
-    const body = typeof call.body === "string" ? withPlainNumbers(call.body) : call.body;
-    return attemptTo({ ...call, body }, signal, false);
-  };
-  return { name, send };
+  return { name, send: (call, signal) => attemptTo(call, signal, false) };
 }
 
 function openRequest(

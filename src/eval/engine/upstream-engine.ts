@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { APIS } from "../../apis/api.js";
+import type { EngineUsage } from "../../apis/usage.js";
 import type { ChatMessage } from "../../core/index.js";
 import { isRecord, listIn, parsedJson, record, text } from "../../core/text/json.js";
-import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../engines/adapters/engines.js";
 import { eventsOf, wholeOf } from "../../engines/upstream/answer-body.js";
 import { ModelLimits, promptTokensWithin } from "../../engines/upstream/model-limits.js";
@@ -94,7 +96,13 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
         promptTokens: await limit,
         mark: isSalted ? null : markOf(own),
         chooseDepth: (tenant, settings, draftAt, signal) =>
-          depths.choose(tenant, { body: { model, ...salted }, query: "", headers: [] }, settings, draftAt, signal),
+          depths.choose(
+            tenant,
+            { api: APIS.chat, body: { model, ...salted }, written: JSON.stringify, query: "", headers: [] },
+            settings,
+            draftAt,
+            signal,
+          ),
         ask: async (prompt, { gold }, signal) => {
           const asked = scores.includes("words") ? await ask(prompt, salted, signal) : UNASKED;
           const answer = isNoise ? { ...asked, answer: null } : asked;

@@ -1,5 +1,4 @@
-import { isRecord, listIn, parsedJson, record } from "../../core/text/json.js";
-import { contentText } from "../../engines/turns/reasoning.js";
+import { isRecord, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { openUpstream, type Upstream, UpstreamError, type UpstreamFailure } from "../../engines/upstream/upstream.js";
 import type { Judgement } from "../base/run-record.js";
@@ -84,6 +83,12 @@ function said(failure: UpstreamFailure): string {
 function contentOf(body: string): string | null {
   const message = record(listIn(record(parsedJson(body))["choices"])[0])["message"];
   return isRecord(message) ? contentText(message["content"]) : null;
+}
+
+/** The text of a content: Mistral's models that reason give parts, of which some are no text. */
+function contentText(content: unknown): string {
+  if (!Array.isArray(content)) return text(content);
+  return content.map((part) => (record(part)["type"] === "text" ? text(record(part)["text"]) : "")).join("");
 }
 
 /** One answer to judge. All three texts come from others: data, never instructions. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Api } from "../../apis/api.js";
 import type { PlanDepth, UserId } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { type ChatRequest, NOBODY } from "../../service/chat/chat.js";
@@ -12,11 +13,9 @@ import { composeBody, message } from "./compose-contract.js";
 import { readerOf, snakeCased } from "./wire-form.js";
 
 /*
- * `POST /v1/chat/completions`: OpenAI's body. Only `messages`, `user` and `memprefix` are read; the rest goes upstream unmodified.
+ * The bodies of the proxy's APIs. Only instructions, messages, tools, the user's name and `memprefix` are read; the rest goes upstream byte for
+ * byte.
  */
-
-/** OpenAI's path of chat completions. */
-export const CHAT_PATH = "/v1/chat/completions";
 
 /** The wish in a chat's settings. */
 const depthWanted = z
@@ -69,13 +68,16 @@ const chatOptions = z.strictObject({
 });
 
 /** The `memprefix` field of a chat: the fields of `/compose` that the chat's own body does not have. */
-export const chatSettings = composeBody
+const chatSettings = composeBody
   .omit({ messages: true, format: true, prompt: true, system: true, dry_run: true, record_usage: true })
   .extend(snakeCased(chatOptions).shape)
   .meta({ id: "ChatSettings", description: "For memprefix; not sent to the engine." });
 const settingsIn = readerOf(composeOptions.partial().extend(chatOptions.shape));
 
-/** The body, for the OpenAPI document. */
+/*
+ * The bodies, for the OpenAPI document.
+ */
+
 export const chatBody = z
   .looseObject({
     messages: z.array(message),
@@ -87,19 +89,43 @@ export const chatBody = z
     description: "OpenAI's request. Every field but `memprefix` goes upstream.",
   });
 
+const blocks = z.array(z.looseObject({ type: z.string() }));
+const blockContent = z.union([z.string(), blocks]);
+
+export const messagesBody = z
+  .looseObject({
+    system: blockContent.nullish(),
+    messages: z.array(z.looseObject({ role: z.string(), content: blockContent })),
+    metadata: z
+      .looseObject({ user_id: z.string().nullish() })
+      .nullish()
+      .describe("Anthropic's. `user_id` names the user if nothing else does."),
+    memprefix: chatSettings.nullish(),
+  })
+  .meta({ id: "MessagesRequest", description: "Anthropic's request. Every field but `memprefix` goes upstream." });
+export const countTokensBody = z
+  .looseObject({})
+  .meta({ id: "CountTokensRequest", description: "Anthropic's request, sent on unmodified." });
+
+export const responsesBody = z
+  .looseObject({
+    input: z
+      .union([z.string(), z.array(z.unknown())])
+      .describe("A text, or items. Memories go into the items of the user, in front of their text."),
+    instructions: z.string().nullish(),
+    previous_response_id: z.string().nullish().describe("`input` has only what is new since."),
+    user: z.string().nullish().describe("OpenAI's end-user id. Names the user if nothing else does."),
+    memprefix: chatSettings.nullish(),
+  })
+  .meta({ id: "ResponsesRequest", description: "OpenAI's request. Every field but `memprefix` goes upstream." });
+
 /** An answer of the engine's, for the OpenAPI document. */
 export const engineAnswer = (id: string) =>
   z.looseObject({}).meta({ id, description: "The engine's answer, unmodified." });
 export const engineEvents = z.string().describe("The engine's server-sent events, unmodified.");
 
-/** Where the body of a client's API has memories; and what may have numbers that JavaScript has not: calls of tools, schemas, the seed. */
-export const CHAT_PLACES = {
-  memories: ["memprefix", "memories"],
-  exact: new Set([
-    ...["messages", "input", "system", "instructions", "tools", "functions", "seed"],
-    ...["response_format", "text", "output_config", "guided_json", "structured_outputs"],
-  ]),
-} as const;
+/** Where a body has memories. */
+export const CHAT_PLACES = { memories: ["memprefix", "memories"] } as const;
 
 /** Everything but `memprefix` goes upstream unread. */
 const chatFields = z.looseObject({ memprefix: z.preprocess(withoutAbsentMemories, chatSettings.nullish()).optional() });
@@ -160,38 +186,23 @@ export const chatHeaders = z.object(
   Object.fromEntries(Object.values(HEADERS).map(({ name, documented }) => [name, documented])),
 );
 
-/** Where the body of a client's API has what memprefix reads. */
-export interface BodyForm {
-  /** The field that names the user if nothing else does. */
-  readonly userField: string;
-  readonly userIn: (body: Readonly<Record<string, unknown>>) => unknown;
-  /** Whether what that field has is a name; coding agents send JSON about themselves in it. */
-  readonly isName: (user: unknown) => boolean;
-  /** The messages as chat messages; anything else where they cannot be composed. */
-  readonly messagesIn: (body: Readonly<Record<string, unknown>>) => unknown;
-}
+/** A request as its body and headers say it. */
+export type AskedChat = Omit<ChatRequest, "headers" | "query" | "written">;
 
-const OPENAI_FORM: BodyForm = {
-  userField: "user",
-  userIn: ({ user }) => user,
-  isName: () => true,
-  messagesIn: ({ messages }) => messages,
-};
-
-/** A chat as its body and its headers ask for it. */
-export type AskedChat = Omit<ChatRequest, "headers" | "query">;
+/** Coding agents send JSON about themselves in the field that may name the user. */
+const OF_AGENT = /^\s*\{/;
 
 /**
- * Reads a chat's body and headers. Throws {@link InvalidRequestError} if `memprefix`, `user` or memprefix's headers are invalid, or if two
+ * Reads the body and headers of a request to one of the APIs. Throws {@link InvalidRequestError} if `memprefix`, `user` or memprefix's headers are invalid, or if two
  * places name different users, agents or conversations. Who wants no memories need name nobody.
  *
  * @param identity what the request says of itself in its base URL, and in places of the operator's choice
  */
 export function readChat(
+  api: Api,
   given: unknown,
   headers: Pick<Headers, "get">,
   identity: GivenIdentity = NOTHING_GIVEN,
-  form: BodyForm = OPENAI_FORM,
 ): AskedChat {
   const { memprefix, ...body } = readOptions(chatFields, given);
   const { writeBack, adaptiveDepth, bypass, ...settings } = settingsIn(memprefix ?? {});
@@ -221,11 +232,12 @@ export function readChat(
   const topK = agreedOn(HEADERS.topK, settings.topK);
   const isBypassed = agreedOn(HEADERS.bypass, bypass, path.isPlain || null) ?? false;
   const notWanted = isBypassed ? "bypass" : identity.isSideCall ? "side_call" : null;
-  const userId = readUser(body, form, namedUser, { mayBeNobody: notWanted !== null, isOfPath: path.user !== null });
+  const userId = readUser(body, api, namedUser, { mayBeNobody: notWanted !== null, isOfPath: path.user !== null });
   // Messages that cannot be composed (none, or a prefilled answer last) go upstream; the engine judges them.
-  const messages = notWanted === null ? field.messages.safeParse(form.messagesIn(body)) : null;
+  const messages = notWanted === null ? field.messages.safeParse(api.history(body)) : null;
   const asked = { ...settings, userId, agentId, conversationId, history, policy, topK };
   return {
+    api,
     userId,
     agentId,
     conversationId,
@@ -283,13 +295,13 @@ function agreed<T>(places: readonly Place<T>[]): T | null {
  */
 function readUser(
   body: Readonly<Record<string, unknown>>,
-  { userField, userIn, isName }: BodyForm,
+  { userField, user: userIn }: Api,
   named: UserId | null,
   { mayBeNobody, isOfPath }: { readonly mayBeNobody: boolean; readonly isOfPath: boolean },
 ): UserId {
   const user = userIn(body);
   if (named !== null) {
-    const isOther = isOfPath && user != null && user !== "" && user !== named && isName(user);
+    const isOther = isOfPath && user != null && user !== "" && user !== named && !OF_AGENT.test(String(user));
     if (isOther) throw new InvalidRequestError([{ field: userField, message: "differs from the path" }]);
     return named;
   }

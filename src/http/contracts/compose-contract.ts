@@ -49,8 +49,11 @@ const ANY_FORMAT = { anyOf: [refTo("Message"), refTo("ResponsesItem")] };
  * `POST /compose`.
  */
 
-/** Where the body has memories, and what of it is sent on. */
-export const COMPOSE_PLACES = { memories: ["memories"], exact: new Set(["messages", "system"]) } as const;
+/** Where the body has memories. */
+export const COMPOSE_PLACES = { memories: ["memories"] } as const;
+
+/** Fields of the answer that are made of the body's, and keep its bytes. */
+export const COMPOSED_FIELDS = ["messages", "system"] as const;
 
 const MEMORIES = { type: "array", items: refTo("Memory") };
 const { messages, memories } = composeOptions.shape;

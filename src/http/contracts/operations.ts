@@ -1,9 +1,9 @@
 import type { RouteConfig } from "@hono/zod-openapi";
 import { z } from "zod";
+import { APIS } from "../../apis/api.js";
 import {
-  anthropicErrorOf,
   anthropicProblemSchema,
-  openAiErrorOf,
+  errorOf,
   openAiProblemSchema,
   type Problem,
   problem,
@@ -80,8 +80,13 @@ interface Shape {
 const ORIGIN: readonly HeaderName[] = ["x-memprefix-error-origin"];
 const SHAPES: Readonly<Record<ProblemShape, Shape>> = {
   problem: { prefix: "", schema: problemSchema, headers: [], shaped: () => ({}) },
-  openai: { prefix: "OpenAI", schema: openAiProblemSchema, headers: ORIGIN, shaped: openAiErrorOf },
-  anthropic: { prefix: "Anthropic", schema: anthropicProblemSchema, headers: ORIGIN, shaped: anthropicErrorOf },
+  openai: { prefix: "OpenAI", schema: openAiProblemSchema, headers: ORIGIN, shaped: (one) => errorOf(APIS.chat, one) },
+  anthropic: {
+    prefix: "Anthropic",
+    schema: anthropicProblemSchema,
+    headers: ORIGIN,
+    shaped: (one) => errorOf(APIS.messages, one),
+  },
 };
 
 const MEDIA_TYPE = "application/problem+json";

@@ -9,7 +9,6 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { type CamelName, camelName, type FromWire, type WireName, wireName } from "../../client/wire-names.js";
-import { withPlainNumbers } from "../../service/fields/fields.js";
 import type { BodyPlaces } from "../guards/safe-json.js";
 
 /** A block's label in answers. */
@@ -168,13 +167,26 @@ export const PRETTY_PARAMETER = {
   schema: { type: "string" },
 } as const;
 
-/** JSON as it leaves memprefix: numbers that JavaScript has not are numbers again. `space`: of the indentation. */
-export function writtenJson(value: unknown, space = 0): string {
-  return withPlainNumbers(JSON.stringify(value, null, space));
+/**
+ * An answer in JSON, in the form that its query wants.
+ *
+ * @param texts JSON of some of its fields, which an indented answer has in its own form
+ */
+export function jsonOf(
+  c: Context,
+  value: unknown,
+  status: 200 | 201 | 503 = 200,
+  texts: Readonly<Record<string, string>> = {},
+): Response {
+  const isPretty = c.req.query("pretty") !== undefined;
+  const json =
+    isPretty || Object.keys(texts).length === 0
+      ? JSON.stringify(value, null, isPretty ? 2 : 0)
+      : withTexts(Object(value) as object, texts);
+  return c.body(json, status, { "content-type": "application/json" });
 }
 
-/** An answer in JSON, in the form that its query wants. */
-export function jsonOf(c: Context, value: unknown, status: 200 | 201 | 503 = 200): Response {
-  const json = writtenJson(value, c.req.query("pretty") === undefined ? 0 : 2);
-  return c.body(json, status, { "content-type": "application/json" });
+function withTexts(value: object, texts: Readonly<Record<string, string>>): string {
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${texts[name] ?? JSON.stringify(field)}`).join(",")}}`;
 }

@@ -5,7 +5,7 @@ import { AbandonedRequestError, InvalidRequestError } from "../../service/base/e
 import { answerProblem, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 import { awaitBody } from "./limits.js";
-import { type BodyPlaces, safeJson, unsafeIn } from "./safe-json.js";
+import { type BodyPlaces, safeJson, unsafeIn, utf8Text } from "./safe-json.js";
 
 /** Limits on a body. */
 export interface BodyLimits {
@@ -88,6 +88,16 @@ export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, ne
 function receivedBody(c: Context<HttpEnvironment>): Buffer | null {
   const body: unknown = c.env?.incoming && Reflect.get(c.env.incoming, "rawBody");
   return Buffer.isBuffer(body) ? body : null;
+}
+
+/** A body's text; null where it is not UTF-8. */
+export async function bodyAsText(c: Context<HttpEnvironment>): Promise<string | null> {
+  try {
+    return utf8Text(receivedBody(c) ?? (await c.req.arrayBuffer()));
+  } catch (error) {
+    if (error instanceof TypeError) return null;
+    throw error;
+  }
 }
 
 /** What a body in JSON says, of any content type; null where it is not JSON in UTF-8. Throws as {@link readJson} does. */

@@ -1,12 +1,6 @@
 import type { FieldIssue } from "../../service/base/call-types.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
-import {
-  roundedNumbers,
-  textEnd,
-  UnreadMemory,
-  withExactNumbers,
-  withoutForgedNumbers,
-} from "../../service/fields/fields.js";
+import { textEnd, UnreadMemory } from "../../service/fields/fields.js";
 
 /*
  * JSON that cannot be read safely: nested too deep, with a field that sets a prototype, or of bytes that are not UTF-8. Where that is so of a
@@ -22,31 +16,17 @@ export interface BodyPlaces {
   readonly within?: BodyPath;
   /** The way from a request to its memories. */
   readonly memories: BodyPath;
-  /** Fields of a request that go on to an engine: their numbers are as `withExactNumbers` has them. Default: none. */
-  readonly exact?: ReadonlySet<string>;
 }
 
 /**
  * Parses a client's JSON. Where it is nested too deep, or has a field named `__proto__`, it is not parsed: memories that are so are left out,
  * with {@link UnreadMemory} in their places, and anything else throws {@link InvalidRequestError}. Throws a `SyntaxError` where it is not JSON.
  *
- * @param places absent: there are neither memories nor exact fields
+ * @param places absent: there are no memories
  */
 export function parseSafeJson(json: string, places?: BodyPlaces): unknown {
-  const { within = [], memories, exact } = places ?? {};
-  const carried = exact === undefined ? withoutForgedNumbers(json) : withExactNumbers(json);
-  const value = parsedSafely(carried, memories && [...within, ...memories]);
-  if (exact !== undefined && carried !== json) roundOthers(value, within, exact);
-  return value;
-}
-
-/** Rounds numbers in all but these fields of the values at a path. */
-function roundOthers(value: unknown, [step, ...below]: BodyPath, exact: ReadonlySet<string>): void {
-  if (typeof value !== "object" || value === null) return;
-  for (const [name, said] of Object.entries(value)) {
-    if (step === name || step === "*") roundOthers(said, below, exact);
-    else if (step !== undefined || !exact.has(name)) Object.assign(value, { [name]: roundedNumbers(said) });
-  }
+  const { within = [], memories } = places ?? {};
+  return parsedSafely(json, memories && [...within, ...memories]);
 }
 
 function parsedSafely(json: string, memoriesAt?: BodyPath): unknown {

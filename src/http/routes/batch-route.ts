@@ -8,7 +8,6 @@ import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { COMPOSE_PLACES } from "../contracts/compose-contract.js";
 import { operation } from "../contracts/operations.js";
-import { writtenJson } from "../contracts/wire-form.js";
 import { type BodyRate, bodyChunks, isJsonType, readBody } from "../guards/body.js";
 import { awaitBody } from "../guards/limits.js";
 import { linesOf } from "../guards/lines.js";
@@ -162,7 +161,7 @@ async function* linesFor(
       if (clock() - last < PROGRESS_EVERY_MS) continue;
       last = clock();
     }
-    yield ENCODER.encode(`${writtenJson(wire.writeBatchEvent(event))}\n`);
+    yield ENCODER.encode(`${JSON.stringify(wire.writeBatchEvent(event))}\n`);
   }
 }
 
@@ -170,7 +169,7 @@ async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<Uint8
   let before = '{"answers":[';
   for await (const event of events) {
     if (event.kind === "progress") continue;
-    const written = writtenJson(wire.writeBatchEvent(event));
+    const written = JSON.stringify(wire.writeBatchEvent(event));
     const text = event.kind === "end" ? `${before === "," ? "" : before}],${written.slice(1)}` : before + written;
     yield ENCODER.encode(text);
     before = ",";

@@ -7,6 +7,9 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
+import { APIS, type Api } from "../../apis/api.js";
+import { editedJson, repeatedNames } from "../../apis/edited-json.js";
+import { isRecord, type JsonObject, record } from "../../core/text/json.js";
 import { UpstreamError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";
 import { holdsApiKey } from "../../service/base/tenant.js";
@@ -21,21 +24,12 @@ import {
 } from "../../service/chat/chat.js";
 import { DEFAULT_IDENTITY_SOURCES } from "../../service/chat/chat-request.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
-import { Responses } from "../../service/responses/responses.js";
 import * as wire from "../contracts/chat-contract.js";
-import {
-  COUNT_TOKENS_PATH,
-  countTokensBody,
-  MESSAGES_PATH,
-  messagesBody,
-  readMessages,
-  withoutSettings,
-} from "../contracts/messages-contract.js";
 import { CHAT_HEADERS, type OperationId, operation, RATE_HEADERS } from "../contracts/operations.js";
-import { RESPONSES_PATH, readResponses, responsesBody } from "../contracts/responses-contract.js";
-import { bodyAsJson } from "../guards/body.js";
-import { answerProblem, errorEventFor, notJson, problem, problemOf } from "../problems/problem.js";
-import { cutTarget, entryOf, type GivenIdentity, type HttpEnvironment, identityIn } from "../requests/request.js";
+import { bodyAsText } from "../guards/body.js";
+import { parseSafeJson } from "../guards/safe-json.js";
+import { answerProblem, notJson, problem } from "../problems/problem.js";
+import { cutTarget, entryOf, type HttpEnvironment, identityIn } from "../requests/request.js";
 
 /** What the routes need. */
 export interface ChatRouteParts {
@@ -47,29 +41,29 @@ export interface ChatRouteParts {
   readonly isShed: (incoming: object) => boolean;
   /** Called with the reason for which a chat goes to its engine unmodified. */
   readonly onNotComposed: (reason: NotComposedReason) => void;
+  /** Called once for each path that the engine does not have. */
+  readonly onAbsentRoute: (path: string) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
 
-const PATHS = { chat: wire.CHAT_PATH, models: "/v1/models" } as const;
+const MODELS_PATH = "/v1/models";
+/** Anthropic's path that counts a request's tokens. */
+const COUNT_TOKENS_PATH = "/v1/messages/count_tokens";
 const NOT_COMPOSED = "not_composed";
 
 /**
- * The OpenAI-compatible proxy: a client changes its base URL and names the user; its prompts are composed on the way to the engine. Answers
- * are streamed back.
+ * The proxy: a client changes its base URL and names the user; its prompts are composed on the way to the engine, which gets them at the same
+ * path. Answers are streamed back.
  */
 export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRouteParts): void {
   describeRoutes(app);
-  const { onFault, onNotComposed, clock } = parts;
-  const chat = parts.chat === null ? null : new Chat({ ...parts.chat, onFault, onNotComposed, clock });
-  app.post(PATHS.chat, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, wire.readChat)));
-  const responses = chat && new Responses(chat, onFault);
-  app.post(RESPONSES_PATH, async (c) =>
-    responses === null ? noEngine(c) : complete(c, responses, parts, readResponses),
-  );
-  app.post(MESSAGES_PATH, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, readMessages)));
+  const { onFault, onNotComposed, onAbsentRoute, clock } = parts;
+  const chat = parts.chat && new Chat({ ...parts.chat, onFault, onNotComposed, onAbsentRoute, clock });
+  for (const api of Object.values(APIS))
+    app.post(`/v1/${api.path}`, async (c) => (chat === null ? noEngine(c) : complete(c, chat, parts, api)));
   app.post(COUNT_TOKENS_PATH, async (c) => (chat === null ? noEngine(c) : countTokens(c, chat, onFault)));
-  app.get(PATHS.models, async (c) => {
+  app.get(MODELS_PATH, async (c) => {
     if (chat === null) return noEngine(c);
     const client = linkedSignal(c.req.raw.signal);
     const answer = await chat.models(queryToEngine(c), headersToEngine(c), client.signal);
@@ -77,26 +71,48 @@ export function addChatRoutes(app: OpenAPIHono<HttpEnvironment>, parts: ChatRout
   });
 }
 
-/** Reads a body and its headers. */
-type ReadChat = (given: unknown, headers: Pick<Headers, "get">, identity: GivenIdentity) => wire.AskedChat;
+/** A client's body: its JSON, and what that says. */
+interface ClientJson {
+  readonly json: string;
+  readonly value: unknown;
+}
+
+/** Null where the body is not JSON in UTF-8. */
+async function clientJson(c: Context<HttpEnvironment>): Promise<ClientJson | null> {
+  const json = await bodyAsText(c);
+  if (json === null) return null;
+  try {
+    return { json, value: parseSafeJson(json, wire.CHAT_PLACES) };
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+/** Fields that decide what a prompt is: where a body has one twice, it is not known which of them its engine reads. */
+const READ_ONCE = ["messages", "input", "system", "tools"];
 
 async function complete(
   c: Context<HttpEnvironment>,
-  chat: Pick<Chat, "complete">,
+  chat: Chat,
   { isShed, onFault, chat: engine }: Pick<ChatRouteParts, "isShed" | "onFault" | "chat">,
-  readChat: ReadChat,
+  api: Api,
 ): Promise<Response> {
-  const json = await bodyAsJson(c, wire.CHAT_PLACES);
-  if (json === null) return answerProblem(c, notJson());
-  const { value: given } = json;
+  const body = await clientJson(c);
+  if (body === null) return answerProblem(c, notJson());
+  const { json, value: given } = body;
   const { headers } = c.req.raw;
   const identity = identityIn(
     { url: c.req.url, headers: headersOfRequest(c), body: given },
     engine?.identity ?? DEFAULT_IDENTITY_SOURCES,
   );
-  const read = readChat(given, headers, identity);
+  const read = wire.readChat(api, given, headers, identity);
+  const repeated = repeatedNames(json);
+  const isAmbiguous = READ_ONCE.some((name) => repeated.has(name));
   const request = {
     ...read,
+    compose: isAmbiguous ? null : read.compose,
+    written: (sent: JsonObject) => editedJson(json, given, sent),
     headers: headersToEngine(c),
     query: queryToEngine(c),
     isShed: c.env?.incoming !== undefined && isShed(c.env.incoming),
@@ -109,17 +125,17 @@ async function complete(
   return responseOf(c, answer, headersOf(answer, ownHeaders(answer)), client, onFault);
 }
 
-/** Passes a request to count tokens on, and the engine's answer back. */
+/** Passes a request to count tokens on, without memprefix's field, and the engine's answer back. */
 async function countTokens(
   c: Context<HttpEnvironment>,
   chat: Chat,
   onFault: (error: unknown) => void,
 ): Promise<Response> {
-  const json = await bodyAsJson(c, wire.CHAT_PLACES);
-  if (json === null) return answerProblem(c, notJson());
-  const { value: given } = json;
+  const given = await clientJson(c);
+  if (given === null) return answerProblem(c, notJson());
   const client = linkedSignal(c.req.raw.signal);
-  const body = JSON.stringify(withoutSettings(given));
+  const { memprefix: _settings, ...sent } = record(given.value);
+  const body = isRecord(given.value) ? editedJson(given.json, given.value, sent) : given.json;
   const asked = { body, query: queryToEngine(c), headers: headersToEngine(c) };
   return engineAnswer(c, await chat.countTokens(asked, client.signal), client, onFault);
 }
@@ -167,7 +183,7 @@ function responseOf(
 ): Response {
   const { status } = answer;
   if (!BODILESS.has(status) && req.method !== "HEAD")
-    return new Response(streamOf(req.path, answer, client, onFault), { status, headers });
+    return new Response(streamOf(answer, client, onFault), { status, headers });
   // An unread body would keep the upstream connection open.
   client.abort();
   return new Response(null, { status, headers });
@@ -201,7 +217,9 @@ function ownHeaders({ composed, notComposed, expectedTokens, usage }: ProxiedAns
   const warnings = composed.warnings.map(({ code }) => code).join(",");
   return [
     ["x-memprefix-request-id", composed.requestId],
-    ["x-memprefix-expected-cached-tokens", String(expectedTokens ?? composed.plan.expectedCachedTokens)],
+    ...(expectedTokens === null
+      ? []
+      : [["x-memprefix-expected-cached-tokens", String(expectedTokens)] satisfies HeaderPair]),
     ...(usage === null || usage.cachedTokens === null
       ? []
       : [["x-memprefix-cached-tokens", String(usage.cachedTokens)] satisfies HeaderPair]),
@@ -222,21 +240,17 @@ function sourceFailure({ warnings }: NonNullable<ProxiedAnswer["composed"]>): He
 }
 
 /**
- * An answer as a stream; a client that disconnects ends the upstream call. Where the engine breaks off an event stream, a last event says
- * so: clients would take the end of the stream for the end of the answer.
+ * An answer as a stream; a client that disconnects ends the upstream call. Where the engine breaks off, so does the answer: nothing is added to
+ * the engine's bytes.
  */
 function streamOf(
-  path: string,
-  { body, headers }: EngineAnswer,
+  { body }: EngineAnswer,
   client: LinkedSignal,
   onFault: (error: unknown) => void,
 ): ReadableStream<Uint8Array> {
-  const areEvents = headers.some(([name, value]) => name === "content-type" && value.startsWith("text/event-stream"));
   return streamed(body[Symbol.asyncIterator](), client, (error, controller) => {
     if (!(error instanceof UpstreamError)) onFault(error);
-    if (!areEvents) return controller.error(error);
-    controller.enqueue(new TextEncoder().encode(errorEventFor(path, problemOf(error), error)));
-    controller.close();
+    controller.error(error);
   });
 }
 
@@ -267,21 +281,21 @@ function noEngine(c: Context): Response {
   return answerProblem(c, problem(501, "no engine is configured: set MEMPREFIX_UPSTREAM_URL"));
 }
 
-/** A route that takes a prompt in a client's API: the operation, its path, the client's body, and the id of its answers' schema. */
-type PromptRoute = readonly [id: OperationId, path: string, body: z.ZodType, answerId: string];
+/** A route that takes a prompt: the operation, its API, the client's body, and the id of its answers' schema. */
+type PromptRoute = readonly [id: OperationId, api: Api, body: z.ZodType, answerId: string];
 
 const PROMPT_ROUTES: readonly PromptRoute[] = [
-  ["createChatCompletion", PATHS.chat, wire.chatBody, "ChatAnswer"],
-  ["createResponse", RESPONSES_PATH, responsesBody, "ResponsesAnswer"],
-  ["createMessage", MESSAGES_PATH, messagesBody, "MessagesAnswer"],
+  ["createChatCompletion", APIS.chat, wire.chatBody, "ChatAnswer"],
+  ["createResponse", APIS.responses, wire.responsesBody, "ResponsesAnswer"],
+  ["createMessage", APIS.messages, wire.messagesBody, "MessagesAnswer"],
 ];
 
 function describeRoutes({ openAPIRegistry: registry }: OpenAPIHono<HttpEnvironment>): void {
-  for (const [id, path, body, answerId] of PROMPT_ROUTES) {
+  for (const [id, api, body, answerId] of PROMPT_ROUTES) {
     registry.registerPath(
       operation(id, {
         method: "post",
-        path,
+        path: `/v1/${api.path}`,
         headers: wire.chatHeaders,
         body,
         says: "The engine's answer, unmodified; server-sent events with `stream`. Engine errors pass through likewise.",
@@ -291,9 +305,9 @@ function describeRoutes({ openAPIRegistry: registry }: OpenAPIHono<HttpEnvironme
     );
   }
   const says = "The engine's answer, unmodified.";
-  const models = { method: "get", path: PATHS.models, says, answer: wire.engineAnswer("Models") } as const;
+  const models = { method: "get", path: MODELS_PATH, says, answer: wire.engineAnswer("Models") } as const;
   registry.registerPath(operation("listModels", models));
-  const counting = { method: "post", path: COUNT_TOKENS_PATH, body: countTokensBody, says } as const;
+  const counting = { method: "post", path: COUNT_TOKENS_PATH, body: wire.countTokensBody, says } as const;
   registry.registerPath(
     operation("countMessageTokens", { ...counting, answer: wire.engineAnswer("CountTokensAnswer") }),
   );

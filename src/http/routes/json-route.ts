@@ -1,12 +1,14 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
+import { editedJson, valueText } from "../../apis/edited-json.js";
 import { type FromWire, fromWire } from "../../client/wire-names.js";
+import { type JsonObject, record } from "../../core/text/json.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { fieldIssues } from "../../service/fields/fields.js";
 import { type Described, type OperationId, operation } from "../contracts/operations.js";
 import { answerForm, jsonOf, type WireBody, writerOf } from "../contracts/wire-form.js";
-import { readJson } from "../guards/body.js";
+import { bodyAsText, readJson } from "../guards/body.js";
 import type { HttpEnvironment } from "../requests/request.js";
 
 /*
@@ -37,7 +39,11 @@ export function addGet<Q extends z.ZodObject, R extends z.ZodType>(
   });
 }
 
-/** Adds a route that takes JSON. */
+/**
+ * Adds a route that takes JSON.
+ *
+ * @param kept fields of the answer that are made of the body's of the same name: what they share has the body's bytes
+ */
 export function addPost<T, R extends z.ZodType>(
   app: App,
   id: OperationId,
@@ -46,14 +52,33 @@ export function addPost<T, R extends z.ZodType>(
   result: R,
   answer: Answering<T, R>,
   status: 200 | 201 = 200,
+  kept: readonly string[] = [],
 ): void {
   const written = writerOf(result);
   addRoute(app, id, { method: "post", path, body: body.schema, answer: result, status }, async (c) => {
     const given = await readJson(c, body.places);
     if (given instanceof Response) return given;
     const asked = body.read((await validated(body.schema, given.value)) as object);
-    return jsonOf(c, written(await answer(asked, c)), status);
+    const answered = written(await answer(asked, c));
+    const json = kept.length === 0 ? null : await bodyAsText(c);
+    const texts = json === null ? {} : textsOf(kept, json, record(given.value), record(answered));
+    return jsonOf(c, answered, status, texts);
   });
+}
+
+/** JSON of fields of an answer that are made of a body's. */
+function textsOf(
+  kept: readonly string[],
+  json: string,
+  body: JsonObject,
+  answered: JsonObject,
+): Record<string, string> {
+  const texts = kept.flatMap((name) => {
+    const own = valueText(json, name);
+    const field = answered[name];
+    return own === null || field === undefined ? [] : [[name, editedJson(own, body[name], field)] as const];
+  });
+  return Object.fromEntries(texts);
 }
 
 /**

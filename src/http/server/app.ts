@@ -93,6 +93,8 @@ export interface HttpParts {
   readonly onRequest: (entry: RequestLog) => void;
   /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
+  /** Called once for each path below `/v1` that the engine does not have. */
+  readonly onAbsentRoute?: (path: string) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
@@ -200,11 +202,12 @@ export function createApp(given: HttpParts): HttpSurface {
   const { maxBodyBytes: maxBytes, bodyRate: rate = BODY_RATE, clock } = parts;
   app.use(receiveBody({ maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") }));
   app.onError((error, c) => failed(c, error));
-  addPost(app, "compose", COMPOSE_PATH, wire.composeWireBody, wire.composeResult, async (request, c) => {
+  const composed = async (request: ReturnType<typeof wire.readCompose>, c: Context<HttpEnvironment>) => {
     const answer = await c.get("memprefix").compose(request, c.req.raw.signal);
     c.set("composed", entryOf(answer));
     return answer as never;
-  });
+  };
+  addPost(app, "compose", COMPOSE_PATH, wire.composeWireBody, wire.composeResult, composed, 200, wire.COMPOSED_FIELDS);
   addBatchRoute(app, { ...parts, bodyRate: rate });
   const observer = {
     called: metrics.engineCalled.bind(metrics),
@@ -223,6 +226,7 @@ export function createApp(given: HttpParts): HttpSurface {
     chat,
     isShed: (incoming) => admission.isShed(incoming),
     onNotComposed: metrics.notComposed.bind(metrics),
+    onAbsentRoute: parts.onAbsentRoute ?? (() => {}),
   });
   app.notFound((c) => answerUnrouted(app, c, () => passToEngine(c, chat, parts.onFault)));
   if (webhookToken !== undefined) addWebhookRoute(app);

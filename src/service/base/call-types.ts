@@ -28,9 +28,6 @@ export type MessageLike =
   | { readonly type: string }
   | { readonly id: string };
 
-/** APIs whose messages a request may bring, and gets back. */
-export type MessageFormat = "chat" | "responses" | "anthropic";
-
 /** A part of instructions, as Anthropic's API has them. */
 export interface InstructionPart {
   readonly type: "text";

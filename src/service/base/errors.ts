@@ -67,14 +67,6 @@ export class DeletedWhileSentError extends Error {
   }
 }
 
-/** The user, or a memory of theirs, was deleted after memprefix had read messages of the request itself: they have to be read again. */
-export class OutdatedHistoryError extends Error {
-  override readonly name = "OutdatedHistoryError";
-  constructor() {
-    super("the user, or a memory of theirs, was deleted after the history had been read");
-  }
-}
-
 /** The user, or a memory of theirs, was deleted while the request ran; nothing of it was stored. */
 export class DeletedMeanwhileError extends Error {
   override readonly name = "DeletedMeanwhileError";

@@ -10,8 +10,9 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
+import type { EngineUsage } from "../../apis/usage.js";
 import { record } from "../../core/text/json.js";
-import type { EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream.js";
 
 /*

@@ -11,15 +11,13 @@ import {
   type Warning,
 } from "../../core/index.js";
 import { keptIn } from "../../core/text/collections.js";
-import type { ChatDialect } from "../../engines/anthropic/messages-request.js";
 import { wholeOf } from "../../engines/upstream/answer-body.js";
 import { firstTokenBody, fixesStart, isMark, readFirstToken } from "../../engines/upstream/first-token.js";
 import { forAnotherRequest, withAdded } from "../../engines/upstream/upstream.js";
 import { linkedSignal } from "../base/linked-signal.js";
 import { inClientSpan } from "../base/spans.js";
 import type { ChosenDepth, DraftAt, DraftedPrompt } from "../compose/prompt-planner.js";
-import { type ClientRequest, formatOf, type ProbeRequest } from "./chat-format.js";
-import type { ChatParts } from "./chat-request.js";
+import { bodyOf, type ChatParts, type ClientRequest } from "./chat-request.js";
 import { modelName } from "./engine-limits.js";
 
 /** `top_logprobs` at most: OpenAI's limit, and vLLM's default. */
@@ -93,7 +91,6 @@ export class LogprobSupport {
 /** A client's request, with what is known of its engine as its tenant has seen it. */
 type TenantsRequest = ClientRequest & { readonly support: LogprobSupport };
 
-const PLAIN_CHAT: ChatDialect = { keepsMarks: false, isOpenAi: false };
 /** Bytes of a probe's answer that are read. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 /** Statuses with which engines refuse a field of a request; OpenAI's API uses 403 for some models. */
@@ -118,9 +115,7 @@ export class AdaptiveDepth {
   /** A tenant's own: a client may have had a hand in what its engine refused. It goes with the tenant. */
   readonly #supports = new WeakMap<object, LogprobSupport>();
 
-  constructor(
-    private readonly parts: Pick<ChatParts, "upstream" | "readUsage" | "adaptiveDepth" | "dialect" | "clock">,
-  ) {}
+  constructor(private readonly parts: Pick<ChatParts, "upstream" | "readUsage" | "adaptiveDepth" | "clock">) {}
 
   /** How the depth of a request is chosen that wants it. */
   settingsFor(wish: true | Partial<DepthSettings>): DepthSettings {
@@ -150,9 +145,9 @@ export class AdaptiveDepth {
     const depths = probeDepths(whole.blocks, whole.due, settings);
     if (depths.length === 0) return all("few");
     if (whole.noLogprobs !== null) return all("unavailable", { warnings: [unavailable(whole.noLogprobs)] });
-    const probe = this.#probeOf(request, whole);
-    if (probe === null) return all("unavailable", { warnings: [unavailable("no chat completion says this request")] });
-    if (fixesStart(probe.body)) return all("fixed_start");
+    if (request.api.name !== "chat")
+      return all("unavailable", { warnings: [unavailable("it needs chat completions")] });
+    if (fixesStart(bodyOf(request, whole.messages))) return all("fixed_start");
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(), settings.timeLimitMs);
     const either = linkedSignal(limit.signal, signal);
@@ -244,23 +239,14 @@ export class AdaptiveDepth {
     return { kind: "entropy", probe, nats: bounds.most };
   }
 
-  /** Null: the prompt has no form as a chat completion. */
-  #probeOf(request: ClientRequest, { messages }: DraftedPrompt): ProbeRequest | null {
-    const { body, headers } = request;
-    const { dialect = PLAIN_CHAT } = this.parts;
-    return formatOf(request).probeOf(body, messages, forAnotherRequest(headers), dialect);
-  }
-
   #send(
     request: ClientRequest,
     draft: DraftedPrompt,
     top: number,
     signal: AbortSignal,
   ): Promise<{ readonly status: number; readonly text: string }> {
-    const probe = this.#probeOf(request, draft);
-    if (probe === null) throw new RangeError("a draft has another form than the whole prompt");
-    const body = JSON.stringify({ ...draft.fields, ...firstTokenBody(probe.body, top) });
-    const sent = withAdded(probe.headers, draft.headers);
+    const body = request.written({ ...draft.fields, ...firstTokenBody(bodyOf(request, draft.messages), top) });
+    const sent = withAdded(forAnotherRequest(request.headers), draft.headers);
     const isCurrent = () => draft.watch.isSendable();
     const { query } = request;
     const call = { method: "POST", path: "chat/completions", query, headers: sent, body, isCurrent } as const;

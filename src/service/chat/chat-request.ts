@@ -1,8 +1,19 @@
-import type { AgentId, ConversationId, DepthSettings, TokenCounter, ToolMemories, UserId } from "../../core/index.js";
-import type { EngineAdapter, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import type { Api } from "../../apis/api.js";
+import { withEndOf } from "../../apis/responses/sections.js";
+import type { EngineUsage } from "../../apis/usage.js";
+import type {
+  AgentId,
+  ChatMessage,
+  ConversationId,
+  DepthSettings,
+  TokenCounter,
+  ToolMemories,
+  UserId,
+} from "../../core/index.js";
+import type { JsonObject } from "../../core/text/json.js";
+import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
-import type { ChatDialect } from "../../engines/anthropic/messages-request.js";
-import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
+import type { HeaderPair, Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import type { ComposeRequest } from "../compose/compose-request.js";
 import type { PromptComposer } from "../compose/prompt-composer.js";
@@ -10,8 +21,6 @@ import type { KvExpectations } from "../learning/engine-cache.js";
 import type { EngineReports } from "../learning/engine-reports.js";
 import type { MemoryAdditions } from "../records/memory-additions.js";
 import type { StoredResponses } from "../records/stored-responses.js";
-import type { DeletionWatch } from "../scopes/working-scopes.js";
-import type { ClientRequest } from "./chat-format.js";
 import type { NotComposedReason, NotWantedReason } from "./compose-with-timeout.js";
 
 /** Where an engine's own limit on prompts comes from: its list of models, or its configuration. */
@@ -28,8 +37,6 @@ export interface ChatEngine {
   readonly readUsage: EngineAdapter["readUsage"];
   /** Default: `generic`. */
   readonly family?: EngineName;
-  /** What it takes of requests that are converted to chat completions. Default: nothing besides them. */
-  readonly dialect?: ChatDialect;
   /** Default of {@link ChatRequest.writeBack}: whether exchanges are added as memories. */
   readonly writeBack: boolean;
   /** Whether the engine computes a prompt's prefix while memories are searched for. Default: no. */
@@ -55,6 +62,8 @@ export interface ChatParts extends ChatEngine {
   readonly onFault: (error: unknown) => void;
   /** Called with the reason for which a chat goes to its engine unmodified. */
   readonly onNotComposed?: (reason: NotComposedReason) => void;
+  /** Called once for each path that the engine does not have. */
+  readonly onAbsentRoute?: (path: string) => void;
   /** Milliseconds, monotonic. */
   readonly clock: () => number;
 }
@@ -71,7 +80,32 @@ export interface ChatComposer {
 /** Stands for the user of a request that is not composed and names none: no user has an empty name. */
 export const NOBODY = "" as UserId;
 
-/** A chat completion that a client asked for. */
+/** A client's request, as far as what is sent to its engine depends on it. */
+export interface ClientRequest {
+  /** The API that it came through, and goes out through. */
+  readonly api: Api;
+  /** The client's body, without memprefix's field. */
+  readonly body: JsonObject;
+  /** The JSON of a body that was made of the client's: what both share has the client's bytes. */
+  readonly written: (body: JsonObject) => string;
+  /** `?` included, or empty. */
+  readonly query: string;
+  readonly headers: readonly HeaderPair[];
+  /** What it adds to the history that the engine has, where it continues that; absent: it has the whole history. */
+  readonly added?: readonly ChatMessage[];
+}
+
+/**
+ * The body for the engine.
+ *
+ * @param prompt null: the client's own messages
+ */
+export function bodyOf({ api, body, added }: ClientRequest, prompt: readonly ChatMessage[] | null): JsonObject {
+  if (prompt === null) return body;
+  return added === undefined ? api.withPrompt(body, prompt) : withEndOf(body, prompt, added);
+}
+
+/** A request whose prompt a client wants composed and answered. */
 export interface ChatRequest extends ClientRequest {
   /** {@link NOBODY} only where nothing is composed. */
   readonly userId: UserId;
@@ -84,11 +118,6 @@ export interface ChatRequest extends ClientRequest {
   readonly compose: ComposeRequest | null;
   /** Why it is not to be composed, where it is not: its client says so, or makes it for itself. Default: it is. */
   readonly notWanted?: NotWantedReason | null;
-  /**
-   * What was known of the user's deletions when memprefix read messages of the request itself: they are not sent where something was deleted
-   * since. Null or absent: they are all the client's.
-   */
-  readonly readSince?: DeletionWatch | null;
   /** Null: the configured one. */
   readonly writeBack: boolean | null;
   /** Default: as configured. */
@@ -103,7 +132,7 @@ export interface ProxiedAnswer extends UpstreamAnswer {
   readonly composed: ComposeAnswer | null;
   /** Why they were; null where the prompt was composed. */
   readonly notComposed: NotComposedReason | null;
-  /** How many tokens of the prompt should be cached, in the engine's own; null where the messages were sent unmodified. */
+  /** How many tokens of the prompt should be cached, in the engine's own; null where the messages were sent unmodified, and where it is unknown. */
   readonly expectedTokens: number | null;
   /** Null where it is known only with the body: in a stream, or in an error. */
   readonly usage: EngineUsage | null;

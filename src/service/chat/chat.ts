@@ -1,10 +1,11 @@
 /*
- * chat: the proxy between a chat client and its engine.
- * Enters: a chat completion, with memories composed where that is possible. Leaves: the engine's answer, streamed unmodified, and what it
- * teaches: usage, times, refusals, an exchange to remember. Fails open: a chat that cannot be composed goes to its engine unmodified.
+ * chat: the proxy between a client and its engine, for every API.
+ * Enters: a request of one API, with memories composed where that is possible. Leaves: the engine's answer, byte for byte, and what it
+ * teaches: usage, times, refusals, an exchange to remember. Fails open: a request that cannot be composed goes to its engine unmodified.
  */
 
 import type { Depth } from "../../core/index.js";
+import type { JsonObject } from "../../core/text/json.js";
 import { marksElsewhereIn } from "../../engines/adapters/engine-adapter.js";
 import { routingOf, type SessionRouter } from "../../engines/adapters/session-routers.js";
 import { isEventStream } from "../../engines/upstream/answer-body.js";
@@ -20,16 +21,22 @@ import type { ComposeAnswer } from "../base/call-types.js";
 import { InferenceSpan, UNREAD } from "../base/spans.js";
 import type { Drive, PlannedPrompt } from "../compose/prompt-composer.js";
 import type { ExactExpectation } from "../learning/engine-cache.js";
-import type { DeletionWatch } from "../scopes/working-scopes.js";
 import { AdaptiveDepth } from "./adaptive-depth.js";
-import { formatOf } from "./chat-format.js";
-import { type ChatComposer, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
+import {
+  bodyOf,
+  type ChatComposer,
+  type ChatParts,
+  type ChatRequest,
+  NOBODY,
+  type ProxiedAnswer,
+} from "./chat-request.js";
 import {
   type ChatPrompt,
   composeWithTimeout,
   type NotComposedReason,
   SpeculativeCall,
 } from "./compose-with-timeout.js";
+import { withContinued } from "./continued-responses.js";
 import {
   checkForRefusal,
   constraintsAfter,
@@ -41,15 +48,15 @@ import {
 import { Exchange, StreamUsage } from "./exchange.js";
 import { WarmUp } from "./warm-up.js";
 
-export { chatOfMessages } from "../../engines/anthropic/messages-request.js";
 export type { UpstreamAnswer as EngineAnswer } from "../../engines/upstream/upstream.js";
 export { CREDENTIAL_HEADERS, type HeaderPair, headerPairs } from "../../engines/upstream/upstream.js";
-export { MESSAGES } from "./chat-format.js";
 export { type ChatEngine, type ChatParts, type ChatRequest, NOBODY, type ProxiedAnswer } from "./chat-request.js";
 
 const COMPOSE_TIMEOUT_MS = 5_000;
 /** The composed prompt, a second form of it, and the client's own messages. */
 const MOST_SENDS = 3;
+/** Statuses with which an engine says that it lacks a route; in JSON some are about what a request names. */
+const ABSENT: ReadonlySet<number> = new Set([404, 405, 501]);
 
 /** What is known of one engine, and what is done with its chats. */
 class EngineChats {
@@ -58,6 +65,8 @@ class EngineChats {
   readonly depth: AdaptiveDepth;
   readonly terms: KnownConstraints;
   readonly limits: EngineLimits;
+  /** Paths that the engine was found not to have: those of the APIs, three at most. */
+  readonly #absent = new Set<string>();
 
   constructor(readonly parts: ChatParts) {
     this.usage = new StreamUsage(parts.clock);
@@ -66,11 +75,18 @@ class EngineChats {
     this.limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
     this.depth = new AdaptiveDepth(parts);
   }
+
+  /** Says once that the engine has no route for an API. */
+  answered({ api }: ChatRequest, status: number): void {
+    if (!ABSENT.has(status) || api.name === "chat" || this.#absent.has(api.path)) return;
+    this.#absent.add(api.path);
+    this.parts.onAbsentRoute?.(api.path);
+  }
 }
 
 /**
- * Proxies chat completions: composes the prompt with the user's memories, sends it to the engine, streams the answer back, and reads from it
- * what the engine had cached. The client's own fields and headers win over memprefix's.
+ * Proxies requests of every API: composes the prompt with the user's memories, sends it to the engine, streams the answer back, and reads from
+ * it what the engine had cached. The client's own fields and headers win over memprefix's.
  */
 export class Chat {
   readonly #engine: EngineChats;
@@ -90,8 +106,8 @@ export class Chat {
   }
 
   /**
-   * Rejects with {@link UpstreamError} where the engine does not answer, with the error of an invalid request, and, before anything was sent,
-   * where {@link ChatRequest.readSince} is outdated. A request that cannot be composed for any other reason goes to the engine unmodified.
+   * Rejects with {@link UpstreamError} where the engine does not answer, and with the error of an invalid request. A request that cannot be
+   * composed for any other reason goes to the engine unmodified.
    *
    * @param memprefix the caller's tenant
    * @param signal aborts when the client disconnects
@@ -104,7 +120,7 @@ export class Chat {
       compose === null
         ? asked
         : { ...asked, compose: { ...compose, destination: limits.destinationOf(asked, memprefix.countTokens) } };
-    const request = withSessionKey(memprefix, destined, parts.router ?? null);
+    const request = withSessionKey(memprefix, await withContinued(memprefix, destined), parts.router ?? null);
     return new Completion(this.#engine, memprefix, request, signal).answered();
   }
 }
@@ -120,11 +136,11 @@ function withSessionKey({ composer }: ChatComposer, request: ChatRequest, router
   if (router === null || hasWorkers || hasNoKey) return request;
   const { userId, agentId, conversationId = request.compose?.conversationId ?? null } = request;
   const key = composer.sessionKey(userId, agentId, conversationId);
-  const { headers, fields } = routingOf(router, formatOf(request).path, key);
+  const { headers, fields } = routingOf(router, request.api.path, key);
   return { ...request, headers: withAdded(request.headers, headers), body: { ...fields, ...request.body } };
 }
 
-/** One chat completion, from its request to the engine's answer. */
+/** One request, until the engine answers. */
 class Completion {
   constructor(
     private readonly engine: EngineChats,
@@ -142,8 +158,10 @@ class Completion {
     const watch = isKept ? await memprefix.additions.watch(request.userId).catch(() => null) : null;
     const { composed, notComposed, sent } = await this.#untilTaken();
     const { answer, isUsageAdded, started, span } = sent;
-    const expectedTokens = composed && (await this.#expectedOf(composed, sent));
+    const isContinued = request.added !== undefined;
+    const expectedTokens = composed && !isContinued ? await this.#expectedOf(composed, sent) : null;
     const unread = { ...answer, composed, notComposed, expectedTokens, usage: null };
+    this.engine.answered(request, answer.status);
     try {
       if (answer.status >= 300) {
         this.#neverServed(composed);
@@ -282,9 +300,8 @@ class Completion {
           if (await planned.commit()) return planned;
         }
       };
-    const readSince = request.readSince ?? undefined;
     const composing = (stop: AbortSignal) =>
-      memprefix.composer.compose({ request: asked, signal: stop, readSince, isSentAhead: true }, driving(stop));
+      memprefix.composer.compose({ request: asked, signal: stop, isSentAhead: true }, driving(stop));
     return composeWithTimeout(composing, this.signal, {
       // Depth probes have a time-out of their own, on top.
       timeoutMs: timeoutMs + (depth?.timeLimitMs ?? 0),
@@ -294,7 +311,7 @@ class Completion {
   }
 
   /** What events say of a prompt that is about to be sent; the next one of its conversation is planned with it. */
-  #exactly({ requestId }: ComposeAnswer, body: Readonly<Record<string, unknown>>): Sent["exact"] {
+  #exactly({ requestId }: ComposeAnswer, body: JsonObject): Sent["exact"] {
     const { userId, agentId } = this.request;
     return (
       this.engine.parts.expectations?.of(body).then((exact) => {
@@ -308,21 +325,17 @@ class Completion {
   async #send(prompt: PlannedPrompt | null, signal = this.signal): Promise<Sent> {
     const { memprefix, request } = this;
     const { parts, usage } = this.engine;
-    const { body: own, query, userId, agentId, engine = null, readSince = null } = request;
+    const { api, body: own, query, userId, agentId, engine = null } = request;
     const composed = prompt?.answer ?? null;
-    const isPlain = prompt === null;
-    // Time may have passed since a prompt was composed, or a history that memprefix read was read.
-    const maySend = isPlain ? readSince && (() => isUndeletedSince(readSince)) : () => prompt.watch.isSendable();
+    // Time may have passed since a prompt was composed.
+    const maySend = prompt && (() => prompt.watch.isSendable());
     let started = parts.clock();
-    const format = formatOf(request);
-    const messages = composed?.messages ?? null;
     const fields =
       composed?.engine.fields ?? memprefix.composer.plainFields(userId === NOBODY ? null : userId, agentId, engine);
-    const body = { ...fields, ...format.bodyOf(own, messages) };
-    const whole = format.convertibleOf?.(own, messages) ?? null;
-    const convertible = whole === null ? {} : { convertible: JSON.stringify({ ...fields, ...whole }) };
+    const body = { ...fields, ...bodyOf(request, composed?.messages ?? null) };
     const headers = withAdded(request.headers, composed?.engine.headers ?? {});
-    const exact = composed === null || !format.isChat ? null : this.#exactly(composed, body);
+    const isChat = api.name === "chat";
+    const exact = composed === null || !isChat ? null : this.#exactly(composed, body);
     const isCurrent = maySend === null ? {} : { isCurrent: maySend };
     const inferring = {
       engine: engine ?? parts.family ?? "generic",
@@ -334,19 +347,23 @@ class Completion {
     };
     let isAgain = false;
     let span = new InferenceSpan(inferring);
-    const send = async (sent: object) => {
+    const send = async (sent: JsonObject) => {
       if (isAgain) span = new InferenceSpan(inferring);
       return span.during(async () => {
-        const isOnce = format.isOnce?.(body) ?? false;
-        const given = { method: "POST", path: format.path, query, body: JSON.stringify(sent), ...convertible } as const;
-        const call = { ...given, isOnce };
-        if ((isAgain || isPlain) && maySend !== null && !(await maySend())) throw new OutdatedCallError();
+        const call = {
+          method: "POST",
+          path: api.path,
+          query,
+          body: request.written(sent),
+          isOnce: isOnce(own),
+        } as const;
+        if (isAgain && maySend !== null && !(await maySend())) throw new OutdatedCallError();
         isAgain = true;
         started = parts.clock();
         return parts.upstream.send({ ...call, headers: span.headers, ...isCurrent }, signal);
       });
     };
-    const { answer, isUsageAdded } = format.isChat
+    const { answer, isUsageAdded } = isChat
       ? await usage.send(memprefix, own, body, send)
       : { answer: await send(body), isUsageAdded: false };
     return { answer, isUsageAdded, started, exact, span };
@@ -395,12 +412,12 @@ interface Sent {
 /** A prompt, or why there is none, and the answer. */
 type Attempt = Pick<ProxiedAnswer, "composed" | "notComposed"> & { readonly sent: Sent };
 
-/** Not so where the store says that something was deleted. Where it says nothing, chats go on. */
-async function isUndeletedSince(watch: DeletionWatch): Promise<boolean> {
-  return watch.isDeleted().then(
-    (isDeleted) => !isDeleted,
-    () => true,
-  );
+/**
+ * Whether a body has effects at the engine, and so is never sent twice: what adds to a conversation of the engine's, or runs with nobody
+ * connected.
+ */
+function isOnce({ conversation, background }: JsonObject): boolean {
+  return conversation != null || background === true;
 }
 
 function headerOf({ headers }: UpstreamAnswer, wanted: string): string | null {

@@ -7,7 +7,6 @@ import {
   InvalidRequestError,
   MessagesTooLongError,
   NotFoundError,
-  OutdatedHistoryError,
   StoreUnavailableError,
 } from "../base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../base/linked-signal.js";
@@ -102,8 +101,7 @@ export interface ComposeTimeoutOptions<P> {
 
 /**
  * Composes with a time-out, and gives a reason in place of a prompt where that fails or times out: a chat is answered even if memprefix fails
- * (docs/internals/architecture.md, "Promises"). Rejects only with the error of an invalid request, where its history is outdated, and where
- * the caller disconnected.
+ * (docs/internals/architecture.md, "Promises"). Rejects only with the error of an invalid request, and where the caller disconnected.
  *
  * @param signal aborts when the caller disconnects
  */
@@ -154,9 +152,6 @@ function isFault(error: unknown): boolean {
 
 function isCallers(error: unknown): boolean {
   return (
-    error instanceof InvalidRequestError ||
-    error instanceof NotFoundError ||
-    error instanceof AbandonedRequestError ||
-    error instanceof OutdatedHistoryError
+    error instanceof InvalidRequestError || error instanceof NotFoundError || error instanceof AbandonedRequestError
   );
 }

@@ -18,8 +18,7 @@ import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.j
 import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream/upstream.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import type { ComposeRequest, Destination } from "../compose/compose-request.js";
-import type { ClientRequest } from "./chat-format.js";
-import type { ContextLimit } from "./chat-request.js";
+import type { ClientRequest, ContextLimit } from "./chat-request.js";
 
 /** What an engine's list says to a client with certain credentials. */
 interface KnownList {
@@ -75,7 +74,7 @@ export class EngineLimits {
     return {
       model,
       promptTokens: limit === null ? null : promptTokensWithin(limit, answerTokens(chat.body)),
-      besideTokens: this.#tokensOfTools(chat.body, countTokens),
+      besideTokens: this.#tokensOfTools(chat, countTokens),
     };
   }
 
@@ -106,8 +105,8 @@ export class EngineLimits {
   }
 
   /** Tokens of a chat's tools as JSON, which engines put into the prompt in forms of their own: an estimate. */
-  #tokensOfTools({ tools, functions }: ClientRequest["body"], countTokens: TokenCounter): number {
-    const given = [tools, functions].filter((list) => Array.isArray(list) && list.length > 0);
+  #tokensOfTools({ api, body }: ClientRequest, countTokens: TokenCounter): number {
+    const given = api.tools(body);
     if (given.length === 0) return 0;
     const text = JSON.stringify(given);
     const digest = digestOf(text);

@@ -1,6 +1,8 @@
+import type { AnswerReader } from "../../apis/answer.js";
+import { conversationOf } from "../../apis/responses/history.js";
+import type { EngineUsage } from "../../apis/usage.js";
 import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
-import { parsedJson } from "../../core/text/json.js";
-import type { EngineUsage } from "../../engines/adapters/engine-adapter.js";
+import { isRecord, type JsonObject, parsedJson } from "../../core/text/json.js";
 import { eventsOf } from "../../engines/upstream/answer-body.js";
 import type { UpstreamAnswer } from "../../engines/upstream/upstream.js";
 import type { NewMemory } from "../../memory/memory-source.js";
@@ -9,7 +11,6 @@ import { NotFoundError } from "../base/errors.js";
 import type { InferenceSpan } from "../base/spans.js";
 import { observationOf } from "../learning/engine-reports.js";
 import type { DeletionWatch } from "../scopes/working-scopes.js";
-import { type AnswerReader, formatOf, isUsageOnly } from "./chat-format.js";
 import type { ChatComposer, ChatParts, ChatRequest } from "./chat-request.js";
 import { bufferBody, RefusedModels } from "./engine-limits.js";
 
@@ -17,9 +18,6 @@ import { bufferBody, RefusedModels } from "./engine-limits.js";
 const REFUSED = new Set([400, 422]);
 /** Bytes of a refusal that are read. */
 const MAX_REFUSAL_BYTES = 16 * 1024 * 1024;
-
-/** A request's body, as its client sent it. */
-type Asked = Readonly<Record<string, unknown>>;
 
 /**
  * Requests the usage of a stream (`stream_options.include_usage`) where the client did not. Where the engine refuses, the request is sent
@@ -42,9 +40,9 @@ export class StreamUsage {
    */
   async send(
     tenant: object,
-    own: Asked,
-    body: object,
-    send: (body: object) => Promise<UpstreamAnswer>,
+    own: JsonObject,
+    body: JsonObject,
+    send: (body: JsonObject) => Promise<UpstreamAnswer>,
   ): Promise<{ readonly answer: UpstreamAnswer; readonly isUsageAdded: boolean }> {
     const isUsageAdded = own["stream"] === true && own["stream_options"] == null && !this.#refused.has(tenant, own);
     if (!isUsageAdded) return { answer: await send(body), isUsageAdded };
@@ -83,7 +81,7 @@ export class Exchange {
     private readonly parts: Pick<ChatParts, "readUsage" | "writeBack" | "onFault" | "clock">,
     private readonly of: AnsweredRequest,
   ) {
-    this.#observed = formatOf(of.request).answerReader();
+    this.#observed = of.request.api.answerReader();
   }
 
   /** Passes on an unstreamed answer. */
@@ -135,14 +133,14 @@ export class Exchange {
    */
   #learn(): EngineUsage | null {
     const { reported, firstTokenAt } = this.#observed;
-    const { composed, request, span, started } = this.of;
+    const { request, span, started } = this.of;
     try {
-      const { readUsage = this.parts.readUsage } = request.format ?? {};
+      const { readUsage = this.parts.readUsage } = request.api;
       const usage = reported === null ? null : readUsage(reported);
       span.end({ answer: reported, usage, firstTokenMs: firstTokenAt === null ? null : firstTokenAt - started });
       this.#report(usage);
       this.#remember();
-      request.format?.answered?.(this.#observed, composed);
+      this.#keepContinuable();
       return usage;
     } catch (error) {
       this.parts.onFault(error);
@@ -162,6 +160,11 @@ export class Exchange {
     const { userId, agentId, compose } = request;
     if (firstTokenAt !== null) memprefix.reports.ended(userId, agentId, composed.requestId, this.parts.clock());
     if (firstTokenAt === null && reported === null) memprefix.reports.interrupted(userId, agentId, composed.requestId);
+    if (request.added !== undefined) {
+      // The engine's prompt has more than the one that is known here: no hit is expected from it, nor corrected by it.
+      memprefix.reports.neverServed(userId, agentId, composed.requestId).catch(this.parts.onFault);
+      return;
+    }
     if (Object.keys(observation).length === 0) return;
     const served = compose?.destination && { model: compose.destination.model, answered: this.#paceOf(usage) };
     const reporting = memprefix.reports.feedback(userId, agentId, composed.requestId, observation, served ?? undefined);
@@ -169,6 +172,17 @@ export class Exchange {
       // The user was forgotten while the engine answered.
       if (!(error instanceof NotFoundError)) this.parts.onFault(error);
     });
+  }
+
+  /** Keeps the id by which a later request may continue the answer; the conversation's name stands for its newest response. */
+  #keepContinuable(): void {
+    const { memprefix, request, composed } = this.of;
+    const { body, userId, agentId } = request;
+    const id = this.#observed.continuableId ?? null;
+    if (id === null || composed === null || body["store"] === false) return;
+    const conversation = conversationOf(body);
+    for (const name of conversation === null ? [id] : [id, conversation])
+      memprefix.responses.keep(userId, agentId, name, composed.requestId).catch(this.parts.onFault);
   }
 
   /** Adds the exchange as a memory, where that is configured. */
@@ -187,6 +201,12 @@ export class Exchange {
     if (firstTokenAt === null || !(usage?.completionTokens && usage.completionTokens > 1)) return null;
     return { tokens: usage.completionTokens - 1, ms: this.parts.clock() - firstTokenAt };
   }
+}
+
+/** Whether a chunk of a chat completion holds the usage and nothing else. */
+function isUsageOnly(given: unknown): boolean {
+  if (!isRecord(given) || !isRecord(given["usage"])) return false;
+  return Array.isArray(given["choices"]) && given["choices"].length === 0;
 }
 
 /** Tags of an injected section; text that has one after whole sections were removed is not kept. */

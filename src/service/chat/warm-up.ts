@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { keptIn } from "../../core/text/collections.js";
 import { forAnotherRequest, type Upstream, withAdded } from "../../engines/upstream/upstream.js";
 import type { ColdHead } from "../compose/prompt-planner.js";
-import { type ClientRequest, formatOf } from "./chat-format.js";
+import type { ClientRequest } from "./chat-request.js";
 import { RefusedModels } from "./engine-limits.js";
 
 /** Longest wait for a cancelled call, in milliseconds. The embedded engine stops between two batches of tokens, others at once. */
@@ -31,13 +31,14 @@ export class WarmUp {
   start(tenant: object, request: ClientRequest, head: ColdHead): () => Promise<void> {
     const cancel = new AbortController();
     let sending = Promise.resolve();
-    const { body: own, query, headers } = request;
-    const format = formatOf(request);
-    const { path } = format;
+    const { api, body: own, query, headers, added } = request;
+    const { path } = api;
     const refused = this.#refusedAt(path);
-    const warming = refused.has(tenant, own) ? null : format.warmUpOf(own, head.messages);
+    // What the engine has of a history that it is to continue stays as it is.
+    const isUseless = added !== undefined || refused.has(tenant, own);
+    const warming = isUseless ? null : api.warmUp(own, head.messages);
     if (warming !== null) {
-      const body = JSON.stringify({ ...head.fields, ...warming });
+      const body = request.written({ ...head.fields, ...warming });
       const sent = withAdded(forAnotherRequest(headers), head.headers);
       const isCurrent = () => head.watch.isSendable();
       const call = { method: "POST", path, query, headers: sent, body, isCurrent } as const;

@@ -28,7 +28,6 @@ import {
   AbandonedRequestError,
   DeletedMeanwhileError,
   DeletedWhileSentError,
-  OutdatedHistoryError,
   StoreUnavailableError,
 } from "../base/errors.js";
 import type { MemprefixObserver } from "../base/memprefix-observer.js";
@@ -80,11 +79,6 @@ export interface ComposeCall {
    * {@link DeletedMeanwhileError}.
    */
   readonly found?: FoundAhead | undefined;
-  /**
-   * What was known of the user's deletions when memprefix read messages of the request itself: where something was deleted since, composing
-   * rejects with {@link OutdatedHistoryError}. Absent: they are all the caller's.
-   */
-  readonly readSince?: DeletionWatch | undefined;
   /** Whether its prompt is sent before it is stored, where it may be. Default: no. */
   readonly isSentAhead?: boolean;
 }
@@ -328,7 +322,7 @@ export class ComposingRequest {
     const { parts, planner } = this.on;
     const { request } = this.call;
     if (request.memories !== null || parts.source === null || this.#lookup !== undefined) return null;
-    return this.#useCurrent((working) => planner.coldHead(working, request));
+    return this.#use((working) => planner.coldHead(working, request));
   }
 
   /** The request's memories, or those that the source finds. Does not reject if the source fails. */
@@ -353,7 +347,7 @@ export class ComposingRequest {
   /** Drafts the prompt at a depth; null: with all its blocks. Serves and stores nothing. */
   draft(retrieved: Retrieved, depth: Depth | null): Promise<DraftedPrompt> {
     this.#isAhead = true;
-    return this.#useCurrent((working) => {
+    return this.#use((working) => {
       if (!retrieved.watch.covers(working.base.deletions)) throw new DeletedMeanwhileError();
       return this.on.planner.draft(working, this.call.request, retrieved, depth);
     });
@@ -372,7 +366,6 @@ export class ComposingRequest {
       this.#isAhead = true;
       this.#notStored = commit;
       const { deletions } = working.base;
-      this.#rejectOutdated(working);
       if (this.#isSent && deletions.users !== retrieved.watch.since.users) throw new DeletedWhileSentError();
       // The commit finds out whether these are still the stored ones.
       if (!retrieved.watch.covers(deletions)) throw new DeletedMeanwhileError();
@@ -426,7 +419,7 @@ export class ComposingRequest {
     const { checks, jobs, planner } = this.on;
     const { request, signal } = this.call;
     if (request.memories !== null || request.conversationId === null || !checks.isPossible) return NOTHING_CHECKED;
-    const standing = await this.#useCurrent((working) => planner.standing(working, request));
+    const standing = await this.#use((working) => planner.standing(working, request));
     return jobs.untilClosing(signal, (stop) => checks.check(this.#scope, standing, request.dryRun === true, stop));
   }
 
@@ -444,18 +437,6 @@ export class ComposingRequest {
   #use<T>(work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
     const { conversationId } = this.call.request;
     return retryWhileLocked(() => this.on.scopes.use(this.#scope, work, conversationId));
-  }
-
-  #useCurrent<T>(work: (working: WorkingScope) => T | Promise<T>): Promise<T> {
-    return this.#use((working) => {
-      this.#rejectOutdated(working);
-      return work(working);
-    });
-  }
-
-  /** Throws where the scope knows of a deletion that messages which memprefix read for the request do not. */
-  #rejectOutdated({ base }: WorkingScope): void {
-    if (this.call.readSince?.isBehind(base.deletions) === true) throw new OutdatedHistoryError();
   }
 
   #rejectAbandoned(): void {

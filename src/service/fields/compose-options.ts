@@ -64,7 +64,7 @@ export const composeOptions = z.strictObject({
   format: messageFormat
     .nullish()
     .describe(
-      "The API of `messages`: `chat`, `responses` or `anthropic`. With `anthropic`, the answer has the instructions in `system`, not among its messages. Default: by what only one API has (items, tool blocks), else `chat`.",
+      "The API of `messages`: `chat`, `responses` or `messages` (Anthropic's). With `messages`, the answer has the instructions in `system`, not among its messages. Default: by what only one API has (items, tool blocks), else `chat`.",
     ),
   history: field.history
     .nullish()

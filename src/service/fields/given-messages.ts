@@ -1,9 +1,8 @@
 import { z } from "zod";
+import { API_NAMES, APIS, type ApiName } from "../../apis/api.js";
 import { type ChatMessage, unstorable } from "../../core/index.js";
 import { record } from "../../core/text/json.js";
-import { chatOfMessages, withComposedMessages } from "../../engines/anthropic/messages-request.js";
-import { itemsOf, messagesOf } from "../../engines/responses/responses-request.js";
-import type { FieldIssue, Instructions, MessageFormat } from "../base/call-types.js";
+import type { FieldIssue, Instructions } from "../base/call-types.js";
 import * as field from "./fields.js";
 import { fieldIssues, LAST_ROLES, MESSAGE_ROLES } from "./fields.js";
 
@@ -34,11 +33,12 @@ function isPlain(message: unknown): message is ChatMessage & { readonly content:
   );
 }
 
-export const messageFormat = z.enum(["chat", "responses", "anthropic"]);
+/** The API whose messages a request gives. */
+export const messageFormat = z.enum(API_NAMES);
 
 /** Messages as a caller gave them, and the same as chat messages. */
 export interface GivenMessages {
-  readonly format: MessageFormat;
+  readonly format: ApiName;
   readonly given: readonly unknown[];
   readonly chat: readonly ChatMessage[];
 }
@@ -74,7 +74,7 @@ export const givenMessages = z
 const chatMessages = z.object({ messages: field.messages });
 
 /** Messages of a named format; what is wrong with them, by the fields of a request. */
-export function readMessages(given: readonly unknown[], format: MessageFormat): GivenMessages | readonly FieldIssue[] {
+export function readMessages(given: readonly unknown[], format: ApiName): GivenMessages | readonly FieldIssue[] {
   if (format === "chat") {
     const plain = plainMessages(given, field.MAX_MESSAGES);
     if (plain !== null) return { format, given, chat: plain };
@@ -86,7 +86,8 @@ export function readMessages(given: readonly unknown[], format: MessageFormat): 
     return problem === null ? [] : [{ field: `messages[${at}]`, message: problem }];
   });
   if (unstored.length > 0) return unstored;
-  const chat = format === "responses" ? messagesOf(given) : chatOfMessages({ messages: given });
+  const api = APIS[format];
+  const chat = api.history({ [api.historyField]: given });
   if (chat === null) return [{ field: "messages", message: "must be messages of Anthropic's API" }];
   const read = field.messages.safeParse(chat);
   // One message given may be several chat messages, so positions differ.
@@ -105,21 +106,21 @@ export function asGiven(chat: readonly ChatMessage[]): GivenMessages {
  * of one.
  */
 export function restored(prompt: GivenPrompt | null, composed: readonly ChatMessage[]): RestoredPrompt {
-  switch (prompt?.format) {
-    case undefined:
-    case "chat":
-      return { messages: composed };
-    case "responses":
-      return { messages: itemsOf(composed) as readonly ChatMessage[] };
-    case "anthropic": {
-      const instructions = prompt.hasSystem ? { system: "" } : {};
-      return withComposedMessages({ messages: prompt.given, ...instructions }, composed) as unknown as RestoredPrompt;
-    }
-  }
+  if (prompt === null || prompt.format === "chat") return { messages: composed };
+  const api = APIS[prompt.format];
+  const instructions = prompt.hasSystem ? { system: "" } : {};
+  const { [api.historyField]: messages, system } = api.withPrompt(
+    { ...instructions, [api.historyField]: prompt.given },
+    composed,
+  );
+  return {
+    messages: messages as RestoredPrompt["messages"],
+    ...(api.name === "messages" && system !== undefined ? { system: system as Instructions } : {}),
+  };
 }
 
 /** The format of messages, by the first that only one API has. */
-function formatOf(given: readonly unknown[]): MessageFormat {
+function formatOf(given: readonly unknown[]): ApiName {
   for (const message of given) {
     const { role, type, content, tool_calls: calls } = record(message);
     if (role === "tool" || role === "function" || Array.isArray(calls)) return "chat";
@@ -129,7 +130,7 @@ function formatOf(given: readonly unknown[]): MessageFormat {
       const { type: kind } = record(part);
       if (typeof kind !== "string") continue;
       if (RESPONSES_PARTS.has(kind)) return "responses";
-      if (ANTHROPIC_BLOCKS.has(kind)) return "anthropic";
+      if (ANTHROPIC_BLOCKS.has(kind)) return "messages";
     }
   }
   return "chat";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { BlockChain, EngineCache, TokenizedPrompt } from "../../core/index.js";
+import { text } from "../../core/text/json.js";
 import { readCacheMetrics } from "../../engines/upstream/cache-metrics.js";
 import { apartBy } from "../../engines/upstream/kv-events.js";
 import { OptionalRoute } from "../../engines/upstream/optional-route.js";
@@ -43,7 +44,7 @@ export function startCacheReadings({
     const { prompts } = cache;
     try {
       const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(TIMEOUT_MS)]);
-      const exposition = await route.read("/metrics", signal, null, MOST_BYTES);
+      const exposition = await route.read("/metrics", signal, { most: MOST_BYTES });
       if (exposition === null) return;
       cache.read(readCacheMetrics(exposition), now());
       promptsRead = prompts;
@@ -99,7 +100,8 @@ export class KvExpectations {
     try {
       const fields = Object.fromEntries(TEMPLATE_FIELDS.flatMap((name) => (name in body ? [[name, body[name]]] : [])));
       const prompt = JSON.stringify({ ...fields, add_generation_prompt: true });
-      const answer = await this.#route.read("/tokenize", AbortSignal.timeout(TOKENIZE_MS), prompt);
+      const of = { body: prompt, model: text(body["model"]) };
+      const answer = await this.#route.read("/tokenize", AbortSignal.timeout(TOKENIZE_MS), of);
       if (answer === null) return null;
       const { tokens } = tokenized.parse(JSON.parse(answer));
       const salt = body["cache_salt"];

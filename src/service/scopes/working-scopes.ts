@@ -64,11 +64,6 @@ export class DeletionWatch {
     return this.since.users !== (await this.store.deletionsOf(this.tenant, this.userId)).users;
   }
 
-  /** Whether something was deleted between what this knows and these counts; not where it knows more than they do. */
-  isBehind({ users, memories }: DeletionCounts): boolean {
-    return users > this.since.users || memories > this.since.memories;
-  }
-
   /** Whether nothing had been deleted since by the time of these counts. */
   covers(counts: DeletionCounts): boolean {
     return isSameCount(this.since, counts);

@@ -1,5 +1,15 @@
-import { record } from "../../core/text/json.js";
-import type { EngineUsage } from "./engine-adapter.js";
+import { record } from "../core/text/json.js";
+
+/** Token counts of one request as an engine reported them. Null: not reported, which is not zero. */
+export interface EngineUsage {
+  readonly promptTokens: number | null;
+  readonly cachedTokens: number | null;
+  /** Tokens billed as written to the cache. */
+  readonly writtenTokens: number | null;
+  readonly completionTokens: number | null;
+  /** The report, unmodified. */
+  readonly raw: unknown;
+}
 
 /**
  * Reads `usage` in OpenAI's form: of chat completions (`prompt_tokens`, `prompt_tokens_details`) and of responses (`input_tokens`,
@@ -41,46 +51,6 @@ function writtenTokensIn(usage: unknown, details: unknown): number | null {
     if (count !== null) return count;
   }
   return null;
-}
-
-/**
- * Reads Anthropic's `usage`: of a message, of the stream's `message_start` and `message_delta`, or of an answer converted to OpenAI's form,
- * which keeps these fields. "Total input tokens in a request is the summation of `input_tokens`, `cache_creation_input_tokens`,
- * and `cache_read_input_tokens`" (API reference, `Usage`): without one of them the total is not known.
- */
-export function readAnthropicUsage(answer: unknown): EngineUsage {
-  const usage = reported(answer, "usage") ?? reported(answer, "message", "usage");
-  const cachedTokens = reportedCount(usage, "cache_read_input_tokens");
-  const writtenTokens = reportedCount(usage, "cache_creation_input_tokens");
-  const uncached = reportedCount(usage, "input_tokens");
-  return usageRecord(
-    {
-      promptTokens: sumOf(uncached, sumOf(cachedTokens, writtenTokens)),
-      cachedTokens,
-      writtenTokens,
-      completionTokens: reportedCount(usage, "output_tokens"),
-    },
-    usage ?? null,
-  );
-}
-
-/**
- * Reads llama.cpp's `usage`, and `timings` for what it lacks: `cache_n` prompt tokens reused, `prompt_n` computed, `predicted_n` generated (server
- * README, "Timings and context usage").
- */
-export function readLlamaCppUsage(answer: unknown): EngineUsage {
-  const usage = readOpenAiUsage(answer);
-  const timings = reported(answer, "timings");
-  const cachedTokens = reportedCount(timings, "cache_n");
-  return usageRecord(
-    {
-      promptTokens: usage.promptTokens ?? sumOf(cachedTokens, reportedCount(timings, "prompt_n")),
-      cachedTokens: usage.cachedTokens ?? cachedTokens,
-      writtenTokens: usage.writtenTokens,
-      completionTokens: usage.completionTokens ?? reportedCount(timings, "predicted_n"),
-    },
-    timings === undefined ? usage.raw : { usage: usage.raw, timings },
-  );
 }
 
 /** The value at a path of a JSON value; undefined where there is none. */

@@ -1,0 +1,60 @@
+/*
+ * apis: the request APIs of engines. Each folder is one API with the same files: `history.ts` reads the history and tools of a body,
+ * `sections.ts` puts a composed prompt into it, `answer.ts` reads an answer or its stream, `error.ts` writes an error.
+ * Enters: bodies and answers as parsed JSON. Leaves: chat messages, a body for the same API, usage and text. No API becomes another.
+ */
+
+import type { ChatMessage } from "../core/index.js";
+import type { JsonObject } from "../core/text/json.js";
+import type { AnswerReader } from "./answer.js";
+import { chat } from "./chat/index.js";
+import { messages } from "./messages/index.js";
+import { responses } from "./responses/index.js";
+import type { EngineUsage } from "./usage.js";
+
+/** The APIs by name. */
+export const API_NAMES = ["chat", "messages", "responses"] as const;
+export type ApiName = (typeof API_NAMES)[number];
+
+/** An error of memprefix's own, as every API can say it. */
+export interface ApiError {
+  readonly status: number;
+  readonly message: string;
+  /** The field that is wrong; null: none. */
+  readonly field: string | null;
+  /** Why the engine did not answer; null: the error is not about the engine. */
+  readonly upstreamFailure: string | null;
+}
+
+/** One API of an engine. Every one passes `test/apis/api.suite.ts`. */
+export interface Api {
+  readonly name: ApiName;
+  /** Relative to the engine's base URL, and the path below `/v1` here: `chat/completions`. */
+  readonly path: string;
+  /** The field of a body that has its history. */
+  readonly historyField: "messages" | "input";
+  /** The field that may name the user, with dots. */
+  readonly userField: string;
+  /** What that field has, where it is a name; undefined or null where it is none. */
+  user(body: JsonObject): unknown;
+  /** A body's instructions and messages as chat messages; null where it has none that can be composed. */
+  history(body: JsonObject): readonly ChatMessage[] | null;
+  /** The tools that a body gives the model. */
+  tools(body: JsonObject): readonly unknown[];
+  /**
+   * The body with a composed prompt in place of its history.
+   *
+   * @param prompt made of what {@link history} read
+   */
+  withPrompt(body: JsonObject, prompt: readonly ChatMessage[]): JsonObject;
+  /** A body for as few tokens as the API allows, that has the engine compute a prompt's prefix; null: there is none. */
+  warmUp(body: JsonObject, prefix: readonly ChatMessage[]): JsonObject | null;
+  /** Reads one answer, or its events. */
+  answerReader(): AnswerReader;
+  /** Reads the usage of its answers. Absent: the engine family does. */
+  readonly readUsage?: (answer: unknown) => EngineUsage;
+  /** The API's error object. */
+  error(error: ApiError): JsonObject;
+}
+
+export const APIS: Readonly<Record<ApiName, Api>> = { chat, messages, responses };

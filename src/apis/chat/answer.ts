@@ -1,0 +1,41 @@
+import { isRecord, listIn, record } from "../../core/text/json.js";
+import { type AnswerReader, BoundedText, isWholeText } from "../answer.js";
+
+/** Reads an engine's answer while it is streamed. Holds its first choice's text up to a bound. */
+export class ChatAnswer implements AnswerReader {
+  readonly #text = new BoundedText();
+  #finish: string | null = null;
+  #hasCalls = false;
+  firstTokenAt: number | null = null;
+  /** The last chunk with token counts. */
+  reported: unknown = null;
+  /** Its end is OpenAI's `[DONE]`, which is no JSON. */
+  readonly isOver = false;
+
+  take(given: unknown, at: number): void {
+    const { choices, usage, timings } = record(given);
+    if (isRecord(usage) || isRecord(timings)) this.reported = given;
+    for (const choice of listIn(choices)) {
+      const { index, delta, message, finish_reason: finish } = record(choice);
+      if (isRecord(delta) && holdsToken(delta)) this.firstTokenAt ??= at;
+      if (typeof index === "number" && index !== 0) continue;
+      const said = isRecord(delta) ? delta : record(message);
+      this.#text.append(said["content"]);
+      this.#hasCalls ||= said["function_call"] != null || listIn(said["tool_calls"]).length > 0;
+      if (typeof finish === "string") this.#finish = finish;
+    }
+  }
+
+  /** The first choice's text, once it is complete; null where it is not, calls a tool, or is too long. */
+  get text(): string | null {
+    return isWholeText(this.#finish) && !this.#hasCalls ? this.#text.whole : null;
+  }
+}
+
+/** False for the opening chunk, which has the role only: it stands for no token. */
+function holdsToken(delta: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(delta).some(
+    ([name, value]) =>
+      name !== "role" && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0),
+  );
+}

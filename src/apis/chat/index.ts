@@ -1,0 +1,20 @@
+import type { Api } from "../api.js";
+import { ChatAnswer } from "./answer.js";
+import { error } from "./error.js";
+import { history, tools } from "./history.js";
+import { warmUp, withPrompt } from "./sections.js";
+
+/** OpenAI's chat completions. Source: https://platform.openai.com/docs/api-reference/chat/create */
+export const chat: Api = {
+  name: "chat",
+  path: "chat/completions",
+  historyField: "messages",
+  userField: "user",
+  user: ({ user }) => user,
+  history,
+  tools,
+  withPrompt,
+  warmUp,
+  answerReader: () => new ChatAnswer(),
+  error,
+};

@@ -1,0 +1,257 @@
+import { textEnd } from "../core/text/json.js";
+
+/** A part of a JSON text to write anew. */
+interface Edit {
+  readonly from: number;
+  readonly to: number;
+  readonly text: string;
+}
+
+/** An item of a list, or a field of an object, in a JSON text. */
+interface Part {
+  /** The field's name; empty for an item. */
+  readonly name: string;
+  /** Where it begins: a field with its name. */
+  readonly from: number;
+  /** Where its value begins. */
+  readonly value: number;
+  readonly to: number;
+}
+
+/**
+ * A JSON text that says another value, with as few of its bytes changed as that takes: what both values share keeps its numbers, escapes, key
+ * order and white space. Parsed, the result equals `next`. O(length).
+ *
+ * @param json a text that `JSON.parse` accepts
+ * @param value what it says
+ * @param next what it is to say
+ * @example editedJson('{"n": 1.0, "t": "a"}', { n: 1, t: "a" }, { n: 1, t: "b a" }) === '{"n": 1.0, "t": "b a"}'
+ */
+export function editedJson(json: string, value: unknown, next: unknown): string {
+  const edits: Edit[] = [];
+  collect(json, pastBlanks(json, 0), value, next, edits);
+  if (edits.length === 0) return json;
+  edits.sort((a, b) => a.from - b.from || a.to - b.to);
+  const kept = [...edits, { from: json.length }].map(({ from }, at) => json.slice(edits[at - 1]?.to ?? 0, from));
+  return kept.map((text, at) => text + (edits[at]?.text ?? "")).join("");
+}
+
+/** Names that the object at the top of a JSON text has more than once. Parsers differ in which of them counts. */
+export function repeatedNames(json: string): ReadonlySet<string> {
+  const seen = new Set<string>();
+  const repeated = new Set<string>();
+  for (const { name } of partsOf(json, pastBlanks(json, 0))) {
+    if (seen.has(name)) repeated.add(name);
+    seen.add(name);
+  }
+  return repeated;
+}
+
+/** The text of a field's value in the object that a JSON text is; null where it has none of that name. Of several, the last. */
+export function valueText(json: string, name: string): string | null {
+  const part = partsOf(json, pastBlanks(json, 0)).findLast((field) => field.name === name);
+  return part === undefined ? null : json.slice(part.value, part.to);
+}
+
+function collect(json: string, from: number, value: unknown, next: unknown, edits: Edit[]): void {
+  if (isSame(value, next)) return;
+  if (Array.isArray(value) && Array.isArray(next)) collectItems(json, from, value, next, edits);
+  else if (isObject(value) && isObject(next)) collectFields(json, from, value, next, edits);
+  else {
+    const to = valueEnd(json, from);
+    const own = typeof value === "string" ? { value, literal: json.slice(from, to) } : null;
+    edits.push({ from, to, text: written(next, own) });
+  }
+}
+
+function collectFields(json: string, from: number, value: JsonFields, next: JsonFields, edits: Edit[]): void {
+  const parts = partsOf(json, from);
+  const last = new Map(parts.map((part) => [part.name, part]));
+  const isKept = (part: Part) => next[part.name] !== undefined;
+  const added = Object.entries(next)
+    .filter(([name, field]) => field !== undefined && !last.has(name))
+    .map(([name, field]) => `${JSON.stringify(name)}:${JSON.stringify(field)}`);
+  collectMissing(parts, isKept, edits);
+  insertLast(from, parts, isKept, added, edits);
+  for (const part of last.values()) {
+    if (isKept(part)) collect(json, part.value, value[part.name], next[part.name], edits);
+  }
+}
+
+function collectItems(
+  json: string,
+  from: number,
+  value: readonly unknown[],
+  next: readonly unknown[],
+  edits: Edit[],
+): void {
+  const parts = partsOf(json, from);
+  const origins = originsOf(value, next);
+  const kept = new Set(origins.map((at) => (at === null ? undefined : parts[at])));
+  const isKept = (part: Part) => kept.has(part);
+  collectMissing(parts, isKept, edits);
+  let added: string[] = [];
+  for (const [at, item] of next.entries()) {
+    const origin = origins[at] ?? null;
+    const part = origin === null ? undefined : parts[origin];
+    if (origin === null || part === undefined) {
+      added.push(JSON.stringify(item));
+      continue;
+    }
+    if (added.length > 0) edits.push({ from: part.from, to: part.from, text: `${added.join(",")},` });
+    added = [];
+    collect(json, part.value, value[origin], item, edits);
+  }
+  insertLast(from, parts, isKept, added, edits);
+}
+
+/** Removes parts, each with the comma before it; those before the first that stays, with the comma after them. */
+function collectMissing(parts: readonly Part[], isKept: (part: Part) => boolean, edits: Edit[]): void {
+  const first = parts.findIndex(isKept);
+  for (const [at, part] of parts.entries()) {
+    if (isKept(part)) continue;
+    const isBehind = first >= 0 && at > first;
+    const start = isBehind ? (parts[at - 1]?.to ?? part.from) : part.from;
+    edits.push({ from: start, to: isBehind ? part.to : (parts[at + 1]?.from ?? part.to), text: "" });
+  }
+}
+
+function insertLast(
+  from: number,
+  parts: readonly Part[],
+  isKept: (part: Part) => boolean,
+  added: readonly string[],
+  edits: Edit[],
+): void {
+  if (added.length === 0) return;
+  const last = parts.findLast(isKept);
+  const at = last?.to ?? from + 1;
+  edits.push({ from: at, to: at, text: `${last === undefined ? "" : ","}${added.join(",")}` });
+}
+
+/** The item that each of the new items was made of, in order; null: of none. */
+function originsOf(value: readonly unknown[], next: readonly unknown[]): readonly (number | null)[] {
+  let from = 0;
+  return next.map((item) => {
+    for (let at = from; at < value.length; at++) {
+      if (!isMadeOf(value[at], item)) continue;
+      from = at + 1;
+      return at;
+    }
+    return null;
+  });
+}
+
+/** Fields in which a message, an item or a block may differ from the one that it was made of. */
+const CHANGING: ReadonlySet<string> = new Set([
+  ...["content", "text", "output", "input"],
+  ...["cache_control", "prompt_cache_breakpoint"],
+]);
+
+function isMadeOf(own: unknown, made: unknown): boolean {
+  if (!isObject(own) || !isObject(made)) return isSame(own, made);
+  const names = new Set([...Object.keys(own), ...Object.keys(made)]);
+  for (const name of names) {
+    if (CHANGING.has(name)) {
+      if (!holds(made[name], own[name])) return false;
+    } else if (!isSame(own[name], made[name])) return false;
+  }
+  return true;
+}
+
+/** Whether a text or a list still has what the client's had. */
+function holds(made: unknown, own: unknown): boolean {
+  if (own === undefined || isSame(own, made)) return true;
+  if (typeof own === "string") {
+    if (typeof made === "string") return own !== "" && made.includes(own);
+    return Array.isArray(made) && made.some((part: unknown) => isObject(part) && holds(part["text"], own));
+  }
+  if (!Array.isArray(own) || !Array.isArray(made)) return !Array.isArray(own);
+  return made.some((part) => own.some((given) => isMadeOf(given, part)));
+}
+
+type JsonFields = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is JsonFields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether two JSON values are equal, apart from key order; undefined fields are absent. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, at) => isSame(item, b[at]));
+  if (!isObject(a) || !isObject(b)) return false;
+  return [a, b].every((one) => Object.keys(one).every((name) => isSame(a[name], b[name])));
+}
+
+/** JSON of a value, in which the client's own text is spelled as the client spelled it. */
+function written(next: unknown, own: { readonly value: string; readonly literal: string } | null): string {
+  if (own === null || own.value === "") return JSON.stringify(next);
+  if (typeof next === "string") {
+    const at = next.lastIndexOf(own.value);
+    if (at < 0) return JSON.stringify(next);
+    const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
+    return `"${escaped(next.slice(0, at))}${own.literal.slice(1, -1)}${escaped(next.slice(at + own.value.length))}"`;
+  }
+  if (Array.isArray(next)) return `[${next.map((item) => written(item, own)).join(",")}]`;
+  if (!isObject(next)) return JSON.stringify(next);
+  const fields = Object.entries(next).filter(([, field]) => field !== undefined);
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${written(field, own)}`).join(",")}}`;
+}
+
+/** The items of the list, or the fields of the object, that begins at `start`; none where another value does. */
+function partsOf(json: string, start: number): readonly Part[] {
+  const isOfFields = json[start] === "{";
+  if (!isOfFields && json[start] !== "[") return [];
+  const parts: Part[] = [];
+  let at = pastBlanks(json, start + 1);
+  while (at < json.length && json[at] !== "]" && json[at] !== "}") {
+    const from = at;
+    let name = "";
+    if (isOfFields) {
+      const end = textEnd(json, at);
+      name = JSON.parse(json.slice(at, end)) as string;
+      at = pastBlanks(json, pastBlanks(json, end) + 1);
+    }
+    const to = valueEnd(json, at);
+    parts.push({ name, from, value: at, to });
+    at = pastBlanks(json, to);
+    if (json[at] === ",") at = pastBlanks(json, at + 1);
+  }
+  return parts;
+}
+
+const SPACE = 0x20;
+
+function pastBlanks(json: string, from: number): number {
+  let at = from;
+  while (json.charCodeAt(at) <= SPACE) at++;
+  return at;
+}
+
+const QUOTE = 0x22;
+/** Square brackets and braces differ in this bit. */
+const BRACE_BIT = 0x20;
+const OPENS = 0x7b;
+const CLOSES = 0x7d;
+/** A number, or a word. */
+const SCALAR = /[^\t\n\r ,:[\]{}"]*/y;
+
+/** The index after the value that begins at `from`. */
+function valueEnd(json: string, from: number): number {
+  const first = json.charCodeAt(from);
+  if (first === QUOTE) return textEnd(json, from);
+  if ((first | BRACE_BIT) !== OPENS) {
+    SCALAR.lastIndex = from;
+    SCALAR.test(json);
+    return SCALAR.lastIndex;
+  }
+  let depth = 0;
+  for (let at = from; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = textEnd(json, at) - 1;
+    else if ((code | BRACE_BIT) === OPENS) depth++;
+    else if ((code | BRACE_BIT) === CLOSES && --depth === 0) return at + 1;
+  }
+  return json.length;
+}

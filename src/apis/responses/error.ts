@@ -1,0 +1,2 @@
+/** Responses have OpenAI's error object. */
+export { error } from "../chat/error.js";

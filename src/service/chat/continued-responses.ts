@@ -1,0 +1,41 @@
+import { randomUUID } from "node:crypto";
+import { continuedBy, isInstructions } from "../../apis/responses/history.js";
+import type { ConversationId } from "../../core/index.js";
+import { type ChatComposer, type ChatRequest, NOBODY } from "./chat-request.js";
+
+/**
+ * A request of the Responses API with the conversation that it belongs to. One that names `previous_response_id` or `conversation` sends no
+ * history: the engine has it. Such a prompt is composed after what the engine was sent, which stays as it is, and only its end is sent. Other
+ * requests are returned unmodified.
+ */
+export async function withContinued(memprefix: ChatComposer, request: ChatRequest): Promise<ChatRequest> {
+  const { api, body, compose, userId, agentId } = request;
+  if (api.name !== "responses" || compose === null || userId === NOBODY) return request;
+  const continued = continuedBy(body);
+  if (continued === null) {
+    const conversationId = compose.conversationId ?? (mayBeContinued(request) ? newName() : null);
+    return { ...request, conversationId, compose: { ...compose, conversationId } };
+  }
+  // Where the store fails, composing says so.
+  const found = await memprefix.responses.find(userId, agentId, continued).catch(() => null);
+  const conversationId = compose.conversationId ?? found?.conversationId ?? newName();
+  const added = compose.messages.filter((message) => !isInstructions(message));
+  const instructions = compose.messages.filter(isInstructions);
+  const before = found?.history.filter((message) => !isInstructions(message)) ?? [];
+  const kept = { history: "exact", retention: "keep", sentNow: added.length } as const;
+  const messages = [...instructions, ...before, ...added];
+  return { ...request, conversationId, added, compose: { ...compose, ...kept, conversationId, messages } };
+}
+
+/**
+ * Whether the response to a request may be continued by its id: it is stored, and the request has no answers of its own. A client that sends
+ * its history names the conversation, or has none.
+ */
+function mayBeContinued({ body, compose }: ChatRequest): boolean {
+  const said = compose?.messages ?? [];
+  return body["store"] !== false && said.every(({ role }) => role !== "assistant" && role !== "tool");
+}
+
+function newName(): ConversationId {
+  return `response-${randomUUID()}` as ConversationId;
+}
