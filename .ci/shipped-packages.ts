@@ -9,10 +9,6 @@ import { OPTIONAL_PACKAGES } from "../src/cli/package.js";
 
 const names = z.record(z.string(), z.string()).default({});
 const locked = z.object({
-  name: z.string().optional(),
-  version: z.string(),
-  license: z.string().optional(),
-  integrity: z.string().optional(),
   dependencies: names,
   optionalDependencies: names,
   peerDependencies: names,
@@ -20,55 +16,33 @@ const locked = z.object({
 });
 const lock = z.object({ packages: z.record(z.string(), z.unknown()) });
 
-/** A package of the lock file. */
-export type LockedPackage = z.output<typeof locked>;
-
-/** One that memprefix runs with. */
-export interface ShippedPackage {
-  readonly name: string;
-  readonly locked: LockedPackage;
-  /** Whether every way to it leads through a package that may be absent. */
-  readonly isOptional: boolean;
-}
-
 /** Built into the dashboard's page, so that they are in the package though nothing installs them. */
 export const IN_PAGE = ["htm", "preact", "uplot"];
 
 const FOLDER = "node_modules/";
 const { packages } = lock.parse(JSON.parse(readFileSync(new URL("../package-lock.json", import.meta.url), "utf8")));
 
-const at = (path: string): LockedPackage => locked.parse(packages[path]);
-
-/** memprefix itself, as it is locked. */
-export const ROOT_PACKAGE: LockedPackage = at("");
-
-/** The packages, by their paths in `node_modules`. */
-export function shippedPackages(): ReadonlyMap<string, ShippedPackage> {
-  const found = new Map<string, ShippedPackage>();
-  const add = (from: string, name: string, isOptional: boolean): void => {
-    const path = pathOf(from, name);
-    // Of an optional dependency for other machines, or a peer that nobody installs.
-    if (path === null) return;
-    const known = found.get(path);
-    if (known !== undefined && (isOptional || !known.isOptional)) return;
-    const one = at(path);
-    found.set(path, {
-      name: one.name ?? path.slice(path.lastIndexOf(FOLDER) + FOLDER.length),
-      locked: one,
-      isOptional,
-    });
-    const needed = Object.keys(one.peerDependencies).filter(
-      (peer) => one.peerDependenciesMeta[peer]?.optional !== true,
-    );
-    for (const inner of [...Object.keys(one.dependencies), ...needed]) {
-      add(path, inner, isOptional || inner in one.optionalDependencies);
+/** Paths in `node_modules` of the packages that memprefix runs with. */
+export function shippedPackages(): ReadonlySet<string> {
+  const found = new Set<string>();
+  const addAll = (from: string, wanted: readonly string[]): void => {
+    for (const name of wanted) {
+      const path = pathOf(from, name);
+      // Null: an optional dependency for other machines, or a peer that is not installed.
+      if (path === null || found.has(path)) continue;
+      found.add(path);
+      addAll(path, neededBy(path));
     }
-    for (const inner of Object.keys(one.optionalDependencies)) add(path, inner, true);
   };
-  for (const name of Object.keys(ROOT_PACKAGE.dependencies)) add("", name, false);
-  for (const name of IN_PAGE) add("", name, false);
-  for (const name of Object.values(OPTIONAL_PACKAGES).flat()) add("", name, true);
+  const root = locked.parse(packages[""]);
+  addAll("", [...Object.keys(root.dependencies), ...IN_PAGE, ...Object.values(OPTIONAL_PACKAGES).flat()]);
   return found;
+}
+
+function neededBy(path: string): readonly string[] {
+  const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = locked.parse(packages[path]);
+  const peers = Object.keys(peerDependencies).filter((peer) => peerDependenciesMeta[peer]?.optional !== true);
+  return [...Object.keys(dependencies), ...Object.keys(optionalDependencies), ...peers];
 }
 
 /** Where a package's import of another leads: up through the folders, as Node looks. */

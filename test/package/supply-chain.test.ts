@@ -1,14 +1,12 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { z } from "zod";
-import { OPTIONAL_PACKAGES } from "../../src/cli/package.js";
 
 /** What npm remembers of advisories must not be another test's. */
 const caches: string[] = [];
@@ -17,11 +15,6 @@ afterAll(() => {
 });
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const versions = z.record(z.string(), z.string());
-const manifest = z
-  .object({ dependencies: versions, devDependencies: versions })
-  .parse(JSON.parse(readFileSync(`${root}/package.json`, "utf8")));
-
 /** Runs one of the package's scripts. */
 function script(name: string, environment: Readonly<Record<string, string>> = {}) {
   return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
@@ -34,41 +27,6 @@ function script(name: string, environment: Readonly<Record<string, string>> = {}
     );
   });
 }
-
-describe("npm run sbom", () => {
-  it("lists what memprefix runs with, at the versions that it is locked to, and nothing that only builds it", async () => {
-    const { code, stdout } = await script("sbom");
-    expect(code).toBe(0);
-    const component = z.object({ name: z.string(), version: z.string() });
-    const { bomFormat, components } = z
-      .object({ bomFormat: z.string(), components: z.array(component) })
-      .parse(JSON.parse(stdout));
-    expect(bomFormat).toBe("CycloneDX");
-    const listed = components.map(({ name, version }) => `${name}@${version}`);
-    const wanted = Object.entries(manifest.dependencies).map(([name, version]) => `${name}@${version}`);
-    expect(listed).toEqual(expect.arrayContaining(wanted));
-    const names = new Set(components.map(({ name }) => name));
-    expect([...names]).toContain("uplot");
-    expect(["vitest", "typescript", "tsx", "esbuild", "langchain"].filter((name) => names.has(name))).toEqual([]);
-  });
-
-  it("lists the optional parts that memprefix loads itself, with what they bring, as optional", async () => {
-    const { stdout } = await script("sbom");
-    const component = z.object({ name: z.string(), version: z.string(), scope: z.enum(["required", "optional"]) });
-    const { components } = z.object({ components: z.array(component) }).parse(JSON.parse(stdout));
-    const scopes = new Map(
-      components.flatMap(({ name, version, scope }) => [
-        [name, scope],
-        [`${name}@${version}`, scope],
-      ]),
-    );
-    for (const name of OPTIONAL_PACKAGES.embedded) expect(`${name} ${scopes.get(name)}`).toBe(`${name} optional`);
-    expect(scopes.get("openai")).toBe("optional");
-    for (const [name, version] of Object.entries(manifest.dependencies)) {
-      expect(`${name} ${scopes.get(`${name}@${version}`)}`).toBe(`${name} required`);
-    }
-  });
-});
 
 describe("npm run audit", () => {
   let registry: Server | undefined;
