@@ -6,7 +6,7 @@ WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
-COPY .ci/build.ts .ci/plain-types.ts .ci/shipped-packages.ts .ci/tsconfig.json .ci/
+COPY .ci/build.ts .ci/plain-types.ts .ci/tsconfig.json .ci/
 COPY src src
 RUN npm run build
 

@@ -17,7 +17,7 @@ function roomOn(path: string): number {
   return bavail * bsize;
 }
 
-/** Slow by nature: kills, full disks, containers, real clients, the supply chain, load. They belong to `npm run test:all` alone. */
+/** Slow by nature: kills, full disks, containers, real clients, load. They belong to `npm run test:all` alone. */
 const SLOW = [
   "test/**/*.load.test.ts",
   "test/bench/papers-benches.test.ts",
@@ -30,7 +30,7 @@ const SLOW = [
   "test/memory/python-mem0/*.test.ts",
   "test/integrations/{ai-sdk-client,hermes,mem0-page,openclaw}.test.ts",
   "test/real-engines/*.test.ts",
-  "test/package/{client-package,contents,image,optional-parts,supply-chain,usage}.test.ts",
+  "test/package/{client-package,contents,image,optional-parts,usage}.test.ts",
   "test/store/postgres/server-faults.test.ts",
   "test/store/usage/killed-server.test.ts",
 ];

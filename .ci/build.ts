@@ -6,16 +6,17 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { writePlainTypes } from "./plain-types.js";
-import { IN_PAGE } from "./shipped-packages.js";
 
 const DIST = "dist";
 const PAGE = ["page.ts", "page.css", "page.html", "icon.svg"].map((name) => `src/dashboard/${name}`);
+/** Built into the page, so that the package needs their licences. */
+const IN_PAGE = ["htm", "preact", "uplot"];
 const BUNDLE = ["--bundle", "--minify", "--format=esm", "--target=es2022", "--loader:.html=copy", "--loader:.svg=copy"];
 
 mkdirSync(".tmp", { recursive: true });
 const made = mkdtempSync(join(".tmp", "build-"));
 process.on("exit", () => rmSync(made, { recursive: true, force: true }));
-// Types are checked by `npm run check`, which `npm test` runs beside the tests, and `npm pack` first.
+// Types are checked by `npm run check`, which `npm test` runs beside the tests.
 for (const project of [".ci", "src/integrations/tsconfig.langchain.json"])
   run("tsc", "-p", project, "--noCheck", "--outDir", made);
 const licenses = IN_PAGE.map((name) => `${name}:\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}`);

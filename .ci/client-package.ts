@@ -6,7 +6,7 @@ import { importsIn } from "./module-imports.js";
 /*
  * Makes the package `memprefix-client` of what is built: the client, the core and the adapters, with what they import and nothing else, for
  * those who need no service and no database. Everything follows from package.json and from the built files' imports, so an adapter that
- * package.json exports is in it. `npm run build:client` writes it to `dist-client`; `npm pack` and `npm publish` take that folder.
+ * package.json exports is in it. `npx tsx .ci/client-package.ts` writes it to `dist-client`; `npm pack` and `npm publish` take that folder.
  */
 
 const ROOT = resolve(import.meta.dirname, "..");

@@ -1,6 +1,6 @@
 /*
  * A service on PostgreSQL that commits a group by one insert of its records (`bare-commit.ts`), and is else the service: what any store of
- * these records costs behind the driver, at least, for `bench:load-pairs`. Arguments: those of `memprefix`.
+ * these records costs behind the driver, at least, for `npm run bench -- load-pairs`. Arguments: those of `memprefix`.
  */
 import { register } from "node:module";
 

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:batch`: planning requests that are all known beforehand. Without a flag all parts, else
+ * `npm run bench -- batch`: planning requests that are all known beforehand. Without a flag all parts, else
  *
  *   -- --build          time, heap and resident memory of Alg. 4's tree over 2,000, 12,000 and 100,000 contexts, each in a process of its own
  *   -- --approximation  what clustering in parts, as for 100,000, costs at 12,000: hit ratio after Alg. 5

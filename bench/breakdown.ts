@@ -1,5 +1,5 @@
 /**
- * `npm run bench:papers -- breakdown`: what ordering and what scheduling add to a cache's hits, step by step, and how much that depends on the cache's
+ * `npm run bench -- papers breakdown`: what ordering and what scheduling add to a cache's hits, step by step, and how much that depends on the cache's
  * size: ContextPilot's breakdown (k = 15, or `K`) on recorded real Mem0 searches. Six LoCoMo users ask in turn (all their questions); prompts
  * without annotations; vLLM's block-hash cache and SGLang's radix cache, with room for all prompts and for less. Takes `--data FOLDER`
  * (`recorded-data.ts`).

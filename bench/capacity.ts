@@ -1,5 +1,5 @@
 /**
- * `npm run bench:capacity`: six users who ask in turn share one prefix cache of limited capacity. The users are six LoCoMo
+ * `npm run bench -- capacity`: six users who ask in turn share one prefix cache of limited capacity. The users are six LoCoMo
  * conversations with recorded real Mem0 searches (question 1 of each, question 2 of each, …; first 150 of each), single prompts. The
  * share is of all prompt tokens: instructions, annotations and question included. Capacity 1 is what a cache without end holds when all
  * prompts of `retrieval` were served: the tokens of distinct blocks of 16, or of distinct prefixes in the radix cache. It is the same

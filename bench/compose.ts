@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: composing in-process, durable commit included, for users with 150 earlier requests.
+ * `npm run bench -- compose`: composing in-process, durable commit included, for users with 150 earlier requests.
  *
  * Floor, written down before measuring: a compose at k = 20 has to write one turn, one request (some 50 bytes per memory), one to three
  * index nodes and the counters, in one transaction without fsync: four to six row writes, some 20 µs each through drizzle, plus one

@@ -1,5 +1,5 @@
 /**
- * The control of `bench:load`: answers every request once it has computed for `CONTROL_MS` milliseconds (1), and tells of its event loop on
+ * The control of `npm run bench -- load`: answers every request once it has computed for `CONTROL_MS` milliseconds (1), and tells of its event loop on
  * `/metrics` as the service does.
  */
 import { createServer } from "node:http";

@@ -1,5 +1,5 @@
 /**
- * `npm run crash -- --kills 100 --seed 1`: the built service under many users (conversations, single prompts, batches, evictions, engine
+ * `npm run bench -- crash --kills 100 --seed 1`: the built service under many users (conversations, single prompts, batches, evictions, engine
  * reports, forgotten memories and users), killed with SIGKILL again and again; after each kill every promise is looked at. With
  * `--services 2` two of them share the directory, exchanges of chats are kept as memories, and users go while the engine answers. With
  * `--database postgres` any number of them share a PostgreSQL server, which is killed, too, those left go on meanwhile, and chats go on after
@@ -37,8 +37,8 @@ if (
   !isPossible ||
   (!isServer && database !== "sqlite")
 ) {
-  console.error(`usage: npm run crash -- [--kills N] [--seed N] [--services 1|2]
-       npm run crash -- --database postgres [--kills N] [--seed N] [--services N]`);
+  console.error(`usage: npm run bench -- crash [--kills N] [--seed N] [--services 1|2]
+       npm run bench -- crash --database postgres [--kills N] [--seed N] [--services N]`);
   process.exit(2);
 }
 const directory = mkdtempSync(join(tmpdir(), "memprefix-crash-"));

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:depth -- --data FOLDER`: does a sure first token mean that few memories are enough? For questions of six LoCoMo conversations
+ * `npm run bench -- depth --data FOLDER`: does a sure first token mean that few memories are enough? For questions of six LoCoMo conversations
  * with recorded real Mem0 searches, single prompts of the 5, 10 and 20 most relevant memories go to vLLM: how unsure its first token is
  * (as adaptive depth measures it), and how likely the right answer is after each. From these, what every threshold would have given:
  * thresholds are fitted on three conversations and tested on the other three. `QUESTIONS=50` of each conversation, `MODEL=smol`;

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:engines -- --data FOLDER`: prompts to a real engine, with and without memprefix's proxy, as their clients see them: time to the
+ * `npm run bench -- engines --data FOLDER`: prompts to a real engine, with and without memprefix's proxy, as their clients see them: time to the
  * first token, to the end, throughput, tokens. Recorded real Mem0 searches; every client has a LoCoMo conversation of its own, sends its
  * questions one after the other, and what each of them found. `ARMS`: `readme` (Mem0's README), `hand` (in the last message), `hop` (the same,
  * through a proxy that does nothing: none on the engine's cores costs less), `contextpilot` (ContextPilot 0.5.0's `optimize`, its time not

@@ -1,5 +1,5 @@
 /**
- * `npm run forget`: 1,000 random memories (`FORGET_MEMORIES`), quoted in random encodings, places, agents and processes to two built services
+ * `npm run bench -- forget`: 1,000 random memories (`FORGET_MEMORIES`), quoted in random encodings, places, agents and processes to two built services
  * on one directory, then forgotten. Looks through all files, both logs and what the engine was sent afterwards; ends with 1 where anything of
  * them is left. `SEED` says which. The same as in `test/hostile/forgetting.test.ts`, only longer.
  */
@@ -12,7 +12,7 @@ import { forgetQuotes } from "../test/hostile/forget-quotes.js";
 endOnSignals();
 const [memories, seed] = [Number(process.env["FORGET_MEMORIES"] ?? 1_000), Number(process.env["SEED"] ?? 1)];
 if (!Number.isInteger(memories) || memories < 1 || !Number.isInteger(seed)) {
-  console.error("usage: FORGET_MEMORIES=1000 SEED=1 npm run forget");
+  console.error("usage: npm run bench -- forget FORGET_MEMORIES=1000 SEED=1");
   process.exit(2);
 }
 const directory = mkdtempSync(join(tmpdir(), "memprefix-forget-"));

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:headline`: what README says of memprefix, with what it must be compared with. Recorded real Mem0 searches of six LoCoMo
+ * `npm run bench -- headline`: what README says of memprefix, with what it must be compared with. Recorded real Mem0 searches of six LoCoMo
  * conversations, first 150 questions each (or `TURNS`), through an endless token-exact cache that keeps answers too. Takes
  * `--data FOLDER` (`recorded-data.ts`).
  *

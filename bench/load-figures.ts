@@ -1,5 +1,5 @@
 /*
- * Pure parts of `bench:load`: what Linux says of a process, and what `/metrics` says of its event loop.
+ * Pure parts of `npm run bench -- load`: what Linux says of a process, and what `/metrics` says of its event loop.
  */
 
 /** Linux counts processor time in hundredths of a second. */

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:load-pairs -- VARIANT VARIANT…`: what `bench:load` measures at full load, of several services in one run, in turn. All of them
+ * `npm run bench -- load-pairs VARIANT VARIANT…`: what `npm run bench -- load` measures at full load, of several services in one run, in turn. All of them
  * run, and one at a time is sent composes, for some seconds; so a machine whose speed changes from minute to minute changes it for all.
  * A variant is `sqlite` or `postgres` (a server of its own), and `sqlite:FILE` or `postgres:FILE` with the `cli/main.js` of another build; `bare`
  * is a floor: PostgreSQL with commits that are one insert each (`bare-postgres.ts`). With `+unrecorded` behind the first word no usage is

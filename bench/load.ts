@@ -1,5 +1,5 @@
 /**
- * `npm run bench:load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
+ * `npm run bench -- load`: composes of many users over HTTP on loopback, k = 20, from recorded real Mem0 searches. The service is a process of
  * its own. Throughput and waiting over time, memory, bytes written and on disk; then the same at a steady rate, up to twice what was
  * sustained, and users who come back when they are no longer in memory; then a start on the database that was made. In the environment:
  * `USERS`, `COMPOSES`, `ACTIVE`, `CONNECTIONS`, `K`; `SERVICES`, among which users are shared out, each with a data directory of its own, with

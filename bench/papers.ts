@@ -1,5 +1,5 @@
 /**
- * `npm run bench:papers -- NAME`: one of the programs beside the papers' tables (docs/papers.md). Their headers say what they measure, their
+ * `npm run bench -- papers NAME`: one of the programs beside the papers' tables (docs/papers.md). Their headers say what they measure, their
  * settings and their floors. What follows the name is the program's own.
  */
 const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -14,6 +14,6 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
 
 const program = PROGRAMS[process.argv[2] ?? ""];
 if (program === undefined) {
-  process.stderr.write(`bench:papers takes one of ${Object.keys(PROGRAMS).join(", ")}\n`);
+  process.stderr.write(`npm run bench -- papers takes one of ${Object.keys(PROGRAMS).join(", ")}\n`);
   process.exitCode = 1;
 } else await program();

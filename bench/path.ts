@@ -1,5 +1,5 @@
 /**
- * `npm run bench:path`: how much of memprefix one request passes: the files, functions and lines of the built service that run in its main
+ * `npm run bench -- path`: how much of memprefix one request passes: the files, functions and lines of the built service that run in its main
  * thread, by V8's precise coverage, from the request's first byte to the end of its answer and of what is learned from it. Two requests, each
  * the third turn of a conversation with 20 memories: `POST /compose`, and a streamed chat to an engine of this program's.
  *

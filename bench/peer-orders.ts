@@ -1,8 +1,8 @@
 /**
- * `npm run bench:peer-orders -- --data FOLDER --out OTHER`: the orders that ContextPilot's own code gives to recorded searches (`recorded-data.ts`):
+ * `npm run bench -- peer-orders --data FOLDER --out OTHER`: the orders that ContextPilot's own code gives to recorded searches (`recorded-data.ts`):
  * version 0.5.0 from PyPI, its online index (`reorder`, one search after the other, alpha 0.001), at k = 20 and 100. Installs it into
- * `ENGINES_DIR`, beside the engines of `npm run engines`, and writes `OTHER/peers/<conversation>.json`, which `bench:peers` and
- * `bench:capacity` read. Says of each conversation whether `FOLDER/peers` has the same orders.
+ * `ENGINES_DIR`, beside the engines of `npm run engines`, and writes `OTHER/peers/<conversation>.json`, which `npm run bench -- peers` and
+ * `npm run bench -- capacity` read. Says of each conversation whether `FOLDER/peers` has the same orders.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:peers`: share of memory tokens that an endless, block-exact prefix cache held, over recorded real Mem0 searches of
+ * `npm run bench -- peers`: share of memory tokens that an endless, block-exact prefix cache held, over recorded real Mem0 searches of
  * LoCoMo questions (first 150 of each conversation), by policy; medians over the conversations. The recorded orders are those that
  * ContextPilot 0.4.1's own code made. Takes `--data FOLDER` (`recorded-data.ts`), with the peer's orders.
  *

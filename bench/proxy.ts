@@ -1,5 +1,5 @@
 /**
- * `npm run bench:proxy`: what the proxy adds to a direct call, in milliseconds, to the first byte and to the whole answer, by each of its
+ * `npm run bench -- proxy`: what the proxy adds to a direct call, in milliseconds, to the first byte and to the whole answer, by each of its
  * APIs; and what a hop adds that does nothing (`bench/bare-hop.ts`), below which no proxy comes. Engine, built services, hop and client are
  * processes of their own on the loopback; the engine streams at an engine's pace (`bench/paced-engine.ts`), by every API alike, so that one
  * direct call stands for all. Every stream takes the ways in turn, in an order that changes from round to round, so that whatever else the

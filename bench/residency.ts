@@ -1,5 +1,5 @@
 /**
- * `npm run bench:residency`: by how many tokens a plan's expectation misses what a small engine's cache really held, over recorded real
+ * `npm run bench -- residency`: by how many tokens a plan's expectation misses what a small engine's cache really held, over recorded real
  * Mem0 searches of LoCoMo questions (first 150 of each conversation), simulated as vLLM's. By what memprefix is told: nothing, what the
  * engine cached of each prompt, how many tokens it keeps, or both. Takes `--data FOLDER` (`recorded-data.ts`).
  *

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:retention`: what a turn of a conversation costs under each retention, over recorded real Mem0 searches of LoCoMo
+ * `npm run bench -- retention`: what a turn of a conversation costs under each retention, over recorded real Mem0 searches of LoCoMo
  * questions (first 150 of each conversation, or `TURNS`); means over the six conversations, prompts through an endless token-exact cache
  * that keeps what the engine generated too. Takes `--data FOLDER` (`recorded-data.ts`).
  *

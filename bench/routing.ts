@@ -1,5 +1,5 @@
 /**
- * `npm run bench:routing`: prompts of six users, routed to 2, 4 and 8 workers with a prefix cache each. The users are six LoCoMo
+ * `npm run bench -- routing`: prompts of six users, routed to 2, 4 and 8 workers with a prefix cache each. The users are six LoCoMo
  * conversations with recorded real Mem0 searches (first 150 questions of each), single prompts of the default policy. Takes
  * `--data FOLDER` (`recorded-data.ts`).
  *

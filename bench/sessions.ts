@@ -1,5 +1,5 @@
 /**
- * `npm run bench:papers -- sessions`: many conversations of several turns at a time on one prefix cache, as in ContextPilot's table of concurrent
+ * `npm run bench -- papers sessions`: many conversations of several turns at a time on one prefix cache, as in ContextPilot's table of concurrent
  * sessions. Recorded real Mem0 searches of six LoCoMo users (first 150 questions each, k = 15), cut into sessions of 8 turns: a session is a
  * conversation, a user's sessions follow one another, and 2 to 32 sessions are open at a time, each asking in turn (`session-rounds.ts`).
  * SGLang's radix cache with room for a quarter and for a sixteenth of all tokens that it is sent without memprefix; answers are cached, too.

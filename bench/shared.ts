@@ -1,5 +1,5 @@
 /**
- * `npm run bench:shared`: conversations that share one engine's cache, over recorded real Mem0 searches of LoCoMo questions. Tokens computed
+ * `npm run bench -- shared`: conversations that share one engine's cache, over recorded real Mem0 searches of LoCoMo questions. Tokens computed
  * per prompt, mean / tokens in the prompt, and how far the expectation is from what was cached, as a share of the prompt (after the first 50
  * prompts of all); simulated vLLM cache, memprefix's own service. Takes `--data FOLDER` (`recorded-data.ts`).
  *

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:spans -- --data FILE`: what references in place of repeated parts of tools' results save, and what they cost in answers. `FILE`
+ * `npm run bench -- spans --data FILE`: what references in place of repeated parts of tools' results save, and what they cost in answers. `FILE`
  * is LoCoMo's public file. For each question an agent reads half a page of the chat that holds the evidence, and later a part of the same
  * length that overlaps it by half, as agents read files again; then comes the question. How likely the right answer is with both results
  * whole, and with `dedupe: "spans"`, on vLLM; once with the evidence in what both have, and once in what only the first has (there nothing

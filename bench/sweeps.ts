@@ -1,5 +1,5 @@
 /**
- * `npm run bench:papers -- sweeps`: RAGCache++'s sweeps on its synthetic workload, over simulated prefix caches: baselines, overlap, concurrency, cache
+ * `npm run bench -- papers sweeps`: RAGCache++'s sweeps on its synthetic workload, over simulated prefix caches: baselines, overlap, concurrency, cache
  * pressure, depth of hits against their number; and, with `--data FOLDER` (`recorded-data.ts`), its baselines and AdaCache's popularity on
  * recorded Mem0 searches. One table each, as docs/papers.md has them.
  *

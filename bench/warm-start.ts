@@ -1,5 +1,5 @@
 /**
- * `npm run bench:papers -- warm-start`: what contexts known beforehand are worth to requests that come later, as ContextPilot's offline mode builds its
+ * `npm run bench -- papers warm-start`: what contexts known beforehand are worth to requests that come later, as ContextPilot's offline mode builds its
  * index before it serves. Recorded real Mem0 searches of six LoCoMo users (first 150 questions each): the first half is known, the second is asked one
  * by one. An endless cache that is exact on blocks and empty at the start, memories alone; share of blocks that it held, means over the users. Takes
  * `--data FOLDER` (`recorded-data.ts`).

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:windows`: clients that send the last n messages of a conversation. Recorded real Mem0 searches of six LoCoMo
+ * `npm run bench -- windows`: clients that send the last n messages of a conversation. Recorded real Mem0 searches of six LoCoMo
  * conversations, first 120 questions each (or `TURNS`), answers of 120 tokens, through token-exact caches that keep answers too. Takes
  * `--data FOLDER` (`recorded-data.ts`).
  *

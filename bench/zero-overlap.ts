@@ -1,5 +1,5 @@
 /**
- * `npm run bench:papers -- zero-overlap`: what composing costs where nothing can be reused: one user, 1,000 requests of 15 memories, none of which was
+ * `npm run bench -- papers zero-overlap`: what composing costs where nothing can be reused: one user, 1,000 requests of 15 memories, none of which was
  * ever retrieved before. In-process, commit to a database in memory included. A round has every arm once, in an order that alternates;
  * the table has the least of five rounds, as other work on the machine only adds. No data is needed.
  *

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 
 /**
- * Properties are tried on the same inputs every time, so that a change is judged by what it changes. `npm run properties` tries others:
- * `PROPERTY_SEED` is a whole number, or `any` for one by chance, which a failure prints.
+ * Properties are tried on the same inputs every time, so that a change is judged by what it changes. `PROPERTY_SEED` tries others:
+ * it is a whole number, or `any` for one by chance, which a failure prints.
  */
 const seed = process.env["PROPERTY_SEED"] ?? "20261121";
 if (seed !== "any") {

@@ -17,8 +17,6 @@ import {
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { systemClock } from "../service/library/memprefix.js";
 import { startSweeps } from "../service/records/expiry.js";
-import type { Alert } from "../service/usage/usage-alerts.js";
-import { AlertNotSentError, alertBody, postAlert, readAlertFile } from "./alerts.js";
 import { assembleWhereStored, keepsUsage, openEngineInside, openFollowedEngine } from "./assemble.js";
 import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
@@ -59,22 +57,6 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const written = stderr.fd === undefined ? stderr : pino.destination({ dest: stderr.fd, sync: true });
   const log = pino({ level: settings.logLevel, base: null }, written);
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
-  const alerts = readAlertFile(settings);
-  const ending = new AbortController();
-  const announced = async (alert: Alert) => {
-    log.warn(alertBody(alert), "alert");
-    if (alerts.webhook === undefined) return true;
-    const failed = ({ message }: AlertNotSentError) => memprefix.degraded.failed("alert_webhook", message);
-    try {
-      await postAlert(alerts.webhook, alert, ending.signal, failed);
-      memprefix.degraded.worked("alert_webhook");
-      return true;
-    } catch (error) {
-      log.error({ name: alert.rule.name, reason: error instanceof AlertNotSentError ? error.message : "" }, "alert");
-      // What is cut off by the end of this process is another's to post.
-      return !ending.signal.aborted;
-    }
-  };
   const packages = await kvEventPackages(settings);
   const inside = await openEngineInside(settings);
   const { memprefix, keys, storedKeys, source } = await assembled(settings, inside);
@@ -115,9 +97,7 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     version: VERSION,
     maxBodyBytes: settings.maxBodyBytes,
     webhookToken: settings.webhookToken,
-    usage: keepsUsage(settings)
-      ? { hasText: settings.dashboardText === "on", rules: alerts.rules, onAlert: announced }
-      : null,
+    usage: keepsUsage(settings) ? { hasText: settings.dashboardText === "on" } : null,
     // Writing it takes as long as much of a compose: after the answer's first bytes.
     onRequest: (entry) => setImmediate(() => log.info(entry, "request")),
     onFault,
@@ -166,7 +146,6 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       clearTimeout(cut);
       clearInterval(sweep);
       stopSampling();
-      ending.abort();
       await memprefix.close(left());
       await inside?.close();
     })();

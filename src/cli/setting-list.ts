@@ -418,11 +418,6 @@ export const SETTINGS = {
   dashboardText: onOrOff
     .default("off")
     .describe("on or off: show the text of memories and messages in the dashboard and in GET /usage/request"),
-  alerts: text
-    .optional()
-    .describe(
-      "JSON file of alert rules, such as a cached share that falls by a third within an hour; see docs/dashboard.md; default: none",
-    ),
 } as const;
 
 /** The titles of docs/settings.md, by the first setting under each. */
@@ -435,7 +430,7 @@ export const SETTING_TITLES: Readonly<Partial<Record<keyof Settings, string>>> =
   engine: "The engine inside",
   maxBodyBytes: "Limits",
   keepDays: "What is kept",
-  dashboardText: "The dashboard and alerts",
+  dashboardText: "The dashboard",
 };
 
 /** The settings, read. */

@@ -82,8 +82,6 @@ export interface RemoteMemprefix {
   usageConversations(options?: wire.UsageConversationsOptions, call?: CallControl): Promise<wire.UsageConversations>;
   /** A conversation's newest prompts, by epoch. Rejects with `NotFoundError`. */
   usageConversation(options: wire.UsageConversationOptions, call?: CallControl): Promise<wire.UsageConversation>;
-  /** The tenant's alert rules. */
-  usageAlerts(call?: CallControl): Promise<wire.UsageAlerts>;
   /** Prompts and notes as they come, until the service ends it; `break` does too. The time-out is the longest silence: it says something every 15 s. */
   usageEvents(options?: wire.UsageEventsOptions, call?: CallControl): AsyncIterableIterator<wire.UsageEvent>;
   /** Notes a deploy or a restart, to be shown in charts. */
@@ -181,7 +179,6 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     usageUsers: (given = {}, call) => queried(ROUTES.usageUsers, given, call),
     usageConversations: (given = {}, call) => queried(ROUTES.usageConversations, given, call),
     usageConversation: (given, call) => queried(ROUTES.usageConversation, given, call),
-    usageAlerts: (call) => queried(ROUTES.usageAlerts, {}, call),
     async *usageEvents(given = {}, call = {}) {
       if (isClosed) throw new ClosedError();
       const outgoing = { route: ROUTES.usageEvents, query: queryOf(given) };

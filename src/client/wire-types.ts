@@ -91,9 +91,6 @@ export type UsageReuse = Omit<UsageConversations["conversations"][number], "conv
 /** A conversation's newest prompts, by epoch. */
 export type UsageConversation = AnswerOf<typeof usage.usageConversationResult>;
 
-/** The tenant's alert rules. */
-export type UsageAlerts = AnswerOf<typeof usage.usageAlertsResult>;
-
 type UsageEvents = AnswerOf<typeof usage.usageEvents>;
 
 /** A server-sent event. */

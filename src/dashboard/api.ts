@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { health } from "../http/contracts/health-contract.js";
 import type {
-  usageAlertsResult,
   usageConversationResult,
   usageConversationsResult,
   usageEvents,
@@ -161,7 +160,6 @@ export type WireMisses = z.output<typeof usageMissesResult>;
 export type WireUsers = z.output<typeof usageUsersResult>;
 export type WireConversations = z.output<typeof usageConversationsResult>;
 export type WireConversation = z.output<typeof usageConversationResult>;
-export type WireAlerts = z.output<typeof usageAlertsResult>;
 export type WireRequest = z.output<typeof usageRequestResult>;
 export type WireBar = WireRequest["bars"][number];
 export type WireIndex = z.output<typeof indexResult>;

@@ -1,7 +1,7 @@
 import { h, html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import type { WireAlerts, WireHealth, WireMisses, WireNote, WireSummary, WireSums } from "./api.js";
+import type { WireHealth, WireMisses, WireNote, WireSummary, WireSums } from "./api.js";
 import { getJson } from "./api.js";
 import { type ChartParts, TimeChart } from "./chart.js";
 import { summed, windowLinks } from "./filters.js";
@@ -17,7 +17,6 @@ const NOTES: Readonly<Record<WireNote["kind"], string>> = {
   policy_change: "policy change",
   service_start: "memprefix started",
   deploy: "deploy",
-  alert: "alert",
 };
 
 /** Live prompts change the figures: they are read again, but not more often than this; of longer windows, they hardly change. */
@@ -28,12 +27,11 @@ export const nowView = loading(
   (query, signal) =>
     Promise.all([
       getJson<WireSummary>("/usage/summary", summed(query), signal),
-      getJson<WireAlerts>("/usage/alerts", {}, signal),
       getJson<WireMisses>("/usage/misses", summed(query), signal),
       // A service that is stopping has other news.
       getJson<WireHealth>("/healthz", {}, signal).catch(() => null),
     ]),
-  ({ data: [summary, { rules }, misses, health], query, reload }) => {
+  ({ data: [summary, misses, health], query, reload }) => {
     useEffect(() => {
       const ending = new AbortController();
       let timer: ReturnType<typeof setTimeout> | undefined;
@@ -69,7 +67,6 @@ export const nowView = loading(
           `${reason}, since ${moment(since)}. The log says what it answered.`,
         ),
       )}
-      ${rules.filter((rule) => rule.is_firing).map(firing)}
       ${
         summary.total.prompts === 0
           ? html`<div class="panel">${empty("No prompts in this window yet", nothing)}</div>`
@@ -100,13 +97,6 @@ function filterTag(name: string, query: URLSearchParams): VNode | null {
   if (value === null) return null;
   const rest = Object.fromEntries([...query].filter(([other]) => other !== name));
   return html`<a class="tag" href=${linkTo("", rest)} title="Remove this filter">${name}: ${value} ✕</a>`;
-}
-
-function firing({ name, measure, model, value, reference, since }: WireAlerts["rules"][number]): VNode {
-  const show = measure === "cached_share" ? percent : measure === "missed_tokens" ? whole : duration;
-  const what = `${measure.replaceAll("_", " ")}${model === null ? "" : ` of ${model}`}`;
-  const from = since === null ? "" : `, since ${moment(since)}`;
-  return alarm(`Alert: ${name}`, `${what} is ${show(value)}, against ${show(reference)}${from}.`);
 }
 
 /** Reports of fewer prompts say little. */

@@ -43,7 +43,7 @@ const reason = recorded === null ? SKIPPED : "";
 
 describe.skipIf(reason !== "")(`docs/papers.md${reason}`, () => {
   it.each(["breakdown", "permutation"])(
-    "has the rows that bench:papers prints with %s",
+    "has the rows that `npm run bench -- papers` prints with %s",
     { timeout: 120_000 },
     (bench) => {
       const page = readFileSync(join(ROOT, "docs/papers.md"), "utf8").split("\n");

@@ -51,7 +51,6 @@ const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly a
   usageUsers: { sent: usage.usageUsersQuery, answered: usage.usageUsersResult },
   usageConversations: { sent: usage.usageConversationsQuery, answered: usage.usageConversationsResult },
   usageConversation: { sent: usage.usageConversationQuery, answered: usage.usageConversationResult },
-  usageAlerts: { sent: usage.usageAlertsQuery, answered: usage.usageAlertsResult },
   usageEvents: { sent: usage.usageEventsQuery, answered: usageEvents },
   addUsageNote: { sent: usage.noteBody.schema, answered: usage.usageNote },
   forgetMemory: { sent: memory.memoryIds, answered: memory.forgetMemoryResult },

@@ -184,7 +184,7 @@ describe("every command of the documentation", () => {
 
   function wrongScript(args: readonly string[]): string[] {
     const [verb = "", ...rest] = args.filter((word) => word !== "--silent");
-    if (["ci", "install", "rebuild"].includes(verb)) return [];
+    if (["audit", "ci", "install", "publish", "rebuild", "sbom"].includes(verb)) return [];
     const [script = "", separator, ...forwarded] = verb === "run" ? rest : [verb, ...rest];
     if (scripts[script] === undefined) return [script].filter((name) => name !== "");
     return script === "demo" && separator === "--" ? wrongMemprefix(["demo", ...forwarded]) : [];

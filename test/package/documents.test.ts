@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, posix, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { BENCHES, OF_THE_BUILD } from "../../bench/benches.js";
 
 const PROJECT = resolve(import.meta.dirname, "../..");
 
@@ -65,6 +66,11 @@ function namesIn(prose: string): string[] {
 function citationsIn(prose: string): { readonly document: string; readonly title: string }[] {
   const cited = prose.matchAll(/(docs\/[\w/-]+\.md)`?,? "([^"]+)"/g);
   return [...cited].map(([, document = "", title = ""]) => ({ document, title }));
+}
+
+/** Benches that prose says to run. */
+function benchesIn(prose: string): string[] {
+  return [...prose.matchAll(/npm run bench -- ([\w-]+)/g)].map(([, bench = ""]) => bench);
 }
 
 /** Scripts of `package.json` that prose says to run. */
@@ -170,6 +176,13 @@ describe("what documents and comments name", () => {
     const { scripts } = JSON.parse(textOf("package.json")) as { readonly scripts: Readonly<Record<string, string>> };
     const missing = (at: string) => scriptsIn(proseOf(at)).filter((script) => !(script in scripts));
     expect(wrongIn(READABLE, (at) => missing(at).map((script) => `npm run ${script}`))).toEqual([]);
+  });
+
+  it("is there: benches, of which each has its program", () => {
+    const missing = (at: string) => benchesIn(proseOf(at)).filter((bench) => !(bench in BENCHES) && bench !== "NAME");
+    expect(wrongIn(READABLE, missing)).toEqual([]);
+    expect(Object.keys(BENCHES).filter((bench) => !isThere(`bench/${bench}.ts`))).toEqual([]);
+    expect([...OF_THE_BUILD].filter((bench) => !(bench in BENCHES))).toEqual([]);
   });
 });
 

@@ -18,7 +18,7 @@ import type { Replay } from "./replay.js";
 
 /**
  * Expected further turns of a conversation, as a multiple of its turns so far: what loses least at any length from 5 to 150 turns, where 1 and 3
- * lose up to 25 % and 12 % against the best fixed retention (`bench:retention`).
+ * lose up to 25 % and 12 % against the best fixed retention (`npm run bench -- retention`).
  */
 const OUTLOOK = 2;
 /** Maximum of those: predictions further ahead are unreliable. */

@@ -9,7 +9,7 @@ import { cacheable, type EngineModel } from "../cost/engine-model.js";
 import type { CausedMiss, UsageCause } from "../explain/explanation.js";
 
 /** What happened at a time, beside prompts. */
-export const USAGE_NOTE_KINDS = ["engine_restart", "policy_change", "service_start", "deploy", "alert"] as const;
+export const USAGE_NOTE_KINDS = ["engine_restart", "policy_change", "service_start", "deploy"] as const;
 export type UsageNoteKind = (typeof USAGE_NOTE_KINDS)[number];
 
 /** How far back a view of the usage goes: 60 minutes, 24 hours or 31 days. */

@@ -19,7 +19,6 @@ import {
   type WindowMisses,
   type WindowSums,
 } from "../../service/usage/tenant-usage.js";
-import type { AlertState } from "../../service/usage/usage-alerts.js";
 import causeTexts from "./usage-causes.json" with { type: "json" };
 import type * as wire from "./usage-contract.js";
 
@@ -166,13 +165,6 @@ export function usageConversation(
   }
   const { userId, agentId, conversationId } = total;
   return { userId, agentId, conversationId, total: shownReuse(total, priced), epochs, next: cursorOf(turns.next) };
-}
-
-/** `GET /usage/alerts`. */
-export function usageAlerts(states: readonly AlertState[]): Answer<typeof wire.usageAlertsResult> {
-  return {
-    rules: states.map(({ rule: { name, measure, model = null }, ...state }) => ({ name, measure, model, ...state })),
-  };
 }
 
 /** What {@link pageBefore} reads. */

@@ -84,7 +84,7 @@ export const usageNote = z
     id: z.int(),
     at,
     kind: field.usageNoteKind.describe(
-      "`service_start`: memprefix started, `label` is its version; `policy_change`: it started with other defaults than before; `engine_restart`: the engine lost what it had cached; `deploy`: noted by a caller; `alert`: a rule fired.",
+      "`service_start`: memprefix started, `label` is its version; `policy_change`: it started with other defaults than before; `engine_restart`: the engine lost what it had cached; `deploy`: noted by a caller.",
     ),
     label: z.string(),
     model: z.string().nullable().describe("The model that it is about; null: all."),
@@ -307,24 +307,6 @@ export const noteOptions = z.strictObject({
   model: field.modelName.optional().describe("The model that it is about. Default: all."),
 });
 export const noteBody = bodyOf(noteOptions);
-
-export const usageAlertsQuery = z.strictObject(answerForm);
-
-export const usageAlertsResult = z
-  .object({
-    rules: z.array(
-      z.object({
-        name: z.string(),
-        measure: z.enum(["cached_share", "missed_tokens", "first_token_p95_ms"]),
-        model: z.string().nullable(),
-        is_firing: z.boolean(),
-        since: at.nullable(),
-        value: z.number().nullable().describe("In the rule's last window; null: too few prompts."),
-        reference: z.number().nullable().describe("What it is compared with; null: too few prompts."),
-      }),
-    ),
-  })
-  .meta({ id: "AlertWatch" });
 
 /*
  * `GET /usage/request`: one prompt as bars, beside the prompt that it should have continued. And `GET /usage/events`: new ones as they come.

@@ -79,9 +79,6 @@ export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText, isS
       return shown.usageConversation(await usage.conversation(userId, agentId, conversationId, before, limit), priced);
     },
   );
-  addGet(app, "listUsageAlerts", "/usage/alerts", wire.usageAlertsQuery, wire.usageAlertsResult, async (_all, c) =>
-    shown.usageAlerts(usageOf(c).usage.alerts),
-  );
   addPost(
     app,
     "addUsageNote",

@@ -15,7 +15,6 @@ import type { ChatEngine } from "../../service/chat/chat.js";
 import { mem0Items, newMemories } from "../../service/fields/companion-options.js";
 import { observationOf } from "../../service/learning/engine-reports.js";
 import type { MemprefixOfAll } from "../../service/library/memprefix.js";
-import type { Alert, AlertRule } from "../../service/usage/usage-alerts.js";
 import * as wire from "../contracts/compose-contract.js";
 import { evictBody, evictResult, feedbackBody, feedbackResult } from "../contracts/engine-report-contract.js";
 import { metricsText } from "../contracts/health-contract.js";
@@ -103,9 +102,6 @@ export interface HttpParts {
 export interface UsageSettings {
   /** Whether texts of memories and messages may be shown. */
   readonly hasText: boolean;
-  readonly rules: readonly AlertRule[];
-  /** Called when an alert begins or ends; gives whether it was delivered, or need not be any more. */
-  readonly onAlert: (alert: Alert) => Promise<boolean>;
 }
 
 /** Answer headers that pages of other origins may read, beside those that CORS always allows. */
@@ -130,14 +126,7 @@ export function createApp(given: HttpParts): HttpSurface {
   const metrics = new Metrics(parts.memprefix, () => pending.count);
   parts.memprefix.observe(metrics);
   parts.memprefix.observe({ composed: () => degraded.worked("store") });
-  if (parts.usage != null) {
-    const { rules, onAlert } = parts.usage;
-    const alerted = (alert: Alert) => {
-      metrics.alerted(alert);
-      return onAlert(alert);
-    };
-    parts.memprefix.recordUsage({ rules, onAlert: alerted, onFault: parts.onFault });
-  }
+  if (parts.usage != null) parts.memprefix.recordUsage(parts.onFault);
   const onRejected = metrics.rejected.bind(metrics);
   const answered = (entry: RequestLog) => {
     metrics.served(entry);

@@ -11,7 +11,6 @@ import {
 } from "../../service/base/memprefix-observer.js";
 import type { NotComposedReason } from "../../service/chat/compose-with-timeout.js";
 import type { MemprefixOfAll } from "../../service/library/memprefix.js";
-import type { Alert } from "../../service/usage/usage-alerts.js";
 import type { RejectionReason } from "../problems/problem.js";
 import type { RequestLog } from "../requests/request.js";
 
@@ -121,8 +120,6 @@ export class Metrics implements MemprefixObserver {
     ["reason"],
   );
 
-  readonly #alerts = this.#counter("memprefix_alerts_total", "Alerts that began, by rule.", ["rule"]);
-
   /** @param pending requests in flight now */
   constructor(memprefix: MemprefixOfAll, pending: () => number) {
     collectDefaultMetrics({ register: this.#registry });
@@ -170,17 +167,6 @@ export class Metrics implements MemprefixObserver {
       },
     });
     new Gauge({
-      name: "memprefix_alert_firing",
-      help: "1 for a rule of MEMPREFIX_ALERTS whose alert goes on, else 0.",
-      labelNames: ["rule"],
-      registers: [this.#registry],
-      collect() {
-        this.reset();
-        for (const { rule, isFiring } of memprefix.recorded?.alerts?.states ?? [])
-          this.set({ rule: rule.name }, isFiring ? 1 : 0);
-      },
-    });
-    new Gauge({
       name: "memprefix_engine_law",
       help: "The time law fitted to measured times to first token, in milliseconds; absent while the configured one is used.",
       labelNames: ["part"],
@@ -199,10 +185,6 @@ export class Metrics implements MemprefixObserver {
         this.set({ part: "per_held_token" }, memprefix.perHeldTokenMs);
       },
     });
-  }
-
-  alerted({ rule, isFiring }: Alert): void {
-    if (isFiring) this.#alerts.inc({ rule: rule.name });
   }
 
   served({ method, route, status, ms }: RequestLog): void {

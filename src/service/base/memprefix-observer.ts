@@ -7,7 +7,7 @@ import type { EngineReport } from "../../store/api/store.js";
 import type { Feedback } from "./call-types.js";
 
 /** What memprefix needs of others, and goes on without. */
-export const PARTS = ["memory_search", "memory_writes", "engine", "store", "alert_webhook"] as const;
+export const PARTS = ["memory_search", "memory_writes", "engine", "store"] as const;
 export type PartName = (typeof PARTS)[number];
 
 /** A part that failed when it was last asked. */

@@ -40,7 +40,7 @@ import { UserRecords, type UserUsage } from "../records/user-records.js";
 import { finishingDeletions, watchedSource } from "../records/wrapped-sources.js";
 import { TenantQueues, UserQueues } from "../scopes/user-queues.js";
 import { type WorkingScope, WorkingScopes } from "../scopes/working-scopes.js";
-import { type RecordedUsage, recordUsage, TenantUsage, type UsageOptions } from "../usage/tenant-usage.js";
+import { type RecordedUsage, recordUsage, TenantUsage } from "../usage/tenant-usage.js";
 
 /** Maximum live requests in an index description; older ones are left out. */
 const MAX_LISTED_REQUESTS = 10_000;
@@ -207,8 +207,8 @@ export class Memprefix {
   }
 
   /** Records what prompts cost from now on, for all tenants; nothing without a usage log. To be called once. */
-  recordUsage(options: UsageOptions): void {
-    this.#shared.usage = recordUsage(this.parts, this.#shared.observers, options);
+  recordUsage(onFault: (error: unknown) => void): void {
+    this.#shared.usage = recordUsage(this.parts, this.#shared.observers, onFault);
   }
 
   /** The tenant's usage; null: it is not recorded. */

@@ -15,7 +15,6 @@ import type {
 import { NotFoundError } from "../base/errors.js";
 import type { Observers } from "../base/memprefix-observer.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
-import { type AlertParts, type AlertRule, type AlertState, AlertWatch } from "./usage-alerts.js";
 import { UsageEvents, type UsageListener } from "./usage-events.js";
 import { UsageRecorder } from "./usage-recorder.js";
 
@@ -55,7 +54,7 @@ export class TenantUsage {
   constructor(
     private readonly tenant: string,
     /** What records all tenants' usage. */
-    private readonly on: Pick<RecordedUsage, "log" | "recorder" | "events" | "alerts">,
+    private readonly on: Pick<RecordedUsage, "log" | "recorder" | "events">,
     private readonly now: () => number,
   ) {}
 
@@ -114,24 +113,10 @@ export class TenantUsage {
     return this.on.events.listen({ filter: { ...filter, tenant: this.tenant }, limit }, listener);
   }
 
-  /** The tenant's alert rules, as they were last evaluated. */
-  get alerts(): readonly AlertState[] {
-    return this.on.alerts?.statesOf(this.tenant) ?? [];
-  }
-
   async #flushed(): Promise<UsageLog> {
     await this.on.recorder.flush();
     return this.on.log;
   }
-}
-
-/** How usage is recorded. */
-export interface UsageOptions {
-  readonly rules: readonly AlertRule[];
-  /** See {@link AlertParts.onAlert}. */
-  readonly onAlert: AlertParts["onAlert"];
-  /** Called with faults of the log. What could not be written is lost. */
-  readonly onFault: (error: unknown) => void;
 }
 
 /** What records the usage of all tenants. */
@@ -139,8 +124,6 @@ export interface RecordedUsage {
   readonly log: UsageLog;
   readonly recorder: UsageRecorder;
   readonly events: UsageEvents;
-  /** Null: there are no rules. */
-  readonly alerts: AlertWatch | null;
   /** Whether prompts cost money. */
   readonly hasPrices: boolean;
   /** Notes that the service started, `version` memprefix's own, and which of its defaults changed since it last did. */
@@ -152,30 +135,26 @@ export interface RecordedUsage {
 /** The mark of the defaults that prompts were composed by. */
 const DEFAULTS_MARK = "defaults";
 
-/** Begins to record. Null without a log. */
+/** Begins to record. Null without a log. `onFault` is called with faults of the log: what could not be written is lost. */
 export function recordUsage(
   { usage: log, defaults, residency, now }: MemprefixParts,
   observers: Observers,
-  { rules, onAlert, onFault }: UsageOptions,
+  onFault: (error: unknown) => void,
 ): RecordedUsage | null {
   if (log === undefined) return null;
   const usage = log;
   const recorder = new UsageRecorder({ log, now, costs: defaults.engine, residency, onFault });
   const events = new UsageEvents({ log, recorder, now, onFault });
-  const alerts = rules.length === 0 ? null : new AlertWatch({ rules, log, recorder, now, onAlert, onFault });
   const remove = observers.add(recorder);
-  alerts?.start();
   return {
     log,
     recorder,
     events,
-    alerts,
     hasPrices: defaults.engine.cost.kind === "money",
     noteStart,
     async stop() {
       remove();
       events.stop();
-      await alerts?.stop();
       await recorder.flush(true);
     },
   };

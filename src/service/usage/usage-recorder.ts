@@ -1,7 +1,7 @@
 /*
  * usage: what answered prompts cost and why they missed, recorded off the request path, and shown.
  * Enters: what a service's observer gets; queries of a tenant. Leaves: batches for the usage log, about one a second; what it then
- * sends of them as events; alerts. Nothing here waits on a request, and no request waits on it.
+ * sends of them as events. Nothing here waits on a request, and no request waits on it.
  */
 
 import { randomUUID } from "node:crypto";

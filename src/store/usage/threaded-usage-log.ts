@@ -22,7 +22,7 @@ export type UsageOutcome = { readonly id: number } & (
 
 const METHODS = [
   ...["record", "changes", "summary", "misses", "prompts", "prompt", "users", "conversations", "conversation"],
-  ...["note", "replaceMark", "claimAlert", "settleAlert", "deleteUser", "exportUser", "close"],
+  ...["note", "replaceMark", "deleteUser", "exportUser", "close"],
 ] as readonly (keyof UsageLog)[];
 
 /** A usage log in this thread: opened with the first call, and by the next where that failed. */

@@ -11,10 +11,6 @@
 import { randomUUID } from "node:crypto";
 import type { UserId } from "../../core/index.js";
 import {
-  type AlertClaim,
-  claimed,
-  type JudgedRule,
-  type KeptAlert,
   type KeptNote,
   type NewNote,
   REUSE_NAMES,
@@ -201,50 +197,16 @@ export class DatabaseUsageLog extends UsageReading implements UsageLog {
   }
 
   replaceMark(name: string, text: string): Promise<string | null> {
-    return this.#changeMark(name, (before) => ({ text, result: before }));
-  }
-
-  claimAlert(judged: JudgedRule): Promise<AlertClaim> {
-    return this.#changeAlert(judged.rule, (before) => {
-      const { row, claim } = claimed(before, judged);
-      return { row, result: claim };
+    const { mark, keepMark } = this.#statements;
+    return this.database.write(async (query) => {
+      const [before] = await query<{ text: string }>(mark, [name]);
+      void query(keepMark, [name, text]);
+      return before?.text ?? null;
     });
-  }
-
-  /** A claim that was taken over settles nothing. */
-  async settleAlert(rule: string, claim: number): Promise<void> {
-    await this.#changeAlert(rule, (before) => ({
-      row: before?.number === claim ? { ...before, claimedUntil: null } : null,
-      result: null,
-    }));
   }
 
   close(): Promise<void> {
     return this.database.close();
-  }
-
-  #changeAlert<T>(
-    rule: string,
-    change: (before: KeptAlert | null) => { row: KeptAlert | null; result: T },
-  ): Promise<T> {
-    return this.#changeMark(`alert ${rule}`, (before) => {
-      const { row, result } = change(before === null ? null : (JSON.parse(before) as KeptAlert));
-      return { text: row === null ? null : JSON.stringify(row), result };
-    });
-  }
-
-  /** Changes the text under a name; both may be null: there is none, and there is to be none. Gives what `change` does. */
-  #changeMark<T>(
-    name: string,
-    change: (before: string | null) => { readonly text: string | null; readonly result: T },
-  ): Promise<T> {
-    const { mark, keepMark } = this.#statements;
-    return this.database.write(async (query) => {
-      const [before] = await query<{ text: string }>(mark, [name]);
-      const { text, result } = change(before?.text ?? null);
-      if (text !== null) void query(keepMark, [name, text]);
-      return result;
-    });
   }
 
   async #record(query: RunQuery, id: string, batch: readonly UsageEntry[], now: number): Promise<void> {

@@ -27,7 +27,7 @@ export const LAWS = {
   cpu: exact(ENGINE_MODELS.cpu),
   gpu: exact(ENGINE_MODELS.gpu),
   hosted: exact(ENGINE_MODELS.hosted),
-  /** Fitted by memprefix itself to vLLM 0.32 with SmolLM2-135M on two cores, answers of 16 tokens (`bench:shared-engine`). */
+  /** Fitted by memprefix itself to vLLM 0.32 with SmolLM2-135M on two cores, answers of 16 tokens (`npm run bench -- engines`). */
   "vllm on a CPU": {
     cost: { kind: "time", fixedMs: 0, perTokenMs: 1.2, perPairMs: 9.3e-4 },
     blockTokens: 1,

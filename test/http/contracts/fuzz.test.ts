@@ -19,14 +19,14 @@ import type { Composed } from "../server/served-app.js";
 import { type FuzzedRequest, fuzzedRequest, WEBHOOK_TOKEN } from "./fuzzed-requests.js";
 import type { Told } from "./fuzzed-service.js";
 
-/** `npm run fuzz` asks for many more, `npm run test:all` for five times as many. */
+/** `FUZZ_REQUESTS` asks for others, `npm run test:all` for five times as many. */
 const REQUESTS = Number(process.env["FUZZ_REQUESTS"] ?? (process.env["PROPERTY_RUNS"] === "all" ? 400 : 80));
 const SEED = Number(process.env["FUZZ_SEED"] ?? 7);
 /** An answer that takes longer counts as none. */
 const HANGS_MS = 20_000;
 /**
- * Nobody may keep everybody else waiting for longer, as the service itself measures it: computing, not collecting garbage. Asked by
- * `npm run fuzz` alone: among other tests its process competes for the processors.
+ * Nobody may keep everybody else waiting for longer, as the service itself measures it: computing, not collecting garbage. Asked where
+ * `FUZZ_REQUESTS` is set alone: among other tests its process competes for the processors.
  */
 const LONGEST_BLOCK_S = process.env["FUZZ_REQUESTS"] === undefined ? Number.POSITIVE_INFINITY : 0.25;
 

@@ -21,7 +21,6 @@ describe("GET /openapi.json", () => {
       "GET /metrics",
       "GET /request/explain",
       "GET /requests/{request_id}/explain",
-      "GET /usage/alerts",
       "GET /usage/conversation",
       "GET /usage/conversations",
       "GET /usage/events",

@@ -68,7 +68,7 @@ describe("users whose conversations do not fit into the engine's cache together"
       await day(app, "keep", (user) => byName(`${user} keeps`)),
       await day(app, "ephemeral", (user) => byName(`${user} drops`)),
     ];
-    // So short a time is mostly finding out; `bench:shared` has figures.
+    // So short a time is mostly finding out; `npm run bench -- shared` has figures.
     expect(computed(auto)).toBeLessThan(1.1 * computed(last));
     expect(computed(auto)).toBeLessThan(0.5 * computed(keep));
     expect(missed(auto)).toBeLessThan(0.1);

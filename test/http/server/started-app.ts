@@ -51,10 +51,7 @@ export async function startApp(
     version: "1.2.3",
     maxBodyBytes: settings.maxBodyBytes,
     webhookToken: settings.webhookToken,
-    usage:
-      settings.usagePrompts === 0
-        ? null
-        : { hasText: settings.dashboardText === "on", rules: [], onAlert: async () => true },
+    usage: settings.usagePrompts === 0 ? null : { hasText: settings.dashboardText === "on" },
     onRequest: (entry) => log.push(entry),
     onFault: (error) => faults.push(error),
     clock: () => performance.now(),

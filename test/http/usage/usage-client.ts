@@ -13,7 +13,6 @@ const ANSWERS = {
   users: wire.usageUsersResult,
   conversations: wire.usageConversationsResult,
   conversation: wire.usageConversationResult,
-  alerts: wire.usageAlertsResult,
 } as const;
 
 type View = keyof typeof ANSWERS;

@@ -1,9 +1,7 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ENGINE_MODELS, type UserId } from "../../../src/core/index.js";
-import { type AlertRule, AlertWatch, alertFile } from "../../../src/service/usage/usage-alerts.js";
-import { UsageRecorder } from "../../../src/service/usage/usage-recorder.js";
+import type { UserId } from "../../../src/core/index.js";
 import { DEFAULT_USAGE_BOUNDS, type UsageLog } from "../../../src/store/api/usage-log.js";
 import { openPostgres } from "../../../src/store/postgres/open-postgres.js";
 import { threadedUsageLog } from "../../../src/store/usage/threaded-usage-log.js";
@@ -98,45 +96,6 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
     await read();
     expect(told.toSorted()).toEqual([1, 2].flatMap((of) => Array.from({ length: 30 }, (_, n) => `${of}-${n}`)).sort());
     expect(told).toEqual((await rowsOf(reader, "acme")).toReversed().map(({ requestId }) => requestId));
-  });
-
-  it("lets one instance tell of an alert, whichever evaluates first, also where its connection is lost", async () => {
-    const alerts: string[] = [];
-    const read: readonly AlertRule[] = alertFile.parse({
-      rules: [{ name: "low", measure: "cached_share", below: 0.5, min_prompts: 1 }],
-    }).rules;
-    proxy = await startCuttingProxy(url);
-    let now = NOW;
-    const watch = (log: UsageLog, name: string) =>
-      new AlertWatch({
-        rules: read,
-        log,
-        recorder: new UsageRecorder({ log, now: () => now, costs: ENGINE_MODELS.hosted, onFault: () => {} }),
-        now: () => now,
-        onAlert: async ({ isFiring }) => {
-          alerts.push(`${name} ${isFiring}`);
-          return true;
-        },
-        onFault: () => {},
-      });
-    const instances = ["one", "two", "three"].map((name) => watch(open(), name));
-    const cut = watch(open(proxy.url), "cut");
-    await open().record(
-      [composed({ request: "1", at: NOW }), reported({ request: "1", cached: 0, prompt: 2_000 })],
-      NOW,
-    );
-    proxy.cut("before its client hears of it", 1);
-    await cut.evaluate();
-    await Promise.all(instances.map((each) => each.evaluate()));
-    await Promise.all([...instances, cut].map((each) => each.stop()));
-    for (const { states } of instances) expect(states).toMatchObject([{ isFiring: true, since: NOW }]);
-    // A claim that was not heard of goes to another when its time is over.
-    now += 3 * 60_000;
-    await Promise.all(instances.map((each) => each.evaluate()));
-    await Promise.all(instances.map((each) => each.evaluate()));
-    expect(alerts).toHaveLength(1);
-    const { notes } = await open().summary({ tenant: "default", window: "hour", now });
-    expect(notes.map(({ label }) => label)).toEqual(["low"]);
   });
 
   it("has nothing left of a deleted user, also where another instance records it late", async () => {

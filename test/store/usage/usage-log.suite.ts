@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { missedTokens, type RequestId, type UserId, uncachedTokens } from "../../../src/core/index.js";
 import type { UsageBounds, UsageChanges, UsageEntry, UsageLog } from "../../../src/store/api/usage-log.js";
-import { CLAIM_MS } from "../../../src/store/api/usage-log.js";
 import { composed, reported } from "./usage-entries.js";
 
 const MINUTE = 60_000;
@@ -490,27 +489,6 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       await log.record([composed({ request: "c", at: NOW, user: "cleo" })], NOW);
       expect((await log.changes(late.cursor, [follow()])).changes.map(told)).toEqual([[["c"], 0, []]]);
     });
-  });
-
-  it("gives one claim of each change of a rule, and the claim on when it is not settled in time", async () => {
-    const judge = (isMet: boolean | null, now = NOW, rule = "low") => log.claimAlert({ rule, isMet, now });
-    expect(await judge(null)).toEqual({ isFiring: false, changedAt: null, claim: null });
-    expect(await judge(false)).toEqual({ isFiring: false, changedAt: null, claim: null });
-    const all = await Promise.all(Array.from({ length: 10 }, () => judge(true)));
-    expect(all.map(({ isFiring, changedAt }) => [isFiring, changedAt])).toEqual(Array(10).fill([true, NOW]));
-    expect(all.filter(({ claim }) => claim !== null)).toHaveLength(1);
-    expect(await judge(true, NOW, "other")).toMatchObject({ claim: 1 });
-    const first = all.find(({ claim }) => claim !== null)?.claim ?? 0;
-    expect(await judge(true, NOW + CLAIM_MS - 1)).toMatchObject({ claim: null });
-    const { claim, changedAt } = await judge(null, NOW + CLAIM_MS);
-    expect(changedAt).toBe(NOW);
-    expect(claim).toBeGreaterThan(first);
-    // Who was too slow settles nothing.
-    await log.settleAlert("low", first);
-    expect(await judge(true, NOW + 2 * CLAIM_MS)).toMatchObject({ claim: (claim ?? 0) + 1 });
-    await log.settleAlert("low", (claim ?? 0) + 1);
-    expect(await judge(true, NOW + DAY)).toEqual({ isFiring: true, changedAt: NOW, claim: null });
-    expect(await judge(false, NOW + DAY)).toMatchObject({ isFiring: false, claim: (claim ?? 0) + 2 });
   });
 
   it("keeps notes of a tenant and of all, so many, in the window", async () => {

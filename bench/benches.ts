@@ -1,0 +1,35 @@
+/** The programs that `npm run bench -- NAME` runs, with what each measures. The header of its file has its settings and its floor. */
+export const BENCHES: Readonly<Record<string, string>> = {
+  headline: "the README's table: tokens per prompt with and without memprefix",
+  retention: "what a turn costs under each retention",
+  windows: "clients that send only the last messages of a conversation",
+  shared: "conversations that share one engine's cache",
+  peers: "hits of each ordering policy on recorded searches",
+  "peer-orders": "records the orders that ContextPilot's own code gives",
+  capacity: "policies in one cache of limited size that six users share",
+  routing: "prompts of six users, routed to several workers",
+  residency: "how far a plan's expectation is from a small engine's cache",
+  batch: "plans of requests that are known beforehand (Alg. 4, 5)",
+  papers: "the programs of docs/papers.md, by a second name",
+  depth: "whether a sure first token needs fewer memories, on vLLM",
+  spans: "references in place of repeated parts of tools' results, on vLLM",
+  engines: "time to the first token on a real engine, with and without memprefix",
+  compose: "time of a compose in the process",
+  proxy: "time that the proxy adds to a direct call",
+  load: "composes per second, memory and bytes of the built service",
+  "load-pairs": "the same for several services or builds, in turn",
+  path: "files, functions and lines that one request passes",
+  crash: "the built service, killed again and again",
+  forget: "whether anything is left of 1,000 forgotten memories",
+};
+
+/** Those that run `dist/`, which is built first. */
+export const OF_THE_BUILD: ReadonlySet<string> = new Set([
+  "crash",
+  "engines",
+  "forget",
+  "load",
+  "load-pairs",
+  "path",
+  "proxy",
+]);
