@@ -350,11 +350,7 @@ export const SETTINGS = {
     ),
   upstreamUrl: url
     .optional()
-    .describe("base URL of the OpenAI-compatible API behind /v1, as in http://127.0.0.1:8000/v1; default: none"),
-  upstreamApi: z
-    .enum(["openai", "anthropic"])
-    .default("openai")
-    .describe("the upstream's API: openai, or anthropic for Anthropic's own, to which chats are converted"),
+    .describe("base URL of the engine's API behind /v1, as in http://127.0.0.1:8000/v1; default: none"),
   upstreamApiKey: text.optional().describe("the upstream's API key; default: the client's key is forwarded"),
   upstreamTimeoutMs: wholeNumber(1, 3_600_000)
     .default(600_000)

@@ -46,7 +46,7 @@ export function unknownVariables(
 
 /** What one setting rules out of another. A setting that could not be read is undefined. */
 function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Settings, message: string]> {
-  const { upstreamApi, upstreamUrl, engine, cacheSlots, cacheTtlSeconds, cacheTokens } = settings;
+  const { upstreamUrl, engine, cacheSlots, cacheTtlSeconds, cacheTokens } = settings;
   const source = sourceOf(settings);
   const unusable = unusableSource(settings);
   if (unusable !== null) yield ["source", unusable];
@@ -59,11 +59,6 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   if (engine === "embedded") {
     if (settings.model === undefined) yield ["model", "is needed for MEMPREFIX_ENGINE=embedded"];
     if (upstreamUrl !== undefined) yield ["upstreamUrl", "conflicts with MEMPREFIX_ENGINE=embedded"];
-  }
-  if (upstreamApi === "anthropic") {
-    if (upstreamUrl === undefined) yield ["upstreamApi", "needs MEMPREFIX_UPSTREAM_URL"];
-    if (engineFamilyOf(settings) !== "anthropic")
-      yield ["engineFamily", "is anthropic with MEMPREFIX_UPSTREAM_API=anthropic"];
   }
   // Undefined where it is not one of them.
   const family: EngineName | undefined = engineFamilyOf(settings);
@@ -106,13 +101,11 @@ export function leftOutSource(settings: Settings): string | null {
 }
 
 /**
- * Which engine prompts go to. The one inside reads what vLLM reads: a salt that keeps tenants' caches apart. Anthropic's API has
- * Anthropic's models.
+ * Which engine prompts go to. The one inside reads what vLLM reads: a salt that keeps tenants' caches apart.
  */
-export function engineFamilyOf({ engine, engineFamily, upstreamApi }: Settings): EngineName {
+export function engineFamilyOf({ engine, engineFamily }: Settings): EngineName {
   if (engineFamily !== "generic") return engineFamily;
-  if (engine === "embedded") return "vllm";
-  return upstreamApi === "anthropic" ? "anthropic" : engineFamily;
+  return engine === "embedded" ? "vllm" : engineFamily;
 }
 
 /** What a family costs: engines of one's own take time, providers send a bill. */

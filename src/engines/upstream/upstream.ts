@@ -114,7 +114,7 @@ const processAfter: After = (ms, run) => {
 export interface UpstreamOptions {
   /** Base URL, as OpenAI's clients take it: `http://127.0.0.1:8000/v1`. */
   readonly url: string;
-  /** Sent as a bearer token in place of the client's `authorization`. */
+  /** Sent in place of the client's key: as a bearer token, to Anthropic's API as `x-api-key`. */
   readonly apiKey?: string | undefined;
   /** Time-out of the first byte, in milliseconds. */
   readonly timeoutMs: number;
@@ -207,13 +207,23 @@ function openRequest(
   sent["accept-encoding"] = "identity";
   // Node sends the address's only where there is no such header.
   if (typeof target.auth === "string") delete sent["authorization"];
-  if (apiKey !== undefined) sent["authorization"] = `Bearer ${apiKey}`;
+  if (apiKey !== undefined) {
+    delete sent["x-api-key"];
+    delete sent["authorization"];
+    if (isAnthropic(target)) sent["x-api-key"] = apiKey;
+    else sent["authorization"] = `Bearer ${apiKey}`;
+  }
   if (body === null) delete sent["content-type"];
   else {
     sent["content-type"] ??= "application/json";
     sent["content-length"] = String(Buffer.byteLength(body));
   }
   return (target.protocol === "https:" ? httpsRequest : httpRequest)({ ...target, method, headers: sent });
+}
+
+/** Source: https://platform.claude.com/docs/en/api/overview, "Authentication" */
+function isAnthropic({ hostname }: RequestOptions): boolean {
+  return hostname === "api.anthropic.com";
 }
 
 /** The engine's bytes are no HTTP answer to the request. */

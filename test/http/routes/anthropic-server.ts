@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, expect } from "vitest";
 import type { AnthropicRequest } from "../../../src/engines/anthropic/anthropic-request.js";
-import { markProblem } from "../../engines/anthropic/published-marks.js";
+import { markProblem } from "../../engines/adapters/published-marks.js";
 import { streamFixture, usageFixture } from "../../engines/upstream/fixture.js";
 import { isLimitRequest } from "./openai-engine.js";
 

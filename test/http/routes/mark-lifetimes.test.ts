@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { markProblem } from "../../engines/anthropic/published-marks.js";
+import { markProblem } from "../../engines/adapters/published-marks.js";
 import { servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 import { anthropicServer } from "./anthropic-server.js";
