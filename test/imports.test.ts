@@ -17,6 +17,7 @@ const ROOMS = [
   "core",
   "store",
   "memory",
+  "apis",
   "engines",
   "service",
   "http",
@@ -33,13 +34,14 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   core: { rooms: [] },
   store: { rooms: ["core"] },
   memory: { rooms: ["core"] },
-  engines: { rooms: ["core"] },
+  apis: { rooms: ["core"] },
+  engines: { rooms: ["core", "apis"] },
   service: {
-    rooms: ["core", "engines"],
+    rooms: ["core", "apis", "engines"],
     files: ["store/api/store.ts", "store/api/usage-log.ts", "memory/memory-source.ts", "memory/mem0-answer.ts"],
   },
   // Names turn by one rule at both ends of the wire.
-  http: { rooms: ["service"], typesOf: ["core"], files: ["client/wire-names.ts"] },
+  http: { rooms: ["service", "apis"], typesOf: ["core"], files: ["client/wire-names.ts", "core/text/json.ts"] },
   client: { rooms: [], typesOf: ["core", "service", "http"] },
   // They import nothing that a browser or a worker lacks.
   integrations: {
@@ -50,7 +52,7 @@ const RULES: Readonly<Record<string, RoomRule>> = {
   // The page runs in browsers: of the other rooms it has types alone.
   dashboard: { rooms: [], typesOf: ["http"] },
   simulator: { rooms: ["core"] },
-  eval: { rooms: ["service", "simulator", "engines", "core"], files: ["memory/memory-source.ts"] },
+  eval: { rooms: ["service", "simulator", "engines", "apis", "core"], files: ["memory/memory-source.ts"] },
   cli: { rooms: ROOMS },
   "index.ts": { rooms: ROOMS },
 };
@@ -75,21 +77,10 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "explain",
     "usage",
   ],
-  engines: ["upstream", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
+  apis: ["api", "chat", "messages", "responses"],
+  engines: ["upstream", "adapters", "embedded", "random-model"],
   store: ["api", "threads", "database", "journal", "erasure", "sqlite", "postgres", "usage", "check"],
-  service: [
-    "base",
-    "fields",
-    "scopes",
-    "learning",
-    "compose",
-    "records",
-    "usage",
-    "batch",
-    "chat",
-    "responses",
-    "library",
-  ],
+  service: ["base", "fields", "scopes", "learning", "compose", "records", "usage", "batch", "chat", "library"],
   http: ["requests", "problems", "guards", "contracts", "routes", "server"],
   eval: ["base", "locomo", "engine", "scores", "replay", "run", "measures", "report"],
 };

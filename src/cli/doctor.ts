@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { v7 as uuidV7 } from "uuid";
-import type { EngineUsage } from "../apis/usage.js";
+import type { EngineUsage } from "../apis/api/usage.js";
 import { createMemprefixClient } from "../client/client.js";
 import { MemprefixHttpError } from "../client/errors.js";
 import type { CacheReading, ChatMessage, RequestId, UserId } from "../core/index.js";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { editedJson, repeatedNames, valueText } from "../../src/apis/edited-json.js";
+import { editedJson, repeatedNames, valueText } from "../../src/apis/api/edited-json.js";
 
 /** The edit of a text. */
 function edited(json: string, change: (value: never) => unknown): string {
@@ -34,7 +34,13 @@ describe("JSON that is edited in place", () => {
 
   it("spells the client's text as it did where that becomes a part", () => {
     const json = '{"role":"user","content":"h\\u00e9"}';
-    const parts = (message: object) => ({ ...message, content: [{ type: "text", text: "a" }, { type: "text", text: "b hé" }] });
+    const parts = (message: object) => ({
+      ...message,
+      content: [
+        { type: "text", text: "a" },
+        { type: "text", text: "b hé" },
+      ],
+    });
     expect(edited(json, parts)).toBe(
       '{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b h\\u00e9"}]}',
     );
@@ -63,7 +69,8 @@ describe("JSON that is edited in place", () => {
     fc.assert(
       fc.property(fc.array(item), fc.array(fc.tuple(fc.nat(30), fc.option(item), fc.boolean())), (own, changes) => {
         const next: unknown[] = JSON.parse(JSON.stringify(own)) as unknown[];
-        for (const [at, added, removes] of changes) next.splice(at, removes ? 1 : 0, ...(added === null ? [] : [added]));
+        for (const [at, added, removes] of changes)
+          next.splice(at, removes ? 1 : 0, ...(added === null ? [] : [added]));
         const json = JSON.stringify({ messages: own, n: 1 }, null, 1);
         const expected: unknown = JSON.parse(JSON.stringify({ messages: next, n: 1 }));
         expect(JSON.parse(editedJson(json, JSON.parse(json), expected))).toEqual(expected);

@@ -1,5 +1,5 @@
 import { isRecord, listIn, record } from "../../core/text/json.js";
-import { type AnswerReader, BoundedText, isWholeText } from "../answer.js";
+import { type AnswerReader, BoundedText, isWholeText } from "../api/answer.js";
 
 /** Reads an engine's answer while it is streamed. Holds its first choice's text up to a bound. */
 export class ChatAnswer implements AnswerReader {

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../core/text/json.js";
-import type { ApiError } from "../api.js";
+import type { ApiFailure } from "../api/api.js";
 
 /** Types and codes for the statuses that OpenAI's clients distinguish. */
 const KINDS: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
@@ -8,7 +8,7 @@ const KINDS: Readonly<Record<number, { readonly type: string; readonly code: str
 };
 
 /** OpenAI's error object. Source: https://platform.openai.com/docs/guides/error-codes */
-export function error({ status, message, field, upstreamFailure }: ApiError): JsonObject {
+export function error({ status, message, field, upstreamFailure }: ApiFailure): JsonObject {
   const kind = KINDS[status] ?? { type: status < 500 ? "invalid_request_error" : "server_error", code: null };
   const { type, code } =
     upstreamFailure === null ? kind : { type: "upstream_error", code: `upstream_${upstreamFailure}` };

@@ -1,4 +1,4 @@
-import type { Api } from "../api.js";
+import type { Api } from "../api/api.js";
 import { ChatAnswer } from "./answer.js";
 import { error } from "./error.js";
 import { history, tools } from "./history.js";

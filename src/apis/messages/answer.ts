@@ -1,6 +1,6 @@
 import { isRecord, record } from "../../core/text/json.js";
-import { type AnswerReader, BoundedText, isWholeText } from "../answer.js";
-import { type EngineUsage, reported, reportedCount, usageRecord } from "../usage.js";
+import { type AnswerReader, BoundedText, isWholeText } from "../api/answer.js";
+import { type EngineUsage, reported, reportedCount, usageRecord } from "../api/usage.js";
 
 /**
  * Reads an answer of `/v1/messages`, or the events of a streamed one. Holds its text up to a bound.

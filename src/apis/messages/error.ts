@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../core/text/json.js";
-import type { ApiError } from "../api.js";
+import type { ApiFailure } from "../api/api.js";
 
 const KINDS: Readonly<Record<number, string>> = {
   401: "authentication_error",
@@ -12,7 +12,7 @@ const KINDS: Readonly<Record<number, string>> = {
 };
 
 /** Anthropic's error object. Source: https://platform.claude.com/docs/en/api/errors */
-export function error({ status, message }: ApiError): JsonObject {
+export function error({ status, message }: ApiFailure): JsonObject {
   const type = KINDS[status] ?? (status < 500 ? "invalid_request_error" : "api_error");
   return { type: "error", error: { type, message } };
 }

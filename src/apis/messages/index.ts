@@ -1,5 +1,5 @@
 import { record } from "../../core/text/json.js";
-import type { Api } from "../api.js";
+import type { Api } from "../api/api.js";
 import { MessageAnswer, readMessagesUsage } from "./answer.js";
 import { error } from "./error.js";
 import { history, tools } from "./history.js";

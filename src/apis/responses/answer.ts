@@ -1,5 +1,5 @@
 import { isRecord, listIn, record, text } from "../../core/text/json.js";
-import { type AnswerReader, MAX_ANSWER_CHARACTERS } from "../answer.js";
+import { type AnswerReader, MAX_ANSWER_CHARACTERS } from "../api/answer.js";
 
 /** Events that end a stream, with the whole answer in them. */
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);

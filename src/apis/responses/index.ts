@@ -1,5 +1,5 @@
-import type { Api } from "../api.js";
-import { readOpenAiUsage } from "../usage.js";
+import type { Api } from "../api/api.js";
+import { readOpenAiUsage } from "../api/usage.js";
 import { ResponsesAnswer } from "./answer.js";
 import { error } from "./error.js";
 import { history, tools } from "./history.js";

@@ -6,7 +6,7 @@
  */
 
 import { v7 as uuidV7 } from "uuid";
-import type { EngineUsage } from "../../apis/usage.js";
+import type { EngineUsage } from "../../apis/api/usage.js";
 import type { ChatMessage, RequestId, ToolMemories } from "../../core/index.js";
 import { type JsonObject, listIn, record } from "../../core/text/json.js";
 

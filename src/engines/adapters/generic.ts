@@ -1,5 +1,5 @@
+import { type EngineUsage, reported, reportedCount, sumOf, usageRecord } from "../../apis/api/usage.js";
 import { readMessagesUsage } from "../../apis/messages/answer.js";
-import { type EngineUsage, reported, reportedCount, sumOf, usageRecord } from "../../apis/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { readLlamaCppUsage } from "./llama-cpp.js";
 

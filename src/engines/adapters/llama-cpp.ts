@@ -1,4 +1,11 @@
-import { type EngineUsage, readOpenAiUsage, reported, reportedCount, sumOf, usageRecord } from "../../apis/usage.js";
+import {
+  type EngineUsage,
+  readOpenAiUsage,
+  reported,
+  reportedCount,
+  sumOf,
+  usageRecord,
+} from "../../apis/api/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 
 /**

@@ -1,4 +1,4 @@
-import { readOpenAiUsage } from "../../apis/usage.js";
+import { readOpenAiUsage } from "../../apis/api/usage.js";
 import type { ChatMessage, ContentPart, RequestId } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
 import { type BreakpointStyle, countMarks, withBreakpoints } from "./cache-breakpoints.js";

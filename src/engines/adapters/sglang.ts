@@ -1,4 +1,4 @@
-import { type EngineUsage, readOpenAiUsage, reported, reportedCount, usageRecord } from "../../apis/usage.js";
+import { type EngineUsage, readOpenAiUsage, reported, reportedCount, usageRecord } from "../../apis/api/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 
 /**

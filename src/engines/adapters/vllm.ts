@@ -1,4 +1,4 @@
-import { readOpenAiUsage } from "../../apis/usage.js";
+import { readOpenAiUsage } from "../../apis/api/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
 import { cacheKey } from "./openai.js";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { APIS } from "../../apis/api.js";
-import type { EngineUsage } from "../../apis/usage.js";
+import type { EngineUsage } from "../../apis/api/usage.js";
+import { APIS } from "../../apis/apis.js";
 import type { ChatMessage } from "../../core/index.js";
 import { isRecord, listIn, parsedJson, record, text } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";

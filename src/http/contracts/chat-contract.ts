@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Api } from "../../apis/api.js";
+import type { Api } from "../../apis/api/api.js";
 import type { PlanDepth, UserId } from "../../core/index.js";
 import { InvalidRequestError } from "../../service/base/errors.js";
 import { type ChatRequest, NOBODY } from "../../service/chat/chat.js";

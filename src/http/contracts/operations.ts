@@ -1,6 +1,6 @@
 import type { RouteConfig } from "@hono/zod-openapi";
 import { z } from "zod";
-import { APIS } from "../../apis/api.js";
+import { APIS } from "../../apis/apis.js";
 import {
   anthropicProblemSchema,
   errorOf,

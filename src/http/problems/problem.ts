@@ -7,7 +7,8 @@
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
-import { APIS, type Api } from "../../apis/api.js";
+import type { Api } from "../../apis/api/api.js";
+import { APIS } from "../../apis/apis.js";
 import type { JsonObject } from "../../core/text/json.js";
 import {
   AbandonedRequestError,

@@ -7,8 +7,9 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
-import { APIS, type Api } from "../../apis/api.js";
-import { editedJson, repeatedNames } from "../../apis/edited-json.js";
+import type { Api } from "../../apis/api/api.js";
+import { editedJson, repeatedNames } from "../../apis/api/edited-json.js";
+import { APIS } from "../../apis/apis.js";
 import { isRecord, type JsonObject, record } from "../../core/text/json.js";
 import { UpstreamError } from "../../service/base/errors.js";
 import { type LinkedSignal, linkedSignal } from "../../service/base/linked-signal.js";

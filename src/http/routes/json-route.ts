@@ -1,7 +1,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";
-import { editedJson, valueText } from "../../apis/edited-json.js";
+import { editedJson, valueText } from "../../apis/api/edited-json.js";
 import { type FromWire, fromWire } from "../../client/wire-names.js";
 import { type JsonObject, record } from "../../core/text/json.js";
 import { InvalidRequestError } from "../../service/base/errors.js";

@@ -10,7 +10,7 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
-import type { EngineUsage } from "../../apis/usage.js";
+import type { EngineUsage } from "../../apis/api/usage.js";
 import { record } from "../../core/text/json.js";
 import type { EngineName } from "../../engines/adapters/engine-adapter.js";
 import { type HeaderPair, withAdded } from "../../engines/upstream/upstream.js";

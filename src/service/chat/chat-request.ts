@@ -1,6 +1,6 @@
-import type { Api } from "../../apis/api.js";
+import type { Api } from "../../apis/api/api.js";
+import type { EngineUsage } from "../../apis/api/usage.js";
 import { withEndOf } from "../../apis/responses/sections.js";
-import type { EngineUsage } from "../../apis/usage.js";
 import type {
   AgentId,
   ChatMessage,

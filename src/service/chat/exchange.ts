@@ -1,6 +1,6 @@
-import type { AnswerReader } from "../../apis/answer.js";
+import type { AnswerReader } from "../../apis/api/answer.js";
+import type { EngineUsage } from "../../apis/api/usage.js";
 import { conversationOf } from "../../apis/responses/history.js";
-import type { EngineUsage } from "../../apis/usage.js";
 import { type ChatMessage, exchangeText, lastAsked, memoryTextProblem } from "../../core/index.js";
 import { isRecord, type JsonObject, parsedJson } from "../../core/text/json.js";
 import { eventsOf } from "../../engines/upstream/answer-body.js";

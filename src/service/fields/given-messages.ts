@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { API_NAMES, APIS, type ApiName } from "../../apis/api.js";
+import { API_NAMES, type ApiName } from "../../apis/api/api.js";
+import { APIS } from "../../apis/apis.js";
 import { type ChatMessage, unstorable } from "../../core/index.js";
 import { record } from "../../core/text/json.js";
 import type { FieldIssue, Instructions } from "../base/call-types.js";

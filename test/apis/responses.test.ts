@@ -1,9 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type ChatMessage, meaningDigest, messageDigest } from "../../../src/core/index.js";
-import { injectInto } from "../../../src/core/prompt/section.js";
-import { inputOf, itemsOf, messagesOf, toChatCompletion } from "../../../src/engines/responses/responses-request.js";
-import { sealed } from "../../../src/engines/turns/reasoning.js";
+import { responses as api } from "../../src/apis/responses/index.js";
+import { type ChatMessage, meaningDigest, messageDigest } from "../../src/core/index.js";
+import { injectInto } from "../../src/core/prompt/section.js";
+
+/** The messages of an input. */
+const messagesOf = (input: unknown, instructions: unknown = null) => api.history({ input, instructions });
+/** The input of messages. */
+const inputOf = (messages: readonly ChatMessage[], own: unknown = []) =>
+  api.withPrompt({ input: own }, messages)["input"];
 
 const text = fc.string({ maxLength: 8 });
 const textPart = fc.record(
@@ -105,7 +110,7 @@ describe("the items of a Responses request", () => {
       { role: "tool", tool_call_id: "c", content: "green" },
     ]);
     expect(messages).toHaveLength(4);
-    expect(itemsOf(messages?.slice(1) ?? [])).toEqual(items);
+    expect(inputOf(messages?.slice(1) ?? [])).toEqual(items);
   });
 
   it("mean the same with and without ids, status and reasoning, and as a chat's own messages", () => {
@@ -122,7 +127,7 @@ describe("the items of a Responses request", () => {
   it("are new ones for messages that were none", () => {
     const calls = [{ id: "c", type: "function", function: { name: "brew", arguments: "{}" } }];
     expect(
-      itemsOf([
+      inputOf([
         { role: "user", content: [{ type: "text", text: "Tea?" }] },
         { role: "assistant", content: "Soon.", tool_calls: calls },
         { role: "tool", tool_call_id: "c", content: "green" },
@@ -133,73 +138,5 @@ describe("the items of a Responses request", () => {
       { type: "function_call", call_id: "c", name: "brew", arguments: "{}" },
       { type: "function_call_output", call_id: "c", output: "green" },
     ]);
-  });
-});
-
-describe("the items of a Responses request, as a chat completion", () => {
-  const user = { role: "user", content: "Tea?" };
-  const call = (id: string) => ({ type: "function_call", call_id: id, name: "brew", arguments: "{}" });
-  const said = (content: unknown, more: object = {}) => ({ type: "message", role: "assistant", content, ...more });
-  const output = (id: string) => ({ type: "function_call_output", call_id: id, output: "green" });
-  const called = (id: string) => ({ id, type: "function", function: { name: "brew", arguments: "{}" } });
-  const result = (id: string) => ({ role: "tool", tool_call_id: id, content: "green" });
-  const messages = (...items: readonly unknown[]) =>
-    toChatCompletion({ input: [user, ...items] })["messages"] as readonly ChatMessage[];
-
-  it("have calls and what was said after them in one message, as their results have to follow it", () => {
-    const once = [call("a"), said("Wait."), output("a")];
-    const asked = [user, { role: "assistant", content: "Wait.", tool_calls: [called("a")] }, result("a")];
-    expect(messages(...once)).toEqual(asked);
-    // The same in later turns, and a result ends it.
-    expect(messages(...once, said("Done."), call("b"), output("b"))).toEqual([
-      ...asked,
-      { role: "assistant", content: "Done.", tool_calls: [called("b")] },
-      result("b"),
-    ]);
-    expect(messages(said("So: "), call("a"), said("wait."), call("b"), said(""), output("a"), output("b"))).toEqual([
-      user,
-      { role: "assistant", content: "So: wait.", tool_calls: [called("a"), called("b")] },
-      result("a"),
-      result("b"),
-    ]);
-    expect(messages(said("One."), said("Two."))).toEqual([
-      user,
-      { role: "assistant", content: "One." },
-      { role: "assistant", content: "Two." },
-    ]);
-  });
-
-  it("keep the parts and marks of what was said after a call, and its reasoning", () => {
-    const mark = { cache_control: { type: "ephemeral" } };
-    const text = (text: string, more: object = {}) => ({ type: "output_text", text, annotations: [], ...more });
-    const refusal = { type: "refusal", refusal: "No." };
-    expect(messages(said("So."), call("a"), said([text("Wait.", mark), refusal]), said("Then."), output("a"))).toEqual([
-      user,
-      {
-        role: "assistant",
-        content: [
-          { type: "text", text: "So." },
-          { type: "text", text: "Wait.", ...mark },
-          refusal,
-          { type: "text", text: "Then." },
-        ],
-        tool_calls: [called("a")],
-      },
-      result("a"),
-    ]);
-    const thought = (text: string, behind?: number) => ({
-      type: "reasoning",
-      summary: [],
-      encrypted_content: sealed({ text, ...(behind === undefined ? {} : { behind }) }),
-    });
-    expect(
-      messages(thought("Hm. "), call("a"), said([text("Wait.")]), thought("Or?", 5), said("No.", mark), output("a"))[1],
-    ).toEqual({
-      role: "assistant",
-      content: "Wait.No.",
-      reasoning_content: "Hm. Or?",
-      tool_calls: [called("a")],
-      ...mark,
-    });
   });
 });

@@ -1,4 +1,4 @@
-import { record } from "../core/text/json.js";
+import { record } from "../../core/text/json.js";
 
 /** Token counts of one request as an engine reported them. Null: not reported, which is not zero. */
 export interface EngineUsage {

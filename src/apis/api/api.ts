@@ -1,15 +1,6 @@
-/*
- * apis: the request APIs of engines. Each folder is one API with the same files: `history.ts` reads the history and tools of a body,
- * `sections.ts` puts a composed prompt into it, `answer.ts` reads an answer or its stream, `error.ts` writes an error.
- * Enters: bodies and answers as parsed JSON. Leaves: chat messages, a body for the same API, usage and text. No API becomes another.
- */
-
-import type { ChatMessage } from "../core/index.js";
-import type { JsonObject } from "../core/text/json.js";
+import type { ChatMessage } from "../../core/index.js";
+import type { JsonObject } from "../../core/text/json.js";
 import type { AnswerReader } from "./answer.js";
-import { chat } from "./chat/index.js";
-import { messages } from "./messages/index.js";
-import { responses } from "./responses/index.js";
 import type { EngineUsage } from "./usage.js";
 
 /** The APIs by name. */
@@ -17,7 +8,7 @@ export const API_NAMES = ["chat", "messages", "responses"] as const;
 export type ApiName = (typeof API_NAMES)[number];
 
 /** An error of memprefix's own, as every API can say it. */
-export interface ApiError {
+export interface ApiFailure {
   readonly status: number;
   readonly message: string;
   /** The field that is wrong; null: none. */
@@ -54,7 +45,5 @@ export interface Api {
   /** Reads the usage of its answers. Absent: the engine family does. */
   readonly readUsage?: (answer: unknown) => EngineUsage;
   /** The API's error object. */
-  error(error: ApiError): JsonObject;
+  error(error: ApiFailure): JsonObject;
 }
-
-export const APIS: Readonly<Record<ApiName, Api>> = { chat, messages, responses };

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../core/text/json.js";
+import type { JsonObject } from "../../core/text/json.js";
 
 /** A body's fields for a shorter answer that nobody streams. */
 export function forShortAnswer({ stream: _stream, stream_options: _options, n: _n, ...body }: JsonObject): JsonObject {

@@ -1,4 +1,4 @@
-import { textEnd } from "../core/text/json.js";
+import { textEnd } from "../../core/text/json.js";
 
 /** A part of a JSON text to write anew. */
 interface Edit {

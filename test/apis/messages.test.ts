@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ChatMessage } from "../../../src/core/index.js";
-import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import { chatOfMessages, withComposedMessages } from "../../../src/engines/anthropic/messages-request.js";
+import { messages as api } from "../../src/apis/messages/index.js";
+import type { ChatMessage } from "../../src/core/index.js";
+import { ENGINES } from "../../src/engines/adapters/engines.js";
 
 const text = fc.string({ unit: "grapheme", maxLength: 12 });
 const id = fc.constantFrom("toolu_1", "toolu_2", "toolu_3");
@@ -52,14 +52,14 @@ const anyBody = fc
   .map(({ system, ...body }) => (system === undefined ? body : { ...body, system }));
 
 function chatOf(body: Readonly<Record<string, unknown>>): readonly ChatMessage[] {
-  return chatOfMessages(body) ?? expect.fail("no messages");
+  return api.history(body) ?? expect.fail("no messages");
 }
 
 describe("Anthropic's messages as chat messages", () => {
   it("are the same again without memories, byte for byte", () => {
     fc.assert(
       fc.property(anyBody, (body) => {
-        expect(JSON.stringify(withComposedMessages(body, chatOf(body)))).toBe(JSON.stringify(body));
+        expect(JSON.stringify(api.withPrompt(body, chatOf(body)))).toBe(JSON.stringify(body));
       }),
     );
   });
@@ -68,7 +68,7 @@ describe("Anthropic's messages as chat messages", () => {
     fc.assert(
       fc.property(anyBody, (body) => {
         const stored = JSON.parse(JSON.stringify(chatOf(body))) as ChatMessage[];
-        expect(JSON.stringify(withComposedMessages(body, stored))).toBe(JSON.stringify(body));
+        expect(JSON.stringify(api.withPrompt(body, stored))).toBe(JSON.stringify(body));
       }),
     );
   });
@@ -80,7 +80,7 @@ describe("Anthropic's messages as chat messages", () => {
         const reusableMessages = chat.map((_message, at) => at);
         const prompt = { requestId: "r" as never, tenantKey: "t", scopeKey: "s", messages: chat, reusableMessages };
         const { messages } = ENGINES.anthropic.emit(prompt);
-        const sent = withComposedMessages(body, messages);
+        const sent = api.withPrompt(body, messages);
         const marks = (value: unknown) => JSON.stringify(value).match(/"cache_control"/g)?.length ?? 0;
         expect(marks(sent)).toBeLessThanOrEqual(Math.max(4, marks(body)));
         expect(bare(sent)).toEqual(bare(body));
@@ -96,20 +96,20 @@ describe("Anthropic's messages as chat messages", () => {
       { messages: [{ role: "user", content: [{ type: "tool_result", role: "x" }] }] },
     ],
   ])("are none where there are none: %s", (_what, body) => {
-    expect(chatOfMessages(body)).toBeNull();
+    expect(api.history(body)).toBeNull();
   });
 
   it("end with the user's message where a system message stands behind it", () => {
     const system = { role: "system", content: "Be brief." };
     const body = { messages: [{ role: "user", content: "Which?" }, system, system] };
-    expect(chatOf(body)).toEqual([{ role: "user", content: "Which?", anthropic_behind: [system, system] }]);
+    expect(chatOf(body)).toEqual([{ role: "user", content: "Which?", anthropic_following: [system, system] }]);
   });
 
   it("have memories behind a tool's result before the system message behind it", () => {
     const system = { role: "system", content: "Be brief." };
     const body = { messages: [{ role: "user", content: [result] }, system] };
     const composed = [...chatOf(body), { role: "user", content: section }];
-    expect(withComposedMessages(body, composed)["messages"]).toEqual([
+    expect(api.withPrompt(body, composed)["messages"]).toEqual([
       { role: "user", content: [result, { type: "text", text: section }] },
       system,
     ]);
@@ -121,7 +121,7 @@ describe("Anthropic's messages as chat messages", () => {
   it("have memories behind a tool's result in its own message, as a text block", () => {
     const body = { messages: [{ role: "user", content: [result] }] };
     const composed = [...chatOf(body), { role: "user", content: section }];
-    expect(withComposedMessages(body, composed)["messages"]).toEqual([
+    expect(api.withPrompt(body, composed)["messages"]).toEqual([
       { role: "user", content: [result, { type: "text", text: section }] },
     ]);
   });
@@ -130,7 +130,7 @@ describe("Anthropic's messages as chat messages", () => {
     const body = { messages: [{ role: "user", content: [result, { type: "text", text: "And?" }] }] };
     const [first, last] = chatOf(body) as [ChatMessage, ChatMessage];
     const content = [{ type: "text", text: section }, ...(last.content as [])];
-    expect(withComposedMessages(body, [first, { ...last, content }])["messages"]).toEqual([
+    expect(api.withPrompt(body, [first, { ...last, content }])["messages"]).toEqual([
       { role: "user", content: [result, { type: "text", text: section }, { type: "text", text: "And?" }] },
     ]);
   });
@@ -142,7 +142,7 @@ describe("Anthropic's messages as chat messages", () => {
     ];
     const [first, last] = chatOf({ messages }) as [ChatMessage, ChatMessage];
     const composed = [first, { role: "user", content: section }, last];
-    expect(withComposedMessages({ messages }, composed)["messages"]).toEqual([
+    expect(api.withPrompt({ messages }, composed)["messages"]).toEqual([
       { role: "user", content: [result, { type: "text", text: section }] },
       messages[1],
     ]);
