@@ -6,39 +6,40 @@
  * machine does meets all of them; each stream is a user of its own. No memory search: without memories, and with 20 recorded ones in the
  * request (the direct call has them in its prompt). `in step`: all streams ask at the same instant, which makes each wait for those before it.
  *
- * `converted`: the engine speaks chat completions only. Messages as messages, and responses as chats, need services of their own; `chats,
- * beside` are those through one of these, which has as little else to do.
+ * `OLD=folder`: the built service of another version (its `dist`), beside this one, as ways of its own (`old chats`).
  *
  * The added time is the difference between the two ways' percentiles. Ends with 1 where an API adds over a millisecond more than chats
- * do to the first byte, at the median, streams not in step.
+ * do to the first byte, at the median, streams not in step; or more than that of the old version.
  * `ROUNDS=n` of each way in each stream, behind one that opens connections and users. Before all, `WARM_UP=n` calls of each way, so that
  * a service is measured that has been running for a while: one that has just started has its code still to compile. `CPU_PROF=folder`
  * writes the services' profiles there. Takes `--data FOLDER` (`recorded-data.ts`).
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { loadavg, tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readRecordedTrace } from "../test/eval/locomo/recorded-searches.js";
 import { listeningChild } from "./child-process.js";
 import { neededData } from "./recorded-data.js";
 import { seeded } from "./seeded.js";
 
-const APIS = ["chats", "responses", "responses, converted", "messages", "messages, converted"] as const;
-const BASES = ["direct", "hop", ...APIS, "chats, beside"] as const;
-type Base = (typeof BASES)[number];
+const APIS = ["chats", "responses", "messages"] as const;
+const OLD = process.env["OLD"] ?? null;
+type ApiWay = (typeof APIS)[number];
+type Base = "direct" | "hop" | ApiWay | `old ${ApiWay}`;
 type Way = Base | `${Base} with memories`;
-/** With memories only what nothing converts. */
-const RECALLING = ["direct", "chats", "responses", "messages", "chats, beside"] as const satisfies readonly Base[];
-/** The chats that a way is compared with: those through a service with as many calls. */
-const COMPARED: Partial<Readonly<Record<Base, Base>>> = {
-  responses: "chats",
-  "messages, converted": "chats",
-  "responses, converted": "chats, beside",
-  messages: "chats, beside",
+const OLD_WAYS: readonly Base[] = OLD === null ? [] : APIS.map((api): Base => `old ${api}`);
+const BASES: readonly Base[] = ["direct", "hop", ...APIS, ...OLD_WAYS];
+/** What a way is compared with. */
+const comparedWith = (base: Base): readonly Base[] => {
+  if (base !== "chats" && base !== "responses" && base !== "messages") return [];
+  return [...(base === "chats" ? [] : ["chats" as const]), ...(OLD === null ? [] : [`old ${base}` as const])];
 };
-const WAYS: readonly Way[] = [...BASES, ...RECALLING.map((base): Way => `${base} with memories`)];
+const WAYS: readonly Way[] = [
+  ...BASES,
+  ...BASES.filter((base) => base !== "hop").map((base): Way => `${base} with memories`),
+];
 /** Most milliseconds that an API may add to what chats add. */
 const MOST_MORE_MS = 1;
 const K = 20;
@@ -46,6 +47,10 @@ const INSTRUCTION = "You are a helpful assistant. Answer the question from what 
 const data = neededData();
 const trace = readRecordedTrace(data, "conv-26");
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
+
+/** The name of the package that the old version is of. */
+const OLD_NAME =
+  OLD === null ? "memprefix" : String(JSON.parse(readFileSync(join(OLD, "../package.json"), "utf8")).name);
 
 interface Timing {
   /** Milliseconds from sending the request. */
@@ -60,6 +65,7 @@ function call(base: string, path: string, end: RegExp, body: object, user: strin
     "content-type": "application/json",
     "content-length": Buffer.byteLength(sent),
     "x-memprefix-user": user,
+    [`x-${OLD_NAME}-user`]: user,
   };
   return new Promise((resolve, reject) => {
     const start = performance.now();
@@ -94,17 +100,18 @@ function bodyOf(way: Way, round: number, tokens: number): object {
     .map((at) => ({ id: String(at), memory: trace.memories[at]?.memory ?? "" }));
   const isRecalling = way.endsWith("with memories");
   const base = baseOf(way);
+  const field = base.startsWith("old ") ? OLD_NAME : "memprefix";
   const inline = isRecalling && base === "direct" ? `${memories.map(({ memory }) => `- ${memory}\n`).join("")}\n` : "";
   const common = {
     model: "stub",
     stream: true,
-    ...(isRecalling && base !== "direct" ? { memprefix: { memories } } : {}),
+    ...(isRecalling && base !== "direct" ? { [field]: { memories } } : {}),
   };
   const content = `${inline}${question}`;
-  if (base.startsWith("messages")) {
+  if (base.endsWith("messages")) {
     return { ...common, max_tokens: tokens, system: INSTRUCTION, messages: [{ role: "user", content }] };
   }
-  if (base.startsWith("responses")) {
+  if (base.endsWith("responses")) {
     return { ...common, max_output_tokens: tokens, instructions: INSTRUCTION, input: content, store: false };
   }
   const messages = [
@@ -122,21 +129,24 @@ const engine = await listeningChild(["--import", "tsx", path("paced-engine.ts")]
 const hop = await listeningChild(["--import", "tsx", path("bare-hop.ts")], { UPSTREAM: engine.address });
 const profile = process.env["CPU_PROF"];
 /** Started one after the other: each has a database of its own. */
-async function startService(name: string, upstream: string, api: "openai" | "anthropic") {
-  const main = path("../dist/cli/main.js");
+async function startService(name: string, dist: string, settings: Readonly<Record<string, string>> = {}) {
+  const prefix = dist === OLD ? OLD_NAME.toUpperCase() : "MEMPREFIX";
   const profiling = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
-  return listeningChild([...profiling, main, "serve"], {
-    MEMPREFIX_PORT: "0",
-    MEMPREFIX_SOURCE: "none",
-    MEMPREFIX_LOG_LEVEL: process.env["LOG_LEVEL"] ?? "info",
-    MEMPREFIX_DATA_DIR: join(dataDir, name),
-    MEMPREFIX_UPSTREAM_URL: upstream,
-    MEMPREFIX_UPSTREAM_API: api,
-  });
+  const all = {
+    PORT: "0",
+    SOURCE: "none",
+    LOG_LEVEL: process.env["LOG_LEVEL"] ?? "info",
+    DATA_DIR: join(dataDir, name),
+    UPSTREAM_URL: engine.address,
+    ...settings,
+  };
+  const environment = Object.fromEntries(Object.entries(all).map(([of, value]) => [`${prefix}_${of}`, value]));
+  return listeningChild([...profiling, join(resolve(dist), "cli/main.js"), "serve"], environment);
 }
-const service = await startService("openai", engine.address, "openai");
-const overChats = await startService("chats", engine.address.replace("/v1", "/chats/v1"), "openai");
-const overAnthropic = await startService("anthropic", engine.address, "anthropic");
+const service = await startService("new", path("../dist"));
+const old = OLD === null ? null : await startService("old", OLD);
+// Before issue 64 Messages went straight through with this setting only; later versions ignore it.
+const oldMessages = OLD === null ? null : await startService("old-messages", OLD, { UPSTREAM_API: "anthropic" });
 const random = seeded(11);
 /** Where each way asks. */
 const ADDRESSES: Readonly<Record<Base, string>> = {
@@ -144,17 +154,17 @@ const ADDRESSES: Readonly<Record<Base, string>> = {
   hop: `${hop.address}/v1`,
   chats: `${service.address}/v1`,
   responses: `${service.address}/v1`,
-  "responses, converted": `${overChats.address}/v1`,
-  "chats, beside": `${overChats.address}/v1`,
-  messages: `${overAnthropic.address}/v1`,
-  "messages, converted": `${service.address}/v1`,
+  messages: `${service.address}/v1`,
+  "old chats": `${old?.address}/v1`,
+  "old responses": `${old?.address}/v1`,
+  "old messages": `${oldMessages?.address}/v1`,
 };
 
 /** The path of a way's calls, and what its streams end with. */
 function pathOf(way: Way): [path: string, end: RegExp] {
   const base = baseOf(way);
-  if (base.startsWith("messages")) return ["messages", /data: \{"type":"message_stop"\}\n\n$/];
-  if (base.startsWith("responses")) return ["responses", /\}\n\n$/];
+  if (base.endsWith("messages")) return ["messages", /data: \{"type":"message_stop"\}\n\n$/];
+  if (base.endsWith("responses")) return ["responses", /\}\n\n$/];
   return ["chat/completions", /data: \[DONE\]\n\n$/];
 }
 
@@ -203,29 +213,23 @@ async function measure(streams: number, rounds: number, tokens: number, inStep: 
     }
   }
   if (inStep) return;
-  for (const way of WAYS) {
-    const base = COMPARED[baseOf(way)];
-    if (base === undefined) continue;
-    const chats: Way = way.endsWith("with memories") ? `${base} with memories` : base;
-    const more = quantile(sorted(way, "first"), 0.5) - quantile(sorted(chats, "first"), 0.5);
-    if (more <= MOST_MORE_MS) continue;
-    console.log(`${way}, ${name} streams: ${more.toFixed(1)} ms more than chats to the first byte`);
-    process.exitCode = 1;
-  }
+  for (const way of WAYS)
+    for (const base of comparedWith(baseOf(way))) {
+      const compared: Way = way.endsWith("with memories") ? `${base} with memories` : base;
+      const more = quantile(sorted(way, "first"), 0.5) - quantile(sorted(compared, "first"), 0.5);
+      if (more <= MOST_MORE_MS) continue;
+      console.log(`${way}, ${name} streams: ${more.toFixed(1)} ms more than ${compared} to the first byte`);
+      process.exitCode = 1;
+    }
 }
 
 const warmUp = Number(process.env["WARM_UP"] ?? 500);
 const SIDE_BY_SIDE = 8;
-const addresses = [service, overChats, overAnthropic].map(({ address }) => `${address}/v1`);
 await Promise.all(
   Array.from({ length: SIDE_BY_SIDE }, async (_, stream) => {
     for (let round = stream; round < warmUp; round += SIDE_BY_SIDE)
-      for (const way of WAYS) {
-        // By every service, so that none has more of its code still to compile than another.
-        const base = ADDRESSES[baseOf(way)];
-        for (const address of addresses.includes(base) ? addresses : [base])
-          await call(address, ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
-      }
+      for (const way of WAYS)
+        await call(ADDRESSES[baseOf(way)], ...pathOf(way), bodyOf(way, round, 1), `user-warm-${stream}`);
   }),
 );
 console.log(
@@ -237,7 +241,7 @@ await measure(32, Math.min(rounds || 12, 12), 50, false);
 await measure(32, Math.min(rounds || 8, 8), 10, true);
 console.log(`\nload average ${loadavg()[0]?.toFixed(1)}`);
 agent.destroy();
-for (const one of [service, overChats, overAnthropic]) await one.stop();
+for (const one of [service, old, oldMessages]) await one?.stop();
 await hop.stop();
 await engine.stop();
 rmSync(dataDir, { recursive: true });
