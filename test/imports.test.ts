@@ -76,7 +76,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "usage",
   ],
   engines: ["upstream", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
-  store: ["api", "threads", "database", "journal", "erasure", "sqlite", "postgres", "usage", "check"],
+  store: ["api", "threads", "database", "journal", "erasure", "sqlite", "postgres", "usage"],
   service: [
     "base",
     "fields",

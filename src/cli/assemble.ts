@@ -118,6 +118,14 @@ async function assembledOnServer(
   };
 }
 
+/** The store that the settings name. Rejects with `DatabaseOpenError`. */
+export async function openStore(settings: Settings): Promise<Store> {
+  const { databaseUrl } = settings;
+  if (databaseUrl === undefined) return new JournalStore(journalIn(openDataDir(settings)));
+  const { openPostgres } = await import("../store/postgres/open-postgres.js");
+  return new JournalStore((await openPostgres(databaseUrl)).journal);
+}
+
 /**
  * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then.
  * Tokens are counted as the engine inside reads them, where there is one. With `MEMPREFIX_API_KEY`, whose tenant has the cache salts that its

@@ -96,7 +96,7 @@ function commandLine(call: Invocation): Command {
   program
     .command("doctor")
     .description(
-      "check what the settings name (Mem0, the engine and its cache, the running service), and say what to change; ends with 1 where something is broken; sends the engine three prompts of some 1,500 tokens",
+      "check everything that the settings name (the store, Mem0, the engine and its cache, the running service) and recommend changes; exit code 1 if something is broken; sends the engine three prompts of about 1,500 tokens",
     )
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
@@ -180,31 +180,6 @@ function commandLine(call: Invocation): Command {
     .action(async (user: string, options: ExportOptions) => {
       const { runExport } = await import("./export.js");
       await runExport(user, options, call);
-    });
-
-  program
-    .command("check")
-    .description(
-      "check a data directory, or the database of MEMPREFIX_DATABASE_URL: files, every user's index, every stored answer; works while services run on it",
-    )
-    .argument("[directory]", "which (default: MEMPREFIX_DATABASE_URL, else MEMPREFIX_DATA_DIR)")
-    .option(
-      "--rebuild-indexes",
-      "first make the indexes of memprefix.db again from its rows; a service on it waits meanwhile",
-    )
-    .action(async (directory: string | undefined, { rebuildIndexes }: { readonly rebuildIndexes?: true }) => {
-      const { checkNamed } = await import("./data-directory.js");
-      const isSound = await checkNamed(directory, readSettings(call.env), call.print, rebuildIndexes);
-      if (!isSound) call.exitCode = 1;
-    });
-
-  program
-    .command("backup")
-    .description("back up the data directory: a consistent copy, also while a service runs on it")
-    .argument("<directory>", "the copy, itself a data directory; must not exist")
-    .action(async (directory: string) => {
-      const { fileDirectory, runBackup } = await import("./data-directory.js");
-      await runBackup(fileDirectory(readSettings(call.env)), directory, call.print);
     });
 
   program

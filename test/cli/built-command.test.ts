@@ -107,8 +107,7 @@ describe("built commands, one after the other:", () => {
     { args: ["keys", "add"], stdout: /^mst_[0-9a-f]{12}_[\w-]{43}\n$/ },
     { args: ["keys", "list"], stdout: /^[0-9a-f]{12} {2}default {2}made / },
     { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memprefix: id: no such key/ },
-    { args: ["check"], stdout: /^memprefix\.db: 1 scopes, 2 requests: nothing is wrong\n/ },
-    { args: ["backup", at("copy")], stdout: / is copied to / },
+    { args: ["doctor"], stdout: /^store +ok +2 requests of 1 users load\n/ },
     { args: ["eval", "plan", ...LOCOMO, "--out", at("out")], stdout: /--resume begins there/ },
     { args: ["eval", "locomo", ...LOCOMO, "--out", at("out"), "--resume"], stdout: /report\.html/ },
     {

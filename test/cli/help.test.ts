@@ -17,8 +17,6 @@ describe("memprefix --help", () => {
       "explain",
       "mcp",
       "export",
-      "check",
-      "backup",
       "demo",
       "replay",
       "eval",

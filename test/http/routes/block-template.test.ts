@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import type { MemoryId, RetrievedMemory } from "../../../src/core/index.js";
 import { createMemprefix, InvalidRequestError } from "../../../src/index.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
-import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { filesHolding } from "../../hostile/quotes.js";
+import { checkDatabase } from "../../store/checked-database.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { answeringSource } from "./answering-source.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { checkDatabase } from "../../store/checked-database.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { clientOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
