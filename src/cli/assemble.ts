@@ -8,7 +8,6 @@ import {
   type EngineModel,
   type RequestId,
   residencyModel,
-  type ToolMemories,
 } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { type EngineAdapter, type EngineName, newRequestId } from "../engines/adapters/engine-adapter.js";
@@ -177,13 +176,10 @@ function assembleWith(
       retention: settings.retention,
       engine: engineModelOf(settings),
       engineFamily: engineFamilyOf(settings),
-      history: settings.history,
-      toolMemories: toolMemoriesOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       contextTokens: inside?.contextTokens ?? null,
       blockTemplate: settings.blockTemplate,
       timeZone: settings.timeZone,
-      dedupe: settings.dedupe,
       workers: settings.workers,
     },
     engines: enginesFor(settings),
@@ -196,10 +192,6 @@ function assembleWith(
     maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
-}
-
-function toolMemoriesOf({ toolMemories }: Settings): ToolMemories | undefined {
-  return toolMemories === "auto" ? undefined : toolMemories;
 }
 
 /** Whether prompts are recorded for the dashboard. */
@@ -255,7 +247,6 @@ export function openChatEngine(
     adaptiveDepth,
     // A configured limit applies to every prompt, in place of the engine's own.
     contextLimit: maxPromptTokens === undefined ? ofEngine : null,
-    toolMemories: toolMemoriesOf(settings),
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     router: settings.router ?? null,

@@ -1,12 +1,8 @@
 import { z } from "zod";
 import {
   blockTemplateProblem,
-  DEDUPE_NAMES,
   DEFAULT_BLOCK_TEMPLATE,
-  DEFAULT_DEDUPE,
   DEFAULT_DEPTH,
-  DEFAULT_HISTORY,
-  DEFAULT_HISTORY_NAMES,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
   DEFAULT_TIME_ZONE,
@@ -16,7 +12,6 @@ import {
   type EngineModel,
   POLICY_NAMES,
   RETENTION_NAMES,
-  TOOL_MEMORIES,
   timeZoneProblem,
 } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
@@ -268,18 +263,6 @@ export const SETTINGS = {
     .enum(RETENTION_NAMES)
     .default(DEFAULT_RETENTION)
     .describe(`default retention, what a conversation keeps of injected memories: ${RETENTION_NAMES.join(", ")}`),
-  history: z
-    .enum(DEFAULT_HISTORY_NAMES)
-    .default(DEFAULT_HISTORY)
-    .describe(
-      "prompts of histories that the client cut: exact (its own messages only), extended (what it cut too, within the history ratio) or auto (the same where the engine's cost says that it pays)",
-    ),
-  toolMemories: z
-    .enum(["auto", ...TOOL_MEMORIES])
-    .default("auto")
-    .describe(
-      "memories after a tool's result: own_message, in_result, or auto (as the engine family and the model take them); see docs/engines.md",
-    ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
     .describe(
@@ -300,12 +283,6 @@ export const SETTINGS = {
     .superRefine(checkedBy(timeZoneProblem))
     .default(DEFAULT_TIME_ZONE)
     .describe("IANA time zone of the times in MEMPREFIX_BLOCK_TEMPLATE"),
-  dedupe: z
-    .enum(DEDUPE_NAMES)
-    .default(DEFAULT_DEDUPE)
-    .describe(
-      "texts that a prompt gives once: contained (those that another memory or the question says too, as whole sentences), exact (equal ones), or spans (as contained, and parts of tools' results)",
-    ),
   engineFamily: z
     .enum(ENGINE_NAMES)
     .default("generic")

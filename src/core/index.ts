@@ -43,9 +43,7 @@ export * from "./context-index/shared-cache.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,
-  DEFAULT_HISTORY_NAMES,
   DEFAULT_HISTORY_RATIO,
-  type DefaultHistoryName,
   EPOCH_REASONS,
   type EpochReason,
   HISTORY_NAMES,

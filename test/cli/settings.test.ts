@@ -162,7 +162,6 @@ describe("the settings", () => {
     ["MEMPREFIX_UPSTREAM_TIMEOUT_MS", "0"],
     ["MEMPREFIX_WRITE_BACK", "maybe"],
     ["MEMPREFIX_RETENTION", "forever"],
-    ["MEMPREFIX_TOOL_MEMORIES", "nowhere"],
     ["MEMPREFIX_COST", "free"],
     ["MEMPREFIX_COST", "{"],
     ["MEMPREFIX_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],

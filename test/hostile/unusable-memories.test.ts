@@ -73,7 +73,7 @@ describe("a bad memory among good ones", () => {
 
   it.each([
     ["as most requests are", {}],
-    ["with further fields", { top_k: 3, prompt: true }],
+    ["with further fields", { top_k: 3, system: "Be brief." }],
   ])("is left out of a prompt, and named: %s", async (_how, more) => {
     for (const [what, item, field] of BAD) {
       const answer = await app.compose({ user_id: "ada", query: QUESTION, memories: withBad(item), ...more });

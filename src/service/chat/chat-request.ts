@@ -1,4 +1,4 @@
-import type { AgentId, ConversationId, DepthSettings, TokenCounter, ToolMemories, UserId } from "../../core/index.js";
+import type { AgentId, ConversationId, DepthSettings, TokenCounter, UserId } from "../../core/index.js";
 import type { EngineAdapter, EngineName, EngineUsage } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
 import type { ChatDialect } from "../../engines/anthropic/messages-request.js";
@@ -38,8 +38,6 @@ export interface ChatEngine {
   readonly adaptiveDepth?: DepthSettings | null;
   /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
   readonly contextLimit?: ContextLimit | null;
-  /** Where memories stand after tools' results. Default: where the engine and its model take them. */
-  readonly toolMemories?: ToolMemories | undefined;
   /** Default: {@link DEFAULT_IDENTITY_SOURCES}. */
   readonly identity?: IdentitySources;
   /** What chooses among the engine's replicas by a key of the session. Default: nothing that needs one. */

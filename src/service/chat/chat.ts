@@ -172,7 +172,7 @@ class Completion {
     const { terms: allTerms, limits } = this.engine;
     const of = { tenant: this.memprefix, userId: request.userId, model: request.body["model"] };
     const known = allTerms.of(of);
-    let terms = { ...known, toolMemories: known.toolMemories ?? limits.toolMemoriesOf(request) };
+    let terms = { ...known, inResult: known.inResult || limits.isInResult(request) };
     let attempt = await this.#attempt(terms);
     if (attempt.composed === null) return attempt;
     for (let sends = 1; ; sends++) {
@@ -259,13 +259,7 @@ class Completion {
     const warmUp = isRepeated ? null : this.engine.warmUp;
     const wish = request.adaptiveDepth ?? parts.adaptiveDepth != null;
     const depth = isRepeated || wish === false ? null : depths.settingsFor(wish);
-    const wished = isRepeated ? null : (compose.toolMemories ?? parts.toolMemories);
-    const asked = {
-      ...compose,
-      ...terms,
-      toolMemories: wished ?? terms.toolMemories,
-      marksElsewhere: marksElsewhereIn(body),
-    };
+    const asked = { ...compose, ...terms, marksElsewhere: marksElsewhereIn(body) };
     const driving =
       (stop: AbortSignal): Drive =>
       async (composing) => {

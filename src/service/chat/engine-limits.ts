@@ -5,7 +5,6 @@ import {
   LruMap,
   sectionAtStart,
   type TokenCounter,
-  type ToolMemories,
 } from "../../core/index.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import { keptIn } from "../../core/text/collections.js";
@@ -80,13 +79,12 @@ export class EngineLimits {
   }
 
   /**
-   * Where memories have to stand after a tool's result, by the template that the engine shows, else by the names of its model; null: anywhere.
+   * Whether memories go into tool results, by the template that the engine shows, else by the names of its model.
    */
-  toolMemoriesOf(chat: ClientRequest): ToolMemories | null {
+  isInResult(chat: ClientRequest): boolean {
     const model = modelName(chat.body["model"]);
     const { limits = null, keepsThoughts = null } = this.#lists.get(credentialsOf(chat).key) ?? {};
-    const isKept = keepsThoughts ?? [model, ...(limits?.namesOf(model) ?? [])].some(keepsThoughtsByName);
-    return isKept ? "in_result" : null;
+    return keepsThoughts ?? [model, ...(limits?.namesOf(model) ?? [])].some(keepsThoughtsByName);
   }
 
   /** The engine answered this chat: requests its list, where that is due. Returns at once. */
@@ -181,8 +179,8 @@ function answerTokens(body: Readonly<Record<string, unknown>>): number | null {
 export interface PromptConstraints {
   /** Most tokens, as memprefix counts them; null: unknown. */
   readonly acceptedTokens: number | null;
-  /** Placement of memories after a tool's result; null: unknown. */
-  readonly toolMemories: ToolMemories | null;
+  /** Whether memories go into tool results. */
+  readonly inResult: boolean;
 }
 
 /** Whose prompt it is, and for which model. */
@@ -220,16 +218,15 @@ export class KnownConstraints {
 
   of(of: ConstraintsKey): PromptConstraints {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
-    const isInside = isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true;
     return {
       acceptedTokens: limit !== undefined && limit.until > this.clock() ? limit.tokens : null,
-      toolMemories: isInside ? "in_result" : null,
+      inResult: isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true,
     };
   }
 
   /** The engine refused a prompt, and accepted one under these constraints. */
-  learn(of: ConstraintsKey, { acceptedTokens, toolMemories }: PromptConstraints): void {
-    if (toolMemories === "in_result") this.#insideResults.set(modelName(of.model), true);
+  learn(of: ConstraintsKey, { acceptedTokens, inResult }: PromptConstraints): void {
+    if (inResult) this.#insideResults.set(modelName(of.model), true);
     if (acceptedTokens === null) return;
     const limits = keptIn(this.#limits, of.tenant, () => new LruMap(MOST_KNOWN));
     limits.set(limitKey(of), { tokens: acceptedTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
@@ -247,7 +244,7 @@ export function constraintsAfter(
   history: ComposeRequest["history"],
 ): PromptConstraints | null {
   const { messages, plan } = composed;
-  if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, toolMemories: "in_result" } : null;
+  if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, inResult: true } : null;
   const mayCut = plan.layout === "conversation" && history !== "exact" && messages.filter(isOfUser).length > 1;
   if (!mayCut && !messages.some(holdsMemories)) return null;
   return { ...terms, acceptedTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };

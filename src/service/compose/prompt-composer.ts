@@ -245,8 +245,7 @@ export class PromptComposer {
 
   /** What a caller sends is read as it will stand in the prompt, so histories, tokens and expectations are all of that. */
   #withoutSpans(request: ComposeRequest): ComposeRequest {
-    const { dedupe } = this.#on.parts.defaults;
-    if ((request.dedupe ?? dedupe) !== "spans") return request;
+    if (request.dedupe !== "spans") return request;
     return { ...request, messages: withSpanReferences(request.messages) };
   }
 

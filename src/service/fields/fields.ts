@@ -25,7 +25,6 @@ import {
   RETENTION_NAMES,
   type RequestId,
   type RetrievedMemory,
-  TOOL_MEMORIES,
   timeZoneProblem,
   USAGE_CAUSES,
   USAGE_NOTE_KINDS,
@@ -204,8 +203,6 @@ export const retention = z.enum(RETENTION_NAMES);
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
 /** The prompt's engine family. */
 export const engine = z.enum(ENGINE_NAMES);
-/** Placement of memories after a tool's result. */
-export const toolMemories = z.enum(TOOL_MEMORIES);
 /** What a block gives of its memory. */
 export const blockTemplate = z.string().superRefine(storable(blockTemplateProblem));
 /** Which texts are given once. */
