@@ -79,13 +79,6 @@ export interface MemprefixOptions {
   readonly topK?: number;
   /** Most tokens of a prompt where a request does not say, by the engine's count as far as feedback shows it. Default: no limit. */
   readonly maxPromptTokens?: number;
-  /**
-   * What a prompt gives of a memory where a request does not say, as in `[{date}: ]{memory}` (docs/blocks.md). Default: `{memory}`, its
-   * text alone.
-   */
-  readonly blockTemplate?: string;
-  /** IANA time zone of times in blocks, where a request does not say. Default: `UTC`. */
-  readonly timeZone?: string;
 }
 
 /**
@@ -176,8 +169,7 @@ export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient
 }
 
 const OF_THE_SAME_NAME = [
-  ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "topK"] as const),
-  ...(["maxPromptTokens", "blockTemplate", "timeZone"] as const),
+  ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "topK", "maxPromptTokens"] as const),
 ] satisfies readonly (keyof Settings & keyof MemprefixOptions)[];
 
 /** Each option's setting. A misspelt option would leave a default in force: memories in another directory, or of another source. */

@@ -178,8 +178,6 @@ function assembleWith(
       engineFamily: engineFamilyOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
       contextTokens: inside?.contextTokens ?? null,
-      blockTemplate: settings.blockTemplate,
-      timeZone: settings.timeZone,
       workers: settings.workers,
     },
     engines: enginesFor(settings),

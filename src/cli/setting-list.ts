@@ -1,18 +1,14 @@
 import { z } from "zod";
 import {
-  blockTemplateProblem,
-  DEFAULT_BLOCK_TEMPLATE,
   DEFAULT_DEPTH,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
-  DEFAULT_TIME_ZONE,
   type DepthSettings,
   ENGINE_MODEL_NAMES,
   ENGINE_MODELS,
   type EngineModel,
   POLICY_NAMES,
   RETENTION_NAMES,
-  timeZoneProblem,
 } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
 import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
@@ -33,11 +29,6 @@ const wholeNumber = (min: number, max: number) =>
     .regex(/^\d+$/, "must be a whole number")
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
-
-const checkedBy = (problemOf: (text: string) => string | null) => (text: string, context: z.RefinementCtx) => {
-  const problem = problemOf(text);
-  if (problem !== null) context.addIssue({ code: "custom", message: problem });
-};
 
 const origins = z.string().transform((text) => text.split(",").map((origin) => origin.trim()));
 /** As browsers write it: `https://app.example.org`. */
@@ -273,16 +264,6 @@ export const SETTINGS = {
     .describe(
       "off, on, or an object as JSON: send few memories first, and more while the engine is unsure of the first token of its answer",
     ),
-  blockTemplate: z
-    .string()
-    .superRefine(checkedBy(blockTemplateProblem))
-    .default(DEFAULT_BLOCK_TEMPLATE)
-    .describe("what a prompt gives of a memory, as in [{date}: ]{memory}; see docs/blocks.md"),
-  timeZone: z
-    .string()
-    .superRefine(checkedBy(timeZoneProblem))
-    .default(DEFAULT_TIME_ZONE)
-    .describe("IANA time zone of the times in MEMPREFIX_BLOCK_TEMPLATE"),
   engineFamily: z
     .enum(ENGINE_NAMES)
     .default("generic")

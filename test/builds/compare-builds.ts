@@ -40,8 +40,6 @@ const SERVICES: Readonly<Record<string, readonly [share: number, settings: Reado
         MEMPREFIX_ADAPTIVE_DEPTH: "on",
       },
       ...{
-        MEMPREFIX_BLOCK_TEMPLATE: "[{date}: ]{memory}",
-        MEMPREFIX_TIME_ZONE: "Europe/Rome",
         MEMPREFIX_ROUTER: "vllm-router",
       },
     },

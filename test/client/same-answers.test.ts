@@ -105,7 +105,7 @@ describe("the client of a service and the library", () => {
         query: "Where?",
         requestId: "q-2",
         memories,
-        blockTemplate: "[{date}: ]{memory} {metadata.some_key}",
+        dates: true,
       },
       {
         userId: "ben",
@@ -126,7 +126,7 @@ describe("the client of a service and the library", () => {
         dryRun: false,
         recordUsage: true,
       },
-      { userId: "ben", query: "Where?", requestId: "q-5", memories, timeZone: "Europe/Paris", dedupe: "exact" },
+      { userId: "ben", query: "Where?", requestId: "q-5", memories, dates: false, dedupe: "exact" },
       { userId: "ben", query: "Where?", requestId: "q-6", memories, policy: "carry-over", memoryBudgetTokens: 50 },
       { userId: "ben", query: "Where?", requestId: "q-7", memories, memoryBudgetRatio: 1.5, retention: "auto" },
       {

@@ -39,10 +39,6 @@ export interface ComposeDefaults {
   readonly maxPromptTokens?: number | null;
   /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */
   readonly contextTokens?: number | null;
-  /** What a block gives of its memory. Default: the memory's text alone. */
-  readonly blockTemplate?: string | undefined;
-  /** The IANA time zone of times in blocks. Default: UTC. */
-  readonly timeZone?: string | undefined;
   /** Names of the engines that prompts are routed to. Default: no routing. */
   readonly workers?: readonly string[] | undefined;
 }

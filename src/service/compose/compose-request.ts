@@ -204,18 +204,7 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
   const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
     asked;
   const { userId, agentId, conversationId, query, messages, memories, topK, memoryBudgetTokens, ...others } = digested;
-  const {
-    memoryBudgetRatio,
-    policy,
-    retention,
-    annotations,
-    history,
-    blockTemplate,
-    timeZone,
-    dedupe,
-    among,
-    ...more
-  } = others;
+  const { memoryBudgetRatio, policy, retention, annotations, history, dates, dedupe, among, ...more } = others;
   return {
     userId,
     agentId,
@@ -231,8 +220,7 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
     retention,
     annotations,
     history: history === "exact" ? undefined : (history ?? undefined),
-    blockTemplate: blockTemplate ?? undefined,
-    timeZone: timeZone ?? undefined,
+    dates: dates === true ? true : undefined,
     dedupe: dedupe ?? undefined,
     among,
     ...Object.fromEntries(
@@ -243,11 +231,11 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Whether of a request's memories the ids and texts count alone: other fields do only where the request says that its blocks give them. */
+/** Whether of a request's memories the ids and texts count alone: their dates do only where the prompt has them. */
 function hasPlainMemories(
   request: ComposeRequest,
 ): request is ComposeRequest & { memories: readonly RetrievedMemory[] } {
-  return request.memories !== null && (request.blockTemplate ?? null) === null;
+  return request.memories !== null && request.dates !== true;
 }
 
 /** Ids and texts, each with its length: the same for no other memories. JSON would look at each of their characters for what it escapes. */

@@ -9,7 +9,6 @@
 import { SpanStatusCode } from "@opentelemetry/api";
 import {
   type AgentId,
-  BlockTemplates,
   type ConversationId,
   type Depth,
   type Digest,
@@ -153,7 +152,7 @@ export class PromptComposer {
     this.#on = {
       ...on,
       planner: new PromptPlanner(on.parts, on.tenant, on.law, new PromptLimits(on.parts, on.ratios), on.routing),
-      retrieval: { source, now, defaults, templates: new BlockTemplates() },
+      retrieval: { source, now, defaults },
       checks: new SourceChecks(
         on.parts.checksSource === false ? null : source,
         on.parts.defaults.among?.filters ?? null,

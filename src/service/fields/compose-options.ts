@@ -141,14 +141,12 @@ export const composeOptions = z.strictObject({
     .describe(
       "The model that the prompt is for. Memories after a tool result go into the result's message where the model's template takes no user message there (Mistral's), or drops thoughts before one (Qwen3's, GLM's). `/usage` counts the prompt under it.",
     ),
-  blockTemplate: field.blockTemplate
+  dates: z
+    .boolean()
     .nullish()
     .describe(
-      "What a block gives of its memory, as in `[{date}: ]{memory}`: the fields `{memory}`, `{date}`, `{created_at:datetime}`, `{updated_at}`, `{categories}`, `{metadata.key}`; a group in brackets is left out where one of its fields has no value. Part of the block's text: another template or value makes another block. Default: `MEMPREFIX_BLOCK_TEMPLATE`.",
+      "Whether each memory has its date before its text, in UTC: `2026-11-29: Ana likes tea.` Where `created_at` is missing, it has none. The date is part of the block's text. Default: false.",
     ),
-  timeZone: field.timeZone
-    .nullish()
-    .describe("IANA time zone of the times that `block_template` gives. Default: `MEMPREFIX_TIME_ZONE`."),
   dedupe: field.dedupe
     .nullish()
     .describe(

@@ -7,7 +7,6 @@
 import { z } from "zod";
 import {
   type AgentId,
-  blockTemplateProblem,
   type ChatMessage,
   type ContentPart,
   type ConversationId,
@@ -25,7 +24,6 @@ import {
   RETENTION_NAMES,
   type RequestId,
   type RetrievedMemory,
-  timeZoneProblem,
   USAGE_CAUSES,
   USAGE_NOTE_KINDS,
   USAGE_WINDOWS,
@@ -203,12 +201,8 @@ export const retention = z.enum(RETENTION_NAMES);
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
 /** The prompt's engine family. */
 export const engine = z.enum(ENGINE_NAMES);
-/** What a block gives of its memory. */
-export const blockTemplate = z.string().superRefine(storable(blockTemplateProblem));
 /** Which texts are given once. */
 export const dedupe = z.enum(DEDUPE_NAMES);
-/** IANA time zone of times in blocks. */
-export const timeZone = z.string().superRefine(storable(timeZoneProblem));
 
 /** Names of engines or agents with a prefix cache of their own; a name may become a header. */
 export const workers = z

@@ -376,7 +376,7 @@ export interface ScopeDelta {
 export interface FoundQuotes {
   /** The memory's own words in all of its versions, with any agent. */
   readonly texts: readonly string[];
-  /** Texts of its blocks that have more than those: what a block template put around them is to be erased too. */
+  /** Texts of its blocks that have more than those: the date before them is to be erased too. */
   readonly rendered: readonly string[];
   /** What is searched for in each scope, by its number. */
   readonly scopes: ReadonlyMap<number, { readonly search: QuoteSearch }>;

@@ -38,11 +38,10 @@ describe("a request's digest", () => {
     const memories = [{ id: "m", memory: "Green.", created_at: "2023-05-08T13:56:00Z" }];
     const later = [{ id: "m", memory: "Green.", created_at: "2023-06-08T13:56:00Z" }];
     expect(digestOf({ memories })).toBe(digestOf({ memories: later }));
-    const dated = { blockTemplate: "{date} {memory}" };
+    const dated = { dates: true };
     expect(digestOf({ memories, ...dated })).not.toBe(digestOf({ memories: later, ...dated }));
     const others = [
       dated,
-      { timeZone: "Europe/Berlin" },
       { query: "Milk?" },
       { topK: 3 },
       { policy: "sorted" },

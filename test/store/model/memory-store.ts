@@ -145,7 +145,7 @@ export class MemoryStore implements Store {
       for (const version of state.register.versions) {
         const text = state.register.blocks.find(({ label }) => label === version.label)?.text;
         if (text === undefined) continue;
-        const words = ownWords(text, version.rendered);
+        const words = ownWords(text, version.dated === true);
         (version.memoryId === memoryId ? all : ofOthers).add(words);
         if (version.memoryId === memoryId && words !== text) rendered.add(text);
       }
