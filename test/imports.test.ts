@@ -75,7 +75,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     "explain",
     "usage",
   ],
-  engines: ["upstream", "adapters", "turns", "anthropic", "responses", "embedded", "random-model"],
+  engines: ["upstream", "adapters", "turns", "anthropic", "responses"],
   store: ["api", "threads", "database", "journal", "erasure", "sqlite", "postgres", "usage"],
   service: [
     "base",

@@ -152,7 +152,6 @@ const NO_STOP = new AbortController().signal;
 
 async function engine(settings: Settings, model: string | null): Promise<readonly Finding[]> {
   const part = "engine";
-  if (settings.engine === "embedded") return [{ part, state: "ok", says: "llama.cpp, inside memprefix's own process" }];
   const opened = openChatEngine(settings);
   if (opened === null) {
     const advice = "for the proxy and its reports, name the engine: MEMPREFIX_UPSTREAM_URL=http://127.0.0.1:8000/v1";

@@ -295,9 +295,7 @@ export const SETTINGS = {
     ),
   cacheSlots: wholeNumber(1, 256)
     .optional()
-    .describe(
-      "prompts that the engine's cache keeps, the last of each slot, as in llama.cpp; default: the slots of the embedded engine, else no limit",
-    ),
+    .describe("prompts that the engine's cache keeps, the last of each slot, as in llama.cpp; default: no limit"),
   workers: z
     .string()
     .transform((names) => names.split(",").map((name) => name.trim()))
@@ -335,17 +333,6 @@ export const SETTINGS = {
     .describe(
       "on or off: during the memory search, let the engine compute the prompt's prefix if it is long and uncached",
     ),
-  engine: z
-    .enum(["none", "embedded"])
-    .default("none")
-    .describe("none or embedded: llama.cpp in this process, behind /v1; needs the package node-llama-cpp"),
-  model: text.optional().describe("GGUF file of the embedded engine's model"),
-  engineSlots: wholeNumber(1, 256)
-    .default(4)
-    .describe("slots of the embedded engine: its concurrent requests, and the prompts that it keeps cached"),
-  contextTokens: wholeNumber(16, 16_777_216)
-    .optional()
-    .describe("maximum tokens of a prompt with its answer, per slot; default: the model's, at most 8192"),
   maxBodyBytes: wholeNumber(1_024, 1_073_741_824)
     .default(4 * 1024 * 1024)
     .describe("maximum bytes of a request body"),
@@ -385,7 +372,6 @@ export const SETTING_TITLES: Readonly<Partial<Record<keyof Settings, string>>> =
   policy: "How prompts are composed",
   engineFamily: "The engine and its cache",
   upstreamUrl: "The proxy",
-  engine: "The engine inside",
   maxBodyBytes: "Limits",
   keepDays: "What is kept",
   dashboardText: "The dashboard",

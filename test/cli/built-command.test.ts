@@ -117,8 +117,6 @@ describe("built commands, one after the other:", () => {
     },
     { args: ["eval", "compare", at("out"), at("out")], stdout: /\|/ },
     { args: ["replay", "--trace", at("out/traces/sample-1-k1.json"), "--k", "1"], stdout: /^\| policy / },
-    { args: ["engine", "random-model", "--out", at("m.gguf")], stdout: /its text is noise\n$/ },
-    { args: ["engine", "serve", "--model", at("none.gguf")], code: 1, stderr: /cannot be loaded as a model: ENOENT/ },
   ])("$args, in a process of its own", async ({ args, code = 0, input = "", stdout = /^$/, stderr = /^$/ }) => {
     const { child, ended } = launch(args, { ...own, MEMPREFIX_DATA_DIR: at("data") });
     child.stdin.on("error", () => {});

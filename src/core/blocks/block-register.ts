@@ -47,11 +47,7 @@ export class BlockRegister {
   ) {
     this.#nextLabel = nextLabel;
     this.#forgotten = new Set(stored.forgotten);
-    for (const block of stored.blocks) {
-      const { label, text } = block;
-      // Stored counts may be another counter's.
-      this.#keep({ ...block, tokens: countTokens.template === undefined ? block.tokens : this.#tokensOf(label, text) });
-    }
+    for (const block of stored.blocks) this.#keep(block);
     this.#memories = new MemoryVersions(stored.versions);
   }
 

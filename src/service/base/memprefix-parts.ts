@@ -37,8 +37,6 @@ export interface ComposeDefaults {
   readonly engineFamily: EngineName;
   /** Most tokens of a prompt, by the engine's count as far as it is reported. Default: no limit. */
   readonly maxPromptTokens?: number | null;
-  /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */
-  readonly contextTokens?: number | null;
   /** Names of the engines that prompts are routed to. Default: no routing. */
   readonly workers?: readonly string[] | undefined;
 }

@@ -14,9 +14,6 @@ import type { DeletionWatch } from "../scopes/working-scopes.js";
 import type { ClientRequest } from "./chat-format.js";
 import type { NotComposedReason, NotWantedReason } from "./compose-with-timeout.js";
 
-/** Where an engine's own limit on prompts comes from: its list of models, or its configuration. */
-export type ContextLimit = "listed" | { readonly contextTokens: number };
-
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
 export type RequestedDepth = boolean | Partial<DepthSettings> | null;
 
@@ -36,8 +33,8 @@ export interface ChatEngine {
   readonly warmUp?: boolean;
   /** Default of {@link ChatRequest.adaptiveDepth}. Absent or null: a prompt gets all memories. */
   readonly adaptiveDepth?: DepthSettings | null;
-  /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
-  readonly contextLimit?: ContextLimit | null;
+  /** Whether the engine's list of models is read for its limit on prompts. Default: no. */
+  readonly readsLimit?: boolean;
   /** Default: {@link DEFAULT_IDENTITY_SOURCES}. */
   readonly identity?: IdentitySources;
   /** What chooses among the engine's replicas by a key of the session. Default: nothing that needs one. */

@@ -63,7 +63,7 @@ class EngineChats {
     this.usage = new StreamUsage(parts.clock);
     this.warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.terms = new KnownConstraints(parts.clock);
-    this.limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
+    this.limits = new EngineLimits(parts.upstream, parts.readsLimit ?? false, parts.clock);
     this.depth = new AdaptiveDepth(parts);
   }
 }

@@ -18,7 +18,6 @@ import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream
 import type { ComposeAnswer } from "../base/call-types.js";
 import type { ComposeRequest, Destination } from "../compose/compose-request.js";
 import type { ClientRequest } from "./chat-format.js";
-import type { ContextLimit } from "./chat-request.js";
 
 /** What an engine's list says to a client with certain credentials. */
 interface KnownList {
@@ -58,12 +57,12 @@ export class EngineLimits {
   #askAt = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param source null: no limit is known, and nothing is asked
+   * @param isRead false: nothing is requested, and no limit is known
    * @param clock milliseconds, monotonic
    */
   constructor(
     private readonly upstream: Pick<Upstream, "send">,
-    private readonly source: ContextLimit | null,
+    private readonly isRead: boolean,
     private readonly clock: () => number,
   ) {}
 
@@ -89,7 +88,7 @@ export class EngineLimits {
 
   /** The engine answered this chat: requests its list, where that is due. Returns at once. */
   answered(chat: ClientRequest): void {
-    if (this.source !== "listed") return;
+    if (!this.isRead) return;
     const now = this.clock();
     const { key, headers } = credentialsOf(chat);
     const known = this.#lists.get(key) ?? { limits: null, keepsThoughts: null, askAt: now, failures: 0 };
@@ -113,9 +112,6 @@ export class EngineLimits {
   }
 
   #limitOf(chat: ClientRequest, model: string): ModelLimit | null {
-    const { source } = this;
-    if (source === null) return null;
-    if (source !== "listed") return { ...source, promptTokens: null };
     return this.#lists.get(credentialsOf(chat).key)?.limits?.of(model) ?? null;
   }
 

@@ -30,7 +30,6 @@ import {
 import { keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
 import { isMistralModel } from "../../engines/adapters/mistral.js";
-import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose, PlannedReuse } from "../base/memprefix-observer.js";
@@ -532,7 +531,7 @@ export class PromptLimits {
     const { acceptedTokens = null } = request;
     const most = this.#mostOf(request);
     if (most !== null) return { maxPromptTokens: this.#counted(request, most), acceptedTokens };
-    const ofEngine = this.#ofEngine(request);
+    const ofEngine = request.destination?.promptTokens ?? null;
     const counted = ofEngine === null ? null : this.#counted(request, ofEngine);
     const isLower = acceptedTokens === null || (counted !== null && counted < acceptedTokens);
     return { maxPromptTokens: null, acceptedTokens: isLower ? counted : acceptedTokens };
@@ -561,15 +560,6 @@ export class PromptLimits {
 
   #ratio(request: ComposeRequest, limit: number): number {
     return this.ratios.ratioFor({ userId: request.userId, model: modelOf(request) }, limit);
-  }
-
-  /** Most tokens of a prompt by its engine's own count; null where it is not known. */
-  #ofEngine(request: ComposeRequest): number | null {
-    const { destination } = request;
-    if (destination != null) return destination.promptTokens;
-    const { contextTokens = null } = this.parts.defaults;
-    if (contextTokens === null || goesElsewhere(request, this.parts.defaults)) return null;
-    return promptTokensWithin({ contextTokens, promptTokens: null }, null);
   }
 }
 
