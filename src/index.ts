@@ -75,27 +75,10 @@ export interface MemprefixOptions {
   readonly cacheTtlSeconds?: number;
   /** How many tokens of one user the engine's prefix cache keeps, the least recently used going first. Default: no limit. */
   readonly cacheTokens?: number;
-  /**
-   * Whether prompts of windows have the messages that the client cut, where a request does not say: never, within the history ratio, or
-   * where the engine's cost says that it pays (docs/windows.md). Default: `auto`.
-   */
-  readonly history?: "exact" | "extended" | "auto";
   /** Memories to search for where a request does not say. Default: 20. */
   readonly topK?: number;
   /** Most tokens of a prompt where a request does not say, by the engine's count as far as feedback shows it. Default: no limit. */
   readonly maxPromptTokens?: number;
-  /**
-   * What a prompt gives of a memory where a request does not say, as in `[{date}: ]{memory}` (docs/blocks.md). Default: `{memory}`, its
-   * text alone.
-   */
-  readonly blockTemplate?: string;
-  /** IANA time zone of times in blocks, where a request does not say. Default: `UTC`. */
-  readonly timeZone?: string;
-  /**
-   * Which texts a prompt gives once, where a request does not say: equal ones, also those that another memory or the question says, as
-   * whole sentences, or also parts of tools' results (docs/blocks.md). Default: `contained`.
-   */
-  readonly dedupe?: "exact" | "contained" | "spans";
 }
 
 /**
@@ -186,8 +169,7 @@ export function createMemprefix(options: MemprefixOptions = {}): MemprefixClient
 }
 
 const OF_THE_SAME_NAME = [
-  ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "history", "topK"] as const),
-  ...(["maxPromptTokens", "blockTemplate", "timeZone", "dedupe"] as const),
+  ...(["dataDir", "searchTimeoutMs", "cacheTtlSeconds", "cacheTokens", "topK", "maxPromptTokens"] as const),
 ] satisfies readonly (keyof Settings & keyof MemprefixOptions)[];
 
 /** Each option's setting. A misspelt option would leave a default in force: memories in another directory, or of another source. */

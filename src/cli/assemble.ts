@@ -8,14 +8,11 @@ import {
   type EngineModel,
   type RequestId,
   residencyModel,
-  type ToolMemories,
 } from "../core/index.js";
 import { anthropicWith } from "../engines/adapters/anthropic.js";
 import { type EngineAdapter, type EngineName, newRequestId } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
 import { behindSglangGateway, SESSION_ROUTERS } from "../engines/adapters/session-routers.js";
-import { embedded } from "../engines/adapters/vllm.js";
-import { type EmbeddedEngine, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
 import type { KvEventPackages } from "../engines/upstream/kv-events.js";
 import { openUpstream, type Upstream, type UpstreamOptions } from "../engines/upstream/upstream.js";
 import { openEmbeddedMem0 } from "../memory/embedded-mem0.js";
@@ -52,15 +49,12 @@ import { ThreadedPlanning } from "./threaded-planning.js";
 /** Milliseconds that adding or deleting memories may take: Mem0 calls a model for it, and nobody's prompt waits. */
 const WRITE_TIMEOUT_MS = 60_000;
 
-/** What the service needs of the engine inside: its tokenizer, and the size of its context. */
-type Inside = Pick<EmbeddedEngine, "countTokens" | "contextTokens">;
-
 /**
  * Puts the service together from settings: the one place where concrete parts are chosen. Throws `DatabaseOpenError` where the data
  * directory cannot be used.
  */
 export function assemble(settings: Settings, source?: MemorySource | null): Memprefix {
-  return assembledInFile(settings, source, null).memprefix;
+  return assembledInFile(settings, source).memprefix;
 }
 
 /** The same, for a program of its caller's, with the caller's own Mem0, where there is one. */
@@ -78,11 +72,7 @@ export interface AssembledService {
   readonly storedKeys: StoredApiKeys;
 }
 
-function assembledInFile(
-  settings: Settings,
-  source: MemorySource | null | undefined,
-  inside: Inside | null,
-): Omit<AssembledService, "keys"> {
+function assembledInFile(settings: Settings, source: MemorySource | null | undefined): Omit<AssembledService, "keys"> {
   const database = openDataDir(settings);
   let opened: MemorySource | null;
   try {
@@ -94,7 +84,7 @@ function assembledInFile(
   }
   // In a file of its own. Opened when something is recorded, or a user is deleted: also where nothing is recorded any more.
   const usage = threadedUsageLog({ file: join(settings.dataDir, USAGE_DATABASE) }, usageBoundsOf(settings));
-  const memprefix = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened, inside);
+  const memprefix = assembleWith(new JournalStore(journalIn(database)), usage, settings, opened);
   return { memprefix, source: opened, storedKeys: keysInFile(database) };
 }
 
@@ -102,34 +92,36 @@ async function assembledOnServer(
   databaseUrl: string,
   settings: Settings,
   source: MemorySource | null | undefined,
-  inside: Inside | null,
 ): Promise<Omit<AssembledService, "keys">> {
   const opened = source === undefined ? openSource(settings) : source;
   const { openPostgres } = await import("../store/postgres/open-postgres.js");
   const { journal, keys: storedKeys } = await openPostgres(databaseUrl);
   const usage = threadedUsageLog({ url: databaseUrl }, usageBoundsOf(settings));
   return {
-    memprefix: assembleWith(new JournalStore(journal), usage, settings, opened, inside),
+    memprefix: assembleWith(new JournalStore(journal), usage, settings, opened),
     source: opened,
     storedKeys,
   };
 }
 
+/** The store that the settings name. Rejects with `DatabaseOpenError`. */
+export async function openStore(settings: Settings): Promise<Store> {
+  const { databaseUrl } = settings;
+  if (databaseUrl === undefined) return new JournalStore(journalIn(openDataDir(settings)));
+  const { openPostgres } = await import("../store/postgres/open-postgres.js");
+  return new JournalStore((await openPostgres(databaseUrl)).journal);
+}
+
 /**
  * The service with who may ask it, on the PostgreSQL server that the settings name, where they name one. Its driver is loaded only then.
- * Tokens are counted as the engine inside reads them, where there is one. With `MEMPREFIX_API_KEY`, whose tenant has the cache salts that its
- * other keys have. Rejects with `DatabaseOpenError`.
+ * With `MEMPREFIX_API_KEY`, whose tenant has the cache salts that its other keys have. Rejects with `DatabaseOpenError`.
  */
-export async function assembleWhereStored(
-  settings: Settings,
-  source?: MemorySource | null,
-  inside: Inside | null = null,
-): Promise<AssembledService> {
+export async function assembleWhereStored(settings: Settings, source?: MemorySource | null): Promise<AssembledService> {
   const { databaseUrl, apiKey } = settings;
   const assembled =
     databaseUrl === undefined
-      ? assembledInFile(settings, source, inside)
-      : await assembledOnServer(databaseUrl, settings, source, inside);
+      ? assembledInFile(settings, source)
+      : await assembledOnServer(databaseUrl, settings, source);
   const { memprefix, storedKeys } = assembled;
   if (apiKey === undefined) return { ...assembled, keys: storedKeys };
   const { name } = DEFAULT_TENANT;
@@ -142,13 +134,7 @@ export async function assembleWhereStored(
   }
 }
 
-function assembleWith(
-  store: Store,
-  usage: UsageLog,
-  settings: Settings,
-  source: MemorySource | null,
-  inside: Inside | null,
-): Memprefix {
+function assembleWith(store: Store, usage: UsageLog, settings: Settings, source: MemorySource | null): Memprefix {
   const cache = sharedCacheOf(settings);
   return new Memprefix({
     store,
@@ -166,29 +152,19 @@ function assembleWith(
       retention: settings.retention,
       engine: engineModelOf(settings),
       engineFamily: engineFamilyOf(settings),
-      history: settings.history,
-      toolMemories: toolMemoriesOf(settings),
       maxPromptTokens: settings.maxPromptTokens ?? null,
-      contextTokens: inside?.contextTokens ?? null,
-      blockTemplate: settings.blockTemplate,
-      timeZone: settings.timeZone,
-      dedupe: settings.dedupe,
       workers: settings.workers,
     },
     engines: enginesFor(settings),
     residency: residencyModel(residencyOf(settings)),
     engineCache: cache === undefined ? undefined : new EngineCache(cache.tokens),
     planning: new ThreadedPlanning().plan,
-    countTokens: inside?.countTokens ?? countO200k,
+    countTokens: countO200k,
     newRequestId,
     now: systemClock,
     maxWorkingBytes: settings.maxWorkingMb * 1024 * 1024,
     scopeBounds: { ...DEFAULT_SCOPE_BOUNDS, maxIndexNodes: settings.maxIndexNodes },
   });
-}
-
-function toolMemoriesOf({ toolMemories }: Settings): ToolMemories | undefined {
-  return toolMemories === "auto" ? undefined : toolMemories;
 }
 
 /** Whether prompts are recorded for the dashboard. */
@@ -201,38 +177,26 @@ function usageBoundsOf({ usagePrompts, keepDays }: Settings): UsageBounds {
   return { ...DEFAULT_USAGE_BOUNDS, prompts: Math.max(1, usagePrompts), days };
 }
 
-/** The engine inside, as the proxy's upstream. */
-interface UpstreamInside {
-  readonly upstream: Upstream;
-  readonly contextTokens: number;
-}
-
 /** How a test waits for the engine: default, by the process's timers, and as long between bytes as for the first. */
 type Waits = Pick<UpstreamOptions, "after" | "idleMs">;
 
-/** The engine that chats are forwarded to: the one inside, where it was opened; null where none is configured. */
-export function openChatEngine(
-  settings: Settings,
-  inside: UpstreamInside | null = null,
-  waits: Waits = {},
-): ChatEngine | null {
-  const upstream = inside?.upstream ?? openConfiguredUpstream(settings, waits);
+/** The engine that chats are forwarded to; null where none is configured. */
+export function openChatEngine(settings: Settings, waits: Waits = {}): ChatEngine | null {
+  const upstream = openConfiguredUpstream(settings, waits);
   if (upstream === null) return null;
   const { writeBack, warmUp, adaptiveDepth, maxPromptTokens } = settings;
-  const ofEngine = inside === null ? ("listed" as const) : { contextTokens: inside.contextTokens };
   const family = engineFamilyOf(settings);
   const { readUsage } = ENGINES[family];
   return {
     upstream,
-    hasOwnKey: inside === null && settings.upstreamApiKey !== undefined,
+    hasOwnKey: settings.upstreamApiKey !== undefined,
     readUsage,
     family,
     writeBack: writeBack === "on",
     warmUp: warmUp === "on",
     adaptiveDepth,
     // A configured limit applies to every prompt, in place of the engine's own.
-    contextLimit: maxPromptTokens === undefined ? ofEngine : null,
-    toolMemories: toolMemoriesOf(settings),
+    readsLimit: maxPromptTokens === undefined,
     composeTimeoutMs: composeTimeoutOf(settings),
     identity: identityOf(settings),
     router: settings.router ?? null,
@@ -241,7 +205,6 @@ export function openChatEngine(
 
 /** What the proxy's engine says of its cache, and who gets it. */
 interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> {
-  readonly inside: UpstreamInside | null;
   /** What its events are read with; null: they are not followed. */
   readonly packages: KvEventPackages | null;
 }
@@ -250,14 +213,13 @@ interface FollowedEngine extends Pick<KvEventOptions, "onFollowed" | "onFault"> 
 export function openFollowedEngine(
   settings: Settings,
   cache: EngineCache | undefined,
-  { inside, packages, ...on }: FollowedEngine,
+  { packages, ...on }: FollowedEngine,
 ): { readonly chat: ChatEngine | null; stop(): Promise<void> } {
-  const opened = openChatEngine(settings, inside);
+  const opened = openChatEngine(settings);
   if (opened === null || cache === undefined) return { chat: opened, stop: async () => {} };
   const { upstream } = opened;
   const of = { cache, upstream, now: systemClock };
   const chat = { ...opened, expectations: new KvExpectations(cache, upstream, of.now) };
-  if (inside !== null) return { chat, stop: async () => {} };
   const stopReadings = startCacheReadings(of);
   const { kvEvents: sources } = settings;
   const stopEvents = packages === null || sources === "off" ? null : startKvEvents({ ...of, ...on, sources, packages });
@@ -275,16 +237,9 @@ function openConfiguredUpstream(settings: Settings, waits: Waits): Upstream | nu
   return url === undefined ? null : openUpstream({ url, apiKey, timeoutMs, ...waits });
 }
 
-/** The engine inside; null where the settings have none. Rejects with `EmbeddedEngineError` where it cannot be started. */
-export async function openEngineInside(settings: Settings): Promise<EmbeddedEngine | null> {
-  const { engine, model: modelPath, engineSlots: slots, contextTokens } = settings;
-  return engine === "none" ? null : await openEmbeddedEngine({ modelPath: modelPath ?? "", slots, contextTokens });
-}
-
 /** The adapter of every engine. */
-function enginesFor({ engine, router, cacheMarkTtl }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
+function enginesFor({ router, cacheMarkTtl }: Settings): Readonly<Record<EngineName, EngineAdapter>> {
   const anthropic = anthropicWith(cacheMarkTtl);
-  if (engine === "embedded") return { ...ENGINES, anthropic, vllm: embedded };
   const sglang = router === SESSION_ROUTERS.sglang ? behindSglangGateway(ENGINES.sglang) : ENGINES.sglang;
   return { ...ENGINES, anthropic, sglang };
 }

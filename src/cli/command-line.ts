@@ -10,7 +10,6 @@ import { text } from "node:stream/consumers";
 import { Command, CommanderError, Option } from "commander";
 import { POLICY_NAMES, SERVICE_PLANNERS } from "../core/compose/policies.js";
 import { HISTORY_NAMES } from "../core/conversation/epoch.js";
-import { MODEL_SIZES } from "../engines/random-model/random-model.js";
 import { type BodyPlaces, parseSafeJson } from "../http/guards/safe-json.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
@@ -18,20 +17,11 @@ import { readOptions } from "../service/fields/fields.js";
 import type { BatchOptions } from "./batch.js";
 import type { DemoOptions } from "./demo.js";
 import type { DoctorOptions } from "./doctor.js";
-import type { RandomModelOptions, ServeEngineOptions } from "./engine.js";
 import { errorText, unbuilt } from "./error-text.js";
 import { addEvalCommands } from "./eval.js";
 import type { ExplainOptions } from "./explain.js";
 import type { ExportOptions } from "./export.js";
-import {
-  type CommandIo,
-  type Environment,
-  type Invocation,
-  invocation,
-  type Output,
-  onStop,
-  untilStopped,
-} from "./invocation.js";
+import { type CommandIo, type Environment, type Invocation, invocation, type Output, onStop } from "./invocation.js";
 import type { McpOptions } from "./mcp.js";
 import { HISTORY_RATIO, list, oneOf, positive, ratio, WINDOW_HISTORIES, wholeNumber } from "./option-values.js";
 import { VERSION } from "./package.js";
@@ -96,7 +86,7 @@ function commandLine(call: Invocation): Command {
   program
     .command("doctor")
     .description(
-      "check what the settings name (Mem0, the engine and its cache, the running service), and say what to change; ends with 1 where something is broken; sends the engine three prompts of some 1,500 tokens",
+      "check everything that the settings name (the store, Mem0, the engine and its cache, the running service) and recommend changes; exit code 1 if something is broken; sends the engine three prompts of about 1,500 tokens",
     )
     .option("--user <id>", "whose memories to search for", "memprefix-doctor")
     .option("--model <name>", "the engine's model to try (default: the only one that it lists)")
@@ -179,31 +169,6 @@ function commandLine(call: Invocation): Command {
     .action(async (user: string, options: ExportOptions) => {
       const { runExport } = await import("./export.js");
       await runExport(user, options, call);
-    });
-
-  program
-    .command("check")
-    .description(
-      "check a data directory, or the database of MEMPREFIX_DATABASE_URL: files, every user's index, every stored answer; works while services run on it",
-    )
-    .argument("[directory]", "which (default: MEMPREFIX_DATABASE_URL, else MEMPREFIX_DATA_DIR)")
-    .option(
-      "--rebuild-indexes",
-      "first make the indexes of memprefix.db again from its rows; a service on it waits meanwhile",
-    )
-    .action(async (directory: string | undefined, { rebuildIndexes }: { readonly rebuildIndexes?: true }) => {
-      const { checkNamed } = await import("./data-directory.js");
-      const isSound = await checkNamed(directory, readSettings(call.env), call.print, rebuildIndexes);
-      if (!isSound) call.exitCode = 1;
-    });
-
-  program
-    .command("backup")
-    .description("back up the data directory: a consistent copy, also while a service runs on it")
-    .argument("<directory>", "the copy, itself a data directory; must not exist")
-    .action(async (directory: string) => {
-      const { fileDirectory, runBackup } = await import("./data-directory.js");
-      await runBackup(fileDirectory(readSettings(call.env)), directory, call.print);
     });
 
   program
@@ -306,7 +271,6 @@ function commandLine(call: Invocation): Command {
       await revokeKey(id, call.env);
     });
 
-  addEngineCommands(program, call);
   return program;
 }
 
@@ -339,45 +303,4 @@ function readJson(input: string, places: BodyPlaces): unknown {
     if (!(error instanceof SyntaxError)) throw error;
     throw new InvalidRequestError([{ field: "standard input", message: "is not JSON" }]);
   }
-}
-
-/** Adds `memprefix engine` and its subcommands. */
-function addEngineCommands(program: Command, call: Invocation): void {
-  const engine = program.command("engine").description("the engine inside: llama.cpp in this process");
-
-  engine
-    .command("random-model")
-    .description("write a model with random weights for measuring: real times and cached tokens, meaningless text")
-    .addOption(
-      new Option("--size <size>", "parameters: 23 million, or 135 million in SmolLM2's dimensions")
-        .choices(MODEL_SIZES)
-        .default("23m"),
-    )
-    .requiredOption("--out <file>", "the GGUF file to write; must not exist")
-    .option("--seed <number>", "which random weights", wholeNumber(1, 1_000), 1)
-    .action(async (options: RandomModelOptions) => {
-      const { runRandomModel } = await import("./engine.js");
-      await runRandomModel(options, call.print);
-    });
-
-  engine
-    .command("serve")
-    .description("serve the engine by itself, as an OpenAI-compatible server; it has no keys, so keep it on loopback")
-    .requiredOption("--model <file>", "a GGUF file")
-    .option("--host <address>", "address to listen on", "127.0.0.1")
-    .option("--port <number>", "port to listen on; 0 takes a free one", wholeNumber(0, 65_535), 4601)
-    .option("--slots <number>", "concurrent requests, and prompts kept in the cache", wholeNumber(1, 1_000), 4)
-    .option("--context <tokens>", "context: prompt and answer (default: the model's, at most 8192)", positive)
-    .option("--threads <number>", "threads that compute (default: the machine's cores)", wholeNumber(1, 1_000))
-    .action(async (options: ServeEngineOptions) => {
-      const { serveEngine } = await import("./engine.js");
-      // The error's name only: its message may quote a prompt.
-      const onFault = (error: unknown) => call.note(error instanceof Error ? error.name : "fault");
-      const running = await serveEngine(options, onFault);
-      const stopped = untilStopped(call.signals);
-      call.print(`memprefix ${VERSION} engine listens on ${running.address}`);
-      await stopped;
-      await running.stop();
-      call.exit(0);
-    });
 }

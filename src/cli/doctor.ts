@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
 import type { EngineUsage } from "../apis/api/usage.js";
 import { createMemprefixClient } from "../client/client.js";
@@ -14,8 +15,13 @@ import { errorsIn } from "../engines/upstream/engine-errors.js";
 import { type ModelLimit, ModelLimits } from "../engines/upstream/model-limits.js";
 import { OWN_NAME, type Upstream, UpstreamError } from "../engines/upstream/upstream.js";
 import { MemorySourceError } from "../memory/memory-source.js";
+import { StoreUnavailableError } from "../service/base/errors.js";
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
-import { openChatEngine, openSource } from "./assemble.js";
+import { loadEveryUser } from "../store/api/load-users.js";
+import { DatabaseOpenError } from "../store/database/database-open-error.js";
+import { quickCheck } from "../store/database/open-database.js";
+import { openChatEngine, openSource, openStore } from "./assemble.js";
+import { DATABASE, databasesIn } from "./data-directory.js";
 import type { Invocation } from "./invocation.js";
 import type { Settings } from "./setting-list.js";
 import {
@@ -35,7 +41,7 @@ export interface DoctorOptions {
   readonly model?: string;
 }
 
-type Part = "memories" | "engine" | "cache" | "report" | "block" | "limit" | "clock" | "service" | "identity";
+type Part = "store" | "memories" | "engine" | "cache" | "report" | "block" | "limit" | "clock" | "service" | "identity";
 
 /** One thing that was looked at. `change`: works, and a setting would gain something; `unknown`: cannot be seen now. */
 interface Finding {
@@ -52,7 +58,7 @@ const LAST_PROMPTS = 100;
 const MOST_CLOCK_MS = 60_000;
 /** What to do first: where nothing works, then what costs whole prompts, then what costs knowledge. */
 const GAIN: readonly Part[] = [
-  ...(["engine", "service", "memories", "cache", "identity"] as const),
+  ...(["store", "engine", "service", "memories", "cache", "identity"] as const),
   ...(["report", "limit", "clock", "block"] as const),
 ];
 
@@ -63,6 +69,7 @@ const GAIN: readonly Part[] = [
 export async function runDoctor({ user, model }: DoctorOptions, call: Invocation): Promise<void> {
   const settings = readSettings(call.env);
   const findings: readonly Finding[] = [
+    ...(await store(settings)),
     await memories(settings, user),
     ...(await engine(settings, model ?? null)),
     ...(await service(settings)),
@@ -78,6 +85,33 @@ export async function runDoctor({ user, model }: DoctorOptions, call: Invocation
 
 const STATES: readonly Finding["state"][] = ["broken", "change", "unknown"];
 const rank = ({ part, state }: Finding) => STATES.indexOf(state) * GAIN.length + GAIN.indexOf(part);
+
+/** Whether every database is sound, and everything stored loads. */
+async function store(settings: Settings): Promise<readonly Finding[]> {
+  const part = "store";
+  const { dataDir, databaseUrl } = settings;
+  const broken = (says: string): Finding => ({ part, state: "broken", says, advice: RESTORE });
+  const damaged = databasesIn(dataDir).flatMap((name) =>
+    quickCheck(join(dataDir, name)).map((line) => broken(`${name}: ${plain(line)}`)),
+  );
+  if (damaged.length > 0) return damaged.slice(0, MAX_DAMAGES);
+  if (databaseUrl === undefined && !databasesIn(dataDir).includes(DATABASE))
+    return [{ part, state: "ok", says: `${dataDir} has no database yet; the service creates it` }];
+  try {
+    const opened = await openStore(settings);
+    const { users, requests, findings } = await loadEveryUser(opened).finally(() => opened.close());
+    if (findings.length > 0) return findings.map(broken);
+    return [{ part, state: "ok", says: `${requests} requests of ${users} users load` }];
+  } catch (error) {
+    if (error instanceof DatabaseOpenError || error instanceof StoreUnavailableError) return [broken(error.message)];
+    throw error;
+  }
+}
+
+const RESTORE =
+  "restore the database from a backup; if only indexes are damaged, `sqlite3 FILE reindex` is enough (docs/operations.md)";
+/** SQLite lists at most 100 for each file. */
+const MAX_DAMAGES = 20;
 
 async function memories(settings: Settings, user: string): Promise<Finding> {
   const part = "memories";
@@ -119,7 +153,6 @@ const NO_STOP = new AbortController().signal;
 
 async function engine(settings: Settings, model: string | null): Promise<readonly Finding[]> {
   const part = "engine";
-  if (settings.engine === "embedded") return [{ part, state: "ok", says: "llama.cpp, inside memprefix's own process" }];
   const opened = openChatEngine(settings);
   if (opened === null) {
     const advice = "for the proxy and its reports, name the engine: MEMPREFIX_UPSTREAM_URL=http://127.0.0.1:8000/v1";

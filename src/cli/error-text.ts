@@ -2,20 +2,8 @@ import { EvaluationError } from "../eval/base/run-files.js";
 import { InvalidRequestError, NotFoundError, StoreUnavailableError } from "../service/base/errors.js";
 import { DatabaseOpenError } from "../store/database/database-open-error.js";
 
-/** A data directory could not be copied; the partial copy was removed. */
-export class BackupError extends Error {
-  override readonly name = "BackupError";
-  constructor(
-    readonly directory: string,
-    readonly reason: string,
-    options?: ErrorOptions,
-  ) {
-    super(`cannot copy to ${directory}: ${reason}`, options);
-  }
-}
-
 /** Errors that a command's caller can put right. */
-const SAYABLE = [EvaluationError, BackupError, DatabaseOpenError, StoreUnavailableError];
+const SAYABLE = [EvaluationError, DatabaseOpenError, StoreUnavailableError];
 
 /** What a command prints of an error: a line or two for what its caller can put right, the stack for anything else. */
 export function errorText(error: unknown): string {

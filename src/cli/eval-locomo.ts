@@ -1,4 +1,3 @@
-import { EmbeddedEngineError } from "../engines/embedded/generation.js";
 import { UpstreamError } from "../engines/upstream/upstream.js";
 import { beginRun, EvaluationError } from "../eval/base/run-files.js";
 import { EngineAnswerError } from "../eval/engine/upstream-engine.js";
@@ -46,9 +45,6 @@ function makeOut(directory: string): void {
 /** An error that the caller can put right, as one line. */
 function sayable(error: unknown): unknown {
   const isSayable =
-    error instanceof MemorySourceError ||
-    error instanceof UpstreamError ||
-    error instanceof EngineAnswerError ||
-    error instanceof EmbeddedEngineError;
+    error instanceof MemorySourceError || error instanceof UpstreamError || error instanceof EngineAnswerError;
   return isSayable ? new EvaluationError(error.message) : error;
 }

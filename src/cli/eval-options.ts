@@ -131,28 +131,16 @@ const RUN_OPTIONS = {
   historyRatio: optional("<number>", HISTORY_RATIO, ratio),
   engine: standard(
     "<name>",
-    "simulated, embedded, or the address of an OpenAI-compatible API as http://127.0.0.1:8000/v1",
+    "simulated, or the address of an OpenAI-compatible API as http://127.0.0.1:8000/v1",
     text,
     "simulated",
   ),
-  model: optional("<name>", "the API's model name; for embedded a GGUF file, random-23m or random-135m", text),
+  model: optional("<name>", "the API's model name", text),
   engineFamily: {
     ...standard("<name>", "engine family: the form of prompts and usage", oneOf(ENGINE_NAMES), "generic"),
     choices: ENGINE_NAMES,
   },
-  engineSlots: standard(
-    "<number>",
-    "slots of an embedded engine, for each arm of single prompts",
-    wholeNumber(1, 256),
-    4,
-  ),
-  context: optional("<tokens>", "context of an embedded engine: prompt and answer", wholeNumber(16, 16_777_216)),
-  threads: optional("<number>", "threads of an embedded engine", wholeNumber(1, 1_024)),
-  cost: optional(
-    "<model>",
-    "cost model for --retention auto, as MEMPREFIX_COST (default: cpu for embedded, else gpu)",
-    text,
-  ),
+  cost: optional("<model>", "cost model for --retention auto, as MEMPREFIX_COST (default: gpu)", text),
   maxTokens: standard("<number>", "most tokens of an answer", wholeNumber(1, 100_000), 64),
   timeoutMs: standard(
     "<number>",
@@ -165,7 +153,7 @@ const RUN_OPTIONS = {
     "first questions of every arm, left out of all figures (default: 1; 0 for simulated)",
     wholeNumber(0, 1_000),
   ),
-  scores: { argument: "", help: "do not score answers: for an engine with random weights", standard: true },
+  scores: { argument: "", help: "do not score answers: tokens and times only", standard: true },
   score: standard(
     "<names>",
     "words (F1, BLEU-1, judges) of what is generated; likelihood of the right answer, from vLLM's log-probabilities of prompts",

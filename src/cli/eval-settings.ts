@@ -1,23 +1,13 @@
-import { createHash, randomBytes } from "node:crypto";
-import { createReadStream, existsSync, readFileSync } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cpus, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { DEFAULT_ENGINE_MODEL, type EngineModel } from "../core/index.js";
 import { messageOf } from "../core/text/thrown.js";
-import { type EmbeddedEngineOptions, openEmbeddedEngine } from "../engines/embedded/embedded-engine.js";
-import {
-  isLabelledRandom,
-  MODEL_SHAPES,
-  MODEL_SIZES,
-  type ModelSize,
-  writeRandomModel,
-} from "../engines/random-model/random-model.js";
 import { openUpstream } from "../engines/upstream/upstream.js";
 import { EvaluationError } from "../eval/base/run-files.js";
-import type { EvalArm, RunRecord } from "../eval/base/run-record.js";
-import { insideEngine } from "../eval/engine/inside-engine.js";
+import type { RunRecord } from "../eval/base/run-record.js";
 import type { MeasuredEngine } from "../eval/engine/measured-engine.js";
 import { simulatedEngine } from "../eval/engine/simulated-engine.js";
 import { SALTED_FAMILIES, upstreamEngine } from "../eval/engine/upstream-engine.js";
@@ -93,9 +83,6 @@ export function describeRun(
       score: scoresOf(options),
       maxTokens: options.maxTokens,
       engineFamily: options.engineFamily,
-      engineSlots: options.engineSlots,
-      context: options.context ?? null,
-      threads: options.threads ?? null,
       cost: costModel(options),
       extract: extraction === null ? null : { url: extraction.url, model: extraction.model },
       // Absent where they are left out.
@@ -140,8 +127,8 @@ function annotated(options: EvalLocomoOptions): ArmChoices["annotations"] {
 }
 
 /** The cost model of `--retention auto`. Throws {@link EvaluationError}. */
-export function costModel({ cost, engine }: EvalLocomoOptions): EngineModel {
-  const read = engineModel.safeParse(cost ?? (engine === "embedded" ? "cpu" : DEFAULT_ENGINE_MODEL));
+export function costModel({ cost = DEFAULT_ENGINE_MODEL }: EvalLocomoOptions): EngineModel {
+  const read = engineModel.safeParse(cost);
   if (read.success) return read.data;
   throw new EvaluationError(`--cost: ${read.error.issues[0]?.message ?? "is not valid"}`);
 }
@@ -276,16 +263,9 @@ function mem0Version(): string {
   return "unknown";
 }
 
-/** Tokens of a conversation's prompts with random weights, which were trained on no length; the engine's default is for single ones. */
-const CONVERSATION_TOKENS = 16_384;
-
-/** Models that need no file, by name. */
-const RANDOM = new Map<string, ModelSize>(MODEL_SIZES.map((size) => [`random-${size}`, size]));
-
 /** How arms are kept from finding each other's prompts in the cache. */
 const EMPTIED = {
   simulated: "every arm has a simulated cache of its own, empty before each conversation",
-  embedded: "every arm has an engine of its own, and each conversation a cache salt of its own",
   salted: "a cache_salt of its own for every arm and conversation, different in every run",
   marked: "a line at the head of every prompt, Mem0's README's too, different for every arm, conversation and run",
 } as const;
@@ -294,17 +274,8 @@ const EMPTIED = {
 function describeEngine({ engine, model, engineFamily }: EvalLocomoOptions): RunRecord["engine"] {
   if (engine === "simulated")
     return { kind: "simulated", model: null, url: null, emptied: EMPTIED.simulated, served: null };
-  if (engine === "embedded") {
-    if (model === undefined) {
-      throw new EvaluationError("--model: is needed for --engine embedded: a GGUF file, random-23m or random-135m");
-    }
-    if (!RANDOM.has(model) && !existsSync(model)) throw new EvaluationError(`--model ${model}: there is no such file`);
-    return { kind: "embedded", model: basename(model), url: null, emptied: EMPTIED.embedded, served: null };
-  }
   if (!URL.canParse(engine) || !/^https?:/.test(engine)) {
-    throw new EvaluationError(
-      "--engine: must be simulated, embedded, or an http or https address as http://127.0.0.1:8000/v1",
-    );
+    throw new EvaluationError("--engine: must be simulated, or an http or https address as http://127.0.0.1:8000/v1");
   }
   if (model === undefined)
     throw new EvaluationError("--model: is needed for an engine behind an address: its model name");
@@ -316,70 +287,13 @@ function describeEngine({ engine, model, engineFamily }: EvalLocomoOptions): Run
   return { kind: "url", model, url: `${origin}${pathname}`, emptied, served: null };
 }
 
-/** Opens the engine that the options name. Nothing is loaded or connected to before the first arm opens. */
-export async function openMeasuredEngine(
+/** Opens the engine that the options name. Nothing is connected to before it is checked. */
+export function openMeasuredEngine(
   options: EvalLocomoOptions,
-  {
-    directory,
-    salt,
-    apiKey,
-  }: { readonly directory: string; readonly salt: string; readonly apiKey: string | undefined },
-): Promise<MeasuredEngine> {
-  const { kind } = describeEngine(options);
-  const { engine: url, model = "", maxTokens, engineFamily: family, timeoutMs, scores, score } = options;
-  switch (kind) {
-    case "simulated":
-      return simulatedEngine(encodeO200k);
-    case "embedded": {
-      const modelPath = await modelFile(model, directory);
-      const isRandom = await isLabelledRandom(modelPath);
-      const isNoise = isRandom || !scores;
-      // Each engine's library listens for the end of the process; Node would take many of them for a leak.
-      const open = (arm: EvalArm) => {
-        process.setMaxListeners(process.getMaxListeners() + 1);
-        return openEmbeddedEngine({ modelPath, ...roomFor(arm, options, isRandom) });
-      };
-      // Its name alone is that of other models, too.
-      const identify = async (signal: AbortSignal) => ({
-        version: null,
-        weights: `sha256 ${await sha256Of(modelPath, signal)}`,
-      });
-      // The text is noise: only the first token is measured.
-      return insideEngine({ open, maxTokens: isNoise ? 1 : maxTokens, identify, isNoise });
-    }
-    case "url": {
-      const upstream = openUpstream({ url, apiKey, timeoutMs });
-      return upstreamEngine({ upstream, model, family, maxTokens, salt, isNoise: !scores, scores: score });
-    }
-  }
-}
-
-async function sha256Of(path: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const bytes of createReadStream(path, { signal, highWaterMark: 2 ** 20 })) hash.update(bytes);
-  return hash.digest("hex");
-}
-
-/** Each prompt of a conversation extends the last one, so one slot holds them all. */
-function roomFor(
-  { layout }: EvalArm,
-  { engineSlots, context, threads }: EvalLocomoOptions,
-  isRandom: boolean,
-): Pick<EmbeddedEngineOptions, "slots" | "contextTokens" | "threads"> {
-  const isConversation = layout === "conversation";
-  const contextTokens = context ?? (isRandom && isConversation ? CONVERSATION_TOKENS : undefined);
-  return { slots: isConversation ? 1 : engineSlots, contextTokens, threads };
-}
-
-/** The model's file; a random model is written into the run's directory first. */
-async function modelFile(model: string, directory: string): Promise<string> {
-  const size = RANDOM.get(model);
-  if (size === undefined) return model;
-  const path = join(directory, `${model}.gguf`);
-  if (existsSync(path)) return path;
-  const draft = `${path}.part`;
-  await rm(draft, { force: true });
-  await writeRandomModel(draft, { name: size, shape: MODEL_SHAPES[size] });
-  await rename(draft, path);
-  return path;
+  { salt, apiKey }: { readonly salt: string; readonly apiKey: string | undefined },
+): MeasuredEngine {
+  const { engine: url, model = "", maxTokens, engineFamily: family, timeoutMs, scores: isScored, score } = options;
+  if (url === "simulated") return simulatedEngine(encodeO200k);
+  const upstream = openUpstream({ url, apiKey, timeoutMs });
+  return upstreamEngine({ upstream, model, family, maxTokens, salt, isScored, scores: score });
 }

@@ -103,16 +103,11 @@ export class LocomoEvaluation {
   }
 
   async #finish(call: Invocation): Promise<void> {
-    const { out } = this.options;
     const salt = String(this.#run.settings?.["salt"]);
-    const engine = await openMeasuredEngine(this.options, { directory: out, salt, apiKey: engineKey(call.env) });
-    try {
-      // First, because it takes a moment, and memories may take hours.
-      this.#recordServed(await engine.check(this.signal));
-      await this.#ask(engine, await this.#search(call), call.stderr);
-    } finally {
-      await engine.close();
-    }
+    const engine = openMeasuredEngine(this.options, { salt, apiKey: engineKey(call.env) });
+    // First, because it takes a moment, and memories may take hours.
+    this.#recordServed(await engine.check(this.signal));
+    await this.#ask(engine, await this.#search(call), call.stderr);
   }
 
   /** Throws {@link EvaluationError} where the run was begun on other weights or another version. */

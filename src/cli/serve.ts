@@ -2,8 +2,6 @@ import type { Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
-import type { EmbeddedEngine } from "../engines/embedded/embedded-engine.js";
-import { embeddedUpstream, openAiUpstream } from "../engines/embedded/embedded-openai.js";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp } from "../http/server/app.js";
 import { sampleDelay } from "../http/server/metrics.js";
@@ -17,7 +15,7 @@ import {
 import { DEFAULT_TENANT } from "../service/base/tenant.js";
 import { systemClock } from "../service/library/memprefix.js";
 import { startSweeps } from "../service/records/expiry.js";
-import { assembleWhereStored, keepsUsage, openEngineInside, openFollowedEngine } from "./assemble.js";
+import { assembleWhereStored, keepsUsage, openFollowedEngine } from "./assemble.js";
 import type { Output } from "./invocation.js";
 import { kvEventPackages } from "./kv-events.js";
 import { loadMcp } from "./mcp.js";
@@ -46,7 +44,7 @@ export interface RunningService {
 
 /**
  * Starts the service. Rejects where the address cannot be listened on, where it is not the loopback and there is no API key, and where the
- * database or the engine inside cannot be opened.
+ * database cannot be opened.
  *
  * @param stderr where its log goes
  */
@@ -58,16 +56,14 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   const log = pino({ level: settings.logLevel, base: null }, written);
   const onFault = (error: unknown) => log.error({ err: withoutMessage(error) }, "fault");
   const packages = await kvEventPackages(settings);
-  const inside = await openEngineInside(settings);
-  const { memprefix, keys, storedKeys, source } = await assembled(settings, inside);
+  const { memprefix, keys, storedKeys, source } = await assembleWhereStored(settings);
   const validKeys = (await storedKeys.list()).filter(({ revokedAt }) => revokedAt === null);
   if (!isLoopbackAddress(settings.host) && keys.configured === undefined && validKeys.length === 0) {
     await memprefix.close();
-    await inside?.close();
     throw new InvalidRequestError([{ field: "MEMPREFIX_HOST", message: NEEDS_A_KEY }]);
   }
   // Before it listens: while `npm ci` replaces the packages of a running service, nothing can be loaded any more.
-  if (inside === null) loadO200k();
+  loadO200k();
   await source?.load?.().catch((error: unknown) => {
     const reason = reasonOf(error);
     log.error({ reason }, "memory source not loaded");
@@ -79,7 +75,6 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   });
   let isStopping = false;
   const { chat, stop: stopReadings } = openFollowedEngine(settings, memprefix.engineCache, {
-    inside: inside && upstreamOf(inside, onFault),
     packages,
     onFollowed: ({ endpoint }) => log.info({ endpoint }, "events of the engine's cache are followed"),
     onFault,
@@ -108,7 +103,6 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     // Its sockets would keep the process.
     await stopReadings();
     await memprefix.close();
-    await inside?.close();
     throw error;
   });
   const address = addressOf({ ...settings, port });
@@ -147,20 +141,10 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       clearInterval(sweep);
       stopSampling();
       await memprefix.close(left());
-      await inside?.close();
     })();
     return stopping;
   };
   return { address, stop };
-}
-
-async function assembled(settings: Settings, inside: EmbeddedEngine | null) {
-  try {
-    return await assembleWhereStored(settings, undefined, inside);
-  } catch (error) {
-    await inside?.close();
-    throw error;
-  }
 }
 
 /** Where users' data is, without the name and password that open it. */
@@ -168,10 +152,6 @@ function placeOf({ dataDir, databaseUrl }: Settings): { readonly dataDir: string
   if (databaseUrl === undefined) return { dataDir };
   const { host, pathname } = new URL(databaseUrl);
   return { database: `postgres://${host}${pathname}` };
-}
-
-function upstreamOf(inside: EmbeddedEngine, onFault: (error: unknown) => void) {
-  return { upstream: embeddedUpstream(openAiUpstream(inside, onFault)), contextTokens: inside.contextTokens };
 }
 
 /** What it means for a tenant's users that it is not the default one. */

@@ -1,23 +1,14 @@
 import { z } from "zod";
 import {
-  blockTemplateProblem,
-  DEDUPE_NAMES,
-  DEFAULT_BLOCK_TEMPLATE,
-  DEFAULT_DEDUPE,
   DEFAULT_DEPTH,
-  DEFAULT_HISTORY,
-  DEFAULT_HISTORY_NAMES,
   DEFAULT_POLICY,
   DEFAULT_RETENTION,
-  DEFAULT_TIME_ZONE,
   type DepthSettings,
   ENGINE_MODEL_NAMES,
   ENGINE_MODELS,
   type EngineModel,
   POLICY_NAMES,
   RETENTION_NAMES,
-  TOOL_MEMORIES,
-  timeZoneProblem,
 } from "../core/index.js";
 import { parsedJson } from "../core/text/json.js";
 import { MARK_LIFETIMES } from "../engines/adapters/anthropic.js";
@@ -38,11 +29,6 @@ const wholeNumber = (min: number, max: number) =>
     .regex(/^\d+$/, "must be a whole number")
     .transform(Number)
     .pipe(z.int().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
-
-const checkedBy = (problemOf: (text: string) => string | null) => (text: string, context: z.RefinementCtx) => {
-  const problem = problemOf(text);
-  if (problem !== null) context.addIssue({ code: "custom", message: problem });
-};
 
 const origins = z.string().transform((text) => text.split(",").map((origin) => origin.trim()));
 /** As browsers write it: `https://app.example.org`. */
@@ -268,18 +254,6 @@ export const SETTINGS = {
     .enum(RETENTION_NAMES)
     .default(DEFAULT_RETENTION)
     .describe(`default retention, what a conversation keeps of injected memories: ${RETENTION_NAMES.join(", ")}`),
-  history: z
-    .enum(DEFAULT_HISTORY_NAMES)
-    .default(DEFAULT_HISTORY)
-    .describe(
-      "prompts of histories that the client cut: exact (its own messages only), extended (what it cut too, within the history ratio) or auto (the same where the engine's cost says that it pays)",
-    ),
-  toolMemories: z
-    .enum(["auto", ...TOOL_MEMORIES])
-    .default("auto")
-    .describe(
-      "memories after a tool's result: own_message, in_result, or auto (as the engine family and the model take them); see docs/engines.md",
-    ),
   maxPromptTokens: wholeNumber(1, 100_000_000)
     .optional()
     .describe(
@@ -289,22 +263,6 @@ export const SETTINGS = {
     .default(null)
     .describe(
       "off, on, or an object as JSON: send few memories first, and more while the engine is unsure of the first token of its answer",
-    ),
-  blockTemplate: z
-    .string()
-    .superRefine(checkedBy(blockTemplateProblem))
-    .default(DEFAULT_BLOCK_TEMPLATE)
-    .describe("what a prompt gives of a memory, as in [{date}: ]{memory}; see docs/blocks.md"),
-  timeZone: z
-    .string()
-    .superRefine(checkedBy(timeZoneProblem))
-    .default(DEFAULT_TIME_ZONE)
-    .describe("IANA time zone of the times in MEMPREFIX_BLOCK_TEMPLATE"),
-  dedupe: z
-    .enum(DEDUPE_NAMES)
-    .default(DEFAULT_DEDUPE)
-    .describe(
-      "texts that a prompt gives once: contained (those that another memory or the question says too, as whole sentences), exact (equal ones), or spans (as contained, and parts of tools' results)",
     ),
   engineFamily: z
     .enum(ENGINE_NAMES)
@@ -337,9 +295,7 @@ export const SETTINGS = {
     ),
   cacheSlots: wholeNumber(1, 256)
     .optional()
-    .describe(
-      "prompts that the engine's cache keeps, the last of each slot, as in llama.cpp; default: the slots of the embedded engine, else no limit",
-    ),
+    .describe("prompts that the engine's cache keeps, the last of each slot, as in llama.cpp; default: no limit"),
   workers: z
     .string()
     .transform((names) => names.split(",").map((name) => name.trim()))
@@ -373,17 +329,6 @@ export const SETTINGS = {
     .describe(
       "on or off: during the memory search, let the engine compute the prompt's prefix if it is long and uncached",
     ),
-  engine: z
-    .enum(["none", "embedded"])
-    .default("none")
-    .describe("none or embedded: llama.cpp in this process, behind /v1; needs the package node-llama-cpp"),
-  model: text.optional().describe("GGUF file of the embedded engine's model"),
-  engineSlots: wholeNumber(1, 256)
-    .default(4)
-    .describe("slots of the embedded engine: its concurrent requests, and the prompts that it keeps cached"),
-  contextTokens: wholeNumber(16, 16_777_216)
-    .optional()
-    .describe("maximum tokens of a prompt with its answer, per slot; default: the model's, at most 8192"),
   maxBodyBytes: wholeNumber(1_024, 1_073_741_824)
     .default(4 * 1024 * 1024)
     .describe("maximum bytes of a request body"),
@@ -423,7 +368,6 @@ export const SETTING_TITLES: Readonly<Partial<Record<keyof Settings, string>>> =
   policy: "How prompts are composed",
   engineFamily: "The engine and its cache",
   upstreamUrl: "The proxy",
-  engine: "The engine inside",
   maxBodyBytes: "Limits",
   keepDays: "What is kept",
   dashboardText: "The dashboard",

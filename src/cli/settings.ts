@@ -46,7 +46,7 @@ export function unknownVariables(
 
 /** What one setting rules out of another. A setting that could not be read is undefined. */
 function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Settings, message: string]> {
-  const { upstreamUrl, engine, cacheSlots, cacheTtlSeconds, cacheTokens } = settings;
+  const { cacheSlots, cacheTtlSeconds, cacheTokens } = settings;
   const source = sourceOf(settings);
   const unusable = unusableSource(settings);
   if (unusable !== null) yield ["source", unusable];
@@ -56,10 +56,6 @@ function* conflictsIn(settings: Settings): Generator<readonly [name: keyof Setti
   }
   const needed = source === "hosted" ? "mem0ApiKey" : source === "rest" ? "mem0Url" : null;
   if (needed !== null && settings[needed] === undefined) yield [needed, `is needed for MEMPREFIX_SOURCE=${source}`];
-  if (engine === "embedded") {
-    if (settings.model === undefined) yield ["model", "is needed for MEMPREFIX_ENGINE=embedded"];
-    if (upstreamUrl !== undefined) yield ["upstreamUrl", "conflicts with MEMPREFIX_ENGINE=embedded"];
-  }
   // Undefined where it is not one of them.
   const family: EngineName | undefined = engineFamilyOf(settings);
   const noLogprobs = family && ENGINES[family].noLogprobs;
@@ -100,12 +96,9 @@ export function leftOutSource(settings: Settings): string | null {
   return settings.source === undefined && sourceOf(settings) === "none" ? installCommand("embedded") : null;
 }
 
-/**
- * Which engine prompts go to. The one inside reads what vLLM reads: a salt that keeps tenants' caches apart.
- */
-export function engineFamilyOf({ engine, engineFamily }: Settings): EngineName {
-  if (engineFamily !== "generic") return engineFamily;
-  return engine === "embedded" ? "vllm" : engineFamily;
+/** Which engine prompts go to. */
+export function engineFamilyOf({ engineFamily }: Settings): EngineName {
+  return engineFamily;
 }
 
 /** What a family costs: engines of one's own take time, providers send a bill. */
@@ -120,11 +113,9 @@ const COST_OF_FAMILY: Readonly<Record<EngineName, EngineModelName>> = {
   anthropic: "hosted-writes",
 };
 
-/** The engine's cost model. Default: its family's; of the engine inside, that of a processor. */
+/** The engine's cost model. Default: its family's. */
 export function engineModelOf(settings: Settings): EngineModel {
-  const { cost, engine } = settings;
-  if (cost !== undefined) return cost;
-  return ENGINE_MODELS[engine === "embedded" ? "cpu" : COST_OF_FAMILY[engineFamilyOf(settings)]];
+  return settings.cost ?? ENGINE_MODELS[COST_OF_FAMILY[engineFamilyOf(settings)]];
 }
 
 /**
@@ -146,12 +137,10 @@ export function keyLimitsOf({ ratePerSecond, maxConcurrent }: Settings): KeyLimi
   return { rate, maxConcurrent: maxConcurrent ?? null };
 }
 
-/** What the engine's cache keeps. Default for the engine inside: its slots. */
-export function residencyOf(settings: Settings): ResidencyConfig {
-  const { cacheTtlSeconds, cacheSlots, engine, engineSlots } = settings;
+/** What the engine's cache keeps. */
+export function residencyOf({ cacheTtlSeconds, cacheSlots }: Settings): ResidencyConfig {
   if (cacheTtlSeconds !== undefined) return { kind: "ttl", ttlMs: cacheTtlSeconds * 1_000 };
-  const slots = cacheSlots ?? (engine === "embedded" ? engineSlots : undefined);
-  return slots === undefined ? { kind: "all" } : { kind: "slots", slots };
+  return cacheSlots === undefined ? { kind: "all" } : { kind: "slots", slots: cacheSlots };
 }
 
 /**

@@ -5,8 +5,8 @@
 
 export { type BatchRequest, type KeyKnowledge, type PlannedRequest, underUrgency } from "./batch/batch-plan.js";
 export { BlockRegister } from "./blocks/block-register.js";
-export * from "./blocks/block-template.js";
 export * from "./blocks/context-block.js";
+export * from "./blocks/dated-memory.js";
 export { type WithoutProviderMemories, withoutProviderMemories } from "./blocks/provider-memories.js";
 export { recallKnown } from "./blocks/recall.js";
 export * from "./compose/compose.js";
@@ -43,9 +43,7 @@ export * from "./context-index/shared-cache.js";
 export * from "./conversation/conversation.js";
 export {
   DEFAULT_HISTORY,
-  DEFAULT_HISTORY_NAMES,
   DEFAULT_HISTORY_RATIO,
-  type DefaultHistoryName,
   EPOCH_REASONS,
   type EpochReason,
   HISTORY_NAMES,

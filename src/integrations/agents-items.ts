@@ -231,14 +231,41 @@ function isRecord(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/**
- * Options for a prompt that has an item for each that is given: memories go into a tool's result, or, where its item has no place for them,
- * nowhere.
- */
-export function placedInResults<Call>(
+/** Options for a prompt that has an item for each that is given: no memories where the last one has no place for them. */
+export function placedInItems<Call>(
   options: AdapterOptions<Call>,
   messages: readonly ChatMessage[],
 ): AdapterOptions<Call> {
-  const placed: AdapterOptions<Call> = { ...options, compose: { ...options.compose, toolMemories: "in_result" } };
-  return hasPlace(messages.at(-1)) ? placed : { ...placed, memories: () => [] };
+  return hasPlace(messages.at(-1)) ? options : { ...options, memories: () => [] };
+}
+
+/** A prompt with a message for each that is given: a message of memories after a tool's result goes into the result. */
+export function withoutAddedMessages(
+  composed: readonly ChatMessage[],
+  given: readonly ChatMessage[],
+): readonly ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  let at = given.length - 1;
+  let memories: ChatMessage | null = null;
+  for (const [n, message] of [...composed.entries()].reverse()) {
+    if (message.role === "user" && composed[n - 1]?.role === "tool" && given[at]?.role !== "user") memories = message;
+    else {
+      messages.unshift(memories === null ? message : { ...message, content: joined(message, memories) });
+      memories = null;
+      at--;
+    }
+  }
+  return messages;
+}
+
+function joined({ content: result }: ChatMessage, { content: memories }: ChatMessage): string | readonly ContentPart[] {
+  if (typeof result === "string" && typeof memories === "string")
+    return `${result}
+
+${memories}`;
+  return [...partsOf(result), ...partsOf(memories)];
+}
+
+function partsOf(content: ChatMessage["content"]): readonly ContentPart[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
 }

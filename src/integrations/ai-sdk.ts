@@ -5,7 +5,6 @@
  */
 
 import type { LanguageModelMiddleware } from "ai";
-import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
 import type { EngineHints, MessageLike } from "../service/base/call-types.js";
 import { asV3Result, asV3Stream, StreamReader, usageIn } from "./ai-sdk-answer.js";
 import { messagesOf, promptOf } from "./ai-sdk-prompt.js";
@@ -102,12 +101,9 @@ function reading(composed: ComposedCall<MessageLike>, started: number) {
   });
 }
 
-/**
- * Where a user's message after a tool's result is rejected (Mistral's API), or takes the turn's thoughts away (Qwen3, GLM, …), memories go
- * into the result.
- */
+/** Engine and model say where memories go after a tool result. */
 function termsOf({ provider, modelId }: { readonly provider: string; readonly modelId: string }): PromptOptions {
-  return provider.startsWith("mistral") || keepsThoughtsByName(modelId) ? { toolMemories: "in_result" } : {};
+  return { model: modelId, ...(provider.startsWith("mistral") ? { engine: "mistral" } : {}) };
 }
 
 /** The provider has the messages before these, which are no window: OpenAI's Responses with a `previousResponseId` or a `conversation`. */

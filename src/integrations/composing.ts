@@ -19,16 +19,7 @@ export type NameOf<Call> = string | ((call: Call) => string | null | undefined);
 /** Fields of `compose` that are the same for every call of an adapter. */
 export type PromptOptions = Omit<
   ComposeOptions,
-  | "userId"
-  | "agentId"
-  | "conversationId"
-  | "requestId"
-  | "query"
-  | "messages"
-  | "format"
-  | "memories"
-  | "system"
-  | "prompt"
+  "userId" | "agentId" | "conversationId" | "requestId" | "query" | "messages" | "format" | "memories" | "system"
 >;
 
 /** The options that all adapters have. `Call` is what the framework gives of one call of a model. */

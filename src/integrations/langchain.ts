@@ -6,7 +6,6 @@
 import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import { createMiddleware, type ModelRequest } from "langchain";
 import { z } from "zod";
-import { keepsThoughtsByName } from "../core/prompt/kept-thoughts.js";
 import type { EngineHints } from "../service/base/call-types.js";
 import type { AdapterOptions, NameOf, PromptOptions } from "./composing.js";
 import { isSame } from "./langchain-messages.js";
@@ -86,10 +85,11 @@ async function askedPrompt(options: AdapterOptions<ModelCall>, request: ModelCal
   return composed === null ? null : { ...composed, request };
 }
 
-/** Models that lose their thoughts to a user message after a tool result (Qwen3, GLM, …) get memories in the result. */
+/** The model says where memories go after a tool result. */
 function termsOf({ model }: ModelCall): PromptOptions {
   const { model: name, modelName } = model as { readonly model?: unknown; readonly modelName?: unknown };
-  return [name, modelName].some(keepsThoughtsByName) ? { toolMemories: "in_result" } : {};
+  const known = [name, modelName].find((one) => typeof one === "string" && one !== "") as string | undefined;
+  return known === undefined ? {} : { model: known };
 }
 
 function isAsked({ request }: AskedPrompt, { messages, systemMessage }: ModelCall): boolean {

@@ -4,7 +4,14 @@
  */
 
 import type { ChatMessage } from "../core/index.js";
-import { type AgentsItem, instructionsIn, itemsOf, messagesOf, placedInResults } from "./agents-items.js";
+import {
+  type AgentsItem,
+  instructionsIn,
+  itemsOf,
+  messagesOf,
+  placedInItems,
+  withoutAddedMessages,
+} from "./agents-items.js";
 import { type AdapterOptions, type ComposedCall, composeCall, type ReportedUsage, tellError } from "./composing.js";
 
 export type { AgentsItem } from "./agents-items.js";
@@ -45,10 +52,10 @@ export function memprefixFilter<Context = unknown>(options: AdapterOptions<Filte
     const { input, instructions } = modelData;
     const messages = messagesOf(input, instructions);
     const call = { agent, context: context as Context | undefined };
-    const composed = await composeCall(placedInResults<FilterCall<Context>>(exact, messages), call, messages, "chat");
+    const composed = await composeCall(placedInItems<FilterCall<Context>>(exact, messages), call, messages, "chat");
     if (composed === null) return modelData;
     try {
-      const filled = itemsOf(composed.messages, input);
+      const filled = itemsOf(withoutAddedMessages(composed.messages, messages), input);
       if (filled.length !== input.length) throw new Error("memories have no place in this input");
       usage.await(agent, context, composed.report);
       const head = instructionsIn(composed.messages);
@@ -145,14 +152,14 @@ async function composeRequest(
   const messages = messagesOf(given, request.systemInstructions);
   const isNewAlone = request.previousResponseId !== undefined || request.conversationId !== undefined;
   const composed = await composeCall<AgentsModelCall, ChatMessage>(
-    isNewAlone ? placedInResults(behindKept(options, request), messages) : options,
+    isNewAlone ? placedInItems(behindKept(options, request), messages) : options,
     request,
     messages,
     "chat",
   );
   if (composed === null) return { asked: request, composed };
   try {
-    const items = itemsOf(composed.messages, given);
+    const items = itemsOf(isNewAlone ? withoutAddedMessages(composed.messages, messages) : composed.messages, given);
     // What the provider keeps was sent with its memories.
     const input = isNewAlone ? items.slice(-given.length) : items;
     return { asked: { ...request, input, ...changedFields(composed, request) }, composed };

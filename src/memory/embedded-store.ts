@@ -135,7 +135,7 @@ const loadSentenceModel = loadOnce(async () => {
 const LOCK_WAIT_MS = 1_000;
 
 /** Stands beside the databases while something deleted is still to be erased. */
-export const ERASURE_MARKER = "erasure-pending";
+const ERASURE_MARKER = "erasure-pending";
 
 /**
  * Makes sure that deleted text leaves the disk too. SQLite's DELETE only marks space as free: the text stays readable in the file until

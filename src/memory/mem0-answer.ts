@@ -1,12 +1,6 @@
-import { endOfDay, instantOf } from "../core/blocks/block-template.js";
-import {
-  ENDED,
-  type MemoryEnd,
-  type MemoryFields,
-  type MetadataValue,
-  type RetrievedMemory,
-} from "../core/blocks/context-block.js";
+import { ENDED, type MemoryEnd, type RetrievedMemory } from "../core/blocks/context-block.js";
 import { append } from "../core/text/collections.js";
+import { endOfDay, type GivenTime, instantOf } from "../core/text/given-time.js";
 import type { MemoryId } from "../core/text/ids.js";
 import { foundTextProblem, unstorable } from "../core/text/memory-text.js";
 
@@ -130,15 +124,20 @@ function listOf(value: unknown): { readonly items: unknown; readonly path: strin
 
 function rankedMemory(parsed: ReadItem): RankedMemory {
   const score = parsed["rerankScore"] ?? parsed["rerank_score"];
-  const fields = mem0Fields(parsed);
+  const createdAt = timestampOf(parsed["createdAt"] ?? parsed["created_at"]);
   const end = mem0End(parsed);
   const ofRun = (parsed["run_id"] ?? parsed["runId"]) != null;
   const memory = { id: parsed.id as MemoryId, text: parsed.memory };
   return {
     memory:
-      fields === undefined && end === undefined && !ofRun
+      createdAt === undefined && end === undefined && !ofRun
         ? memory
-        : { ...memory, ...(fields && { fields }), ...(end && { end }), ...(ofRun && { ofRun: true }) },
+        : {
+            ...memory,
+            ...(createdAt !== undefined && { createdAt }),
+            ...(end && { end }),
+            ...(ofRun && { ofRun: true }),
+          },
     rerankScore: typeof score === "number" && Number.isFinite(score) ? score : null,
   };
 }
@@ -294,49 +293,8 @@ function dayOf(value: unknown): string {
 /** Farthest instant of a date from 1970, in milliseconds. */
 const LAST_INSTANT = 8.64e15;
 
-/** Most entries of a memory's metadata that are kept. */
-const MAX_ENTRIES = 100;
-
-/**
- * What an item says of its memory besides the text, in either spelling. A field of another type counts as missing, since no prompt should
- * fail for what it may not even name; undefined where there is none at all. Every item of every search passes here, and most prompts give
- * none of its fields, so the checks are by hand: a schema takes half a millisecond for 100 items.
- */
-function mem0Fields(item: Mem0Item): MemoryFields | undefined {
-  const createdAt = timestampOf(item["createdAt"] ?? item["created_at"]);
-  const updatedAt = timestampOf(item["updatedAt"] ?? item["updated_at"]);
-  const categories = categoriesOf(item["categories"]);
-  const metadata = metadataOf(item["metadata"]);
-  if (createdAt === undefined && updatedAt === undefined && categories === undefined && metadata === undefined)
-    return undefined;
-  return { createdAt, updatedAt, categories, metadata };
-}
-
-function timestampOf(given: unknown): string | number | undefined {
+/** A time of another type counts as missing: no prompt should fail for what it may not even give. */
+function timestampOf(given: unknown): GivenTime | undefined {
   if (typeof given === "string" || typeof given === "number") return given;
   return given instanceof Date ? given.getTime() : undefined;
-}
-
-function categoriesOf(given: unknown): readonly string[] | undefined {
-  if (typeof given === "string") return [given];
-  return Array.isArray(given) && given.every((name) => typeof name === "string") ? given : undefined;
-}
-
-/** The entries that a block can give: text, numbers, truth values, and lists of those. */
-function metadataOf(given: unknown): Readonly<Record<string, MetadataValue>> | undefined {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) return undefined;
-  const values = Object.values(given);
-  if (values.length === 0) return undefined;
-  if (values.length <= MAX_ENTRIES && values.every(isMetadataValue)) return given as Record<string, MetadataValue>;
-  const entries = Object.entries(given).slice(0, MAX_ENTRIES);
-  const kept = entries.filter((entry): entry is [string, MetadataValue] => isMetadataValue(entry[1]));
-  return kept.length === 0 ? undefined : Object.fromEntries(kept);
-}
-
-function isMetadataValue(value: unknown): value is MetadataValue {
-  return isPlain(value) || (Array.isArray(value) && value.every(isPlain));
-}
-
-function isPlain(value: unknown): value is string | number | boolean {
-  return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
 }

@@ -33,17 +33,13 @@ const SERVICES: Readonly<Record<string, readonly [share: number, settings: Reado
         MEMPREFIX_ENGINE_FAMILY: "vllm",
         MEMPREFIX_COST: "gpu",
         MEMPREFIX_CACHE_TOKENS: "20000",
-        MEMPREFIX_HISTORY: "extended",
       },
       ...{
         MEMPREFIX_WRITE_BACK: "on",
         MEMPREFIX_WARM_UP: "on",
         MEMPREFIX_ADAPTIVE_DEPTH: "on",
-        MEMPREFIX_DEDUPE: "exact",
       },
       ...{
-        MEMPREFIX_BLOCK_TEMPLATE: "[{date}: ]{memory}",
-        MEMPREFIX_TIME_ZONE: "Europe/Rome",
         MEMPREFIX_ROUTER: "vllm-router",
       },
     },

@@ -69,9 +69,6 @@ const SETTINGS: Readonly<Record<string, readonly unknown[]>> = {
   history_ratio: [1, 1.5, 2, 4],
   annotations: [true, false, { order: true, location: true }, { top_n: "all" }, { top_n: 0.5, order: true }],
   dedupe: ["contained", "exact"],
-  block_template: ["[{date}: ]{memory}", "{memory}[ ({categories})]", "- {memory}[ by {metadata.speaker}]"],
-  time_zone: ["Europe/Rome", "Asia/Tokyo", "UTC"],
-  tool_memories: ["own_message", "in_result"],
   memory_budget_tokens: [0, 40, 200, 1000],
   memory_budget_ratio: [1, 1.3, 2],
   max_prompt_tokens: [60, 400, 2000, 100_000],
@@ -86,7 +83,6 @@ const ODD_SETTINGS = {
   show_expired: [true],
   surprise: [1],
   policy: ["none"],
-  prompt: [true],
 };
 const ODD_HEADERS = {
   "x-memprefix-history": ["extended"],

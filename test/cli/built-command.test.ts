@@ -107,8 +107,7 @@ describe("built commands, one after the other:", () => {
     { args: ["keys", "add"], stdout: /^mst_[0-9a-f]{12}_[\w-]{43}\n$/ },
     { args: ["keys", "list"], stdout: /^[0-9a-f]{12} {2}default {2}made / },
     { args: ["keys", "revoke", "nobody"], code: 1, stderr: /^memprefix: id: no such key/ },
-    { args: ["check"], stdout: /^memprefix\.db: 1 scopes, 2 requests: nothing is wrong\n/ },
-    { args: ["backup", at("copy")], stdout: / is copied to / },
+    { args: ["doctor"], stdout: /^store +ok +2 requests of 1 users load\n/ },
     { args: ["eval", "plan", ...LOCOMO, "--out", at("out")], stdout: /--resume begins there/ },
     { args: ["eval", "locomo", ...LOCOMO, "--out", at("out"), "--resume"], stdout: /report\.html/ },
     {
@@ -118,8 +117,6 @@ describe("built commands, one after the other:", () => {
     },
     { args: ["eval", "compare", at("out"), at("out")], stdout: /\|/ },
     { args: ["replay", "--trace", at("out/traces/sample-1-k1.json"), "--k", "1"], stdout: /^\| policy / },
-    { args: ["engine", "random-model", "--out", at("m.gguf")], stdout: /its text is noise\n$/ },
-    { args: ["engine", "serve", "--model", at("none.gguf")], code: 1, stderr: /cannot be loaded as a model: ENOENT/ },
   ])("$args, in a process of its own", async ({ args, code = 0, input = "", stdout = /^$/, stderr = /^$/ }) => {
     const { child, ended } = launch(args, { ...own, MEMPREFIX_DATA_DIR: at("data") });
     child.stdin.on("error", () => {});

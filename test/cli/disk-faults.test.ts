@@ -14,8 +14,8 @@ import {
 import { dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
-import { checkDatabase } from "../../src/store/check/check-database.js";
 import { openAiEngine } from "../http/routes/openai-engine.js";
+import { checkDatabase } from "../store/checked-database.js";
 import { type Launched, type LaunchOptions, launch, listening } from "./launch.js";
 import { processes } from "./memprefix-process.js";
 

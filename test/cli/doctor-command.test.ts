@@ -1,5 +1,8 @@
+import { writeFileSync } from "node:fs";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import { type AgentEngine, agentEngine, type EngineApi, type EngineReports } from "../clients/agent-engine.js";
 import { restMem0Server } from "../memory/rest-mem0-server.js";
@@ -53,6 +56,7 @@ describe("memprefix doctor", () => {
     );
     expect(looked).toMatchObject({ code: 0, stderr: "" });
     expect(looked.states).toEqual({
+      store: "ok",
       memories: "ok",
       engine: "ok",
       cache: "ok",
@@ -78,9 +82,40 @@ describe("memprefix doctor", () => {
   it("works without anything, and says what is not there", async () => {
     const { code, stdout, states } = await doctor({});
     expect(code).toBe(0);
-    expect(states).toEqual({ memories: "unknown", engine: "unknown", service: "unknown" });
+    expect(states).toEqual({ store: "ok", memories: "unknown", engine: "unknown", service: "unknown" });
     expect(stdout).toContain("none runs at http://127.0.0.1:1: memprefix serve starts it");
     expect(memprefix.leftBehind).toEqual([]);
+  });
+
+  it("loads everything stored, also while a service runs, and names the users of which something is damaged", async () => {
+    const { address } = await memprefix.serve();
+    const headers = { "content-type": "application/json" };
+    for (const user_id of ["ana", "bo"]) {
+      const body = JSON.stringify({ user_id, query: "Tea?", memories: [{ id: "m1", memory: "Green tea." }] });
+      expect((await fetch(`${address}/compose`, { method: "POST", headers, body })).status).toBe(200);
+    }
+    expect((await doctor({})).stdout).toMatch(/^store +ok +2 requests of 2 users load$/m);
+    const sqlite = new Database(join(memprefix.dataDir, "memprefix.db"));
+    sqlite.exec("update journal set said = replace(said, 'Tea', 'Tee') where scope_id = 2");
+    sqlite.close();
+    const { code, stdout } = await doctor({});
+    expect(code).toBe(1);
+    expect(stdout).toContain(
+      'store     broken   user "default" "bo": record 1 of scope 2: its checksum is another\'s\n',
+    );
+    expect(stdout).not.toContain('"ana"');
+    expect(stdout).not.toMatch(/Tee|Green/);
+  });
+
+  it("names a database file that SQLite cannot read", async () => {
+    const service = await memprefix.serve();
+    service.kill("SIGTERM");
+    await service.ended;
+    writeFileSync(join(memprefix.dataDir, "usage.db"), "This is no database. ".repeat(500));
+    const { code, stdout, states } = await doctor({});
+    expect({ code, store: states["store"] }).toEqual({ code: 1, store: "broken" });
+    expect(stdout).toContain("usage.db: it is not a database");
+    expect(stdout).toContain("1. restore the database from a backup");
   });
 
   it("speaks Anthropic's API, whose usage is read with its marks", async () => {

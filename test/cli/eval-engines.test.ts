@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -6,7 +5,6 @@ import { type ChatMessage, messageText } from "../../src/core/text/message.js";
 import type { AnsweredQuestion } from "../../src/eval/base/run-record.js";
 import { readLocomo } from "../../src/eval/locomo/locomo-data.js";
 import { tokenF1 } from "../../src/eval/scores/answer-scores.js";
-import { llamaMissing, tinyModel } from "../engines/random-model/tiny-model.js";
 import {
   eventOf,
   openAiEngine,
@@ -17,7 +15,7 @@ import {
   streamedAnswer,
   wholeAnswer,
 } from "../http/routes/openai-engine.js";
-import { linesOf, SAMPLE, writtenRun } from "./eval-directory.js";
+import { SAMPLE, writtenRun } from "./eval-directory.js";
 import { commands } from "./memprefix-command.js";
 
 const questions = readLocomo(JSON.parse(readFileSync(SAMPLE, "utf8")))[0]?.questions ?? [];
@@ -234,57 +232,3 @@ describe("memprefix eval locomo, with an engine behind an address", () => {
     expect(records.every((record) => record.outcome === "answered" && record.retrievedTokens > 0)).toBe(true);
   });
 });
-
-const missing = await llamaMissing();
-
-describe.skipIf(missing !== null)(
-  `memprefix eval locomo, on the engine inside${missing === null ? "" : ` (${missing})`}`,
-  () => {
-    const memprefix = commands();
-    const model = tinyModel();
-
-    it("measures times and cached tokens, and takes noise for no answer", async () => {
-      const out = join(memprefix.root, "out");
-      const args = ["--engine", "embedded", "--model", model.path, "--k", "5", "--limit", "3", "--threads", "1"];
-      const layouts = ["--layout", "single,conversation", "--policies", "readme,prefix-exact"];
-      const ended = await memprefix.run(["eval", "locomo", "--data", SAMPLE, "--out", out, ...args, ...layouts]);
-      expect(ended).toMatchObject({ code: 0, stderr: "" });
-      const { run, records } = writtenRun(out);
-      expect(run.engine).toMatchObject({ kind: "embedded", model: "tiny.gguf", url: null });
-      expect(records).toHaveLength(12);
-      for (const record of records) {
-        expect(record).toMatchObject({ outcome: "answered", answer: null, f1: null, bleu1: null, judge: null });
-        if (record.outcome === "failed") continue;
-        expect(record.ttftMs).toBeGreaterThan(0);
-        expect(record.promptTokens).toBeGreaterThan(0);
-        // Every arm begins with an engine that was asked nothing.
-        if (record.question === 0) expect(record.cachedTokens).toBe(0);
-      }
-      const grown = records.filter(({ arm, question }) => arm === "conversation k=5 prefix-exact keep" && question > 0);
-      expect(grown.every((record) => record.outcome === "answered" && (record.cachedTokens ?? 0) > 0)).toBe(true);
-    });
-
-    it("goes on with the same model file only, whatever its name", async () => {
-      const [out, file] = [join(memprefix.root, "out"), join(memprefix.root, "model.gguf")];
-      const weights = readFileSync(model.path);
-      writeFileSync(file, weights);
-      const args = ["--engine", "embedded", "--model", file, "--k", "5", "--limit", "2", "--threads", "1"];
-      const run = [...["eval", "locomo", "--data", SAMPLE, "--out", out, "--policies", "prefix-exact"], ...args];
-      expect(await memprefix.run(run)).toMatchObject({ code: 0 });
-      const sha256 = createHash("sha256").update(weights).digest("hex");
-      expect(writtenRun(out).run.engine.served).toEqual({ version: null, weights: `sha256 ${sha256}` });
-      expect(readFileSync(join(out, "report.md"), "utf8")).toContain(`Served: \`sha256 ${sha256}\`\n`);
-      const results = join(out, "results.jsonl");
-      writeFileSync(results, `${linesOf(results)[0]}\n`);
-      const last = weights.length - 1;
-      weights[last] = 1 - (weights[last] ?? 0);
-      writeFileSync(file, weights);
-      const other = await memprefix.run([...run, "--resume"]);
-      expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining("--resume: the engine served") });
-      expect(linesOf(results)).toHaveLength(1);
-      writeFileSync(file, readFileSync(model.path));
-      expect(await memprefix.run([...run, "--resume"])).toMatchObject({ code: 0 });
-      expect(linesOf(results)).toHaveLength(2);
-    });
-  },
-);

@@ -30,21 +30,11 @@ describe("memprefix eval locomo", () => {
     ],
     ["a file in another format", ["--data", "package.json"], /not a LoCoMo file/],
     ["a conversation that is not there", ["--conversations", "conv-0"], /no conversation conv-0; there are: sample-1/],
-    [
-      "an engine that is none",
-      ["--engine", "gpu"],
-      /--engine: must be simulated, embedded, or an http or https address/,
-    ],
+    ["an engine that is none", ["--engine", "gpu"], /--engine: must be simulated, or an http or https address/],
     [
       "an engine without its model",
       ["--engine", "http://127.0.0.1:9/v1"],
       /--model: is needed for an engine behind an address/,
-    ],
-    ["an embedded engine without a model", ["--engine", "embedded"], /--model: is needed for --engine embedded/],
-    [
-      "a model that is not there",
-      ["--engine", "embedded", "--model", "none.gguf"],
-      /--model none\.gguf: there is no such file/,
     ],
     ["a judge without its model", ["--judge", "http://127.0.0.1:9/v1"], /--judge-model: is needed with --judge/],
     [

@@ -77,12 +77,11 @@ describe("memprefix keys", () => {
     sqlite.exec("update __drizzle_migrations set created_at = 1790000000000");
     sqlite.close();
     const before = readFileSync(file);
-    for (const args of [["keys", "list"], ["check"]])
-      expect(await memprefix.run(args)).toEqual({
-        code: 1,
-        stdout: "",
-        stderr: `memprefix: cannot open the database ${file}: a development version from before 0.1.0 wrote it, which this version does not read; use an empty data directory\n`,
-      });
+    expect(await memprefix.run(["keys", "list"])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `memprefix: cannot open the database ${file}: a development version from before 0.1.0 wrote it, which this version does not read; use an empty data directory\n`,
+    });
     expect(readFileSync(file)).toEqual(before);
   });
 });

@@ -99,7 +99,7 @@ describe("a memprefix without the native build of its database", () => {
 
   const COMMAND = "npm rebuild better-sqlite3 --ignore-scripts=false";
 
-  it.each([[["serve"]], [["keys", "add"]], [["check"]], [["backup", "copy"]], [["demo"]]])(
+  it.each([[["serve"]], [["keys", "add"]], [["demo"]]])(
     "ends with 1, and names the command that makes it: %j",
     async (args) => {
       mkdirSync(join(installed.root, "data"));

@@ -53,7 +53,6 @@ describe("the settings", () => {
     expect(of({ MEMPREFIX_COST: JSON.stringify(own) })).toEqual(own);
     // By the family, where nobody says it: time, or a bill.
     expect(of({})).toEqual(ENGINE_MODELS.gpu);
-    expect(of({ MEMPREFIX_ENGINE: "embedded", MEMPREFIX_MODEL: "m.gguf" })).toEqual(ENGINE_MODELS.cpu);
     expect(of({ MEMPREFIX_ENGINE_FAMILY: "openai" })).toEqual(ENGINE_MODELS.hosted);
     const anthropic = { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_UPSTREAM_URL: "https://api.anthropic.com/v1" };
     expect(of(anthropic)).toEqual(ENGINE_MODELS["hosted-writes"]);
@@ -112,18 +111,6 @@ describe("the settings", () => {
     [{}, { kind: "all" }],
     [{ MEMPREFIX_CACHE_TTL_SECONDS: "300" }, { kind: "ttl", ttlMs: 300_000 }],
     [{ MEMPREFIX_CACHE_SLOTS: "8" }, { kind: "slots", slots: 8 }],
-    [
-      { MEMPREFIX_ENGINE: "embedded", MEMPREFIX_MODEL: "m.gguf" },
-      { kind: "slots", slots: 4 },
-    ],
-    [
-      { MEMPREFIX_ENGINE: "embedded", MEMPREFIX_MODEL: "m.gguf", MEMPREFIX_ENGINE_SLOTS: "2" },
-      { kind: "slots", slots: 2 },
-    ],
-    [
-      { MEMPREFIX_ENGINE: "embedded", MEMPREFIX_MODEL: "m.gguf", MEMPREFIX_CACHE_TTL_SECONDS: "1" },
-      { kind: "ttl", ttlMs: 1_000 },
-    ],
   ])("say how long the engine keeps what it cached: %j", (environment, residency) => {
     expect(residencyOf(readSettings(environment))).toEqual(residency);
   });
@@ -162,15 +149,11 @@ describe("the settings", () => {
     ["MEMPREFIX_UPSTREAM_TIMEOUT_MS", "0"],
     ["MEMPREFIX_WRITE_BACK", "maybe"],
     ["MEMPREFIX_RETENTION", "forever"],
-    ["MEMPREFIX_TOOL_MEMORIES", "nowhere"],
     ["MEMPREFIX_COST", "free"],
     ["MEMPREFIX_COST", "{"],
     ["MEMPREFIX_COST", '{"cost":{"kind":"money","uncached":1,"written":-1,"cached":0}}'],
     ["MEMPREFIX_ENGINE_FAMILY", "gpt"],
     ["MEMPREFIX_UPSTREAM_API", "gemini"],
-    ["MEMPREFIX_ENGINE", "vllm"],
-    ["MEMPREFIX_ENGINE_SLOTS", "0"],
-    ["MEMPREFIX_CONTEXT_TOKENS", "8k"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", "yes"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", "{"],
     ["MEMPREFIX_ADAPTIVE_DEPTH", '{"firstBlocks":0}'],
@@ -191,22 +174,6 @@ describe("the settings", () => {
     expect(() => readSettings({ MEMPREFIX_ROUTER: "sglang", MEMPREFIX_WORKERS: "gpu-0,gpu-1" })).toThrow(
       /MEMPREFIX_ROUTER: conflicts with MEMPREFIX_WORKERS/,
     );
-  });
-
-  it("name what the engine inside needs, and what it cannot be had with", () => {
-    expect(wrongIn({ MEMPREFIX_ENGINE: "embedded" })).toEqual(["MEMPREFIX_MODEL"]);
-    const inside = { MEMPREFIX_ENGINE: "embedded", MEMPREFIX_MODEL: "m.gguf" };
-    expect(wrongIn(inside)).toEqual([]);
-    expect(wrongIn({ ...inside, MEMPREFIX_UPSTREAM_URL: "http://127.0.0.1:8000/v1" })).toEqual([
-      "MEMPREFIX_UPSTREAM_URL",
-    ]);
-  });
-
-  it("send prompts to the engine inside in vLLM's form, with its salt", () => {
-    const inside = { MEMPREFIX_ENGINE: "embedded", MEMPREFIX_MODEL: "m.gguf" };
-    expect(engineFamilyOf(readSettings(inside))).toBe("vllm");
-    expect(engineFamilyOf(readSettings({ ...inside, MEMPREFIX_ENGINE_FAMILY: "llamacpp" }))).toBe("llamacpp");
-    expect(engineFamilyOf(readSettings({}))).toBe("generic");
   });
 
   it("send prompts to Anthropic's own API in Anthropic's form, and to nothing else there", () => {

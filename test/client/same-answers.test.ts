@@ -99,13 +99,13 @@ describe("the client of a service and the library", () => {
       results: [{ id: "m-7", memory: "in Rome", metadata: { some_key: "x" }, created_at: "2026-05-01" }],
     };
     const requests: readonly ComposeOptions[] = [
-      { userId: "ben", query: "Where?", requestId: "q-1", prompt: true, topK: 1, system: "Be brief." },
+      { userId: "ben", query: "Where?", requestId: "q-1", topK: 1, system: "Be brief." },
       {
         userId: "ben",
         query: "Where?",
         requestId: "q-2",
         memories,
-        blockTemplate: "[{date}: ]{memory} {metadata.some_key}",
+        dates: true,
       },
       {
         userId: "ben",
@@ -126,7 +126,7 @@ describe("the client of a service and the library", () => {
         dryRun: false,
         recordUsage: true,
       },
-      { userId: "ben", query: "Where?", requestId: "q-5", memories, timeZone: "Europe/Paris", dedupe: "exact" },
+      { userId: "ben", query: "Where?", requestId: "q-5", memories, dates: false, dedupe: "exact" },
       { userId: "ben", query: "Where?", requestId: "q-6", memories, policy: "carry-over", memoryBudgetTokens: 50 },
       { userId: "ben", query: "Where?", requestId: "q-7", memories, memoryBudgetRatio: 1.5, retention: "auto" },
       {
@@ -135,7 +135,7 @@ describe("the client of a service and the library", () => {
         requestId: "q-8",
         annotations: { order: true, wording: { order: "First {labels}." } },
       },
-      { userId: "ben", query: "Where?", requestId: "q-9", maxPromptTokens: 30, toolMemories: "in_result" },
+      { userId: "ben", query: "Where?", requestId: "q-9", maxPromptTokens: 30, model: "qwen3" },
       { userId: "ben", query: "Where?", requestId: "q-1" },
     ];
     for (const request of requests)

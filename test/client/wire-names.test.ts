@@ -146,7 +146,6 @@ describe("an answer's JSON, read by the client", () => {
     const answer: Complete<ComposeAnswer> = {
       requestId: request("r-1"),
       messages: [{ role: "user", content: "Where?", tool_calls: [{ call_id: 1 }], provider_metadata: { some_key: 1 } }],
-      prompt: "User: Where?",
       system: [{ type: "text", text: "Be brief.", ...{ cache_control: { type: "ephemeral" } } }],
       blocks: [{ label: label(1), memoryId: "m-1" as MemoryId, placement: "new", rank: 0, replaces: [label(2)] }],
       annotations: ["Most relevant first: [1]."],

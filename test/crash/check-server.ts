@@ -1,13 +1,15 @@
 import pg from "pg";
-import { checkPostgres } from "../../src/store/check/check-postgres.js";
+import { loadEveryUser } from "../../src/store/api/load-users.js";
+import { JournalStore } from "../../src/store/journal/journal-store.js";
 import { clientConfig, SCHEMA } from "../../src/store/postgres/connections.js";
+import { openPostgres } from "../../src/store/postgres/open-postgres.js";
 import { type Forgotten, marksIn } from "./actors.js";
 
 /**
- * Checks what stands in a PostgreSQL database: no row has anything that was forgotten, and its scopes agree with themselves. Throws for what
+ * Checks what stands in a PostgreSQL database: no row has anything that was forgotten, and everything in it loads. Throws for what
  * does not.
  */
-export async function checkServer(url: string, { gone }: Forgotten): Promise<{ scopes: number; requests: number }> {
+export async function checkServer(url: string, { gone }: Forgotten): Promise<{ users: number; requests: number }> {
   const client = new pg.Client(clientConfig(url));
   await client.connect();
   try {
@@ -26,7 +28,8 @@ export async function checkServer(url: string, { gone }: Forgotten): Promise<{ s
   } finally {
     await client.end();
   }
-  const { scopes, requests, findings } = await checkPostgres(url);
+  const store = new JournalStore((await openPostgres(url)).journal);
+  const { users, requests, findings } = await loadEveryUser(store).finally(() => store.close());
   if (findings.length > 0) throw new Error(`the database is wrong:\n${findings.join("\n")}`);
-  return { scopes, requests };
+  return { users, requests };
 }

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { checkDatabase } from "../../src/store/check/check-database.js";
 import { openDatabase } from "../../src/store/database/open-database.js";
 import { JournalStore } from "../../src/store/journal/journal-store.js";
 import { journalIn } from "../../src/store/sqlite/sqlite-journal.js";
 import { launch, listening } from "../cli/launch.js";
+import { checkDatabase } from "../store/checked-database.js";
 import { Choices, type Deeds, type Forgotten, isEachDone, marksIn } from "./actors.js";
 import { Answers, servicesAt } from "./answers.js";
 import { castOf, choicesOf } from "./cast.js";
@@ -32,7 +32,7 @@ export interface Survival extends Deeds {
   /** Answers that were asked for again and compared, byte by byte. */
   readonly repeated: number;
   /** Scopes and requests that the database held in the end. */
-  readonly scopes: number;
+  readonly users: number;
   readonly requests: number;
 }
 
@@ -80,7 +80,7 @@ async function surviveWith(
     });
   let repeated = 0;
   let killedAtStart = 0;
-  let last = { scopes: 0, requests: 0 };
+  let last = { users: 0, requests: 0 };
   for (let kill = 0; ; kill++) {
     last = (await checkFiles(data, forgotten, count)) ?? last;
     const services = Array.from({ length: count }, start);
@@ -128,7 +128,7 @@ async function checkFiles(
   data: string,
   { gone }: Forgotten,
   services: number,
-): Promise<{ scopes: number; requests: number } | null> {
+): Promise<{ users: number; requests: number } | null> {
   const file = join(data, "memprefix.db");
   if (!existsSync(file)) return null;
   if (services > 1) {
@@ -144,8 +144,7 @@ async function checkFiles(
     for (const name of marksIn(readFileSync(path, "latin1")))
       if (gone.has(name)) throw new Error(`${name} was forgotten and stands in ${path}`);
   }
-  // A service that was killed before it had made its tables.
-  const { schema, scopes, requests, findings } = await checkDatabase(file);
+  const { users, requests, findings } = await checkDatabase(file);
   if (findings.length > 0) throw new Error(`the database is wrong:\n${findings.join("\n")}`);
-  return schema.applied === 0 ? null : { scopes, requests };
+  return { users, requests };
 }

@@ -32,7 +32,7 @@ export interface ServerSurvival extends Deeds {
   /** Answers that were asked for again, of any instance, and compared, byte by byte. */
   readonly repeated: number;
   /** Scopes and requests that the database held in the end. */
-  readonly scopes: number;
+  readonly users: number;
   readonly requests: number;
 }
 
@@ -89,7 +89,7 @@ async function surviveWith(
     const instances = new Instances(environment, server, choices);
     try {
       await instances.start(count);
-      let last = { scopes: 0, requests: 0 };
+      let last = { users: 0, requests: 0 };
       let repeated = 0;
       for (let kill = 0; kill < kills; kill++) {
         await surviveRound(

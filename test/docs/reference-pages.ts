@@ -5,8 +5,8 @@ import { readPages } from "./pages.js";
 const SETTINGS_HEAD = `# Settings
 
 Environment variables, for \`memprefix serve\` and for every command that opens the data directory. \`npx memprefix serve --help\` lists the same.
-The library reads none of them: its options are arguments of \`createMemprefix\`. An unknown \`MEMPREFIX_\` variable is an error, but for
-\`MEMPREFIX_URL\` and \`MEMPREFIX_USER\`, which clients read.
+The library reads none of them: its options are arguments of \`createMemprefix\`. Every command warns about
+a \`MEMPREFIX_\` variable that is no setting, and names the nearest one. \`MEMPREFIX_URL\` and \`MEMPREFIX_USER\` are for clients.
 
 This page is made from the list in \`src/cli/setting-list.ts\`; \`npx vitest run test/docs/reference.test.ts -u\` makes it again.
 `;

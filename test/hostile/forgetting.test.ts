@@ -10,10 +10,10 @@ import { afterAll, describe, expect, it } from "vitest";
 import { CUT_MARK, digestOf, type UserId } from "../../src/core/index.js";
 import { openEmbeddedMem0 } from "../../src/memory/embedded-mem0.js";
 import type { MemorySource } from "../../src/memory/memory-source.js";
-import { checkDatabase } from "../../src/store/check/check-database.js";
 import { columnsHolding, storedExchanges } from "../http/routes/stored-rows.js";
 import { type Composed, servedApp } from "../http/server/served-app.js";
 import { IS_WHOLE } from "../run-length.js";
+import { checkDatabase } from "../store/checked-database.js";
 import { forgetQuotes } from "./forget-quotes.js";
 import { ENCODINGS, filesHolding, json, type Message, PLACES } from "./quotes.js";
 

@@ -183,28 +183,4 @@ describe("a model whose template keeps thoughts behind the newest user's message
     const { input } = JSON.parse(engine.requests.at(-1)?.raw ?? "") as { input: readonly Record<string, unknown>[] };
     expect(input.at(-1)).toMatchObject({ type: "function_call_output", output: expect.stringContaining("Ada rows.") });
   });
-
-  it("may still have them in a message of their own where a request wants that", async () => {
-    source.found = ["Ada rows."];
-    const messages = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
-    const body = { model: "Qwen/Qwen3-8B", messages, memprefix: { tool_memories: "own_message" } };
-    expect(isOwnMessage(await post("/v1/chat/completions", body, "own"))).toBe(true);
-  });
-});
-
-describe.each([
-  ["in_result", "stub-1", false],
-  ["own_message", "Qwen/Qwen3-8B", true],
-  ["auto", "Qwen/Qwen3-8B", false],
-] as const)("MEMPREFIX_TOOL_MEMORIES=%s", (value, model, isOwn) => {
-  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_TOOL_MEMORIES: value } });
-  const { chat } = agentOf(app);
-
-  it("says where memories stand, of chats and of what is composed", async () => {
-    source.found = ["Ada rows."];
-    const messages = [{ role: "user", content: "Where?" }, ...stepsOf(0).slice(0, 2)];
-    expect(isOwnMessage(await chat(model, messages))).toBe(isOwn);
-    const { messages: composed } = await app.compose({ user_id: "ada", messages });
-    expect(isOwnMessage(composed as ChatMessage[])).toBe(value !== "in_result");
-  });
 });

@@ -73,7 +73,7 @@ describe("a bad memory among good ones", () => {
 
   it.each([
     ["as most requests are", {}],
-    ["with further fields", { top_k: 3, prompt: true }],
+    ["with further fields", { top_k: 3, system: "Be brief." }],
   ])("is left out of a prompt, and named: %s", async (_how, more) => {
     for (const [what, item, field] of BAD) {
       const answer = await app.compose({ user_id: "ada", query: QUESTION, memories: withBad(item), ...more });
@@ -99,8 +99,8 @@ describe("a bad memory among good ones", () => {
     for (const [what, more] of ODD) {
       const item = { id: "odd", memory: "Ada has a dog", ...more };
       const ask = { user_id: "ada", query: QUESTION, memories: withBad(item) };
-      for (const template of [{}, { block_template: "[{date}: ]{memory}[ ({metadata.mood})][ ({categories})]" }]) {
-        const answer = await app.compose({ ...ask, ...template });
+      for (const more of [{}, { dates: true }]) {
+        const answer = await app.compose({ ...ask, ...more });
         expect(answer.warnings, what).toEqual([]);
         expect(JSON.stringify(answer.messages), what).toContain("Ada has a dog");
       }

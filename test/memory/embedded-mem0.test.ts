@@ -83,7 +83,7 @@ describe("what the embedded Mem0 keeps", () => {
     const [added] = await first.add(ada, [{ text: "Ada drinks green tea" }], never);
     await first.close();
     expect(await search(directory.open(), "What does Ada drink?")).toEqual([
-      { ...added, fields: { createdAt: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T/) } },
+      { ...added, createdAt: expect.stringMatching(/^\d{4}-\d{2}-\d{2}T/) },
     ]);
   });
 

@@ -126,7 +126,7 @@ describe("the Helm chart", () => {
   it("takes secrets from a Secret, and has none; its settings are settings, as texts, whatever they say", () => {
     const settings = {
       MEMPREFIX_TOP_K: 20,
-      MEMPREFIX_BLOCK_TEMPLATE: '[{date}: ]{memory} # "a"',
+      MEMPREFIX_IDENTITY: 'user=header:x-user: # "a"',
       MEMPREFIX_WARM_UP: true,
     };
     const { Deployment } = objects({ settings, secret: "keys" });
@@ -137,8 +137,8 @@ describe("the Helm chart", () => {
             containers: [
               {
                 env: [
-                  { name: "MEMPREFIX_BLOCK_TEMPLATE", value: '[{date}: ]{memory} # "a"' },
                   { name: "MEMPREFIX_ENGINE_FAMILY", value: "vllm" },
+                  { name: "MEMPREFIX_IDENTITY", value: 'user=header:x-user: # "a"' },
                   { name: "MEMPREFIX_SOURCE", value: "none" },
                   { name: "MEMPREFIX_TOP_K", value: "20" },
                   { name: "MEMPREFIX_WARM_UP", value: "true" },
@@ -177,7 +177,7 @@ describe("the Helm chart", () => {
       {
         secret: "keys",
         replicas: 3,
-        settings: { MEMPREFIX_TOP_K: 20, MEMPREFIX_BLOCK_TEMPLATE: '[{date}: ]{memory} # "a"' },
+        settings: { MEMPREFIX_TOP_K: 20, MEMPREFIX_IDENTITY: 'user=header:x-user: # "a"' },
         callers: [{ namespaceSelector: { matchLabels: { team: "agents" } } }],
       },
     ],

@@ -7,8 +7,8 @@ interface Slot {
 }
 
 /**
- * llama.cpp's slots, as in the embedded engine: a prompt goes to one slot, hits the prefix that it shares with that slot's last prompt, but
- * never its own last token, and overwrites the rest. One request at a time is simulated, of one salt, without its answer. A prefix in two
+ * llama.cpp's slots: a prompt goes to one slot, hits the prefix that it shares with that slot's last prompt, but
+ * never its own last token, and overwrites the rest. One request at a time is simulated, without its answer. A prefix in two
  * slots is held, and counted, twice.
  */
 export class SlotCache implements PrefixCache {
@@ -28,9 +28,9 @@ export class SlotCache implements PrefixCache {
   serve(tokens: readonly number[]): number {
     const reusable = tokens.slice(0, -1);
     const free = this.#slots.map(({ tokens: held, lastUsed }) => {
-      return { salt: undefined, tokens: held.length, shared: sharedPrefix(held, reusable), lastUsed };
+      return { tokens: held.length, shared: sharedPrefix(held, reusable), lastUsed };
     });
-    const choice = chooseSlot(free, undefined) ?? 0;
+    const choice = chooseSlot(free) ?? 0;
     Object.assign(this.#slots[choice] as Slot, { tokens: [...tokens], lastUsed: ++this.#uses });
     return free[choice]?.shared ?? 0;
   }

@@ -13,7 +13,6 @@ import {
   type EndedMemory,
   type RegisterChanges,
   type RenderedMemory,
-  type RenderedWords,
   type RequestedMemory,
   type Resolution,
   type StoredBlock,
@@ -48,11 +47,7 @@ export class BlockRegister {
   ) {
     this.#nextLabel = nextLabel;
     this.#forgotten = new Set(stored.forgotten);
-    for (const block of stored.blocks) {
-      const { label, text } = block;
-      // Stored counts may be another counter's.
-      this.#keep({ ...block, tokens: countTokens.template === undefined ? block.tokens : this.#tokensOf(label, text) });
-    }
+    for (const block of stored.blocks) this.#keep(block);
     this.#memories = new MemoryVersions(stored.versions);
   }
 
@@ -145,12 +140,12 @@ export class BlockRegister {
     return new Map(this.#memories.labelsOf(id).map((label) => [label, this.textOf(label)]));
   }
 
-  /** Where a memory's own words stand in a block's text; undefined: they are all of it. */
-  renderedOf(id: MemoryId, label: Label): RenderedWords | undefined {
-    return this.#memories.renderedOf(id, label);
+  /** Whether a block has the memory's date before its words. */
+  isDated(id: MemoryId, label: Label): boolean {
+    return this.#memories.isDated(id, label);
   }
 
-  /** The memory's other blocks with the same words, which only another block template renders differently; newest first. */
+  /** The memory's other blocks with the same words, with a date where this one has none or without; newest first. */
   sameWordsAs(id: MemoryId, label: Label): readonly Label[] {
     if (!this.#memories.hasSeveral(id)) return [];
     const others = this.#memories.labelsOf(id).filter((other) => other !== label);
@@ -166,7 +161,7 @@ export class BlockRegister {
     const sharing: MemoryId[] = [];
     const conflicting: MemoryId[] = [];
     const forgotten: MemoryId[] = [];
-    for (const [rank, { id, text, rendered, end, found, ofRun = false }] of memories.entries()) {
+    for (const [rank, { id, text, dated, end, found, ofRun = false }] of memories.entries()) {
       if (this.#forgotten.has(id)) {
         forgotten.push(id);
         continue;
@@ -179,14 +174,14 @@ export class BlockRegister {
       }
       if (before === undefined) {
         seen.set(id, block.label);
-        this.#setCurrent(id, block.label, rendered);
+        this.#setCurrent(id, block.label, dated === true);
         this.#memories.setUntil(id, end?.until);
         this.#memories.setOfRun(id, ofRun);
         if (found === true) this.#memories.setFound(id);
         if (blocks.has(block.label)) sharing.push(id);
       } else {
         conflicting.push(id);
-        this.#memories.add(id, block.label, false, rendered);
+        this.#memories.add(id, block.label, false, dated === true);
         this.#settle(block, before);
         if (requested.some((entry) => entry.memoryId === id && entry.label === block.label)) continue;
       }
@@ -245,7 +240,7 @@ export class BlockRegister {
 
   /**
    * The block at the end of a superseded block's chain of successors, or {@link WITHDRAWN}; null for a current block, and for one whose
-   * words are still the memory's: another block template alone makes nothing outdated.
+   * words are still the memory's: a date alone makes nothing outdated.
    */
   successor(label: Label): Label | null {
     let at = this.#blocks.get(label)?.supersededBy ?? null;
@@ -344,10 +339,10 @@ export class BlockRegister {
   }
 
   /** Makes the block's text the memory's current one. The memory's old block is superseded if no other memory has it. */
-  #setCurrent(id: MemoryId, label: Label, rendered: RenderedWords | undefined): void {
-    if (this.#memories.isCurrentAs(id, label, rendered)) return;
+  #setCurrent(id: MemoryId, label: Label, isDated: boolean): void {
     const before = this.#memories.currentOf(id);
-    this.#memories.add(id, label, true, rendered);
+    if (before === label && this.#memories.isDated(id, label) === isDated) return;
+    this.#memories.add(id, label, true, isDated);
     if (before === label) return;
     this.#settle(this.#blocks.get(label) as StoredBlock, null);
     const old = before === undefined ? undefined : this.#blocks.get(before);

@@ -1,3 +1,4 @@
+import type { GivenTime } from "../text/given-time.js";
 import type { Digest, Label, MemoryId } from "../text/ids.js";
 
 /**
@@ -37,22 +38,15 @@ export interface MemoryVersion {
   readonly ofRun?: true;
   /** On the current version: when the memory ceases to hold, in milliseconds since the epoch. Absent: it is not known to. */
   readonly until?: number | undefined;
-  /** Absent: the block's text is the memory's own. */
-  readonly rendered?: RenderedWords | undefined;
+  /** Whether the block's text has the memory's date before its words. Absent: no. */
+  readonly dated?: true;
 }
 
-/** Where a memory's own words stand in its block's text, and what put them there. */
-export interface RenderedWords {
-  /** The block template's id. */
-  readonly template: Digest;
-  /** In UTF-16 units. */
-  readonly start: number;
-  readonly length: number;
-}
+const DATE_LENGTH = "YYYY-MM-DD: ".length;
 
 /** A memory's own words in its block's text. */
-export function ownWords(text: string, rendered: RenderedWords | undefined): string {
-  return rendered === undefined ? text : text.slice(rendered.start, rendered.start + rendered.length);
+export function ownWords(text: string, isDated: boolean): string {
+  return isDated ? text.slice(DATE_LENGTH) : text;
 }
 
 /** The blocks and memories of a scope, as stored. */
@@ -68,20 +62,6 @@ export interface RegisterChanges {
   readonly versions: readonly MemoryVersion[];
   readonly removedBlocks: readonly Label[];
   readonly forgotten: readonly MemoryId[];
-}
-
-/** A value of a memory's metadata that a block can give. */
-export type MetadataValue = string | number | boolean | readonly (string | number | boolean)[];
-
-/** A time as a memory source writes it: text in ISO 8601, or seconds or milliseconds since 1970. */
-export type GivenTime = string | number;
-
-/** What a memory source says of a memory besides its text. */
-export interface MemoryFields {
-  readonly createdAt?: GivenTime | undefined;
-  readonly updatedAt?: GivenTime | undefined;
-  readonly categories?: readonly string[] | undefined;
-  readonly metadata?: Readonly<Record<string, MetadataValue>> | undefined;
 }
 
 /** When a memory ceases to hold, as its source says. */
@@ -100,8 +80,8 @@ export interface RetrievedMemory {
   readonly id: MemoryId;
   /** The source's text, not yet canonical. */
   readonly text: string;
-  /** Absent: none are known. Given in a prompt only where a block template names them. */
-  readonly fields?: MemoryFields | undefined;
+  /** When it was created. Absent: unknown. */
+  readonly createdAt?: GivenTime;
   /** Whether it belongs to a run of Mem0's. Absent: no. */
   readonly ofRun?: true;
   /** Absent: it holds. */
@@ -113,8 +93,8 @@ export interface RenderedMemory {
   readonly id: MemoryId;
   /** The block's text, not yet canonical where the memory's own words are all of it. */
   readonly text: string;
-  /** Absent: the text is the memory's own. */
-  readonly rendered?: RenderedWords | undefined;
+  /** Whether the text has the memory's date before its words. Absent: no. */
+  readonly dated?: true;
   /** As {@link RetrievedMemory} has it. */
   readonly ofRun?: true;
   /** Absent: it holds. */

@@ -1,5 +1,5 @@
 import type { Label, MemoryId } from "../text/ids.js";
-import { type MemoryVersion, ownWords, type RenderedWords, WITHDRAWN } from "./context-block.js";
+import { type MemoryVersion, ownWords, WITHDRAWN } from "./context-block.js";
 
 const NO_VERSIONS: ReadonlyMap<Label, unknown> = new Map();
 
@@ -12,12 +12,12 @@ export function hasNoText(versions: ReadonlyMap<Label, unknown>): boolean {
 interface Versions {
   /** Label of the current text. */
   current: Label;
-  /** Where the words stand in the only version; meaningless where there is a table. */
-  rendered: RenderedWords | undefined;
+  /** Whether the only version has a date; meaningless where there is a table. */
+  isDated: boolean;
   /** Whether a search found the memory. */
   isFound: boolean;
-  /** All versions, in the order in which they came; null while there is one. */
-  table: Map<Label, RenderedWords | undefined> | null;
+  /** All versions, and which of them have a date, in the order in which they came; null while there is one. */
+  table: Map<Label, boolean> | null;
 }
 
 /** The versions of a scope's memories: which blocks' texts each memory has or had, and which is its current one. */
@@ -32,8 +32,8 @@ export class MemoryVersions {
   readonly #ofRuns = new Set<MemoryId>();
 
   constructor(stored: readonly MemoryVersion[]) {
-    for (const { memoryId, label, current, rendered, found, ofRun, until } of stored) {
-      this.#hold(memoryId, label, current, rendered);
+    for (const { memoryId, label, current, dated = false, found, ofRun, until } of stored) {
+      this.#hold(memoryId, label, current, dated);
       if (found === true) this.#found(memoryId);
       if (ofRun === true) this.#ofRuns.add(memoryId);
       if (until !== undefined) this.#untils.set(memoryId, until);
@@ -114,29 +114,19 @@ export class MemoryVersions {
     return (this.#versions.get(id)?.table?.size ?? 1) > 1;
   }
 
-  /** Where a memory's own words stand in a block's text; undefined: they are all of it. */
-  renderedOf(id: MemoryId, label: Label): RenderedWords | undefined {
+  /** Whether a block has the memory's date before its words. */
+  isDated(id: MemoryId, label: Label): boolean {
     const versions = this.#versions.get(id);
-    if (versions?.table != null) return versions.table.get(label);
-    return versions?.current === label ? versions.rendered : undefined;
+    if (versions?.table != null) return versions.table.get(label) === true;
+    return versions?.current === label && versions.isDated;
   }
 
-  /** Whether a block is a memory's current text, in which its own words stand there. */
-  isCurrentAs(id: MemoryId, label: Label, rendered: RenderedWords | undefined): boolean {
-    const versions = this.#versions.get(id);
-    if (versions?.current !== label) return false;
-    const known = versions.table === null ? versions.rendered : versions.table.get(label);
-    return (
-      known?.template === rendered?.template && known?.start === rendered?.start && known?.length === rendered?.length
-    );
-  }
-
-  /** Whether two texts of a memory have the same words, and only their block templates differ. */
+  /** Whether two texts of a memory have the same words, one with a date and one without. */
   areSameWords(id: MemoryId, a: Label, b: Label, textOf: (label: Label) => string): boolean {
     const versions = this.#versions.get(id);
     if (versions === undefined || !isIn(versions, a) || !isIn(versions, b)) return false;
-    const [inA, inB] = [this.renderedOf(id, a), this.renderedOf(id, b)];
-    return inA?.template !== inB?.template && ownWords(textOf(a), inA) === ownWords(textOf(b), inB);
+    const [inA, inB] = [this.isDated(id, a), this.isDated(id, b)];
+    return inA !== inB && ownWords(textOf(a), inA) === ownWords(textOf(b), inB);
   }
 
   /** Memories that have or had a block's text, in an order that survives a reload. */
@@ -172,8 +162,8 @@ export class MemoryVersions {
   }
 
   /** Adds a version of a memory; the first one of a memory is its current one in any case. */
-  add(id: MemoryId, label: Label, current: boolean, rendered?: RenderedWords): void {
-    this.#hold(id, label, current, rendered);
+  add(id: MemoryId, label: Label, current: boolean, isDated = false): void {
+    this.#hold(id, label, current, isDated);
     this.#dirty.add(id);
   }
 
@@ -219,9 +209,8 @@ export class MemoryVersions {
       const until = current ? this.#untils.get(memoryId) : undefined;
       const found = current && versions.isFound ? { found: true as const } : {};
       const ofRun = current && this.#ofRuns.has(memoryId) ? { ofRun: true as const } : {};
-      const row = { memoryId, label, current, ...found, ...ofRun, ...(until === undefined ? {} : { until }) };
-      const rendered = this.renderedOf(memoryId, label);
-      return rendered === undefined ? row : { ...row, rendered };
+      const dated = this.isDated(memoryId, label) ? { dated: true as const } : {};
+      return { memoryId, label, current, ...dated, ...found, ...ofRun, ...(until === undefined ? {} : { until }) };
     });
   }
 
@@ -230,13 +219,13 @@ export class MemoryVersions {
     return typeof holders === "string" ? [holders] : [...(holders ?? [])];
   }
 
-  #hold(id: MemoryId, label: Label, current: boolean, rendered: RenderedWords | undefined): void {
+  #hold(id: MemoryId, label: Label, current: boolean, isDated: boolean): void {
     const versions = this.#versions.get(id);
-    if (versions === undefined) this.#versions.set(id, { current: label, rendered, isFound: false, table: null });
-    else if (versions.table === null && versions.current === label) versions.rendered = rendered;
+    if (versions === undefined) this.#versions.set(id, { current: label, isDated, isFound: false, table: null });
+    else if (versions.table === null && versions.current === label) versions.isDated = isDated;
     else {
-      versions.table ??= new Map([[versions.current, versions.rendered]]);
-      versions.table.set(label, rendered);
+      versions.table ??= new Map([[versions.current, versions.isDated]]);
+      versions.table.set(label, isDated);
       if (current) versions.current = label;
     }
     const holders = this.#holders.get(label);

@@ -26,12 +26,11 @@ export function recallKnown(register: BlockRegister, query: string, topK: number
     .sort((a, b) => b.score - a.score || a.block.label - b.block.label)
     .slice(0, topK)
     .map(({ id, block }) => {
-      const rendered = register.renderedOf(id, block.label);
       const until = register.untilOf(id);
       return {
         id,
         text: block.text,
-        ...(rendered === undefined ? {} : { rendered }),
+        ...(register.isDated(id, block.label) && { dated: true as const }),
         ...(until === undefined ? {} : { end: { until } }),
       };
     });

@@ -38,7 +38,6 @@ import {
   SECTION_OPENING,
   type SectionPlacement,
   stripSection,
-  type ToolMemories,
 } from "../prompt/section.js";
 import type { ScopePolicy } from "../published/published-knowledge.js";
 import { type ConversationId, type Digest, digestOf, type Label, type MemoryId } from "../text/ids.js";
@@ -61,8 +60,8 @@ export interface PastInput {
    * recognises.
    */
   readonly messages: readonly ChatMessage[];
-  /** Where memories go after a tool's result. Default: as in the conversation's earlier turns, else in a message of their own. */
-  readonly toolMemories?: ToolMemories | null | undefined;
+  /** Whether memories go into tool results. Default: as in the conversation's earlier turns, else in a message of their own. */
+  readonly inResult?: boolean | undefined;
   /** Whether memprefix sent a section with this digest to this scope. */
   readonly isOurs: (section: Digest) => boolean;
   /** What {@link recallPast} gave for this very input; null: not asked yet. Not used once `messages` are others. */
@@ -98,12 +97,12 @@ export function possibleSections(messages: readonly ChatMessage[]): readonly Dig
  * @param continues false: the request begins afresh, whatever it could continue
  */
 export function recallPast(input: PastInput, continues = true): Past {
-  const { conversation, messages, isOurs, toolMemories = null, recalled = null } = input;
+  const { conversation, messages, isOurs, inResult = false, recalled = null } = input;
   if (continues && recalled?.messages === messages) return recalled;
   const head = messages.slice(0, instructionsAtHead(messages));
   const turns = conversation?.turns ?? new Conversation([]);
   const continued = continues ? turns : new Conversation([]);
-  const history = recallHistory(continued, messages.slice(head.length), isOurs, toolMemories);
+  const history = recallHistory(continued, messages.slice(head.length), isOurs, inResult);
   return { head: { messages: head, digests: head.map(messageDigest) }, turns, history, messages };
 }
 
@@ -426,7 +425,7 @@ export function draftOf(
   const { countTokens } = input;
   const { turns, history } = past;
   const { rest } = history;
-  const placement = placementFor(rest.messages.at(-1) as ChatMessage, history, input.toolMemories ?? null);
+  const placement = placementFor(rest.messages.at(-1) as ChatMessage, history, input.inResult === true);
   const { answer, question } = splitAtAnchor(rest, placement);
 
   const replayed = (own: Dropping) => replayTurns(state, turns, past.head, history, own, countTokens, input.heldHead);
@@ -553,10 +552,10 @@ function chosenRetention(
 export function placementFor(
   { role }: ChatMessage,
   { turns, rest }: RecalledHistory,
-  toolMemories: ToolMemories | null,
+  inResult: boolean,
 ): SectionPlacement {
   if (role === "user") return "in-question";
   const earlier = turns.findLast(({ placement }) => placement !== "in-question")?.placement;
-  if (toolMemories === "in_result" || (toolMemories === null && earlier === "in-tool-result")) return "in-tool-result";
+  if (inResult || earlier === "in-tool-result") return "in-tool-result";
   return ownMessageBehind([...turns.flatMap(({ messages }) => messages), ...rest.messages]);
 }

@@ -82,7 +82,7 @@ function firstAnchor(input: PastInput & Pick<ComposeInput, "annotations">): Dige
   const { head, history } = recallPast(input);
   const last = history.rest.messages.at(-1);
   if (history.turns.length > 0 || last === undefined) return null;
-  const placement = placementFor(last, history, input.toolMemories ?? null);
+  const placement = placementFor(last, history, input.inResult === true);
   const prompt = new Prompt();
   prompt.push(head);
   prompt.push(splitAtAnchor(history.rest, placement).answer);

@@ -78,15 +78,15 @@ function foresee(index: ContextIndex, slots: number, sections: readonly SectionT
   const ends = [...index.ends()];
   const shares = ends.map((end) => sharedWith(index, end, sections, at));
   const held: FreeSlot[] = ends.map(({ tokens, lastUsed }, n) => {
-    return { salt: undefined, tokens, lastUsed, shared: shares[n]?.tokens ?? 0 };
+    return { tokens, lastUsed, shared: shares[n]?.tokens ?? 0 };
   });
   const isFull = ends.reduce((prompts, { live }) => prompts + live, 0) >= slots;
-  const chosen = chooseSlot(isFull ? held : [...held, UNUSED], undefined) ?? ends.length;
+  const chosen = chooseSlot(isFull ? held : [...held, UNUSED]) ?? ends.length;
   const share = shares[chosen] ?? NOTHING_SHARED;
   return { cachedTokens: share.tokens, cachedBlocks: share.lastBlocks, replaces: ends[chosen]?.id ?? null };
 }
 
-const UNUSED: FreeSlot = { salt: undefined, tokens: 0, shared: 0, lastUsed: 0 };
+const UNUSED: FreeSlot = { tokens: 0, shared: 0, lastUsed: 0 };
 
 /** What a prompt shares with a cached one. */
 interface Share {
@@ -120,8 +120,6 @@ function sharedWith(
 
 /** A free slot, from a request's point of view. */
 export interface FreeSlot {
-  /** The cache salt of its content; undefined for none, or for an empty slot. */
-  readonly salt: string | undefined;
   readonly tokens: number;
   /** How many of them are a prefix of the request's prompt. */
   readonly shared: number;
@@ -136,12 +134,12 @@ const MIN_SHARE = 0.1;
 
 /**
  * Chooses the slot for a prompt: the one with the longest shared prefix, if that is more than a tenth of the slot's tokens, else the least
- * recently used one. Slots with another salt never match. Returns the slot's index; undefined if no slot is free.
+ * recently used one. Returns the slot's index; undefined if no slot is free.
  */
-export function chooseSlot(free: readonly FreeSlot[], salt: string | undefined): number | undefined {
+export function chooseSlot(free: readonly FreeSlot[]): number | undefined {
   let best: number | undefined;
   for (const [index, slot] of free.entries()) {
-    if (slot.salt !== salt || slot.shared <= slot.tokens * MIN_SHARE) continue;
+    if (slot.shared <= slot.tokens * MIN_SHARE) continue;
     const other = best === undefined ? undefined : free[best];
     if (other === undefined || before(-slot.shared, slot, -other.shared, other)) best = index;
   }

@@ -17,7 +17,6 @@ import {
   ownMessageBehind,
   type SectionPlacement,
   stripSection,
-  type ToolMemories,
 } from "../prompt/section.js";
 import { append, keptIn } from "../text/collections.js";
 import { type ConversationId, type Digest, digestOf, type Label, type TurnId } from "../text/ids.js";
@@ -202,14 +201,13 @@ export interface RecalledHistory {
  * Matches a plain history against a conversation's turns, by the meaning of its messages. Sections that clients send back are removed
  * first. Among several matching branches the one that covers most of the history wins. The last message never matches: it is new.
  *
- * @param toolMemories where memories go after tool results: sections that earlier turns put into messages of their own move if the engine
- * does not accept such messages
+ * @param inResult whether memories go into tool results: sections that earlier turns put into messages of their own move there
  */
 export function recallHistory(
   conversation: Conversation,
   messages: readonly ChatMessage[],
   isOurs: (section: Digest) => boolean,
-  toolMemories: ToolMemories | null,
+  inResult: boolean,
 ): RecalledHistory {
   let stripped = 0;
   const bared = messages.flatMap((message): ChatMessage[] => {
@@ -232,7 +230,7 @@ export function recallHistory(
     from = to;
     const isRewritten = own.some((digest, n) => digest !== turn.given[n]);
     isAsSent &&= !isRewritten;
-    const placement = placementNow(turn, plain, to, isAsSent, toolMemories);
+    const placement = placementNow(turn, plain, to, isAsSent, inResult);
     return { turn, messages, digests: own, placement, isRestated: isRewritten || placement !== turn.placement };
   });
   return {
@@ -254,11 +252,11 @@ function placementNow(
   plain: readonly ChatMessage[],
   end: number,
   isAsSent: boolean,
-  toolMemories: ToolMemories | null,
+  inResult: boolean,
 ): SectionPlacement {
   // The head of an epoch is after no message of its own.
   if (!isOwnMessage(placement) || isEmptyInjection(injection) || given.length === 0) return placement;
-  if (toolMemories === "in_result") return "in-tool-result";
+  if (inResult) return "in-tool-result";
   return isAsSent ? placement : ownMessageBehind(plain, end);
 }
 

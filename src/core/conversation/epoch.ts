@@ -17,9 +17,7 @@ import type { ChatMessage, TokenCounter } from "../text/message.js";
 export const HISTORY_NAMES = ["exact", "extended", "stored", "auto"] as const;
 export type HistoryName = (typeof HISTORY_NAMES)[number];
 /** Those that can be a service's default: that only new messages are sent is a client's to say. */
-export const DEFAULT_HISTORY_NAMES = ["exact", "extended", "auto"] as const satisfies readonly HistoryName[];
-export type DefaultHistoryName = (typeof DEFAULT_HISTORY_NAMES)[number];
-export const DEFAULT_HISTORY: DefaultHistoryName = "auto";
+export const DEFAULT_HISTORY: HistoryName = "auto";
 
 /** Average tokens of an epoch's prompts, as a multiple of what the client's own windows would have sent. */
 export const DEFAULT_HISTORY_RATIO = 2;

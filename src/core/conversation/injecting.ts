@@ -16,7 +16,7 @@ import {
 } from "../prompt/section.js";
 import { keptIn } from "../text/collections.js";
 import type { Label } from "../text/ids.js";
-import { fixedTokens, type TokenCounter, tokensPerMessage } from "../text/message.js";
+import { fixedTokens, TOKENS_PER_MESSAGE, type TokenCounter } from "../text/message.js";
 import type { Standing, Turn } from "./conversation.js";
 
 export interface InjectionRequest {
@@ -152,10 +152,10 @@ export function closingTokens(placement: Turn["placement"], countTokens: TokenCo
       return fixedTokens(SECTION_CLOSING, countTokens);
     case "after-tool-result":
     case "after-tool-result-as-parts":
-      return fixedTokens(LONE_SECTION_CLOSING, countTokens) + tokensPerMessage(countTokens, "user");
+      return fixedTokens(LONE_SECTION_CLOSING, countTokens) + TOKENS_PER_MESSAGE;
     // The separator from the result has the same tokens before the section as after it.
     case "in-tool-result":
-      return fixedTokens(SECTION_CLOSING, countTokens) + tokensPerMessage(countTokens, "tool");
+      return fixedTokens(SECTION_CLOSING, countTokens) + TOKENS_PER_MESSAGE;
   }
 }
 

@@ -282,8 +282,8 @@ interface GivenBlocks {
 }
 
 /**
- * A request's memories for a prompt that contains blocks already. A memory whose words stand there as another block template rendered
- * them is that block: its words are not given again.
+ * A request's memories for a prompt that contains blocks already. A memory whose words are there, with a date or without, is that block:
+ * its words are not given again.
  */
 export function asGiven(register: BlockRegister, resolution: Resolution, { given, replaced }: GivenBlocks): Resolution {
   if (given.size === 0) return resolution;

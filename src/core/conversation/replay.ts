@@ -194,7 +194,6 @@ function sectionTokens(
   const labels = blocks.map(({ label }) => label);
   const opening = fixedTokens(SECTION_OPENING, countTokens);
   const blockTokens = blocks.reduce((sum, block) => sum + register.lineTokens(block), 0);
-  const opened = before + (countTokens.template?.beforeText ?? 0);
   return {
     anchor,
     labels,
@@ -203,8 +202,8 @@ function sectionTokens(
     end,
     sentBy,
     upTo: (count, goesOn) => {
-      if (count === 0) return goesOn ? opened + opening : opened;
-      return opened + sectionPrefixTokens(blocks.slice(0, count), register, countTokens);
+      if (count === 0) return goesOn ? before + opening : before;
+      return before + sectionPrefixTokens(blocks.slice(0, count), register, countTokens);
     },
   };
 }

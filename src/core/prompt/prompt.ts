@@ -6,7 +6,7 @@
 
 import { append } from "../text/collections.js";
 import { type Digest, digestOf } from "../text/ids.js";
-import { type ChatMessage, countedText, type TokenCounter, tokensPerMessage } from "../text/message.js";
+import { type ChatMessage, countedText, TOKENS_PER_MESSAGE, type TokenCounter } from "../text/message.js";
 import { appendTo, injectInto, isOwnMessage, type SectionPlacement, sectionMessage } from "./section.js";
 
 /** Digest of a prompt without messages. */
@@ -111,8 +111,7 @@ export function turnMessages(
 /** Estimated tokens of messages under the chat template. */
 export function messagesTokens(messages: readonly ChatMessage[], countTokens: TokenCounter): number {
   let tokens = 0;
-  for (const message of messages)
-    tokens += countTokens(countedText(message)) + tokensPerMessage(countTokens, message.role);
+  for (const message of messages) tokens += countTokens(countedText(message)) + TOKENS_PER_MESSAGE;
   return tokens;
 }
 
@@ -128,5 +127,5 @@ export function tokensBeforeSection(
 ): number {
   const tokens = messagesTokens(messages, countTokens);
   const isOpen = hasSection && placement === "in-tool-result" && messages.length > 0;
-  return isOpen ? tokens - tokensPerMessage(countTokens, "tool") : tokens;
+  return isOpen ? tokens - TOKENS_PER_MESSAGE : tokens;
 }

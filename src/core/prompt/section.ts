@@ -97,10 +97,6 @@ export const SECTION_PLACEMENTS = [
 ] as const;
 export type SectionPlacement = (typeof SECTION_PLACEMENTS)[number];
 
-/** Where memories go after a tool's result, as a caller names it. */
-export const TOOL_MEMORIES = ["own_message", "in_result"] as const;
-export type ToolMemories = (typeof TOOL_MEMORIES)[number];
-
 export function isOwnMessage(placement: SectionPlacement): boolean {
   return placement === "after-tool-result" || placement === "after-tool-result-as-parts";
 }

@@ -7,7 +7,7 @@
 
 import { v7 as uuidV7 } from "uuid";
 import type { EngineUsage } from "../../apis/api/usage.js";
-import type { ChatMessage, RequestId, ToolMemories } from "../../core/index.js";
+import type { ChatMessage, RequestId } from "../../core/index.js";
 import { type JsonObject, listIn, record } from "../../core/text/json.js";
 
 /** The engines that a caller can name; `generic` is anything that speaks OpenAI's chat API. */
@@ -80,8 +80,8 @@ export interface EngineAdapter {
   readonly name: EngineName;
   /** Why it gives no log probabilities, in a few words. Absent: it may give them. */
   readonly noLogprobs?: string;
-  /** Where memories have to stand after a tool result. Absent: the engine takes a user message there, or rejects it with an error. */
-  readonly toolMemories?: ToolMemories;
+  /** Whether memories go into tool results. Absent: the engine takes a user message after them, or rejects it with an error. */
+  readonly inResult?: true;
   emit(prompt: AdapterPrompt): EngineEmission;
   /** Reads the usage of an answer, or of the last chunk of a streamed one. Tolerant: unknown fields are null. */
   readUsage(answer: unknown): EngineUsage;

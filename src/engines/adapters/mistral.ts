@@ -10,7 +10,7 @@ import { cacheKey } from "./openai.js";
 export const mistral: EngineAdapter = {
   ...generic,
   name: "mistral",
-  toolMemories: "in_result",
+  inResult: true,
   emit: (prompt) => ({ ...generic.emit(prompt), fields: cacheKey(prompt.scopeKey) }),
 };
 

@@ -1,6 +1,5 @@
 import { readOpenAiUsage } from "../../apis/api/usage.js";
 import { type EngineAdapter, requestIdHeader } from "./engine-adapter.js";
-import { cacheKey } from "./openai.js";
 
 /**
  * vLLM's OpenAI-compatible server. `cache_salt` enters the hash of the first block, so tenants share no cached block; `request_id` is the
@@ -16,16 +15,4 @@ export const vllm: EngineAdapter = {
     headers: requestIdHeader(requestId),
   }),
   readUsage: readOpenAiUsage,
-};
-
-/**
- * The embedded engine: vLLM's form and name, as it honours `cache_salt`; and `prompt_cache_key`, by which its queue is round-robin over a
- * tenant's users.
- */
-export const embedded: EngineAdapter = {
-  ...vllm,
-  emit: (prompt) => {
-    const emission = vllm.emit(prompt);
-    return { ...emission, fields: { ...emission.fields, ...cacheKey(prompt.scopeKey) } };
-  },
 };

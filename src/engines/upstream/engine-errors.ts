@@ -120,8 +120,6 @@ const CONTEXT_LENGTH_WORDINGS: readonly RegExp[] = [
   /^(?:The model returned the following errors: )?Input is too long for requested model/i,
   // xAI.
   /^This model's maximum prompt length is (?<limit>\d+) but the request contains (?<prompt>\d+) tokens/i,
-  // The embedded engine.
-  /^The prompt has (?<prompt>\d+) tokens, and this engine's context holds (?<limit>\d+)/,
   // GitHub's models, Groq, Ollama.
   /^Request body too large for .{1,80} model\. Max size: (?<limit>\d+) tokens/i,
   /^Please reduce the length of the messages or completion/i,

@@ -16,7 +16,7 @@ const NAME_CHARACTERS = 200;
 /** A field of another type counts as absent. */
 const tokens = z.int().min(1).max(1_000_000_000).nullish().catch(null);
 /**
- * vLLM, SGLang and the embedded engine: `max_model_len`, of which a LoRA adapter (`parent`) has none in vLLM. llama.cpp: `meta.n_ctx`, one
+ * vLLM and SGLang: `max_model_len`, of which a LoRA adapter (`parent`) has none in vLLM. llama.cpp: `meta.n_ctx`, one
  * slot's context, and in older versions `meta.n_ctx_train` only, which the context may be below. OpenRouter, Together and Fireworks:
  * `context_length`. Groq: `context_window`. Mistral: `max_context_length`. LM Studio: `loaded_context_length`. Anthropic and gateways:
  * `max_input_tokens`.

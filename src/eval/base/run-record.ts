@@ -183,7 +183,7 @@ const answered = z.strictObject({
   /** Memories that annotations name by label or quote, and how many of them stand in this very prompt. */
   references: count,
   referencesResolved: count,
-  /** Null where the engine's text is no answer: a simulated engine, or a model whose text is noise. */
+  /** Null where the engine's text is no answer: a simulated engine, or a run without scores. */
   answer: z.string().nullable(),
   gold: z.string().nullable(),
   f1: z.number().min(0).max(1).nullable(),
@@ -223,8 +223,8 @@ export const runRecord = z.strictObject({
   data: z.strictObject({ file: z.string(), sha256: z.string() }),
   conversations: z.array(z.strictObject({ id: z.string(), memories: count, questions: count })),
   engine: z.strictObject({
-    kind: z.enum(["simulated", "embedded", "url"]),
-    /** As it was named, or the model file's name; null for the simulated one. */
+    kind: z.enum(["simulated", "url"]),
+    /** As it was named; null for the simulated one. */
     model: z.string().nullable(),
     url: z.string().nullable(),
     /** How arms were kept from finding each other's prompts in the cache, in words. */

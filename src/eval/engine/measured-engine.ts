@@ -1,5 +1,5 @@
 /*
- * Engines that answer an evaluation's prompts: a simulated prefix cache, llama.cpp in this process, or any OpenAI-compatible API.
+ * Engines that answer an evaluation's prompts: a simulated prefix cache, or any OpenAI-compatible API.
  *
  * Enters: a prompt as one arm built it, and the arm whose cache it may hit.
  * Leaves: prompt and cached tokens, time to the first token, and the answer; null for what an engine does not report.
@@ -28,7 +28,7 @@ export interface EngineAnswer {
   readonly ttftMs: number | null;
   /** Milliseconds from sending the prompt to the end of its answer. */
   readonly totalMs: number | null;
-  /** Null where its text is no answer: simulated, or the noise of random weights. */
+  /** Null where its text is no answer: simulated, or not scored. */
   readonly answer: string | null;
   readonly likelihood?: AnswerLikelihood | null;
 }
@@ -68,7 +68,7 @@ export interface ArmCache {
 
 /** What answers the questions of an evaluation. */
 export interface MeasuredEngine {
-  readonly kind: "simulated" | "embedded" | "url";
+  readonly kind: "simulated" | "url";
   /** Whether what it measures depends on a cache that may be gone when a run is resumed. */
   readonly losesCache: boolean;
   /** The family whose form prompts have. */
@@ -76,5 +76,4 @@ export interface MeasuredEngine {
   /** Tries it out before anything is measured, and resolves to what it says of its version and weights. Rejects where it does not answer. */
   check(signal: AbortSignal): Promise<EngineIdentity | null>;
   open(arm: EvalArm, conversation: string): Promise<ArmCache>;
-  close(): Promise<void>;
 }

@@ -45,6 +45,5 @@ export function simulatedEngine(
         repeat: (prompt, goesOn) => void serve(prompt, goesOn),
       };
     },
-    close: async () => {},
   };
 }

@@ -31,8 +31,8 @@ export interface UpstreamEngineOptions {
   readonly maxTokens: number;
   /** Different for every run: no prompt of an earlier run may be found cached. */
   readonly salt: string;
-  /** Whether its text is no answer, as random weights' is not. */
-  readonly isNoise: boolean;
+  /** Whether answers are kept, to be scored. */
+  readonly isScored: boolean;
   readonly scores: readonly AnswerScore[];
 }
 
@@ -50,7 +50,7 @@ const COUNTS_COMPLETION: ReadonlySet<EngineName> = new Set(["openai", "openai-br
 
 /** An engine with an OpenAI-compatible API, which streams its answers, so that the time to the first token can be measured. */
 export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
-  const { upstream, model, family, maxTokens, salt, isNoise, scores } = options;
+  const { upstream, model, family, maxTokens, salt, isScored, scores } = options;
   const likely = scores.includes("likelihood");
   const isSalted = SALTED_FAMILIES.has(family);
   const lengthField = COUNTS_COMPLETION.has(family) ? "max_completion_tokens" : "max_tokens";
@@ -105,7 +105,7 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
           ),
         ask: async (prompt, { gold }, signal) => {
           const asked = scores.includes("words") ? await ask(prompt, salted, signal) : UNASKED;
-          const answer = isNoise ? { ...asked, answer: null } : asked;
+          const answer = isScored ? asked : { ...asked, answer: null };
           if (!likely || gold === null) return answer;
           const given = { model, messages: prompt.messages, answer: gold, salt: own };
           const { promptTokens, likelihood } = await answerLikelihood(jsonSender(upstream, signal), given);
@@ -114,7 +114,6 @@ export function upstreamEngine(options: UpstreamEngineOptions): MeasuredEngine {
         repeat: () => {},
       };
     },
-    close: async () => {},
   };
 }
 

@@ -1,14 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import {
-  DEFAULT_TIME_ZONE,
-  type MemoryId,
-  type RetrievedMemory,
-  readBlockTemplate,
-  renderMemory,
-  type Scope,
-} from "../../core/index.js";
+import type { RetrievedMemory, Scope } from "../../core/index.js";
 import type { MemorySource } from "../../memory/memory-source.js";
 import { checked, EvaluationError, readJson, writeWhole } from "../base/run-files.js";
 import type { LocomoConversation } from "./locomo-data.js";
@@ -90,16 +83,14 @@ export const keptMemories = z.array(
 );
 export type KeptMemories = z.output<typeof keptMemories>;
 
-/** LoCoMo's words are kept, since its answers are in the same: "1:56 pm on 8 May, 2023: Ana likes tea." */
-const TIMED = readBlockTemplate("[{metadata.time}: ]{memory}", DEFAULT_TIME_ZONE);
-
-/** The memories as prompts give them where they have their times, as those of Mem0's own evaluation do. */
+/**
+ * The memories as prompts give them where they have their times, as those of Mem0's own evaluation do. LoCoMo's words are kept, since its
+ * answers are in the same: "1:56 pm on 8 May, 2023: Ana likes tea."
+ */
 export function timedMemories(memories: KeptMemories): KeptMemories {
   return memories.map((memory) => {
-    const { id, text, time } = memory;
-    if (time === undefined) return memory;
-    const given = renderMemory(TIMED, { id: id as MemoryId, text, fields: { metadata: { time } } }, Infinity);
-    return { ...memory, text: given.memory.text };
+    const { text, time } = memory;
+    return time === undefined ? memory : { ...memory, text: `${time}: ${text}` };
   });
 }
 

@@ -10,8 +10,7 @@ import { type ReportTable, wholeTable } from "./report-tables.js";
 export function reportTitle({ run, records, summaries }: ReportContent) {
   const asked = summaries.map(({ overall, warmUps }) => overall.answered + overall.failed + warmUps);
   const most = largest(asked, 0);
-  const engine =
-    run.engine.model ?? { simulated: "simulated cache", embedded: "engine inside", url: "engine" }[run.engine.kind];
+  const engine = run.engine.model ?? "simulated cache";
   const ids = run.conversations.map(({ id }) => id).join(", ");
   const behind = asked.filter((count) => count < most).length;
   return {
@@ -70,7 +69,6 @@ export function runFacts(run: RunRecord): (readonly [name: string, value: string
 
 const ENGINES = {
   simulated: "No engine answered: cached tokens are those of a simulated prefix cache.",
-  embedded: "An engine inside memprefix answered, on this machine.",
   url: "An engine behind an OpenAI-compatible API answered; cached tokens are what it reported.",
 } as const;
 

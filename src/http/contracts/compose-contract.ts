@@ -128,7 +128,6 @@ export const composeResult = z
       .union([z.string(), z.array(contentPart)])
       .optional()
       .describe("The request's instructions, where its messages are Anthropic's: send them beside these."),
-    prompt: z.string().optional().describe("The prompt as one text, if requested."),
     blocks: z
       .array(
         z

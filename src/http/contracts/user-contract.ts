@@ -70,8 +70,7 @@ const memoryItem = z
   .looseObject({ id: z.union([z.string(), z.int()]), memory: z.string().describe("The text.") })
   .meta({
     id: "Memory",
-    description:
-      "A memory in Mem0's format. A block template can name its times, categories and metadata; other fields are ignored.",
+    description: "A memory in Mem0's format. With `dates` a prompt gives its `created_at` too.",
   });
 
 export const addBody = bodyOf(addOptions, { id: "AddRequest" });

@@ -5,7 +5,7 @@ import { AbandonedRequestError, InvalidRequestError } from "../../service/base/e
 import { answerProblem, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
 import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
 import { awaitBody } from "./limits.js";
-import { type BodyPlaces, safeJson, unsafeIn, utf8Text } from "./safe-json.js";
+import { type BodyPlaces, safeJson, utf8Text } from "./safe-json.js";
 
 /** Limits on a body. */
 export interface BodyLimits {
@@ -74,15 +74,6 @@ export async function readBody(
   const [first] = parts;
   return parts.length === 1 && Buffer.isBuffer(first) ? first : Buffer.concat(parts);
 }
-
-/** Refuses a body that is not safe to parse, for handlers that parse what {@link receiveBody} read by themselves. */
-export const refuseUnsafeBody: MiddlewareHandler<HttpEnvironment> = async (c, next) => {
-  const body = receivedBody(c);
-  // What is not UTF-8 becomes replacement characters, which are no part of JSON's structure.
-  const issue = body === null ? null : unsafeIn(body.toString("utf8"));
-  if (issue !== null) throw new InvalidRequestError([issue]);
-  return next();
-};
 
 /** What {@link receiveBody} has read; null where the app is not served by Node. */
 function receivedBody(c: Context<HttpEnvironment>): Buffer | null {

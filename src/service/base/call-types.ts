@@ -94,8 +94,6 @@ export interface ComposeAnswer {
   readonly messages: readonly ChatMessage[];
   /** The request's instructions, where its messages are Anthropic's: their API takes them beside the messages. */
   readonly system?: Instructions;
-  /** The prompt as one text, if requested: for completion endpoints without a chat template. */
-  readonly prompt?: string;
   /** Every distinct memory of the request: this turn's in prompt order, then those of earlier turns. */
   readonly blocks: readonly PlacedMemory[];
   /** This turn's annotation lines, as printed in the prompt. */

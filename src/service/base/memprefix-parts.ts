@@ -7,8 +7,6 @@
 import type {
   BatchPlanner,
   BatchRequest,
-  DedupeName,
-  DefaultHistoryName,
   EngineCache,
   EngineModel,
   KeyKnowledge,
@@ -20,7 +18,6 @@ import type {
   ScopeBounds,
   SharedCache,
   TokenCounter,
-  ToolMemories,
 } from "../../core/index.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { MemoryChoice, MemorySource } from "../../memory/memory-source.js";
@@ -38,20 +35,8 @@ export interface ComposeDefaults {
   /** The cost model of the engine that prompts go to. */
   readonly engine: EngineModel;
   readonly engineFamily: EngineName;
-  /** Default: {@link DEFAULT_HISTORY}. */
-  readonly history?: DefaultHistoryName;
-  /** Where memories stand after tools' results. Default: as the engine family takes them. */
-  readonly toolMemories?: ToolMemories | undefined;
   /** Most tokens of a prompt, by the engine's count as far as it is reported. Default: no limit. */
   readonly maxPromptTokens?: number | null;
-  /** Tokens of the context of the engine that {@link engineFamily} stands for, the answer's included. Default: unknown. */
-  readonly contextTokens?: number | null;
-  /** What a block gives of its memory. Default: the memory's text alone. */
-  readonly blockTemplate?: string | undefined;
-  /** Which texts are given once. Default: {@link DEFAULT_DEDUPE}. */
-  readonly dedupe?: DedupeName | undefined;
-  /** The IANA time zone of times in blocks. Default: UTC. */
-  readonly timeZone?: string | undefined;
   /** Names of the engines that prompts are routed to. Default: no routing. */
   readonly workers?: readonly string[] | undefined;
 }

@@ -72,7 +72,7 @@ const MOST_CHARACTERS = 200;
 /** One call of the engine, as its client made it. */
 export interface InferenceCall {
   readonly engine: EngineName;
-  /** The engine's address; the name of one inside the process. */
+  /** The engine's address. */
   readonly server: string;
   readonly model: unknown;
   readonly conversationId: string | null;

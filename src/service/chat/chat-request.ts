@@ -1,15 +1,7 @@
 import type { Api } from "../../apis/api/api.js";
 import type { EngineUsage } from "../../apis/api/usage.js";
 import { withEndOf } from "../../apis/responses/sections.js";
-import type {
-  AgentId,
-  ChatMessage,
-  ConversationId,
-  DepthSettings,
-  TokenCounter,
-  ToolMemories,
-  UserId,
-} from "../../core/index.js";
+import type { AgentId, ChatMessage, ConversationId, DepthSettings, TokenCounter, UserId } from "../../core/index.js";
 import type { JsonObject } from "../../core/text/json.js";
 import type { EngineAdapter, EngineName } from "../../engines/adapters/engine-adapter.js";
 import type { SessionRouter } from "../../engines/adapters/session-routers.js";
@@ -22,9 +14,6 @@ import type { EngineReports } from "../learning/engine-reports.js";
 import type { MemoryAdditions } from "../records/memory-additions.js";
 import type { StoredResponses } from "../records/stored-responses.js";
 import type { NotComposedReason, NotWantedReason } from "./compose-with-timeout.js";
-
-/** Where an engine's own limit on prompts comes from: its list of models, or its configuration. */
-export type ContextLimit = "listed" | { readonly contextTokens: number };
 
 /** What a request says of its depth: whether it is chosen, or by what; null: as configured. */
 export type RequestedDepth = boolean | Partial<DepthSettings> | null;
@@ -43,10 +32,8 @@ export interface ChatEngine {
   readonly warmUp?: boolean;
   /** Default of {@link ChatRequest.adaptiveDepth}. Absent or null: a prompt gets all memories. */
   readonly adaptiveDepth?: DepthSettings | null;
-  /** Where the engine's own limit on prompts comes from, for requests that name none. Default: it is not asked for. */
-  readonly contextLimit?: ContextLimit | null;
-  /** Where memories stand after tools' results. Default: where the engine and its model take them. */
-  readonly toolMemories?: ToolMemories | undefined;
+  /** Whether the engine's list of models is read for its limit on prompts. Default: no. */
+  readonly readsLimit?: boolean;
   /** Default: {@link DEFAULT_IDENTITY_SOURCES}. */
   readonly identity?: IdentitySources;
   /** What chooses among the engine's replicas by a key of the session. Default: nothing that needs one. */

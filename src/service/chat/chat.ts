@@ -72,7 +72,7 @@ class EngineChats {
     this.usage = new StreamUsage(parts.clock);
     this.warmUp = parts.warmUp === true ? new WarmUp(parts.upstream, parts.clock) : null;
     this.terms = new KnownConstraints(parts.clock);
-    this.limits = new EngineLimits(parts.upstream, parts.contextLimit ?? null, parts.clock);
+    this.limits = new EngineLimits(parts.upstream, parts.readsLimit ?? false, parts.clock);
     this.depth = new AdaptiveDepth(parts);
   }
 
@@ -190,7 +190,7 @@ class Completion {
     const { terms: allTerms, limits } = this.engine;
     const of = { tenant: this.memprefix, userId: request.userId, model: request.body["model"] };
     const known = allTerms.of(of);
-    let terms = { ...known, toolMemories: known.toolMemories ?? limits.toolMemoriesOf(request) };
+    let terms = { ...known, inResult: known.inResult || limits.isInResult(request) };
     let attempt = await this.#attempt(terms);
     if (attempt.composed === null) return attempt;
     for (let sends = 1; ; sends++) {
@@ -277,13 +277,7 @@ class Completion {
     const warmUp = isRepeated ? null : this.engine.warmUp;
     const wish = request.adaptiveDepth ?? parts.adaptiveDepth != null;
     const depth = isRepeated || wish === false ? null : depths.settingsFor(wish);
-    const wished = isRepeated ? null : (compose.toolMemories ?? parts.toolMemories);
-    const asked = {
-      ...compose,
-      ...terms,
-      toolMemories: wished ?? terms.toolMemories,
-      marksElsewhere: marksElsewhereIn(body),
-    };
+    const asked = { ...compose, ...terms, marksElsewhere: marksElsewhereIn(body) };
     const driving =
       (stop: AbortSignal): Drive =>
       async (composing) => {

@@ -5,7 +5,6 @@ import {
   LruMap,
   sectionAtStart,
   type TokenCounter,
-  type ToolMemories,
 } from "../../core/index.js";
 import { keepsThoughtsBehindUser, keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import { keptIn } from "../../core/text/collections.js";
@@ -18,7 +17,7 @@ import type { Upstream, UpstreamAnswer } from "../../engines/upstream/upstream.j
 import { credentialsIn, type HeaderPair, OWN_NAME } from "../../engines/upstream/upstream.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import type { ComposeRequest, Destination } from "../compose/compose-request.js";
-import type { ClientRequest, ContextLimit } from "./chat-request.js";
+import type { ClientRequest } from "./chat-request.js";
 
 /** What an engine's list says to a client with certain credentials. */
 interface KnownList {
@@ -58,12 +57,12 @@ export class EngineLimits {
   #askAt = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param source null: no limit is known, and nothing is asked
+   * @param isRead false: nothing is requested, and no limit is known
    * @param clock milliseconds, monotonic
    */
   constructor(
     private readonly upstream: Pick<Upstream, "send">,
-    private readonly source: ContextLimit | null,
+    private readonly isRead: boolean,
     private readonly clock: () => number,
   ) {}
 
@@ -79,18 +78,17 @@ export class EngineLimits {
   }
 
   /**
-   * Where memories have to stand after a tool's result, by the template that the engine shows, else by the names of its model; null: anywhere.
+   * Whether memories go into tool results, by the template that the engine shows, else by the names of its model.
    */
-  toolMemoriesOf(chat: ClientRequest): ToolMemories | null {
+  isInResult(chat: ClientRequest): boolean {
     const model = modelName(chat.body["model"]);
     const { limits = null, keepsThoughts = null } = this.#lists.get(credentialsOf(chat).key) ?? {};
-    const isKept = keepsThoughts ?? [model, ...(limits?.namesOf(model) ?? [])].some(keepsThoughtsByName);
-    return isKept ? "in_result" : null;
+    return keepsThoughts ?? [model, ...(limits?.namesOf(model) ?? [])].some(keepsThoughtsByName);
   }
 
   /** The engine answered this chat: requests its list, where that is due. Returns at once. */
   answered(chat: ClientRequest): void {
-    if (this.source !== "listed") return;
+    if (!this.isRead) return;
     const now = this.clock();
     const { key, headers } = credentialsOf(chat);
     const known = this.#lists.get(key) ?? { limits: null, keepsThoughts: null, askAt: now, failures: 0 };
@@ -114,9 +112,6 @@ export class EngineLimits {
   }
 
   #limitOf(chat: ClientRequest, model: string): ModelLimit | null {
-    const { source } = this;
-    if (source === null) return null;
-    if (source !== "listed") return { ...source, promptTokens: null };
     return this.#lists.get(credentialsOf(chat).key)?.limits?.of(model) ?? null;
   }
 
@@ -180,8 +175,8 @@ function answerTokens(body: Readonly<Record<string, unknown>>): number | null {
 export interface PromptConstraints {
   /** Most tokens, as memprefix counts them; null: unknown. */
   readonly acceptedTokens: number | null;
-  /** Placement of memories after a tool's result; null: unknown. */
-  readonly toolMemories: ToolMemories | null;
+  /** Whether memories go into tool results. */
+  readonly inResult: boolean;
 }
 
 /** Whose prompt it is, and for which model. */
@@ -219,16 +214,15 @@ export class KnownConstraints {
 
   of(of: ConstraintsKey): PromptConstraints {
     const limit = this.#limits.get(of.tenant)?.get(limitKey(of));
-    const isInside = isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true;
     return {
       acceptedTokens: limit !== undefined && limit.until > this.clock() ? limit.tokens : null,
-      toolMemories: isInside ? "in_result" : null,
+      inResult: isMistralModel(of.model) || this.#insideResults.get(modelName(of.model)) === true,
     };
   }
 
   /** The engine refused a prompt, and accepted one under these constraints. */
-  learn(of: ConstraintsKey, { acceptedTokens, toolMemories }: PromptConstraints): void {
-    if (toolMemories === "in_result") this.#insideResults.set(modelName(of.model), true);
+  learn(of: ConstraintsKey, { acceptedTokens, inResult }: PromptConstraints): void {
+    if (inResult) this.#insideResults.set(modelName(of.model), true);
     if (acceptedTokens === null) return;
     const limits = keptIn(this.#limits, of.tenant, () => new LruMap(MOST_KNOWN));
     limits.set(limitKey(of), { tokens: acceptedTokens, until: this.clock() + LIMIT_KNOWN_FOR_MS });
@@ -246,7 +240,7 @@ export function constraintsAfter(
   history: ComposeRequest["history"],
 ): PromptConstraints | null {
   const { messages, plan } = composed;
-  if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, toolMemories: "in_result" } : null;
+  if (refusal.kind === "role_order") return hasOwnMessage(messages) ? { ...terms, inResult: true } : null;
   const mayCut = plan.layout === "conversation" && history !== "exact" && messages.filter(isOfUser).length > 1;
   if (!mayCut && !messages.some(holdsMemories)) return null;
   return { ...terms, acceptedTokens: Math.floor(roomIn(refusal, plan.totalTokens)) };

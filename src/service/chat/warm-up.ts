@@ -5,7 +5,7 @@ import type { ColdHead } from "../compose/prompt-planner.js";
 import type { ClientRequest } from "./chat-request.js";
 import { RefusedModels } from "./engine-limits.js";
 
-/** Longest wait for a cancelled call, in milliseconds. The embedded engine stops between two batches of tokens, others at once. */
+/** Longest wait for a cancelled call, in milliseconds. */
 const OVER_MS = 1_000;
 
 /**

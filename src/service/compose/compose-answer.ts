@@ -6,7 +6,6 @@ import {
   type Injection,
   isEmptyInjection,
   LruMap,
-  messageText,
   NOTHING_INJECTED,
   type Plan,
   type RequestId,
@@ -32,7 +31,7 @@ function saidNow({ messages, sentNow }: Pick<ComposeRequest, "messages" | "sentN
 
 /** What a prompt is answered, and sent to its engine, by. */
 export interface AnswerForm {
-  readonly request: Pick<ComposeRequest, "messages" | "sentNow" | "prompt" | "given" | "marksElsewhere">;
+  readonly request: Pick<ComposeRequest, "messages" | "sentNow" | "given" | "marksElsewhere">;
   /** The engine family that the prompt goes to. */
   readonly engine: EngineAdapter;
   /** The secret from which the tenant's cache salts are derived. */
@@ -74,7 +73,6 @@ export function composeAnswer(
     warnings,
   };
   if (prompt.system !== undefined) answer.system = prompt.system;
-  if (form.request.prompt) answer.prompt = promptText(composed.messages);
   if (worker !== undefined) answer.worker = worker;
   return answer;
 }
@@ -113,21 +111,6 @@ export function answerAgain(
   const annotations = injection.annotations.map((annotation) => renderAnnotation(annotation, textOf));
   const parts = { requestId, scope, messages, head: request.head.length, injection, annotations };
   return composeAnswer(parts, request.answer, form);
-}
-
-const SPEAKERS: Readonly<Record<string, string>> = {
-  system: "System",
-  developer: "System",
-  user: "User",
-  assistant: "Assistant",
-  tool: "Tool",
-  function: "Tool",
-};
-
-/** Append-only like the messages: a longer conversation's text starts with the shorter one's, except its last line. */
-function promptText(messages: readonly ChatMessage[]): string {
-  const turns = messages.map((message) => `${SPEAKERS[message.role] ?? message.role}: ${messageText(message)}\n\n`);
-  return `${turns.join("")}Assistant:`;
 }
 
 /** What of a plan says where later prompts will diverge. */

@@ -29,7 +29,7 @@ const CHOICE = ["runId", "appId", "filters", "showExpired", "rerank", "reference
 /** Fields of the options that a request has in another form. */
 const CONVERTED = [
   ...CHOICE,
-  ...(["messages", "format", "memories", "system", "annotations", "prompt", "dryRun", "recordUsage"] as const),
+  ...(["messages", "format", "memories", "system", "annotations", "dryRun", "recordUsage"] as const),
 ];
 type UnmodifiedField = Exclude<keyof z.output<typeof composeOptions>, (typeof CONVERTED)[number]>;
 const UNMODIFIED = Object.keys(composeOptions.shape).filter(
@@ -80,6 +80,8 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly dryRun?: boolean;
   /** Whether its prompt counts in usage and metrics. Default: yes. */
   readonly recordUsage?: boolean;
+  /** Whether memories go into tool results, whatever the model's name says. Default: no. */
+  readonly inResult?: boolean;
   /** How many of the messages, the last ones, the caller sends now; those before them are remembered. Default: all. */
   readonly sentNow?: number;
   /** Tokens that the engine was found to accept; null: unknown. */
@@ -88,8 +90,6 @@ export interface ComposeRequest extends UnmodifiedFields {
   readonly destination?: Destination | null;
   /** The one that a batch has chosen; null: none has. */
   readonly worker?: string | null;
-  /** Whether the answer includes the prompt as one text. */
-  readonly prompt: boolean;
 }
 
 /** The engine that a prompt goes to. */
@@ -149,7 +149,6 @@ export function composeRequest(fields: ComposeFields): ComposeRequest {
     ...(unusable === undefined || unusable.count === 0 ? {} : { unusable }),
     ...choiceIn(fields),
     annotations: annotationSettings(fields.annotations ?? true),
-    prompt: fields.prompt ?? false,
     ...(fields.dryRun === true ? { dryRun: true } : {}),
     ...(fields.recordUsage === false ? { recordUsage: false } : {}),
   };
@@ -201,23 +200,11 @@ function annotationSettings(wanted: NonNullable<ComposeFields["annotations"]>): 
  * field is digested where it is given, after those that are always there.
  */
 function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
-  const { requestId, prompt, engine, given, moved, unusable, marksElsewhere, sentNow, dryRun, recordUsage, ...asked } =
-    request;
-  const { toolMemories, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
+  const { requestId, engine, given, moved, unusable, marksElsewhere, sentNow, dryRun, recordUsage, ...asked } = request;
+  const { inResult, model, maxPromptTokens, acceptedTokens, destination, workers, worker, historyRatio, ...digested } =
     asked;
   const { userId, agentId, conversationId, query, messages, memories, topK, memoryBudgetTokens, ...others } = digested;
-  const {
-    memoryBudgetRatio,
-    policy,
-    retention,
-    annotations,
-    history,
-    blockTemplate,
-    timeZone,
-    dedupe,
-    among,
-    ...more
-  } = others;
+  const { memoryBudgetRatio, policy, retention, annotations, history, dates, dedupe, among, ...more } = others;
   return {
     userId,
     agentId,
@@ -233,8 +220,7 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
     retention,
     annotations,
     history: history === "exact" ? undefined : (history ?? undefined),
-    blockTemplate: blockTemplate ?? undefined,
-    timeZone: timeZone ?? undefined,
+    dates: dates === true ? true : undefined,
     dedupe: dedupe ?? undefined,
     among,
     ...Object.fromEntries(
@@ -245,11 +231,11 @@ function askedFor(request: ComposeRequest): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Whether of a request's memories the ids and texts count alone: other fields do only where the request says that its blocks give them. */
+/** Whether of a request's memories the ids and texts count alone: their dates do only where the prompt has them. */
 function hasPlainMemories(
   request: ComposeRequest,
 ): request is ComposeRequest & { memories: readonly RetrievedMemory[] } {
-  return request.memories !== null && (request.blockTemplate ?? null) === null;
+  return request.memories !== null && request.dates !== true;
 }
 
 /** Ids and texts, each with its length: the same for no other memories. JSON would look at each of their characters for what it escapes. */

@@ -9,7 +9,6 @@
 import { SpanStatusCode } from "@opentelemetry/api";
 import {
   type AgentId,
-  BlockTemplates,
   type ConversationId,
   type Depth,
   type Digest,
@@ -147,7 +146,7 @@ export class PromptComposer {
     this.#on = {
       ...on,
       planner: new PromptPlanner(on.parts, on.tenant, on.law, new PromptLimits(on.parts, on.ratios), on.routing),
-      retrieval: { source, now, defaults, templates: new BlockTemplates() },
+      retrieval: { source, now, defaults },
       checks: new SourceChecks(
         on.parts.checksSource === false ? null : source,
         on.parts.defaults.among?.filters ?? null,
@@ -239,8 +238,7 @@ export class PromptComposer {
 
   /** What a caller sends is read as it will stand in the prompt, so histories, tokens and expectations are all of that. */
   #withoutSpans(request: ComposeRequest): ComposeRequest {
-    const { dedupe } = this.#on.parts.defaults;
-    if ((request.dedupe ?? dedupe) !== "spans") return request;
+    if (request.dedupe !== "spans") return request;
     return { ...request, messages: withSpanReferences(request.messages) };
   }
 

@@ -27,8 +27,9 @@ import {
   type TurnId,
   type Warning,
 } from "../../core/index.js";
+import { keepsThoughtsByName } from "../../core/prompt/kept-thoughts.js";
 import type { EngineAdapter, EngineEmission } from "../../engines/adapters/engine-adapter.js";
-import { promptTokensWithin } from "../../engines/upstream/model-limits.js";
+import { isMistralModel } from "../../engines/adapters/mistral.js";
 import type { ComposeAnswer } from "../base/call-types.js";
 import { MessagesTooLongError } from "../base/errors.js";
 import type { ObservedCompose, PlannedReuse } from "../base/memprefix-observer.js";
@@ -216,7 +217,7 @@ export class PromptPlanner {
           conversationId: request.conversationId,
           at,
           engine: request.engine ?? this.parts.defaults.engineFamily,
-          model: request.destination?.model || null,
+          model: modelOf(request) || null,
           plan,
           besideTokens,
           warnings: answer.warnings,
@@ -362,8 +363,8 @@ export class PromptPlanner {
 
   #readPast(working: WorkingScope, request: ComposeRequest): Promise<StoredPast> {
     const { conversationId, messages } = request;
-    const [history, toolMemories] = [this.#historyOf(request), this.#toolMemoriesOf(request)];
-    return readPast(this.parts.store, working, { conversationId, messages, history, toolMemories });
+    const [history, inResult] = [this.#historyOf(request), this.#isInResult(request)];
+    return readPast(this.parts.store, working, { conversationId, messages, history, inResult });
   }
 
   /** The core's input for a request, with warnings on its history. */
@@ -402,8 +403,8 @@ export class PromptPlanner {
       depth: depth ?? undefined,
       retention: request.retention ?? defaults.retention,
       annotations: request.annotations,
-      toolMemories: this.#toolMemoriesOf(request),
-      dedupe: request.dedupe ?? defaults.dedupe,
+      inResult: this.#isInResult(request),
+      dedupe: request.dedupe ?? undefined,
       memoryBudgetTokens: request.memoryBudgetTokens,
       memoryBudgetRatio: request.memoryBudgetRatio,
       mayCarry: !isNarrowed(request),
@@ -453,7 +454,7 @@ export class PromptPlanner {
   }
 
   #historyOf({ history }: ComposeRequest): HistoryName {
-    return history ?? this.parts.defaults.history ?? DEFAULT_HISTORY;
+    return history ?? DEFAULT_HISTORY;
   }
 
   /** The workers to choose from; empty: no routing. */
@@ -473,11 +474,16 @@ export class PromptPlanner {
     return names.length === 0 ? undefined : this.routing.route(working, prompt, names, now);
   }
 
-  /** Where memories go after tool results: the request's choice, the configured one, or what its engine family requires. */
-  #toolMemoriesOf(request: ComposeRequest) {
-    const { toolMemories } = this.parts.defaults;
-    return request.toolMemories ?? toolMemories ?? this.#engineOf(request).toolMemories ?? null;
+  /** Whether memories go into tool results: the engine family or the model takes no user message after them. */
+  #isInResult(request: ComposeRequest): boolean {
+    const { inResult = false, model } = request;
+    return inResult || this.#engineOf(request).inResult === true || isMistralModel(model) || keepsThoughtsByName(model);
   }
+}
+
+/** The model that a prompt is for; empty: its name is not known. */
+function modelOf({ destination, model }: ComposeRequest): string {
+  return destination?.model || (model ?? "");
 }
 
 /** Whether a prompt goes to another engine than the configured one: its caller sends it, and says another family. */
@@ -486,8 +492,8 @@ function goesElsewhere({ destination, engine }: ComposeRequest, { engineFamily }
 }
 
 /** A prompt's instructions as its engine has them: after its tools, by its model. */
-function headOf({ destination }: ComposeRequest, head: Digest): string {
-  return `${head} ${destination?.besideTokens ?? 0} ${destination?.model ?? ""}`;
+function headOf(request: ComposeRequest, head: Digest): string {
+  return `${head} ${request.destination?.besideTokens ?? 0} ${modelOf(request)}`;
 }
 
 function movedWarnings({ moved = [] }: ComposeRequest): readonly Warning[] {
@@ -525,7 +531,7 @@ export class PromptLimits {
     const { acceptedTokens = null } = request;
     const most = this.#mostOf(request);
     if (most !== null) return { maxPromptTokens: this.#counted(request, most), acceptedTokens };
-    const ofEngine = this.#ofEngine(request);
+    const ofEngine = request.destination?.promptTokens ?? null;
     const counted = ofEngine === null ? null : this.#counted(request, ofEngine);
     const isLower = acceptedTokens === null || (counted !== null && counted < acceptedTokens);
     return { maxPromptTokens: null, acceptedTokens: isLower ? counted : acceptedTokens };
@@ -552,17 +558,8 @@ export class PromptLimits {
     return Math.max(1, Math.floor(limit / this.#ratio(request, limit)) - besideTokens);
   }
 
-  #ratio({ userId, destination }: ComposeRequest, limit: number): number {
-    return this.ratios.ratioFor({ userId, model: destination?.model ?? "" }, limit);
-  }
-
-  /** Most tokens of a prompt by its engine's own count; null where it is not known. */
-  #ofEngine(request: ComposeRequest): number | null {
-    const { destination } = request;
-    if (destination != null) return destination.promptTokens;
-    const { contextTokens = null } = this.parts.defaults;
-    if (contextTokens === null || goesElsewhere(request, this.parts.defaults)) return null;
-    return promptTokensWithin({ contextTokens, promptTokens: null }, null);
+  #ratio(request: ComposeRequest, limit: number): number {
+    return this.ratios.ratioFor({ userId: request.userId, model: modelOf(request) }, limit);
   }
 }
 

@@ -1,8 +1,5 @@
 import {
   type BlockRegister,
-  type BlockTemplates,
-  DEFAULT_BLOCK_TEMPLATE,
-  DEFAULT_TIME_ZONE,
   type Digest,
   ENDED,
   type EndedMemory,
@@ -54,10 +51,8 @@ export type MemoryLookup =
 /** A lookup whose request waits to be composed; the watch detects memories deleted meanwhile. */
 export type WaitingLookup = MemoryLookup & { readonly watch?: DeletionWatch };
 
-/** The memory source, the defaults of a search, and the templates of blocks that were read. */
-export interface LookupParts extends Pick<MemprefixParts, "source" | "now" | "defaults"> {
-  readonly templates: BlockTemplates;
-}
+/** The memory source, and the defaults of a search. */
+export type LookupParts = Pick<MemprefixParts, "source" | "now" | "defaults">;
 
 /**
  * The memories for a request: its own, or the source's search results. Does not reject if the source fails (docs/internals/architecture.md,
@@ -197,22 +192,20 @@ function asBlocks(
   const { showExpired } = { ...parts.defaults.among, ...request.among };
   // A request for expired ones gets them, in this prompt.
   const hasEnded = ({ end }: RetrievedMemory) => end !== undefined && end.until <= (showExpired === true ? ENDED : now);
-  if (!given.some(hasEnded)) return rendered(parts, request, given, isFound);
+  if (!given.some(hasEnded)) return rendered(request, given, isFound);
   const found = given.filter((memory) => !hasEnded(memory));
   // Of the same memory twice, as of one that was deleted and added again, what holds counts.
   const holding = new Set(found.map(({ id }) => id));
   const ended = given
     .filter((memory) => hasEnded(memory) && !holding.has(memory.id))
     .map(({ id, end }): EndedMemory => ({ id, replacedBy: end?.replacedBy }));
-  return { ...rendered(parts, request, found, isFound), ended };
+  return { ...rendered(request, found, isFound), ended };
 }
 
-function rendered(parts: LookupParts, request: ComposeRequest, found: readonly RetrievedMemory[], isFound: boolean) {
-  const { blockTemplate = DEFAULT_BLOCK_TEMPLATE, timeZone = DEFAULT_TIME_ZONE } = parts.defaults;
-  const template = parts.templates.get(request.blockTemplate ?? blockTemplate, request.timeZone ?? timeZone);
+function rendered({ dates }: ComposeRequest, found: readonly RetrievedMemory[], isFound: boolean) {
   const cut: MemoryId[] = [];
   const blocks = found.map((given) => {
-    const { memory, isCut } = renderMemory(template, given, MAX_MEMORY_CHARACTERS);
+    const { memory, isCut } = renderMemory(given, dates === true, MAX_MEMORY_CHARACTERS);
     if (isCut) cut.push(memory.id);
     return isFound ? { ...memory, found: true as const } : memory;
   });

@@ -11,7 +11,6 @@ import {
   type Past,
   possibleSections,
   recallPast,
-  type ToolMemories,
   type Warning,
   type Window,
   type WindowTerms,
@@ -160,14 +159,14 @@ interface PastRequest {
   readonly conversationId: ConversationId | null;
   readonly messages: readonly ChatMessage[];
   readonly history: HistoryName;
-  readonly toolMemories: ToolMemories | null;
+  readonly inResult: boolean;
 }
 
 /** Reads what is stored of a request's past, and not in memory. Mostly nothing is asked of the store. Changes nothing. */
 export async function readPast(
   store: Pick<Store, "loadConversation" | "knownHistory" | "findHistory" | "knownSections">,
   { scope, state, base }: Pick<WorkingScope, "scope" | "state" | "base">,
-  { conversationId: id, messages, history: name, toolMemories }: PastRequest,
+  { conversationId: id, messages, history: name, inResult }: PastRequest,
 ): Promise<StoredPast> {
   const known = new Set<Digest>();
   const isOurs = (section: Digest) => known.has(section);
@@ -182,7 +181,7 @@ export async function readPast(
   const stored = loaded === undefined && base.version !== null ? await store.loadConversation(scope, id) : [];
   const turns = loaded ?? new Conversation(stored);
   const conversation = { id, turns };
-  const recalled = recallPast({ conversation, messages, isOurs, toolMemories });
+  const recalled = recallPast({ conversation, messages, isOurs, inResult });
   const isCut = turns.newest !== undefined && recalled.history.turns.at(-1)?.turn !== turns.newest;
   const isWanted = base.version !== null && (name === "stored" || isCut);
   const remembered = isWanted ? await store.knownHistory(scope, id, base.version) : null;

@@ -69,7 +69,7 @@ export const composeOptions = z.strictObject({
   history: field.history
     .nullish()
     .describe(
-      "Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `MEMPREFIX_HISTORY`.",
+      "Which messages the prompt has. `exact`: those of `messages`. `extended`: where `messages` is a window (the last n messages of a history), those that were cut too, for as long as the epoch lasts. `auto`: the same where the engine's cost says that it pays. `stored`: those that are stored of the conversation, and `messages` (the assistant's last answer, the new question) behind them. Default: `auto`.",
     ),
   historyRatio: field.historyRatio
     .nullish()
@@ -136,26 +136,23 @@ export const composeOptions = z.strictObject({
     .describe(
       "Most tokens of the prompt, by the engine's count as far as its reported `prompt_tokens` show it; leave room for the answer. Past it the oldest messages are left out (not with `history: exact`), then the least relevant memories (warning `memory_left_out`); 422 if what must stay comes to more. Default: `MEMPREFIX_MAX_PROMPT_TOKENS`; where that is not set, what the engine behind `/v1` says that it takes, which messages alone may exceed.",
     ),
-  toolMemories: field.toolMemories
+  model: field.modelName
     .nullish()
     .describe(
-      "Where memories go after a tool result. `own_message`: a user message after it. `in_result`: in the result's message, after its text, for chat templates that allow no user message there (Mistral's), or keep thoughts only behind the newest one (Qwen3's, GLM's). Default: `MEMPREFIX_TOOL_MEMORIES`, else `in_result` for the engine family `mistral`, in chats for models whose template wants it, and where earlier turns of the conversation have it, else `own_message`.",
+      "The model that the prompt is for. Memories after a tool result go into the result's message where the model's template takes no user message there (Mistral's), or drops thoughts before one (Qwen3's, GLM's). `/usage` counts the prompt under it.",
     ),
-  blockTemplate: field.blockTemplate
+  dates: z
+    .boolean()
     .nullish()
     .describe(
-      "What a block gives of its memory, as in `[{date}: ]{memory}`: the fields `{memory}`, `{date}`, `{created_at:datetime}`, `{updated_at}`, `{categories}`, `{metadata.key}`; a group in brackets is left out where one of its fields has no value. Part of the block's text: another template or value makes another block. Default: `MEMPREFIX_BLOCK_TEMPLATE`.",
+      "Whether each memory has its date before its text, in UTC: `2026-11-29: Ana likes tea.` Where `created_at` is missing, it has none. The date is part of the block's text. Default: false.",
     ),
-  timeZone: field.timeZone
-    .nullish()
-    .describe("IANA time zone of the times that `block_template` gives. Default: `MEMPREFIX_TIME_ZONE`."),
   dedupe: field.dedupe
     .nullish()
     .describe(
-      "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. `spans`: as `contained`, and of a tool's result each longer part that a message before it has word for word. Default: `MEMPREFIX_DEDUPE`.",
+      "Which texts are given once. `contained`: equal ones, also but for case, punctuation at the end and white space, and those whose sentences another memory of the prompt or the question has. `exact`: equal ones only. `spans`: as `contained`, and of a tool's result each longer part that a message before it has word for word. Default: `contained`.",
     ),
   workers: workers.nullish(),
-  prompt: z.boolean().nullish().describe("Also return the prompt as one text."),
   dryRun: z
     .boolean()
     .nullish()

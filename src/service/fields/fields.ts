@@ -7,7 +7,6 @@
 import { z } from "zod";
 import {
   type AgentId,
-  blockTemplateProblem,
   type ChatMessage,
   type ContentPart,
   type ConversationId,
@@ -25,8 +24,6 @@ import {
   RETENTION_NAMES,
   type RequestId,
   type RetrievedMemory,
-  TOOL_MEMORIES,
-  timeZoneProblem,
   USAGE_CAUSES,
   USAGE_NOTE_KINDS,
   USAGE_WINDOWS,
@@ -204,14 +201,8 @@ export const retention = z.enum(RETENTION_NAMES);
 export const fixedRetention = z.enum(FIXED_RETENTIONS);
 /** The prompt's engine family. */
 export const engine = z.enum(ENGINE_NAMES);
-/** Placement of memories after a tool's result. */
-export const toolMemories = z.enum(TOOL_MEMORIES);
-/** What a block gives of its memory. */
-export const blockTemplate = z.string().superRefine(storable(blockTemplateProblem));
 /** Which texts are given once. */
 export const dedupe = z.enum(DEDUPE_NAMES);
-/** IANA time zone of times in blocks. */
-export const timeZone = z.string().superRefine(storable(timeZoneProblem));
 
 /** Names of engines or agents with a prefix cache of their own; a name may become a header. */
 export const workers = z

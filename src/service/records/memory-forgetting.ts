@@ -171,7 +171,7 @@ export class MemoryForgetting {
     const { memoryId } = this;
     const searched = new Set(this.#quotes.texts);
     return [...register.textsOf(memoryId)].every(([label, text]) =>
-      searched.has(ownWords(text, register.renderedOf(memoryId, label))),
+      searched.has(ownWords(text, register.isDated(memoryId, label))),
     );
   }
 }

@@ -162,8 +162,8 @@ export function recordUsage(
   async function noteStart(version: string): Promise<void> {
     const shared = { tenant: null, at: now(), model: null };
     await recorder.note({ ...shared, kind: "service_start", label: version });
-    const { policy, retention, history, engineFamily, dedupe } = defaults;
-    const set = Object.entries({ policy, retention, history, engine: engineFamily, dedupe });
+    const { policy, retention, engineFamily } = defaults;
+    const set = Object.entries({ policy, retention, engine: engineFamily });
     const named = set.flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${value}`]));
     const before = await usage.replaceMark(DEFAULTS_MARK, JSON.stringify(named));
     if (before === null) return;

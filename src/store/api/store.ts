@@ -185,7 +185,7 @@ const FAULTS: Readonly<Record<StoreFault, string>> = {
   full: "the disk is full",
   "read-only": "the database cannot be written: its file, directory or file system is read-only",
   failing: "the disk fails: the database could not be read or written",
-  damaged: "the database is damaged: `memprefix check` says where",
+  damaged: "the database is damaged: `memprefix doctor` says where",
   unreachable: "the database's server cannot be reached, or takes no connection",
 };
 
@@ -336,6 +336,8 @@ export interface Store {
   counts(scope: Scope): Promise<ScopeCounts>;
   /** Requests of a scope that were not evicted, newest first. */
   liveRequests(scope: Scope, limit: number): Promise<readonly { requestId: RequestId; leaf: NodeId }[]>;
+  /** The next users with stored scopes, of all tenants, in a fixed order; empty at the end. Two empty names begin. */
+  usersAfter(tenant: string, userId: string): Promise<Pick<Scope, "tenant" | "userId">[]>;
   /** Every scope kept for a user: one per agent, and the one without. */
   scopesOf(tenant: string, userId: UserId): Promise<Scope[]>;
   /**
@@ -374,7 +376,7 @@ export interface ScopeDelta {
 export interface FoundQuotes {
   /** The memory's own words in all of its versions, with any agent. */
   readonly texts: readonly string[];
-  /** Texts of its blocks that have more than those: what a block template put around them is to be erased too. */
+  /** Texts of its blocks that have more than those: the date before them is to be erased too. */
   readonly rendered: readonly string[];
   /** What is searched for in each scope, by its number. */
   readonly scopes: ReadonlyMap<number, { readonly search: QuoteSearch }>;

@@ -12,7 +12,7 @@ import { drizzle } from "drizzle-orm/better-sqlite3";
 import { migrate } from "drizzle-orm/better-sqlite3/migrator";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { messageOf } from "../../core/text/thrown.js";
-import { DatabaseOpenError, type SchemaProgress, schemaProgress } from "./database-open-error.js";
+import { DatabaseOpenError, refuseOtherSchema } from "./database-open-error.js";
 import { DigestSeal } from "./digest-seal.js";
 import { faultOf } from "./sqlite-faults.js";
 
@@ -57,7 +57,7 @@ const MIGRATIONS = fileURLToPath(new URL("../../../migrations", import.meta.url)
 /** Processes that start together may all try to migrate: the later ones find it done when they retry. */
 const MIGRATION_ATTEMPTS = 3;
 
-/** Brings a file's schema up to date, all steps in one transaction. Throws as {@link schemaOf} does. */
+/** Brings a file's schema up to date, all steps in one transaction. Throws as {@link refuseForeignSchema} does. */
 function migrateToLatest(sqlite: Database.Database): void {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -71,15 +71,15 @@ function migrateToLatest(sqlite: Database.Database): void {
 }
 
 /** Throws where the file is another program's, a newer version's, or has a schema that no migration leads on from. */
-function schemaOf(sqlite: Database.Database): SchemaProgress {
+function refuseForeignSchema(sqlite: Database.Database): void {
   const tables = sqlite.prepare("select name from sqlite_master where type = 'table'").pluck().all();
-  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis);
   if (!tables.includes("__drizzle_migrations")) {
     if (tables.length > 0) throw new Error("it is the database of another program");
-    return { applied: 0, known: known.length };
+    return;
   }
+  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis);
   const times = sqlite.prepare<[], number>("select created_at from __drizzle_migrations order by created_at");
-  return schemaProgress(times.pluck().all(), known, "an empty data directory");
+  refuseOtherSchema(times.pluck().all(), known, "an empty data directory");
 }
 
 /** The install script runs also where npm is configured to run none. */
@@ -125,19 +125,18 @@ function makeOne(directory: string): void {
   }
 }
 
-/** All pages in one step: between steps a write would make SQLite restart the copy. In WAL mode writers do not wait for it. */
-const ALL_PAGES = 0x7fff_ffff;
-
-/**
- * Copies a consistent snapshot of a database file into a new file by SQLite's online backup, while other processes read and write.
- * Durable when it resolves. Rejects with an error of SQLite or of the file system.
- */
-export async function backupDatabase(from: string, to: string): Promise<void> {
-  const source = new Database(from, { readonly: true, fileMustExist: true, timeout: 5_000 });
+/** What SQLite's quick check finds wrong in a file, a line each. Another process may be writing to it. */
+export function quickCheck(file: string): string[] {
   try {
-    await source.backup(to, { progress: () => ALL_PAGES });
-  } finally {
-    source.close();
+    const sqlite = new Database(file, { readonly: true, timeout: OPEN_WAIT_MS });
+    try {
+      const lines = sqlite.prepare<[], string>("pragma quick_check").pluck().all();
+      return lines.filter((line) => line !== "ok");
+    } finally {
+      sqlite.close();
+    }
+  } catch (error) {
+    return [reasonOf(error)];
   }
 }
 
@@ -207,29 +206,12 @@ function openOnce(file: string): DatabaseConnection {
   }
 }
 
-/**
- * Opens a database file read-only and unmigrated; another process may write to it meanwhile. Throws {@link DatabaseOpenError} where it is
- * not a memprefix database.
- */
-export function openToRead(file: string): DatabaseConnection & { readonly schema: SchemaProgress } {
-  let sqlite: Database.Database | undefined;
-  try {
-    if (!existsSync(file)) throw new Error("there is no such file");
-    sqlite = new Database(file, { readonly: true, fileMustExist: true, timeout: OPEN_WAIT_MS });
-    const progress = schemaOf(sqlite);
-    return { sqlite, digests: DigestSeal.of(sqlite), schema: progress };
-  } catch (error) {
-    sqlite?.close();
-    throw new DatabaseOpenError(file, reasonOf(error), { cause: error });
-  }
-}
-
 /** Checked through a read-only connection: a writable one would checkpoint the log into a foreign file when it closes. */
 function refuseForeign(file: string): void {
   if (!existsSync(file) || statSync(file).size === 0) return;
   const sqlite = new Database(file, { readonly: true, timeout: OPEN_WAIT_MS });
   try {
-    schemaOf(sqlite);
+    refuseForeignSchema(sqlite);
   } finally {
     sqlite.close();
   }

@@ -366,11 +366,11 @@ export async function findQuotes(
     const textOf = new Map(register.blocks.map(({ label, text }) => [label, text]));
     const others = new Set<string>();
     const labels = new Set<Label>();
-    for (const { memoryId: holder, label, rendered: own } of register.versions) {
+    for (const { memoryId: holder, label, dated = false } of register.versions) {
       const text = textOf.get(label);
       if (text === undefined) continue;
-      // Who quotes a memory quotes its own words, not what a block template put around them.
-      const words = ownWords(text, own);
+      // Who quotes a memory quotes its own words, not the date before them.
+      const words = ownWords(text, dated);
       if (holder === memoryId) {
         labels.add(label);
         all.add(words);

@@ -195,7 +195,7 @@ export type DirectCalls = Pick<
   Store,
   | ("idle" | "emptyLog" | "erased" | "ping" | "close" | "versionOf" | "deletionsOf")
   | ("countFirstTokenTimes" | "firstTokenTimes" | "keepFirstTokenTime")
-  | ("deleteUser" | "pendingInSource" | "deletedFromSource" | "usersPendingInSource")
+  | ("deleteUser" | "usersAfter" | "pendingInSource" | "deletedFromSource" | "usersPendingInSource")
 >;
 
 /**

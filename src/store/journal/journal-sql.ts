@@ -160,6 +160,7 @@ export function countValues(bucket: number, memoryId: MemoryId | null): readonly
 
 /** Records per page of a walk. */
 const RECORDS_AT_ONCE = 500;
+const USERS_AT_ONCE = 500;
 
 /** A scope and its version, by its name: `$1` to `$3`. */
 const VERSION = `select s.scope_id as "scopeId", coalesce(l.n, 0) as commits, coalesce(l.sum, 0) as sum
@@ -259,6 +260,8 @@ function statementsOf(dialect: Dialect) {
     counts: `select count(*) filter (where kind = ${numberOf("composed")}) as requests, coalesce(sum(turns), 0) as turns,
         count(distinct conversation) filter (where turns > 0) as conversations
       from journal where scope_id = $1`,
+    usersAfter: `select distinct tenant, user_id as "userId" from scopes
+      where tenant > $1 or (tenant = $1 and user_id > $2) order by tenant, user_id limit ${USERS_AT_ONCE}`,
     scopesOf: `select ${SCOPE_COLUMNS} from scopes s where s.tenant = $1 and s.user_id = $2 order by s.scope_id`,
     scopesById: `select ${SCOPE_COLUMNS} from scopes s where s.scope_id ${amongGiven("$1", "bigint")}`,
     forgotten: `select memory_id as "memoryId" from forgotten_memories where tenant = $1 and user_id = $2`,
@@ -326,6 +329,10 @@ export class JournalReads implements Partial<JournalDatabase> {
     const bucket = bucketOf({ tenant, userId }, this.digests);
     const [counts] = await this.reader.read<DeletionCounts>(this.#statements.deletions, [bucket]);
     return counts ?? { users: 0, memories: 0 };
+  }
+
+  usersAfter(tenant: string, userId: string): Promise<Pick<Scope, "tenant" | "userId">[]> {
+    return this.reader.read(this.#statements.usersAfter, [tenant, userId]);
   }
 
   async scopesOf(tenant: string, userId: UserId): Promise<ScopeRow[]> {

@@ -174,6 +174,7 @@ export class JournalStore implements Store {
   liveRequests: Store["liveRequests"] = (scope, limit) =>
     this.#within(scope, [], (scopeId) => this.#requests(scopeId).newestLive(limit));
 
+  usersAfter: Store["usersAfter"] = (...of) => this.database.usersAfter(...of);
   scopesOf: Store["scopesOf"] = async (...of) => (await this.database.scopesOf(...of)).map(({ scope }) => scope);
 
   deleteUser: Store["deleteUser"] = (...of) => this.database.deleteUser(...of);

@@ -25,12 +25,10 @@ import { FORMAT, unpackedBody } from "./said-codec.js";
 type PackedBlock = readonly [number, string, number, number?];
 
 /**
- * Memory, label, whether it is current (2: and a search found it); where the text has more than the memory's own words: block template, start and length of them; where
- * it is known when the memory ceases to hold: that time.
+ * Memory, label, whether it is current; where it is known when the memory ceases to hold, that time; where the text has a date before the
+ * memory's own words, 1.
  */
-type PackedVersion =
-  | readonly [string, number, CurrentBits, number?]
-  | readonly [string, number, CurrentBits, string, number, number, number?];
+type PackedVersion = readonly [string, number, CurrentBits, (number | null)?, 1?];
 /** 0: not current. Else 1, and 1 more where a search found the memory, and 2 more where it belongs to a run. */
 type CurrentBits = 0 | 1 | 2 | 3 | 4;
 
@@ -207,24 +205,22 @@ function unpackBlock([label, text, tokens, supersededBy]: PackedBlock): StoredBl
   };
 }
 
-function packVersion({ memoryId, label, current, rendered, found, ofRun, until }: MemoryVersion): PackedVersion {
+function packVersion({ memoryId, label, current, dated, found, ofRun, until }: MemoryVersion): PackedVersion {
   const isCurrent = (current ? 1 + Number(found === true) + 2 * Number(ofRun === true) : 0) as CurrentBits;
-  const end: [number?] = until === undefined ? [] : [until];
-  if (rendered === undefined) return [memoryId, label, isCurrent, ...end];
-  return [memoryId, label, isCurrent, rendered.template, rendered.start, rendered.length, ...end];
+  if (dated === true) return [memoryId, label, isCurrent, until ?? null, 1];
+  return until === undefined ? [memoryId, label, isCurrent] : [memoryId, label, isCurrent, until];
 }
 
 function unpackVersion(packed: PackedVersion): MemoryVersion {
-  const [memoryId, label, current, template, start, length, end] = packed;
-  const version = { memoryId: memoryId as MemoryId, label: label as Label, current: current !== 0 };
-  const isRendered = typeof template === "string" && start !== undefined && length !== undefined;
-  const until = isRendered ? end : (template as number | undefined);
+  const [memoryId, label, current, until, dated] = packed;
   return {
-    ...version,
+    memoryId: memoryId as MemoryId,
+    label: label as Label,
+    current: current !== 0,
+    ...(dated === 1 ? { dated: true } : {}),
     ...(current === 2 || current === 4 ? { found: true } : {}),
     ...(current > 2 ? { ofRun: true } : {}),
-    ...(isRendered ? { rendered: { template: template as Digest, start, length } } : {}),
-    ...(until === undefined ? {} : { until }),
+    ...(until == null ? {} : { until }),
   };
 }
 

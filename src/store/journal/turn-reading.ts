@@ -316,7 +316,7 @@ async function conversationOf(
 }
 
 /** A scope's state: its snapshot, and the changes after it. Forgotten memories are not in it. */
-export function stateOf(
+function stateOf(
   { states }: Pick<JournalParts, "states">,
   scopeId: number,
   { snapshot, behind }: JournalScope,

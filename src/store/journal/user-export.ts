@@ -67,16 +67,14 @@ function stateTables({ register, nodes, recent, workers, published }: LoadedScop
       tokens,
       superseded_by: supersededBy,
     })),
-    memory_versions: register.versions.map(({ memoryId, label, current, found, ofRun, until, rendered }) => ({
+    memory_versions: register.versions.map(({ memoryId, label, current, found, ofRun, until, dated }) => ({
       memory_id: memoryId,
       label,
       current,
       found: found ?? false,
       of_run: ofRun ?? false,
       until: until ?? null,
-      template: rendered?.template ?? null,
-      own_start: rendered?.start ?? null,
-      own_length: rendered?.length ?? null,
+      dated: dated ?? false,
     })),
     index_nodes: nodes.map(({ id, parent, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens }) =>
       snakeCased({ id, parent, run, position, nextPosition, uses, live, lastUsed, usedAt, tokens }),

@@ -5,7 +5,7 @@ import { drizzle } from "drizzle-orm/node-postgres";
 import { migrate } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { StoredApiKeys } from "../database/api-keys.js";
-import { DatabaseOpenError, type SchemaProgress, schemaProgress } from "../database/database-open-error.js";
+import { DatabaseOpenError, refuseOtherSchema } from "../database/database-open-error.js";
 import { ask, Connections, clientConfig, SCHEMA } from "./connections.js";
 import { faultOfPostgres } from "./postgres-faults.js";
 import { PostgresJournal } from "./postgres-journal.js";
@@ -57,7 +57,7 @@ function keysOnServer(connections: Connections): StoredApiKeys {
 }
 
 /** Why the database of a URL could not be opened, without its user and password. */
-export function openingError(url: string, error: unknown): DatabaseOpenError {
+function openingError(url: string, error: unknown): DatabaseOpenError {
   return new DatabaseOpenError(placeOf(url), reasonOf(error), { cause: error });
 }
 
@@ -81,22 +81,18 @@ async function prepareDatabase(url: string): Promise<Buffer> {
   }
 }
 
-/** All missing steps in one transaction. The caller holds the lock. */
+/** All missing steps in one transaction. The caller holds the lock. Rejects as {@link refuseOtherSchema} throws. */
 async function migrateToLatest(client: pg.Client): Promise<void> {
-  const { applied, known } = await schemaOf(client);
+  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis);
+  const applied = await appliedMigrations(client);
+  refuseOtherSchema(applied, known, `an empty database, or drop its schema ${SCHEMA}`);
   // Without anything to do, no right to create anything is needed.
-  if (applied === known) return;
+  if (applied.length === known.length) return;
   await migrate(drizzle(client), {
     migrationsFolder: MIGRATIONS,
     migrationsSchema: SCHEMA,
     migrationsTable: MIGRATIONS_TABLE,
   });
-}
-
-/** Rejects where the schema is a newer version's, or no migration leads on from it. */
-export async function schemaOf(client: pg.Client): Promise<SchemaProgress> {
-  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis);
-  return schemaProgress(await appliedMigrations(client), known, `an empty database, or drop its schema ${SCHEMA}`);
 }
 
 /** When the applied migrations were made, oldest first. */
@@ -109,7 +105,7 @@ async function appliedMigrations(client: pg.Client): Promise<readonly unknown[]>
 }
 
 /** Host and database of a URL. */
-export function placeOf(url: string): string {
+function placeOf(url: string): string {
   try {
     const { host, pathname } = new URL(url);
     return `postgres://${host}${pathname}`;

@@ -67,23 +67,16 @@ const STATEMENTS = named("journal", {
       select k.scope_id from known_memories k
       where k.scope_id > $2 and ($3::bigint is null or k.scope_id <= $3) and $4 = any(k.hashes))
     order by s.scope_id`,
-  hashes: "select unnest(hashes) as hash from known_memories where scope_id = $1",
 });
 
 /** What `JournalDatabase` reads from a server. */
-export class PostgresReads extends JournalReads {
+class PostgresReads extends JournalReads {
   /** `after` is a scope's number. */
   async withMemory(tenant: string, hash: number, after: number): Promise<ScopeRowsFound> {
     const [page] = await this.reader.read<{ end: number }>(STATEMENTS.pageEnd, [after]);
     const next = page?.end ?? null;
     const rows = await this.reader.read<NamedScopeRow>(STATEMENTS.holders, [tenant, after, next, hash | 0]);
     return { scopes: rows.map(readScopeRow), next };
-  }
-
-  /** Hashes of the memories by which {@link withMemory} finds a scope, for checks. */
-  async memoriesOf(scopeId: number): Promise<readonly number[]> {
-    const rows = await this.reader.read<{ hash: number }>(STATEMENTS.hashes, [scopeId]);
-    return rows.map(({ hash }) => hash >>> 0);
   }
 }
 

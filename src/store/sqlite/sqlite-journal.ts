@@ -48,7 +48,7 @@ class SqliteReader implements SqlReader {
 }
 
 /** What `JournalDatabase` reads from a file. */
-export class SqliteReads extends JournalReads {
+class SqliteReads extends JournalReads {
   constructor(database: DatabaseConnection) {
     super(new SqliteReader(database), database.digests);
   }
@@ -62,12 +62,6 @@ export class SqliteReads extends JournalReads {
     for (const { scopeId, hashes } of rows) if (hashesIn(hashes).includes(hash >>> 0)) found.add(scopeId);
     const scopes = (await this.scopesById([...found])).filter(({ scope }) => scope.tenant === tenant);
     return { scopes, next: rows.length < MEMORIES_AT_ONCE ? null : (rows.at(-1)?.seq ?? null) };
-  }
-
-  /** Hashes of the memories by which {@link withMemory} finds a scope, for checks. */
-  async memoriesOf(scopeId: number): Promise<readonly number[]> {
-    const text = "select hashes from known_memories where scope_id = $1";
-    return (await this.reader.read<KnownMemories>({ text }, [scopeId])).flatMap(({ hashes }) => hashesIn(hashes));
   }
 }
 

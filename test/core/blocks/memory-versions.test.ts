@@ -1,25 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { RenderedWords } from "../../../src/core/blocks/context-block.js";
 import { MemoryVersions } from "../../../src/core/blocks/memory-versions.js";
-import type { Digest, Label, MemoryId } from "../../../src/core/text/ids.js";
+import type { Label, MemoryId } from "../../../src/core/text/ids.js";
 
 const IDS = ["a", "b", "c"] as MemoryId[];
 const LABELS = [1, 2, 3, 4] as Label[];
-const WORDS: readonly (RenderedWords | undefined)[] = [
-  undefined,
-  { template: "dated" as Digest, start: 3, length: 5 },
-  { template: "dated" as Digest, start: 4, length: 5 },
-];
 
 /** The same as plain tables, a row for each version. */
 class Tables {
   readonly current = new Map<MemoryId, Label>();
-  readonly versions = new Map<MemoryId, Map<Label, RenderedWords | undefined>>();
+  readonly versions = new Map<MemoryId, Map<Label, boolean>>();
 
-  add(id: MemoryId, label: Label, isCurrent: boolean, words: RenderedWords | undefined): void {
-    const versions = this.versions.get(id) ?? new Map<Label, RenderedWords | undefined>();
-    this.versions.set(id, versions.set(label, words));
+  add(id: MemoryId, label: Label, isCurrent: boolean, isDated: boolean): void {
+    const versions = this.versions.get(id) ?? new Map<Label, boolean>();
+    this.versions.set(id, versions.set(label, isDated));
     if (isCurrent || !this.current.has(id)) this.current.set(id, label);
   }
 
@@ -43,9 +37,9 @@ class Tables {
 
   rows() {
     return [...this.versions].flatMap(([memoryId, versions]) =>
-      Array.from(versions, ([label, rendered]) => {
+      Array.from(versions, ([label, isDated]) => {
         const row = { memoryId, label, current: this.current.get(memoryId) === label };
-        return rendered === undefined ? row : { ...row, rendered };
+        return isDated ? { ...row, dated: true } : row;
       }),
     );
   }
@@ -54,7 +48,7 @@ class Tables {
 const id = fc.constantFrom(...IDS);
 const label = fc.constantFrom(...LABELS);
 const change = fc.oneof(
-  { weight: 6, arbitrary: fc.tuple(fc.constant("add" as const), id, label, fc.boolean(), fc.constantFrom(...WORDS)) },
+  { weight: 6, arbitrary: fc.tuple(fc.constant("add" as const), id, label, fc.boolean(), fc.boolean()) },
   fc.tuple(fc.constant("forget" as const), id),
   fc.tuple(fc.constant("drop" as const), label),
 );
@@ -83,16 +77,12 @@ describe("versions of memories", () => {
             for (const one of LABELS) expect(reloaded.holdersOf(one)).toEqual(tables.holdersOf(one));
           }
           for (const of of IDS) {
-            const own = tables.versions.get(of) ?? new Map<Label, RenderedWords | undefined>();
+            const own = tables.versions.get(of) ?? new Map<Label, boolean>();
             expect(versions.currentOf(of)).toBe(tables.current.get(of));
             expect(versions.labelsOf(of)).toEqual([...own.keys()]);
             expect(versions.hasSeveral(of)).toBe(own.size > 1);
             for (const one of LABELS) {
-              expect(versions.renderedOf(of, one)).toEqual(own.get(one));
-              for (const words of WORDS) {
-                const isSame = JSON.stringify(own.get(one)) === JSON.stringify(words);
-                expect(versions.isCurrentAs(of, one, words)).toBe(tables.current.get(of) === one && isSame);
-              }
+              expect(versions.isDated(of, one)).toBe(own.get(one) ?? false);
             }
           }
           for (const one of LABELS)

@@ -18,7 +18,7 @@ import { type AnnotationSettings, DEFAULT_ANNOTATIONS } from "../../../src/core/
 import type { DedupeName } from "../../../src/core/conversation/repeats.js";
 import { ENGINE_MODELS, type EngineModel } from "../../../src/core/cost/engine-model.js";
 import { prefixExact } from "../../../src/core/ordering/ordering.js";
-import { labelsIn, type ToolMemories, withoutLabels } from "../../../src/core/prompt/section.js";
+import { labelsIn, withoutLabels } from "../../../src/core/prompt/section.js";
 import type { ScopePolicy } from "../../../src/core/published/published-knowledge.js";
 import type { ConversationId, Digest, MemoryId, NodeId, TurnId } from "../../../src/core/text/ids.js";
 import type { ChatMessage, TokenCounter } from "../../../src/core/text/message.js";
@@ -69,7 +69,7 @@ export interface ComposeOptions {
   readonly engine?: EngineModel;
   readonly depth?: Depth;
   readonly ended?: ComposeInput["ended"];
-  readonly toolMemories?: ToolMemories;
+  readonly inResult?: boolean;
   readonly maxPromptTokens?: number;
   readonly shareTokens?: number | undefined;
   readonly acceptedTokens?: number;
@@ -156,7 +156,7 @@ export class UserScope {
       engine: options.engine ?? ENGINE_MODELS.gpu,
       depth: options.depth,
       ended: options.ended,
-      toolMemories: options.toolMemories,
+      inResult: options.inResult,
       maxPromptTokens: options.maxPromptTokens,
       shareTokens: options.shareTokens,
       acceptedTokens: options.acceptedTokens,

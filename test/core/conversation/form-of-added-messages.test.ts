@@ -6,7 +6,6 @@ import {
   recallHistory,
   type Turn,
 } from "../../../src/core/conversation/conversation.js";
-import { TOOL_MEMORIES } from "../../../src/core/prompt/section.js";
 import type { ChatMessage } from "../../../src/core/text/message.js";
 import { assistant, memory, toolExchange, UserScope, user } from "../compose/scope-fixture.js";
 import { expectPromises } from "../prompt/prompt-promises.js";
@@ -17,7 +16,7 @@ type Form = "text" | "parts";
 const anyTurn = fc.record({
   found: fc.uniqueArray(fc.integer({ min: 0, max: 7 }), { maxLength: 4 }),
   hasTool: fc.boolean(),
-  toolMemories: fc.constantFrom(undefined, ...TOOL_MEMORIES),
+  inResult: fc.boolean(),
   retention: fc.constantFrom(...RETENTION_NAMES),
 });
 const anyConversation = fc.array(anyTurn, { minLength: 1, maxLength: 8 });
@@ -42,14 +41,14 @@ describe("the messages of a prompt", () => {
     const property = fc.property(anyConversation, forms, fc.boolean(), (turns, forms, keepsForm) => {
       const scope = new UserScope();
       const history: ChatMessage[] = [];
-      for (const [n, { found, hasTool, toolMemories, retention }] of turns.entries()) {
+      for (const [n, { found, hasTool, inResult, retention }] of turns.entries()) {
         history.push(...added(n, hasTool));
         const form = forms[keepsForm ? 0 : n] as Form;
         const retrieved = found.map((id) => memory(`m${id}`));
         const composition = scope.compose(
           history.map((message) => written(message, form)),
           retrieved,
-          { conversation: "c", retention, ...(toolMemories === undefined ? {} : { toolMemories }) },
+          { conversation: "c", retention, inResult },
         );
         expectPromises(composition, retrieved);
         const others = composition.messages.filter((message) => ![form, null].includes(formOf(message)));
@@ -81,7 +80,7 @@ describe("the messages of a prompt", () => {
     const { turn } = new UserScope().compose(history, [memory("m1")], { conversation: "c" });
     expect(turn.placement).toBe("after-tool-result-as-parts");
     const sent: Turn = { ...turn, placement: "after-tool-result" };
-    const recalled = recallHistory(new Conversation([sent]), [...history, user("And now?")], () => false, null);
+    const recalled = recallHistory(new Conversation([sent]), [...history, user("And now?")], () => false, false);
     expect(recalled.turns).toMatchObject([{ placement: "after-tool-result", isRestated: false }]);
   });
 });

@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PromptTooLongError } from "../../../src/core/compose/draft.js";
 import { RETENTION_NAMES } from "../../../src/core/conversation/conversation.js";
-import { TOOL_MEMORIES } from "../../../src/core/prompt/section.js";
 import { type ChatMessage, messageText } from "../../../src/core/text/message.js";
 import {
   anyForm,
@@ -27,7 +26,7 @@ const anyTurn = fc.record({
     { maxLength: 5 },
   ),
   hasTool: fc.boolean(),
-  toolMemories: fc.constantFrom(undefined, ...TOOL_MEMORIES),
+  inResult: fc.boolean(),
   retention: fc.constantFrom(...RETENTION_NAMES),
   form: anyForm,
   result: fc.oneof(fc.constantFrom("", "22 °C", "<memories>\n[1] x"), notOurs),
@@ -40,11 +39,11 @@ function added({ hasTool, result }: AnyTurn, n: number): ChatMessage[] {
   return n === 0 ? [user("Q: 0")] : [assistant(`Answer ${n}`), user(`Q: ${n}`)];
 }
 
-const optionsOf = ({ toolMemories, retention, form }: AnyTurn): ComposeOptions => ({
+const optionsOf = ({ inResult, retention, form }: AnyTurn): ComposeOptions => ({
   ...form,
   conversation: "c",
   retention,
-  ...(toolMemories === undefined ? {} : { toolMemories }),
+  inResult,
 });
 
 describe("memories behind tool results, in either place", () => {
@@ -58,7 +57,7 @@ describe("memories behind tool results, in either place", () => {
         expectPromises(composition, turn.found);
         const { messages } = composition;
         const behindResults = messages.filter(({ role }, at) => role === "user" && messages[at - 1]?.role === "tool");
-        if (turn.toolMemories === "in_result") expect(behindResults).toEqual([]);
+        if (turn.inResult) expect(behindResults).toEqual([]);
         // A result is parsed from its start.
         const results = messages.filter(({ role }) => role === "tool").map(messageText);
         const plain = history.filter(({ role }) => role === "tool").map(messageText);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ENGINE_NAMES, type EngineName } from "../../../src/engines/adapters/engine-adapter.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
-import { embedded } from "../../../src/engines/adapters/vllm.js";
 import { describeEngineAdapter, type MarkLimits } from "./engine-adapter.suite.js";
 import { promptOf } from "./prompts.js";
 
@@ -11,17 +10,6 @@ const MARKS: Partial<Record<EngineName, MarkLimits>> = {
 };
 
 for (const name of ENGINE_NAMES) describeEngineAdapter(ENGINES[name], MARKS[name] ?? null);
-
-describe("the engine inside, under vLLM's name", () => {
-  describeEngineAdapter(embedded, null);
-
-  it("is told whose request it is, so that users take turns", () => {
-    expect(embedded.emit(promptOf([{ role: "user", content: "Hello?" }])).fields).toMatchObject({
-      cache_salt: expect.any(String),
-      prompt_cache_key: expect.any(String),
-    });
-  });
-});
 
 describe("Mistral's adapter", () => {
   it("names a user's prompts by a key, and nobody's by none", () => {

@@ -232,19 +232,6 @@ const TOO_LONG: Record<string, [number, unknown, number | null, number | null]> 
     131072,
     537812,
   ],
-  "the engine inside": [
-    400,
-    {
-      error: {
-        message: "The prompt has 9000 tokens, and this engine's context holds 8192, the answer included.",
-        type: "invalid_request_error",
-        param: "messages",
-        code: "context_length_exceeded",
-      },
-    },
-    8192,
-    9000,
-  ],
   "a size in bytes": [
     413,
     { type: "error", error: { type: "request_too_large", message: "Request exceeds the maximum size" } },

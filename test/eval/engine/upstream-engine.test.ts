@@ -12,7 +12,7 @@ function listing(status: number, json: string): Upstream {
 }
 
 async function promptTokensOf(upstream: Upstream): Promise<number | null> {
-  const options = { model: "m", family: "vllm", maxTokens: 64, salt: "s", isNoise: false, scores: ["words"] } as const;
+  const options = { model: "m", family: "vllm", maxTokens: 64, salt: "s", isScored: true, scores: ["words"] } as const;
   return (await upstreamEngine({ ...options, upstream }).open(EXACT_ARM, "conv-26")).promptTokens;
 }
 

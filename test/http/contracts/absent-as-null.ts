@@ -13,5 +13,4 @@ export const ABSENT_AS_NULL = {
   retention: null,
   annotations: null,
   engine: null,
-  prompt: null,
 } as const;

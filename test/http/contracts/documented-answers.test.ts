@@ -13,7 +13,7 @@ describe("what the OpenAPI document says of every answer", () => {
 
   it("is true of every route that did what it was asked", async () => {
     const document = await OpenApiDocument.of(app);
-    const compose = { user_id: "ada", conversation_id: "c", request_id: "r-1", query: "Tea?", memories, prompt: true };
+    const compose = { user_id: "ada", conversation_id: "c", request_id: "r-1", query: "Tea?", memories };
     const warned = { ...compose, request_id: "r-2", memories: [...memories, ...memories], memory_budget_tokens: 1 };
     for (const body of [compose, compose, warned, { ...compose, query: "Coffee?" }]) {
       const exchange = await app.send("POST", "/compose", body);

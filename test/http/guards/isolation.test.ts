@@ -20,11 +20,11 @@ async function day(app: ServedApp, user: object, memories: readonly object[]): P
   const [first, second, third] = memories;
   const at = { ...user, conversation_id: "c" };
   const requests = [
-    ["/compose", { ...user, request_id: "r-1", query: "Where is it?", memories: [first, second], prompt: true }],
+    ["/compose", { ...user, request_id: "r-1", query: "Where is it?", memories: [first, second] }],
     ["/compose", { ...user, request_id: "r-2", query: "Where is it?", memories: [third, second, first] }],
     ["/compose", { ...at, request_id: "r-3", messages: [question], memories: [second] }],
     ["/compose", { ...at, request_id: "r-4", messages: [question, answered, question], memories: [third, second] }],
-    ["/compose", { ...user, request_id: "r-1", query: "Where is it?", memories: [first, second], prompt: true }],
+    ["/compose", { ...user, request_id: "r-1", query: "Where is it?", memories: [first, second] }],
     ["/feedback", { ...user, request_id: "r-2", cached_tokens: 7 }],
   ] as const;
   const answers: string[] = [];

@@ -1,8 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { openAiUpstream } from "../../../src/engines/embedded/embedded-openai.js";
-import { EmbeddedEngineError } from "../../../src/engines/embedded/generation.js";
 import { openAiErrorOf, problemOf } from "../../../src/http/problems/problem.js";
 import { openEmbeddedMem0 } from "../../../src/memory/embedded-mem0.js";
 import { MemorySourceError } from "../../../src/memory/memory-source.js";
@@ -22,7 +20,6 @@ const errors: readonly (readonly [string, unknown])[] = [
   ["an engine that breaks off", new UpstreamError("http://e/v1", { kind: "broken", cause: CAUSE })],
   ["a store that fails", new StoreUnavailableError("failing", { cause: new Error(CAUSE) })],
   ["a database that cannot be opened", new DatabaseOpenError(PATH, CAUSE)],
-  ["an engine inside that fails", new EmbeddedEngineError("model_unreadable", CAUSE)],
   ["any other", Object.assign(new Error(CAUSE), { code: "ENOENT", path: PATH })],
   ["a text", CAUSE],
 ];
@@ -32,20 +29,6 @@ describe("what is said of an error", () => {
     const problem = problemOf(error);
     for (const said of [problem, openAiErrorOf(problem, error)])
       expect(JSON.stringify(said)).not.toContain("secret-place");
-  });
-
-  it("shows none by the engine inside, behind a socket of its own", async () => {
-    const answer = openAiUpstream({
-      model: "m",
-      contextTokens: 8,
-      generate: () => {
-        throw new EmbeddedEngineError("model_unreadable", CAUSE);
-      },
-    });
-    const body = JSON.stringify({ messages: [{ role: "user", content: "Hi?" }] });
-    const response = await answer(new Request("http://e/v1/chat/completions", { method: "POST", body }));
-    expect(response.status).toBe(503);
-    expect(await response.text()).not.toContain("secret-place");
   });
 });
 

@@ -28,7 +28,6 @@ describe("POST /compose in a conversation", () => {
           system,
           messages: history,
           memories,
-          prompt: true,
         }),
       );
       history.push({ role: "assistant", content: answer });
@@ -81,13 +80,6 @@ describe("POST /compose in a conversation", () => {
     for (const [at, { plan }] of answers.entries()) {
       expect(plan.expected_cached_tokens + plan.uncached_tokens).toBe(plan.total_tokens);
       expect(plan.expected_cached_tokens).toBe(at === 0 ? 0 : answers[at - 1]?.plan.total_tokens);
-    }
-  });
-
-  it("gives a prompt as one text that only grows", async () => {
-    const prompts = (await converse()).map(({ prompt }) => prompt ?? "");
-    for (const [at, prompt] of prompts.entries()) {
-      if (at > 0) expect(prompt.startsWith(`${prompts[at - 1]} ${turns[at - 1]?.answer}`)).toBe(true);
     }
   });
 

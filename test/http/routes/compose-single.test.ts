@@ -68,11 +68,6 @@ describe("POST /compose without a conversation", () => {
     ]);
   });
 
-  it("gives the prompt as one text where that was asked for", async () => {
-    const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [tea], prompt: true });
-    expect(answer.prompt).toBe(`User: <memories>\n- ${tea.memory}\n</memories>\n\nTea?\n\nAssistant:`);
-  });
-
   it("leaves a question without memories as it is", async () => {
     const answer = await app.compose({ user_id: "ada", query: "Tea?", memories: [] });
     expect(answer.messages).toEqual([{ role: "user", content: "Tea?" }]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { checkDatabase } from "../../store/checked-database.js";
 import { problemOf, servedApp } from "../server/served-app.js";
 import { clientOf } from "./chat-client.js";
 import { openAiEngine } from "./openai-engine.js";
@@ -62,19 +62,9 @@ describe("dedupe", () => {
   });
 });
 
-describe("MEMPREFIX_DEDUPE", () => {
-  const app = servedApp({ environment: { MEMPREFIX_DEDUPE: "exact" } });
-
-  it("holds where a request does not say otherwise", async () => {
-    const asked = { user_id: "ada", query: "Who?", memories: [tea, again] };
-    expect((await app.compose(asked)).blocks.map(({ label }) => label)).toEqual([1, 2]);
-    expect((await app.compose({ ...asked, dedupe: "contained" })).blocks.map(({ label }) => label)).toEqual([1, 1]);
-  });
-});
-
 describe("dedupe: spans", () => {
   const engine = openAiEngine();
-  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_DEDUPE: "spans", MEMPREFIX_SOURCE: "none" } });
+  const app = servedApp({ upstream: engine, environment: { MEMPREFIX_SOURCE: "none" } });
   const page = Array.from({ length: 40 }, (_, at) => `Line ${at} of the page says ${at * at}.`).join("\n");
   const call = (id: string) => ({ id, type: "function" as const, function: { name: "read", arguments: "{}" } });
   const reading = (id: string, content: string) => [
@@ -88,7 +78,7 @@ describe("dedupe: spans", () => {
   ];
   const reference =
     'Again:\n<same-as-above>from "Line 0 of the page says 0. Line 1 of" to "1444. Line 39 of the page says 1521."</same-as-above>';
-  const asked = { user_id: "ada", conversation_id: "c", memories: [tea] };
+  const asked = { user_id: "ada", conversation_id: "c", memories: [tea], dedupe: "spans" };
 
   it("is how results stand in prompts, which go on as they were", async () => {
     const first = await app.compose({ ...asked, messages: history });
@@ -150,8 +140,8 @@ describe("dedupe: spans", () => {
   it("is what an engine is sent, and nothing of the kind where it is not wanted", async () => {
     const client = clientOf(app, { "x-memprefix-user": "ada" });
     const chat = { model: "stub-1", messages: history };
+    await client.chat.completions.create({ ...chat, memprefix: { dedupe: "spans" } } as typeof chat);
     await client.chat.completions.create(chat);
-    await client.chat.completions.create({ ...chat, memprefix: { dedupe: "contained" } } as typeof chat);
     const sent = engine.requests.map(({ raw }) =>
       JSON.parse(raw).messages.filter(({ role }: { role: string }) => role === "tool"),
     );

@@ -19,7 +19,7 @@ async function exported(app: ServedApp, user: string): Promise<Exported> {
 /** Rows of every kind that a scope has, by their fields: all but digests, and numbers that count other users and the tenant. */
 const EXPORTED = {
   blocks: ["label", "text", "tokens", "superseded_by"],
-  memory_versions: ["memory_id", "label", "current", "found", "of_run", "until", "template", "own_start", "own_length"],
+  memory_versions: ["memory_id", "label", "current", "found", "of_run", "until", "dated"],
   index_nodes: ["id", "parent", "run", "position", "next_position", "uses", "live", "last_used", "used_at", "tokens"],
   ordering_rows: ["kind", "id", "row"],
   conversations: ["id", "turns", "created_at", "last_turn_at"],

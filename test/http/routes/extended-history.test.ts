@@ -101,13 +101,17 @@ describe("a client that cuts its history", () => {
   });
 });
 
-describe("MEMPREFIX_HISTORY=extended", () => {
+describe("x-memprefix-history: extended", () => {
   const engine = openAiEngine();
   const source = answeringSource(["Ada drinks tea."]);
-  const app = servedApp({ source: () => source, upstream: engine, environment: { MEMPREFIX_HISTORY: "extended" } });
+  const app = servedApp({ source: () => source, upstream: engine });
 
   it("puts the chats of a windowed client behind what it cut", async () => {
-    const client = clientOf(app, { "x-memprefix-user": "ada", "x-memprefix-conversation": "c" });
+    const client = clientOf(app, {
+      "x-memprefix-user": "ada",
+      "x-memprefix-conversation": "c",
+      "x-memprefix-history": "extended",
+    });
     for (const { messages } of windows(8))
       await client.chat.completions.create({ ...ask(""), messages: messages as never });
     const sent = engine.requests.map(({ body }) => body.messages as readonly object[]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { checkDatabase } from "../../store/checked-database.js";
 import { type Composed, servedApp } from "../server/served-app.js";
 import { columnsHolding, filesHolding } from "./stored-rows.js";
 

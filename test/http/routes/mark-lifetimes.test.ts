@@ -252,7 +252,7 @@ describe("marks of what a client has cut from its history, put back in front of 
   const app = servedApp({
     source: () => answeringSource([TEA]),
     upstream: anthropic,
-    environment: { MEMPREFIX_UPSTREAM_API: "anthropic", MEMPREFIX_HISTORY: "extended" },
+    environment: { MEMPREFIX_UPSTREAM_API: "anthropic" },
   });
 
   it("are not sent again: the client moved them", async () => {
@@ -265,7 +265,7 @@ describe("marks of what a client has cut from its history, put back in front of 
       const body = { model: MODEL, max_tokens: 9, system: [text("Brief.", HOUR)], messages: sent };
       const exchange = await app.send("POST", "/v1/messages", {
         ...body,
-        memprefix: { user_id: "ada", conversation_id: "cut" },
+        memprefix: { user_id: "ada", conversation_id: "cut", history: "extended" },
       });
       expect([turn, exchange.status, exchange.text]).toEqual([turn, 200, exchange.text]);
       putBack = Math.max(putBack, (anthropic.calls.at(-1)?.body.messages.length ?? 0) - sent.length);

@@ -11,7 +11,6 @@ describe("a repeated request_id", () => {
 
   it.each([
     ["a single prompt", { query: "Tea?", memories: [tea, paris], system: "Be brief." }],
-    ["a single prompt as text", { query: "Tea?", memories: [tea, paris], prompt: true }],
     ["duplicates", { query: "Tea?", memories: [tea, tea, { ...tea, id: "m-2" }], memory_budget_tokens: 5 }],
     ["a conversation", { conversation_id: "c", messages: [{ content: "Tea?", role: "user" }], memories: [tea] }],
     [

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { EngineReport, StoredAnswer } from "../../../src/store/api/store.js";
-import { openToRead } from "../../../src/store/database/open-database.js";
+import { DigestSeal } from "../../../src/store/database/digest-seal.js";
 import { RECORD_KINDS } from "../../../src/store/journal/journal-database.js";
 import type { SaidTurn } from "../../../src/store/journal/said-codec.js";
 import { SaidCodec } from "../../../src/store/journal/said-codec.js";
@@ -28,9 +28,9 @@ export interface StoredRequest {
 
 /** The requests and turns in a file's journal, in the order in which they were stored. */
 export function storedExchanges(file: string): { readonly requests: StoredRequest[]; readonly turns: SaidTurn[] } {
-  const { sqlite, digests } = openToRead(file);
+  const sqlite = new Database(file, { readonly: true, fileMustExist: true });
   try {
-    const said = new SaidCodec(digests);
+    const said = new SaidCodec(DigestSeal.of(sqlite));
     const reports = new Map<string, EngineReport>();
     const requests: Omit<StoredRequest, "observed">[] = [];
     const turns: SaidTurn[] = [];

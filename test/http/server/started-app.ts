@@ -36,7 +36,7 @@ export async function startApp(
   { after, idleMs, composeTimeoutMs, ...times }: ShortTimes = {},
 ): Promise<StartedApp> {
   const { memprefix, keys } = assembled ?? (await assembleWhereStored(settings, source));
-  const chat = openChatEngine(settings, null, { after, idleMs });
+  const chat = openChatEngine(settings, { after, idleMs });
   const surface = createApp({
     ...times,
     memprefix,

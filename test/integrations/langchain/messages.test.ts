@@ -131,7 +131,7 @@ describe("the messages of a chain", () => {
     expect(messages.slice(0, 3)).toEqual(results);
     expect(messages.slice(0, 3).every((message, at) => message === results[at])).toBe(true);
     expect(messages[3]).toBeInstanceOf(HumanMessage);
-    const { messages: inResult } = await compose(results, { compose: { toolMemories: "in_result" } });
+    const { messages: inResult } = await compose(results, { compose: { model: "qwen3" } });
     expect(inResult[2]).toBeInstanceOf(ToolMessage);
     expect(inResult[2]).toMatchObject({ tool_call_id: "call_1", artifact: { raw: 12 } });
     expect(inResult[2]?.text).toContain("12 degrees\n\n<memories>");

@@ -132,11 +132,9 @@ describe.skipIf(missing)(title, () => {
       expect(["vegetarian", "Lisbon", "bicycle"].filter((word) => prompt.includes(word))).toEqual(found);
     });
 
-    it("gives metadata and times where a template asks for them", async () => {
-      const { prompt } = await composed("What should we cook for her?", {
-        ...{ top_k: 1, block_template: "[({date}) ]{memory}[ ({metadata.topic})]" },
-      });
-      expect(prompt).toMatch(/- \(\d{4}-\d\d-\d\d\) Ana is vegetarian\. \(food\)\n/);
+    it("gives dates where they are wanted", async () => {
+      const { prompt } = await composed("What should we cook for her?", { top_k: 1, dates: true });
+      expect(prompt).toMatch(/- \d{4}-\d\d-\d\d: Ana is vegetarian\.\n/);
     });
 
     it("keeps what is posted to memprefix, where the next search finds it", async () => {

@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Upstream, UpstreamCall } from "../../../src/engines/upstream/upstream.js";
-import type { ContextLimit } from "../../../src/service/chat/chat-request.js";
 import { EngineLimits } from "../../../src/service/chat/engine-limits.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 /** An engine that gives the lists of a test, in turn; null: it fails. */
-function listing(lists: (object | null)[], source: ContextLimit | null = "listed") {
+function listing(lists: (object | null)[], isRead = true) {
   let time = 0;
   const calls: UpstreamCall[] = [];
   const upstream: Pick<Upstream, "send"> = {
@@ -20,7 +19,7 @@ function listing(lists: (object | null)[], source: ContextLimit | null = "listed
       return { status: list === null ? 500 : 200, headers: [], body: body() };
     },
   };
-  const limits = new EngineLimits(upstream, source, () => time);
+  const limits = new EngineLimits(upstream, isRead, () => time);
   const chat = { body: { model: "m" }, query: "", headers: [] as [string, string][] };
   return {
     calls,
@@ -112,12 +111,10 @@ describe("an engine's limits", () => {
     expect(engine.promptTokensFor(of("a", "2"))).toBe(7_168);
   });
 
-  it("of an engine whose context is known, or that is not to be asked, are not asked for", async () => {
-    const known = listing([], { contextTokens: 1_024 });
-    expect(known.promptTokensFor()).toBe(768);
-    const none = listing([], null);
+  it("are not asked for where prompts have a limit of their own", async () => {
+    const none = listing([], false);
     expect(none.promptTokensFor()).toBeNull();
-    expect([await known.answered(), await none.answered()]).toEqual([0, 0]);
+    expect(await none.answered()).toBe(0);
   });
 
   it("come with the tokens of a chat's tools, which are counted once", () => {

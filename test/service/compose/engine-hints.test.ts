@@ -89,13 +89,12 @@ describe("an engine's hints", () => {
     async (engine) => {
       const service = openService();
       const request = { userId: "ada", conversationId: "c", requestId: "r-1", query: "Tea?", system: "Be brief." };
-      const full = { ...request, memories: memories({ tea: "Ada drinks green tea" }), prompt: true };
+      const full = { ...request, memories: memories({ tea: "Ada drinks green tea" }) };
       const first = await composeWith(service, { ...full, engine });
       expect(await composeWith(service, { ...full, engine })).toEqual(first);
       const generic = await composeWith(service, full);
       expect(generic.warnings).toEqual([]);
       expect(generic.engine.fields).toEqual({});
-      expect(generic.prompt).toBe(first.prompt);
       expect(generic.messages.map(textOf)).toEqual(first.messages.map(textOf));
       expect(await composeWith(service, { ...full, engine })).toEqual(first);
     },

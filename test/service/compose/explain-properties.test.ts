@@ -18,8 +18,7 @@ type Step =
       readonly policy: "retrieval" | "prefix-exact" | "sorted";
       readonly retention: "keep" | "volatile" | "ephemeral" | "auto";
       readonly tool: boolean;
-      /** Where memories stand behind a tool's result; null: as they did. */
-      readonly toolMemories: "own_message" | "in_result" | null;
+      readonly model: string;
     }
   /** The client writes a message differently: it means the same. */
   | { readonly kind: "restate"; readonly conversation: string; readonly message: number }
@@ -46,7 +45,7 @@ const composed = fc.record({
     "auto" as const,
   ),
   tool: fc.boolean(),
-  toolMemories: fc.constantFrom(null, null, "own_message" as const, "in_result" as const),
+  model: fc.constantFrom("m", "m", "qwen3"),
 });
 const changed = fc.oneof(
   fc.record({ kind: fc.constant("restate" as const), conversation, message: fc.nat({ max: 8 }) }),
@@ -68,7 +67,7 @@ const asked = {
   policy: "retrieval",
   retention: "keep",
   tool: false,
-  toolMemories: null,
+  model: "m",
 } as const;
 /** A section of its own behind a tool's result, which retention took away before a memory of it was forgotten. */
 const GONE_BEFORE_FORGOTTEN: Step[] = [
@@ -120,7 +119,7 @@ async function play(steps: readonly Step[], textOf = (id: number, version: numbe
         memories: step.memories.map(([id, version]) => ({ id: `m${id}`, memory: textOf(id, version) })),
         policy: step.policy,
         retention: step.retention,
-        toolMemories: step.toolMemories,
+        model: step.model,
       } as ComposeOptions);
       sent.push({ requestId, messages });
       if (step.conversation !== null) {

@@ -21,8 +21,7 @@ describe("a request's digest", () => {
         retention: "keep",
         annotations: { order: false },
         engine: "vllm",
-        toolMemories: "in_result",
-        prompt: true,
+        model: "qwen3",
       }),
       marksElsewhere: { tools: [{ type: "ephemeral" }], automatic: null },
       maxPromptTokens: 900,
@@ -33,17 +32,16 @@ describe("a request's digest", () => {
   it("is the same wherever the prompt goes, and another for another question, number of memories or policy", () => {
     const asked = { userId: "ana", query: "Tea?" };
     const digestOf = (options: object) => requestDigest(readComposeOptions({ ...asked, ...options }));
-    for (const same of [{ engine: "sglang" }, { prompt: true }, { requestId: "r" }, { toolMemories: "own_message" }]) {
+    for (const same of [{ engine: "sglang" }, { requestId: "r" }, { model: "qwen3" }]) {
       expect(digestOf(same), JSON.stringify(same)).toBe(digestOf({}));
     }
     const memories = [{ id: "m", memory: "Green.", created_at: "2023-05-08T13:56:00Z" }];
     const later = [{ id: "m", memory: "Green.", created_at: "2023-06-08T13:56:00Z" }];
     expect(digestOf({ memories })).toBe(digestOf({ memories: later }));
-    const dated = { blockTemplate: "{date} {memory}" };
+    const dated = { dates: true };
     expect(digestOf({ memories, ...dated })).not.toBe(digestOf({ memories: later, ...dated }));
     const others = [
       dated,
-      { timeZone: "Europe/Berlin" },
       { query: "Milk?" },
       { topK: 3 },
       { policy: "sorted" },

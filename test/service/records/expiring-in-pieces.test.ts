@@ -6,10 +6,10 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ChatMessage, residencyModel, type UserId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { openDatabase } from "../../../src/store/database/open-database.js";
 import { JournalStore } from "../../../src/store/journal/journal-store.js";
 import { journalIn } from "../../../src/store/sqlite/sqlite-journal.js";
+import { checkDatabase } from "../../store/checked-database.js";
 import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 import { doingBefore } from "../shared-database.js";
 

@@ -10,8 +10,8 @@ import { parseSection, sectionAtStart } from "../../../src/core/prompt/section.j
 import type { ComposeAnswer } from "../../../src/service/base/call-types.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
 import { startSweeps } from "../../../src/service/records/expiry.js";
-import { checkDatabase } from "../../../src/store/check/check-database.js";
 import { storedExchanges } from "../../http/routes/stored-rows.js";
+import { checkDatabase } from "../../store/checked-database.js";
 import { composeWith, memories, NOON, openService } from "../compose/service-fixture.js";
 
 const DAY = 86_400_000;

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import type { MemoryId, UserId } from "../../../src/core/index.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
-import { checkDatabase } from "../../../src/store/check/check-database.js";
+import { checkDatabase } from "../../store/checked-database.js";
 import { composeWith } from "../compose/service-fixture.js";
 import { around, doingBefore, SHARED, sharedDatabase } from "../shared-database.js";
 

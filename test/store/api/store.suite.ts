@@ -8,6 +8,7 @@ import {
   type TurnId,
   type UserId,
 } from "../../../src/core/index.js";
+import { loadEveryUser } from "../../../src/store/api/load-users.js";
 import { type EngineReport, StaleScopeError, type Store } from "../../../src/store/api/store.js";
 import { allOf, composeInto, deltaOf, id, recordFor, scopeOf, stateOf } from "./stored-compose.js";
 
@@ -297,6 +298,14 @@ export function describeStore(name: string, open: () => Store | Promise<Store>):
         expect((await store.counts(scope)).requests).toBe(1);
       }
       expect(await store.scopesOf("default", "ana" as UserId)).toHaveLength(2);
+      const users = await store.usersAfter("", "");
+      expect(users).toEqual([
+        { tenant: "acme", userId: "ana" },
+        { tenant: "default", userId: "ana" },
+        { tenant: "default", userId: "bo" },
+      ]);
+      expect(await store.usersAfter("default", "ana")).toEqual(users.slice(2));
+      expect(await loadEveryUser(store)).toEqual({ users: 3, requests: 4, findings: [] });
       expect(await store.deleteUser("default", "ana" as UserId, false)).toBe(2);
       expect((await store.loadScope(ana)).version).toBeNull();
       expect((await store.loadScope(scopes[1] ?? ana)).version).not.toBeNull();

@@ -49,13 +49,13 @@ const anyVersion: fc.Arbitrary<MemoryVersion> = fc
     memoryId: anyMemoryId,
     label: anyLabel,
     current: fc.boolean(),
-    rendered: fc.option(fc.record({ template: anyDigest, start: anyCount, length: anyCount }), { nil: undefined }),
+    dated: fc.boolean(),
     until: fc.option(fc.integer({ min: 1, max: 4e12 }), { nil: undefined }),
     ofRun: fc.boolean(),
   })
-  .map(({ rendered, until, ofRun, ...version }) => ({
+  .map(({ dated, until, ofRun, ...version }) => ({
     ...version,
-    ...(rendered === undefined ? {} : { rendered }),
+    ...(dated ? { dated } : {}),
     ...(until === undefined ? {} : { until }),
     ...(ofRun && version.current ? { ofRun } : {}),
   }));

@@ -13,11 +13,10 @@ export function exportScope(kept: KeptScope): ExportedScope {
       blocks: register.blocks.map(({ label, text, tokens, supersededBy }) =>
         rowOf({ label, text, tokens, supersededBy }),
       ),
-      memory_versions: register.versions.map(({ rendered, ...version }) => {
-        const { template = null, start: ownStart = null, length: ownLength = null } = rendered ?? {};
-        const { found = false, ofRun = false, until = null } = version;
-        return rowOf({ ...version, found, ofRun, until, template, ownStart, ownLength });
-      }),
+      memory_versions: register.versions.map(
+        ({ dated = false, found = false, ofRun = false, until = null, ...version }) =>
+          rowOf({ ...version, found, ofRun, until, dated }),
+      ),
       index_nodes: nodes.map(({ anchor: _anchor, ...node }) => rowOf(node)),
       ordering_rows: [
         ...published.accesses.map(({ turn, ...row }) => ordering("access", turn, row)),

@@ -145,7 +145,7 @@ export class MemoryStore implements Store {
       for (const version of state.register.versions) {
         const text = state.register.blocks.find(({ label }) => label === version.label)?.text;
         if (text === undefined) continue;
-        const words = ownWords(text, version.rendered);
+        const words = ownWords(text, version.dated === true);
         (version.memoryId === memoryId ? all : ofOthers).add(words);
         if (version.memoryId === memoryId && words !== text) rendered.add(text);
       }
@@ -264,6 +264,14 @@ export class MemoryStore implements Store {
     return live.slice(0, limit).map(({ id, leaf }) => ({ requestId: id, leaf }));
   };
 
+  readonly usersAfter: Store["usersAfter"] = async (tenant, userId) => {
+    const users = [...this.#scopes.values()].map(({ scope }) => ({ tenant: scope.tenant, userId: scope.userId }));
+    const keyOf = (user: { tenant: string; userId: string }) => JSON.stringify([user.tenant, user.userId]);
+    const later = new Map(users.map((user) => [keyOf(user), user]));
+    return [...later]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .flatMap(([key, user]) => (key > keyOf({ tenant, userId }) ? user : []));
+  };
   readonly scopesOf: Store["scopesOf"] = async (tenant, userId) =>
     this.#scopesOf({ tenant, userId }).map(({ scope }) => scope);
 

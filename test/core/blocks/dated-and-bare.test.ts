@@ -1,25 +1,23 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readBlockTemplate, renderMemory } from "../../../src/core/blocks/block-template.js";
 import { ownWords, type RenderedMemory } from "../../../src/core/blocks/context-block.js";
+import { renderMemory } from "../../../src/core/blocks/dated-memory.js";
 import { DEDUPE_NAMES } from "../../../src/core/conversation/repeats.js";
 import type { MemoryId } from "../../../src/core/text/ids.js";
 import { Chat, UserScope, user } from "../compose/scope-fixture.js";
 import { textsIn } from "../prompt/prompt-promises.js";
 
-const TEMPLATES = ["{memory}", "{date}: {memory}", "{memory}[ ({date})]", "[({metadata.session}) ]{memory}"] as const;
-const [BARE, DATED, DATED_BEHIND] = TEMPLATES;
 const MAY = "2023-05-08T13:56:00Z";
 const JUNE = "2023-06-01T10:00:00Z";
+const [BARE, DATED] = [false, true];
 
-function memory(id: string, text: string, template: string, createdAt = MAY): RenderedMemory {
-  const fields = { createdAt, metadata: { session: "s-1" } };
-  return renderMemory(readBlockTemplate(template, "UTC"), { id: id as MemoryId, text, fields }, 10_000).memory;
+function memory(id: string, text: string, dates: boolean, createdAt = MAY): RenderedMemory {
+  return renderMemory({ id: id as MemoryId, text, createdAt }, dates, 10_000).memory;
 }
 
-const tea = (template: string, createdAt?: string) => memory("drink", "Likes tea.", template, createdAt);
-const rome = (template: string) => memory("home", "Lives in Rome.", template);
-const oslo = (template: string) => memory("home", "Lives in Oslo.", template);
+const tea = (dates: boolean, createdAt?: string) => memory("drink", "Likes tea.", dates, createdAt);
+const rome = (dates: boolean) => memory("home", "Lives in Rome.", dates);
+const oslo = (dates: boolean) => memory("home", "Lives in Oslo.", dates);
 
 /** One conversation that asks once for each list of memories, and reads its rows again before every request. */
 function asked(...requests: (readonly RenderedMemory[])[]) {
@@ -33,9 +31,9 @@ function asked(...requests: (readonly RenderedMemory[])[]) {
   });
 }
 
-describe("a memory that another block template renders", () => {
+describe("a memory that is requested with its date, and without", () => {
   it("is given as before in a conversation that has its words: nothing is sent again, and nothing is said to be replaced", () => {
-    const [first, second, third] = asked([tea(BARE), rome(BARE)], [tea(DATED), rome(DATED)], [tea(DATED_BEHIND)]);
+    const [first, second, third] = asked([tea(BARE), rome(BARE)], [tea(DATED), rome(DATED)], [tea(BARE)]);
     expect(first?.messages.at(-1)?.content).toContain("- Likes tea.\n- Lives in Rome.");
     expect(second?.messages.at(-1)?.content).toBe("Question 1");
     expect(second?.memories).toEqual([
@@ -60,7 +58,7 @@ describe("a memory that another block template renders", () => {
     );
   });
 
-  it("replaces it where the template is the same and the date is another", () => {
+  it("replaces it where the date is another", () => {
     const [, second] = asked([tea(DATED)], [tea(DATED, JUNE)]);
     expect(second?.messages.at(-1)?.content).toContain(
       "- 2023-06-01: Likes tea.\n</memories>\nNo longer true: 2023-05-08: Likes tea.\n",
@@ -74,19 +72,11 @@ describe("a memory that another block template renders", () => {
     );
   });
 
-  it("knows after a template without effect that a date changed", () => {
-    const undated = (createdAt: string) => memory("drink", "Likes tea.", DATED, createdAt);
-    const [, , third] = asked([tea(BARE)], [undated("unknown")], [undated(JUNE)]);
-    expect(third?.messages.at(-1)?.content).toContain(
-      "- 2023-06-01: Likes tea.\n</memories>\nNo longer true: Likes tea.\n",
-    );
-  });
-
   it("is never lost, never said to be replaced by its own words, and each label keeps its text, whatever changes", () => {
     const one = fc.record({
       id: fc.constantFrom("a", "b", "c"),
       text: fc.constantFrom("Likes tea.", "Lives in Rome.", "Has a dog."),
-      template: fc.constantFrom(...TEMPLATES),
+      dates: fc.boolean(),
       createdAt: fc.constantFrom(MAY, JUNE, "unknown"),
     });
     const request = fc.uniqueArray(one, { minLength: 1, maxLength: 3, selector: ({ id }) => id });
@@ -99,7 +89,7 @@ describe("a memory that another block template renders", () => {
           const scope = new UserScope();
           const chat = new Chat(scope);
           for (const [n, wanted] of requests.entries()) {
-            const retrieved = wanted.map(({ id, text, template, createdAt }) => memory(id, text, template, createdAt));
+            const retrieved = wanted.map(({ id, text, dates, createdAt }) => memory(id, text, dates, createdAt));
             const { messages, memories } = chat.ask(`Question ${n}`, retrieved, { dedupe });
             chat.answer("Yes.");
             const standing = textsIn(messages);
@@ -109,9 +99,9 @@ describe("a memory that another block template renders", () => {
               const { register } = scope.state;
               const given = register.textOf(placed.label);
               expect(standing).toContain(given);
-              // Another memory's block may say it too, as in "Likes tea. (2023-05-08)".
+              // Another memory's block may say it too, as "2023-05-08: Likes tea." does.
               if (dedupe !== "exact") expect(given).toContain(text.slice(0, -1));
-              else expect(ownWords(given, register.renderedOf(id as MemoryId, placed.label))).toBe(text);
+              else expect(ownWords(given, register.isDated(id as MemoryId, placed.label))).toBe(text);
               for (const old of placed.replaces) {
                 const isRestyled = register.sameWordsAs(id as MemoryId, placed.label).includes(old);
                 if (isRestyled) expect(wanted.filter((other) => other.text === text).length).toBeGreaterThan(1);

@@ -1,0 +1,55 @@
+/*
+ * Times as memory sources write them, read the same on every machine: no locale and no zone of the machine counts.
+ */
+
+/** A time as a memory source writes it: text in ISO 8601, or seconds or milliseconds since 1970. */
+export type GivenTime = string | number;
+
+/** A day, and what follows of its time: hours, minutes, seconds with a fraction, and the offset from UTC. */
+const ISO = /^(\d{4}-\d{2}-\d{2})(?:[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,]\d+)?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?)?$/;
+/** From here on a number counts milliseconds: as seconds it would be in the year 5138. */
+const FIRST_MILLISECONDS = 1e11;
+const DAY_MS = 86_400_000;
+/** The years 1 to 9999, in milliseconds since 1970. */
+const FIRST_INSTANT = Date.parse("0001-01-01T00:00:00Z");
+const LAST_INSTANT = Date.parse("9999-12-31T23:59:59Z");
+
+/** The day of a time in UTC, as `YYYY-MM-DD`; null for what is no time of the years 1 to 9999. A time without an offset is in UTC. */
+export function utcDay(time: GivenTime): string | null {
+  if (typeof time === "string") {
+    const [, day, clock] = ISO.exec(time.trim()) ?? [];
+    if (day !== undefined && clock === undefined) return isDay(day) ? day : null;
+  }
+  const instant = instantOf(time);
+  if (instant === null || instant < FIRST_INSTANT || instant > LAST_INSTANT) return null;
+  return new Date(instant).toISOString().slice(0, "YYYY-MM-DD".length);
+}
+
+/** The instant of a time, in milliseconds since the epoch; null for a day without a time, and for what is no time. */
+export function instantOf(time: GivenTime): number | null {
+  if (typeof time === "number") {
+    if (!Number.isFinite(time)) return null;
+    return Math.abs(time) < FIRST_MILLISECONDS ? time * 1_000 : time;
+  }
+  const [, day, clock, seconds = "00", offset = "Z"] = ISO.exec(time.trim()) ?? [];
+  if (day === undefined || clock === undefined || !isDay(day)) return null;
+  // With its offset in full, the text means one instant to every machine.
+  const [hours, minutes] = /^[Zz]$/.test(offset) ? ["+00", "00"] : [offset.slice(0, 3), offset.slice(-2)];
+  const inFull = offset.length === 3 ? `${hours}:00` : `${hours}:${minutes}`;
+  const instant = Date.parse(`${day}T${clock}:${seconds}.000${inFull}`);
+  return Number.isNaN(instant) ? null : instant;
+}
+
+/** The instant at which the day of a text in ISO 8601 is over in UTC, in milliseconds since the epoch; null for what names no day. */
+export function endOfDay(text: string): number | null {
+  const [, day] = ISO.exec(text.trim()) ?? [];
+  return day === undefined || !isDay(day) ? null : Date.parse(`${day}T00:00:00Z`) + DAY_MS;
+}
+
+/** Whether the calendar has this day: parsers let the 30th of February pass. */
+function isDay(day: string): boolean {
+  const [year = 0, month = 0, date = 0] = day.split("-").map(Number);
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const days = month === 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31;
+  return year >= 1 && month >= 1 && month <= 12 && date >= 1 && date <= days;
+}

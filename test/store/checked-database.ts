@@ -1,0 +1,24 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { type LoadedUsers, loadEveryUser } from "../../src/store/api/load-users.js";
+import { openDatabase, quickCheck } from "../../src/store/database/open-database.js";
+import { JournalStore } from "../../src/store/journal/journal-store.js";
+import { InlineJournal } from "../../src/store/sqlite/sqlite-journal.js";
+
+/** Checks a file as `memprefix doctor` does, on a copy: a service may be writing to it, and what a killed one left must stay as it is. */
+export async function checkDatabase(file: string): Promise<LoadedUsers> {
+  const findings = quickCheck(file);
+  const directory = mkdtempSync(join(tmpdir(), "memprefix-checked-"));
+  const copy = join(directory, "copy.db");
+  try {
+    const sqlite = new Database(file, { readonly: true, timeout: 5_000 });
+    await sqlite.backup(copy).finally(() => sqlite.close());
+    const store = new JournalStore(new InlineJournal(openDatabase(copy)));
+    const loaded = await loadEveryUser(store).finally(() => store.close());
+    return { ...loaded, findings: [...findings, ...loaded.findings] };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
