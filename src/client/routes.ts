@@ -59,7 +59,6 @@ export const ROUTES = {
   usageUsers: route("listUsageUsers", "GET /usage/users", "users"),
   usageConversations: route("listUsageConversations", "GET /usage/conversations", "conversations"),
   usageConversation: route("getUsageConversation", "GET /usage/conversation", "epochs"),
-  usageEvents: route("streamUsageEvents", "GET /usage/events"),
   addUsageNote: route("addUsageNote", "POST /usage/notes", "kind", [], "rejected"),
   forgetMemory: route("forgetMemory", "DELETE /user/memory", "memory_id"),
   forgetUser: route("forgetUser", "DELETE /user", "user_id"),

@@ -40,9 +40,6 @@ export type UsageViewOptions = OptionsOf<typeof usage.usageSummaryQuery>;
 /** Which prompts are looked at; absent: all. */
 export type UsageFilterOptions = Omit<UsageViewOptions, "window">;
 
-/** Which prompts are followed. */
-export type UsageEventsOptions = OptionsOf<typeof usage.usageEventsQuery>;
-
 /** Which prompts a list has. */
 export type UsageRequestsOptions = OptionsOf<typeof usage.usageRequestsQuery>;
 
@@ -90,10 +87,3 @@ export type UsageReuse = Omit<UsageConversations["conversations"][number], "conv
 
 /** A conversation's newest prompts, by epoch. */
 export type UsageConversation = AnswerOf<typeof usage.usageConversationResult>;
-
-type UsageEvents = AnswerOf<typeof usage.usageEvents>;
-
-/** A server-sent event. */
-export type UsageEvent = {
-  [Name in keyof UsageEvents]-?: { readonly [Own in Name]: NonNullable<UsageEvents[Own]> };
-}[keyof UsageEvents];

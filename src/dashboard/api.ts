@@ -3,7 +3,6 @@ import type { health } from "../http/contracts/health-contract.js";
 import type {
   usageConversationResult,
   usageConversationsResult,
-  usageEvents,
   usageMissesResult,
   usageNote,
   usageRequestResult,
@@ -50,15 +49,6 @@ export async function remove(path: string, query: Query): Promise<void> {
   await asked("DELETE", withQuery(path, query), undefined, undefined, true);
 }
 
-/** An answer that is read as it comes. Rejects as {@link getJson} does. */
-export function openStream(
-  path: string,
-  headers: Readonly<Record<string, string>>,
-  signal: AbortSignal,
-): Promise<Response> {
-  return asked("GET", path, undefined, signal, false, headers);
-}
-
 /** Tries of a request that was rejected for now, before any work was done for it. */
 const TRIES = 4;
 const LONGEST_WAIT_MS = 5_000;
@@ -69,7 +59,6 @@ async function asked(
   body: unknown,
   signal?: AbortSignal,
   keepalive = false,
-  more: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
   const key = readKey();
   const send = () =>
@@ -82,7 +71,6 @@ async function asked(
       headers: {
         ...(key === null ? {} : { authorization: `Bearer ${key}` }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
-        ...more,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
@@ -154,8 +142,6 @@ export type WireSummary = z.output<typeof usageSummaryResult>;
 export type WireNote = z.output<typeof usageNote>;
 export type WireRow = z.output<typeof usageRow>;
 export type WireRows = z.output<typeof usageRequestsResult>;
-/** New prompts, as an event has them. */
-export type WireLiveRows = NonNullable<z.output<typeof usageEvents>["requests"]>;
 export type WireMisses = z.output<typeof usageMissesResult>;
 export type WireUsers = z.output<typeof usageUsersResult>;
 export type WireConversations = z.output<typeof usageConversationsResult>;

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import { MAX_LIVE_PROMPTS } from "../../service/usage/usage-events.js";
 import { explainResult } from "./explain-contract.js";
 import { answerForm, bodyOf, label } from "./wire-form.js";
 
@@ -194,17 +193,6 @@ export const usageRequestsResult = z
   })
   .meta({ id: "UsageRequests" });
 
-export const usageEventsQuery = z.strictObject({
-  ...promptFilters,
-  limit: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(MAX_LIVE_PROMPTS)
-    .default(MAX_LIVE_PROMPTS)
-    .describe("Most prompts of one event, the newest; the others are counted. 0: counts only."),
-});
-
 export const usageMissesQuery = z.strictObject({ ...answerForm, ...window, ...filters });
 
 export const usageMissesResult = z
@@ -309,7 +297,7 @@ export const noteOptions = z.strictObject({
 export const noteBody = bodyOf(noteOptions);
 
 /*
- * `GET /usage/request`: one prompt as bars, beside the prompt that it should have continued. And `GET /usage/events`: new ones as they come.
+ * `GET /usage/request`: one prompt as bars, beside the prompt that it should have continued.
  */
 
 export const usageRequestQuery = z.strictObject({
@@ -360,20 +348,3 @@ export const usageRequestResult = z
     explanation: explainResult,
   })
   .meta({ id: "UsageRequest" });
-
-/** `GET /usage/events`, as server-sent events: `event:` is the field's name, `data:` its JSON. */
-export const usageEvents = z
-  .object({
-    requests: z
-      .object({
-        rows: z.array(usageRow).describe("The newest, oldest first, each as it is now."),
-        more: z.int().describe("Prompts besides that fit the filter: more than `limit` came at once."),
-      })
-      .describe("Prompts were answered, or their engine reported: the same `id` comes again. Four a second at most."),
-    note: usageNote,
-    dropped: z
-      .object({ count: z.int() })
-      .describe("The client reads too slowly: so many prompts and notes were neither sent nor counted until now."),
-  })
-  .partial()
-  .meta({ id: "RecordedEvent" });

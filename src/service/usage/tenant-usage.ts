@@ -15,7 +15,6 @@ import type {
 import { NotFoundError } from "../base/errors.js";
 import type { Observers } from "../base/memprefix-observer.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
-import { UsageEvents, type UsageListener } from "./usage-events.js";
 import { UsageRecorder } from "./usage-recorder.js";
 
 export {
@@ -32,7 +31,6 @@ export type {
   KeptUsage,
   ReuseSums,
   TimedSums,
-  UsageChanges,
   UsagePage,
   WindowMisses,
   WindowSums,
@@ -54,7 +52,7 @@ export class TenantUsage {
   constructor(
     private readonly tenant: string,
     /** What records all tenants' usage. */
-    private readonly on: Pick<RecordedUsage, "log" | "recorder" | "events">,
+    private readonly on: Pick<RecordedUsage, "log" | "recorder">,
     private readonly now: () => number,
   ) {}
 
@@ -108,11 +106,6 @@ export class TenantUsage {
     return this.on.recorder.note({ ...note, at: note.at ?? this.now(), tenant: this.tenant });
   }
 
-  /** See {@link UsageEvents.listen}. */
-  listen(filter: FilterOptions, limit: number, listener: UsageListener): Promise<(() => void) | null> {
-    return this.on.events.listen({ filter: { ...filter, tenant: this.tenant }, limit }, listener);
-  }
-
   async #flushed(): Promise<UsageLog> {
     await this.on.recorder.flush();
     return this.on.log;
@@ -123,7 +116,6 @@ export class TenantUsage {
 export interface RecordedUsage {
   readonly log: UsageLog;
   readonly recorder: UsageRecorder;
-  readonly events: UsageEvents;
   /** Whether prompts cost money. */
   readonly hasPrices: boolean;
   /** Notes that the service started, `version` memprefix's own, and which of its defaults changed since it last did. */
@@ -144,17 +136,14 @@ export function recordUsage(
   if (log === undefined) return null;
   const usage = log;
   const recorder = new UsageRecorder({ log, now, costs: defaults.engine, residency, onFault });
-  const events = new UsageEvents({ log, recorder, now, onFault });
   const remove = observers.add(recorder);
   return {
     log,
     recorder,
-    events,
     hasPrices: defaults.engine.cost.kind === "money",
     noteStart,
     async stop() {
       remove();
-      events.stop();
       await recorder.flush(true);
     },
   };

@@ -1,7 +1,6 @@
 /*
  * usage: what answered prompts cost and why they missed, recorded off the request path, and shown.
- * Enters: what a service's observer gets; queries of a tenant. Leaves: batches for the usage log, about one a second; what it then
- * sends of them as events. Nothing here waits on a request, and no request waits on it.
+ * Enters: what a service's observer gets; queries of a tenant. Leaves: batches for the usage log, about one a second. Nothing here waits on a request, and no request waits on it.
  */
 
 import { randomUUID } from "node:crypto";
@@ -77,11 +76,6 @@ export class UsageRecorder implements MemprefixObserver {
   /** Entries that were left out since the start: too many waited, or they could not be written. */
   get dropped(): number {
     return this.#dropped;
-  }
-
-  /** Entries that no batch has yet. */
-  get waiting(): number {
-    return this.#waiting.length;
   }
 
   composed(prompt: ObservedCompose): void {

@@ -219,23 +219,6 @@ export interface KeptNote extends NewNote {
   readonly number: number;
 }
 
-/** A tenant's prompts whose changes are followed. */
-export interface FollowedUsage {
-  readonly filter: UsageFilter;
-  /** Most prompts that are read; the others are counted. */
-  readonly limit: number;
-}
-
-/** What was written after a cursor: each prompt once, as it is kept now. */
-export interface UsageChanges {
-  /** The newest, oldest first. */
-  readonly rows: readonly KeptUsage[];
-  /** Prompts besides. */
-  readonly leftOut: number;
-  /** Of the tenant and of all, oldest first. */
-  readonly notes: readonly KeptNote[];
-}
-
 /** How much is kept. */
 export interface UsageBounds {
   /** Prompts of all tenants; the oldest go first. */
@@ -264,11 +247,6 @@ export interface UsageLog {
    * because its outcome is not known. Absent: it will not be.
    */
   record(batch: readonly UsageEntry[], now: number, id?: string): Promise<void>;
-  /** What any process wrote after a cursor, for each of those that are followed, and the next cursor. Null: from now on. */
-  changes(
-    since: number | null,
-    followed: readonly FollowedUsage[],
-  ): Promise<{ readonly cursor: number; readonly changes: readonly UsageChanges[] }>;
   summary(view: UsageView): Promise<WindowSums>;
   misses(view: UsageView): Promise<WindowMisses>;
   prompts(filter: UsageFilter, before: number | null, limit: number): Promise<UsagePage>;

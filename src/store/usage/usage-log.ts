@@ -62,7 +62,7 @@ function statementsOf({ rows, among }: Dialect) {
   };
   const text = <K extends string>(...names: K[]) => Object.fromEntries(names.map((name) => [name, "text" as const]));
   const prompts = Object.keys(USAGE_TABLES.usage_prompts.columns);
-  const reported = ["group_id", "changed", ...prompts.slice(prompts.indexOf("planned_cause"))];
+  const reported = ["group_id", ...prompts.slice(prompts.indexOf("planned_cause"))];
   const deletion = (ids: string, given = "*") => `delete from usage_prompts where id ${among(ids)} returning ${given}`;
   const sums = Object.values(REUSE_COLUMNS);
   const groups = among("select id from usage_groups");
@@ -249,7 +249,7 @@ export class DatabaseUsageLog extends UsageReading implements UsageLog {
   }
 
   /** Sends what writes a batch: a few statements, however long it is. */
-  #write(query: RunQuery, { removed, tenants, groups, owners, written, minutes, lastId }: Accounting): void {
+  #write(query: RunQuery, { removed, tenants, groups, owners, written, minutes }: Accounting): void {
     const send = (statement: NamedStatement, rows: readonly object[]) => {
       if (rows.length > 0) void query(statement, [JSON.stringify(rows)]);
     };
@@ -270,7 +270,7 @@ export class DatabaseUsageLog extends UsageReading implements UsageLog {
     );
     send(
       addPrompts,
-      [...written.values()].map((prompt) => promptRow(prompt, lastId)),
+      [...written.values()].map((prompt) => promptRow(prompt)),
     );
     const sums = [...minutes.values()].flatMap(({ groupId, start, measures }) =>
       [...measures].flatMap(([measure, value]): RowOf<"usage_sums">[] =>

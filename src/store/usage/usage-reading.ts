@@ -1,13 +1,11 @@
 import type { AgentId, ConversationId, UsageNoteKind, UserId } from "../../core/index.js";
 import type {
   ConversationReuse,
-  FollowedUsage,
   GroupFilter,
   KeptNote,
   KeptUsage,
   ReuseOrder,
   ReuseSums,
-  UsageChanges,
   UsageFilter,
   UsageKey,
   UsagePage,
@@ -140,22 +138,6 @@ function statementsOf({ rows, among }: Dialect) {
       "conversations_of",
     ),
     conversation: statement("conversation", owners("o.name = $2 and o.agent = $3 and o.conversation = $4")),
-    cursor: statement("cursor", "select last_id from usage_state where id = 1"),
-    changed: statement(
-      "changed",
-      `select ${PROMPT_COLUMNS}, count(*) over () as fitting from usage_prompts p cross join usage_owners u ${PROMPT_NAMES}
-       where p.tenant = $1 and p.changed > $2 and u.id = p.user_id and g.id = p.group_id
-       ${given({
-         $3: "u.name = $3",
-         $4: "u.agent = $4",
-         $5: "c.conversation = $5",
-         $6: "g.model = $6",
-         $7: "g.engine = $7",
-         $8: "g.layout = $8",
-         $9: "p.planned_cause = $9 or p.unserved_cause = $9",
-       })} order by p.number desc limit $10`,
-    ),
-    newNotes: statement("new_notes", "select * from usage_notes where id > $1 and tenant in ($2, '') order by id"),
   };
 }
 
@@ -266,34 +248,6 @@ export class UsageReading {
     const values = [of.tenant, of.userId, of.agentId ?? "", of.conversationId];
     const [row] = await this.#all<ReuseRow>(this.#statements.conversation, values);
     return row === undefined ? null : withAgent(row);
-  }
-
-  /** See `UsageLog.changes`. */
-  changes(
-    since: number | null,
-    followed: readonly FollowedUsage[],
-  ): Promise<{ readonly cursor: number; readonly changes: readonly UsageChanges[] }> {
-    return this.database.read(async (query) => {
-      const [[state], ...changes] = await Promise.all([
-        query<RowOf<"usage_state">>(this.#statements.cursor),
-        ...followed.map((one) => this.#changesOf(query, one, since)),
-      ]);
-      return { cursor: state?.last_id ?? 0, changes };
-    });
-  }
-
-  async #changesOf(query: RunQuery, { filter, limit }: FollowedUsage, since: number | null): Promise<UsageChanges> {
-    if (since === null) return { rows: [], leftOut: 0, notes: [] };
-    const { tenant, userId, agentId, conversationId, cause } = filter;
-    const ofUser = [userId ?? null, agentValue(agentId), conversationId ?? null];
-    // One at least, with which comes how many there are.
-    const values = [tenant, since, ...ofUser, ...groupValues(filter), cause ?? null, Math.max(1, limit)];
-    const [found, notes] = await Promise.all([
-      query<PromptRow & { readonly fitting: number }>(this.#statements.changed, values),
-      query<RowOf<"usage_notes">>(this.#statements.newNotes, [since, tenant]),
-    ]);
-    const rows = found.slice(0, limit).map(keptPrompt).reverse();
-    return { rows, leftOut: (found[0]?.fitting ?? 0) - rows.length, notes: notes.map(noteOf) };
   }
 
   #all<R extends object>(statement: NamedStatement, values: readonly unknown[]): Promise<R[]> {

@@ -106,13 +106,12 @@ export const USAGE_TABLES = {
     indexes: [{ name: "usage_owners_by_name", on: ["tenant", "name", "agent", "conversation"], isUnique: true }],
   },
 
-  /** Prompts. `id` grows with all tenants' together, `number` with the tenant's own, `changed` with every batch. */
+  /** Prompts. `id` grows with all tenants' together, `number` with the tenant's own. */
   usage_prompts: {
     columns: {
       id: "bigint",
       tenant: "text",
       number: "bigint",
-      changed: "bigint",
       user_id: "bigint",
       conversation_id: "bigint?",
       group_id: "bigint",
@@ -141,7 +140,6 @@ export const USAGE_TABLES = {
       // One text: by two columns, PostgreSQL's planner may look for a request among all of its user's.
       { name: "usage_prompts_by_request", on: ["(cast(user_id as text) || ' ' || request)"], isUnique: true },
       { name: "usage_prompts_by_number", on: ["tenant", "number"], isUnique: true },
-      { name: "usage_prompts_by_change", on: ["tenant", "changed"] },
       { name: "usage_prompts_by_user", on: ["user_id", "number"] },
       { name: "usage_prompts_by_conversation", on: ["conversation_id", "number"], given: "conversation_id" },
       { name: "usage_prompts_by_group", on: ["group_id", "number"] },
@@ -256,17 +254,15 @@ export function valuedPrompt(row: RowOf<"usage_prompts">): Valued {
   };
 }
 
-/** A prompt's row. `changed`: the number of the batch. */
+/** A prompt's row. */
 export function promptRow(
   { id, userId, conversationId, groupId, kept }: NumberedPrompt,
-  changed: number,
 ): RowOf<"usage_prompts"> {
   const { usage, epoch } = kept;
   return {
     id,
     tenant: kept.tenant,
     number: kept.number,
-    changed,
     user_id: userId,
     conversation_id: conversationId,
     group_id: groupId,

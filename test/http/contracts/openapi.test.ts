@@ -23,7 +23,6 @@ describe("GET /openapi.json", () => {
       "GET /requests/{request_id}/explain",
       "GET /usage/conversation",
       "GET /usage/conversations",
-      "GET /usage/events",
       "GET /usage/misses",
       "GET /usage/request",
       "GET /usage/requests",
@@ -63,7 +62,6 @@ describe("GET /openapi.json", () => {
   it("names ?pretty of every route that makes its own JSON", () => {
     const unmodified = [
       "POST /compose/batch",
-      "GET /usage/events",
       "POST /v1/chat/completions",
       "POST /v1/responses",
       "POST /v1/messages",

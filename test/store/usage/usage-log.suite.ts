@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { missedTokens, type RequestId, type UserId, uncachedTokens } from "../../../src/core/index.js";
-import type { UsageBounds, UsageChanges, UsageEntry, UsageLog } from "../../../src/store/api/usage-log.js";
+import type { UsageBounds, UsageEntry, UsageLog } from "../../../src/store/api/usage-log.js";
 import { composed, reported } from "./usage-entries.js";
 
 const MINUTE = 60_000;
@@ -23,12 +23,11 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
   afterEach(async () => {
     await Promise.all([log, ...reopened.splice(0)].map((each) => each.close()));
   });
-  /** What is then told of the prompts, oldest first. */
+  /** All prompts that are then kept, oldest first. */
   const record = async (...batch: UsageEntry[]) => {
-    const { cursor } = await log.changes(null, []);
     await log.record(batch, NOW);
-    const followed = ["default", "acme"].map((tenant) => ({ filter: { tenant }, limit: 50 }));
-    return (await log.changes(cursor, followed)).changes.flatMap(({ rows }) => rows);
+    const pages = await Promise.all(["default", "acme"].map((tenant) => log.prompts({ tenant }, null, 50)));
+    return pages.flatMap(({ rows }) => rows.toReversed());
   };
   const hour = (tenant = "default") => log.summary({ tenant, window: "hour", now: NOW });
   const ids = async (filter: object = {}) =>
@@ -403,91 +402,6 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       await log.record([], NOW + 40 * DAY);
       expect(await ids()).toEqual([]);
       expect((await log.summary({ tenant: "default", window: "month", now: NOW })).total.sums.prompts).toBe(0);
-    });
-  });
-
-  describe("changes", () => {
-    const follow = (filter: object = {}, limit = 3, tenant = "default") => ({ filter: { tenant, ...filter }, limit });
-    const told = ({ rows, leftOut, notes }: UsageChanges) => [
-      rows.map(({ requestId }) => requestId),
-      leftOut,
-      notes.map(({ label }) => label),
-    ];
-
-    it("are told from a cursor on, each prompt once and as it is now, the newest up to a limit and a count of the others", async () => {
-      await record(composed({ request: "before", at: NOW }));
-      const { cursor, changes } = await log.changes(null, [follow()]);
-      expect(changes.map(told)).toEqual([[[], 0, []]]);
-      await log.record(
-        Array.from({ length: 5 }, (_, n) => composed({ request: `r${n}`, at: NOW, expected: 1_500 })),
-        NOW,
-      );
-      await log.record([reported({ request: "r4", cached: 7 }), reported({ request: "before", cached: 5 })], NOW);
-      const [first] = (await log.changes(cursor, [follow()])).changes;
-      expect(first && told(first)).toEqual([["r2", "r3", "r4"], 3, []]);
-      expect(first?.rows.at(-1)?.usage.report).toEqual({ cachedTokens: 7, promptTokens: null });
-      const later = await log.changes(cursor, [follow({}, 10), follow({}, 0)]);
-      expect(later.changes.map(told)).toEqual([
-        [["before", "r0", "r1", "r2", "r3", "r4"], 0, []],
-        [[], 6, []],
-      ]);
-      expect((await log.changes(later.cursor, [follow()])).changes.map(told)).toEqual([[[], 0, []]]);
-    });
-
-    it("are filtered before they are bounded, and of one tenant, in rows, counts and notes", async () => {
-      const { cursor } = await log.changes(null, []);
-      const rare = { agent: "guide", conversation: "c", model: "rare", engine: "vllm", user: "ben" };
-      await record(
-        composed({ request: "rare", at: NOW, ...rare, reusable: 900, facts: { isRewritten: true } }),
-        ...Array.from({ length: 60 }, (_, n) => composed({ request: `r${n}`, at: NOW })),
-        ...Array.from({ length: 7 }, (_, n) => composed({ request: `t${n}`, at: NOW, tenant: "acme" })),
-      );
-      const note = { at: NOW, kind: "deploy", model: null } as const;
-      await log.note({ ...note, tenant: "acme", label: "theirs" });
-      await log.note({ ...note, tenant: "default", label: "ours" });
-      await log.note({ ...note, tenant: null, label: "all" });
-      const filters = [
-        { userId: "ben" },
-        { agentId: "guide" },
-        { conversationId: "c" },
-        { model: "rare" },
-        { engine: "vllm" },
-        { layout: "conversation" },
-        { cause: "rewritten_history" },
-        { userId: "ben", agentId: "guide", conversationId: "c", model: "rare", cause: "rewritten_history" },
-      ];
-      const { changes } = await log.changes(
-        cursor,
-        filters.map((filter) => follow(filter)),
-      );
-      expect(changes.map(told)).toEqual(filters.map(() => [["rare"], 0, ["ours", "all"]]));
-      const others = await log.changes(cursor, [
-        follow(),
-        follow({ agentId: null }, 1),
-        follow({ userId: "ben", model: "gpt" }),
-        follow({}, 0, "acme"),
-        follow({}, 3, "nobody"),
-      ]);
-      expect(others.changes.map(told)).toEqual([
-        [["r57", "r58", "r59"], 58, ["ours", "all"]],
-        [["r59"], 59, ["ours", "all"]],
-        [[], 0, ["ours", "all"]],
-        [[], 7, ["theirs", "all"]],
-        [[], 0, ["all"]],
-      ]);
-    });
-
-    it("are not told of what is kept no longer", async () => {
-      const { cursor } = await log.changes(null, []);
-      await log.record([composed({ request: "a", at: NOW, user: "ben" }), composed({ request: "b", at: NOW })], NOW);
-      await log.deleteUser("default", ana, NOW);
-      expect((await log.changes(cursor, [follow()])).changes.map(told)).toEqual([[["a"], 0, []]]);
-      await log.deleteUser("default", "ben" as UserId, NOW);
-      const late = await log.changes(cursor, [follow()]);
-      expect(late.changes.map(told)).toEqual([[[], 0, []]]);
-      // What comes then is after the cursor, though nothing was left to number it by.
-      await log.record([composed({ request: "c", at: NOW, user: "cleo" })], NOW);
-      expect((await log.changes(late.cursor, [follow()])).changes.map(told)).toEqual([[["c"], 0, []]]);
     });
   });
 
