@@ -1,8 +1,6 @@
 import type { z } from "zod";
 import type { health } from "../http/contracts/health-contract.js";
 import type {
-  usageConversationResult,
-  usageConversationsResult,
   usageMissesResult,
   usageNote,
   usageRequestResult,
@@ -10,9 +8,7 @@ import type {
   usageRow,
   usageSummaryResult,
   usageSums,
-  usageUsersResult,
 } from "../http/contracts/usage-contract.js";
-import type { indexResult } from "../http/contracts/user-contract.js";
 
 /*
  * Calls of the public HTTP API, with the key that the reader gave, if any. Answers are this service's own, of this version: they are typed by
@@ -143,9 +139,5 @@ export type WireNote = z.output<typeof usageNote>;
 export type WireRow = z.output<typeof usageRow>;
 export type WireRows = z.output<typeof usageRequestsResult>;
 export type WireMisses = z.output<typeof usageMissesResult>;
-export type WireUsers = z.output<typeof usageUsersResult>;
-export type WireConversations = z.output<typeof usageConversationsResult>;
-export type WireConversation = z.output<typeof usageConversationResult>;
 export type WireRequest = z.output<typeof usageRequestResult>;
 export type WireBar = WireRequest["bars"][number];
-export type WireIndex = z.output<typeof indexResult>;

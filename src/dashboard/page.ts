@@ -1,7 +1,6 @@
 import { html } from "htm/preact";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { conversationView } from "./conversation-view.js";
 import { KeyButton } from "./key-button.js";
 import { missesView } from "./misses-view.js";
 import { nowView } from "./now-view.js";
@@ -9,8 +8,6 @@ import { requestView } from "./request-view.js";
 import { requestsView } from "./requests-view.js";
 import { applyTheme, nextTheme, readTheme } from "./theme.js";
 import { tryView } from "./try-view.js";
-import { userView } from "./user-view.js";
-import { usersView } from "./users-view.js";
 import { linkTo, type View } from "./view.js";
 
 /*
@@ -32,11 +29,8 @@ const VIEWS: readonly Listed[] = [
   NOW,
   { name: "requests", title: "Requests", View: requestsView },
   { name: "misses", title: "Misses", View: missesView },
-  { name: "users", title: "Users", View: usersView },
   { name: "try", title: "Try it", View: tryView },
   { name: "request", title: "Request", View: requestView, under: "requests" },
-  { name: "user", title: "User", View: userView, under: "users" },
-  { name: "conversation", title: "Conversation", View: conversationView, under: "users" },
 ];
 
 function ThemeButton() {

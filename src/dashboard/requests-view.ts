@@ -6,7 +6,7 @@ import { getJson } from "./api.js";
 import { type Filter, filterForm } from "./filters.js";
 import { ago, duration, moment, money, shortId, whole } from "./format.js";
 import { CAUSES, causeChip, pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
-import { type Column, conversationLink, empty, figuresTable, linkTo, loading, userLink, usePolling } from "./view.js";
+import { type Column, conversationLink, empty, figuresTable, linkTo, loading, usePolling, userLink } from "./view.js";
 
 const PAGE = 50;
 /** The newest requests are read again this often. */

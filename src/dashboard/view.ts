@@ -78,20 +78,20 @@ export function linkTo(path: string, query: Readonly<Record<string, string | nul
   return `#/${path}${given.length === 0 ? "" : `?${new URLSearchParams(given)}`}`;
 }
 
-/** What names a user, or a conversation of theirs. */
+/** What names a user's requests. */
 interface Named {
   readonly user_id: string;
   readonly agent_id: string | null;
 }
 
-/** A link to a user's view. @param most characters of the id that are shown */
+/** A link to a user's requests. @param most characters of the id that are shown */
 export function userLink({ user_id, agent_id }: Named, most?: number): VNode {
-  return html`<a class="id" href=${linkTo("user", { user_id, agent_id })} title=${user_id}>${shortId(user_id, most)}</a>`;
+  return html`<a class="id" href=${linkTo("requests", { user_id, agent_id })} title=${user_id}>${shortId(user_id, most)}</a>`;
 }
 
-/** A link to a conversation's view. */
+/** A link to a conversation's requests. */
 export function conversationLink({ user_id, agent_id }: Named, id: string, most?: number): VNode {
-  const href = linkTo("conversation", { user_id, agent_id, conversation_id: id });
+  const href = linkTo("requests", { user_id, agent_id, conversation_id: id });
   return html`<a class="id" href=${href} title=${id}>${shortId(id, most)}</a>`;
 }
 

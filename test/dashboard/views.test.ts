@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { describeInChromium } from "../chromium.js";
 import { callerOf } from "../http/guards/callers.js";
 import { type ServedApp, servedApp } from "../http/server/served-app.js";
-import { browserPages, seriousFindings } from "./browser.js";
+import { browserPages } from "./browser.js";
 
 const HOSTILE = `<img src=x onerror="window.hacked=1">"'&<script>window.hacked=1</script>`;
 const MEMORIES = [
@@ -171,43 +171,15 @@ describeInChromium("the views of what prompts cost", () => {
     await expect.poll(() => prompts.innerText(), { timeout: 10_000 }).toBe("2");
   });
 
-  it("lead from users with the worst reuse to the index as a tree, and to a conversation's turns", async () => {
-    await talk(app, "ana", "trip", "a");
-    await app.compose({ user_id: "ana", query: "Where?", memories: MEMORIES });
-    await recorded(3);
-    const { page } = await open("users");
-    await page.getByRole("region", { name: "Users by reuse" }).getByRole("link", { name: "ana" }).click();
-    await page.getByRole("heading", { level: 1, name: "What should be cached of user ana?" }).waitFor();
-    const tree = page.getByRole("region", { name: "Context index" });
-    const { nodes } = JSON.parse((await app.send("GET", "/user/index?user_id=ana")).text) as {
-      nodes: { total_tokens: number }[];
-    };
-    expect(await tree.locator("li").count()).toBe(nodes.length);
-    for (const { total_tokens: tokens } of nodes) expect(await tree.innerText()).toContain(`${tokens} tokens`);
-    await page.getByRole("link", { name: "trip" }).click();
-    await page.getByRole("heading", { level: 1, name: "What was cached of each turn of trip?" }).waitFor();
-    expect(await page.locator("a.turn").count()).toBe(2);
-    expect(await seriousFindings(page)).toEqual([]);
-  });
-
   it("put ids, names and texts of any kind in as text", async () => {
     await talk(app, HOSTILE, HOSTILE, "h", { agent_id: HOSTILE });
     await recorded(2);
     const shown = new URLSearchParams({
       user_id: HOSTILE,
       agent_id: HOSTILE,
-      conversation_id: HOSTILE,
       request_id: "h-2",
     });
-    for (const view of [
-      "",
-      "requests",
-      "misses",
-      "users",
-      `request?${shown}`,
-      `user?${shown}`,
-      `conversation?${shown}`,
-    ]) {
+    for (const view of ["", "requests", "misses", `request?${shown}`]) {
       const { page, problems } = await open(view);
       await page.locator("main:not([aria-busy])").waitFor();
       expect(await page.locator("main img, main script").count()).toBe(0);

@@ -46,35 +46,6 @@ export function addUsageRoutes(app: OpenAPIHono<HttpEnvironment>, { hasText }: U
       return shown.usageRequest(kept, await c.get("memprefix").show(userId, agentId, requestId, hasText), hasText);
     },
   );
-  const { usageUsersQuery, usageUsersResult, usageConversationsQuery, usageConversationsResult } = wire;
-  addGet(app, "listUsageUsers", "/usage/users", usageUsersQuery, usageUsersResult, async ({ order, limit }, c) => {
-    const { usage, priced } = usageOf(c);
-    return { users: (await usage.users(order, limit)).map((user) => shown.shownReuse(user, priced)) };
-  });
-  addGet(
-    app,
-    "listUsageConversations",
-    "/usage/conversations",
-    usageConversationsQuery,
-    usageConversationsResult,
-    async ({ order, limit, ...of }, c) => {
-      const { usage, priced } = usageOf(c);
-      const found = await usage.conversations(of, order, limit);
-      return { conversations: found.map((conversation) => shown.shownReuse(conversation, priced)) };
-    },
-  );
-  addGet(
-    app,
-    "getUsageConversation",
-    "/usage/conversation",
-    wire.usageConversationQuery,
-    wire.usageConversationResult,
-    async ({ userId, agentId = null, conversationId, cursor, limit }, c) => {
-      const { usage, priced } = usageOf(c);
-      const before = shown.pageBefore(cursor);
-      return shown.usageConversation(await usage.conversation(userId, agentId, conversationId, before, limit), priced);
-    },
-  );
   addPost(
     app,
     "addUsageNote",

@@ -1,18 +1,14 @@
-import type { AgentId, ConversationId, RequestId, UserId } from "../../core/index.js";
+import type { AgentId, RequestId, UserId } from "../../core/index.js";
 import type {
-  ConversationReuse,
   KeptNote,
   KeptUsage,
-  ReuseOrder,
   UsageFilter,
   UsageLog,
   UsagePage,
   UsageView,
-  UserReuse,
   WindowMisses,
   WindowSums,
 } from "../../store/api/usage-log.js";
-import { NotFoundError } from "../base/errors.js";
 import type { Observers } from "../base/memprefix-observer.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
 import { UsageRecorder } from "./usage-recorder.js";
@@ -29,18 +25,11 @@ export {
 export type {
   KeptNote,
   KeptUsage,
-  ReuseSums,
   TimedSums,
   UsagePage,
   WindowMisses,
   WindowSums,
 } from "../../store/api/usage-log.js";
-
-/** A conversation with its newest prompts. */
-export interface ConversationTurns {
-  readonly total: ConversationReuse;
-  readonly turns: UsagePage;
-}
 
 /** What a view shows: all of the tenant's, or a part. */
 export type ViewOptions = Omit<UsageView, "tenant" | "now">;
@@ -71,35 +60,6 @@ export class TenantUsage {
   /** Null: it is not kept, or no longer. */
   async prompt(userId: UserId, agentId: AgentId | null, requestId: RequestId): Promise<KeptUsage | null> {
     return (await this.#flushed()).prompt({ tenant: this.tenant, userId, agentId, requestId });
-  }
-
-  async users(order: ReuseOrder, limit: number): Promise<readonly UserReuse[]> {
-    return (await this.#flushed()).users(this.tenant, order, limit);
-  }
-
-  async conversations(
-    of: Pick<FilterOptions, "userId" | "agentId">,
-    order: ReuseOrder,
-    limit: number,
-  ): Promise<readonly ConversationReuse[]> {
-    return (await this.#flushed()).conversations({ ...of, tenant: this.tenant }, order, limit);
-  }
-
-  /** Rejects with {@link NotFoundError}. */
-  async conversation(
-    userId: UserId,
-    agentId: AgentId | null,
-    conversationId: ConversationId,
-    before: number | null,
-    limit: number,
-  ): Promise<ConversationTurns> {
-    const log = await this.#flushed();
-    const total = await log.conversation({ tenant: this.tenant, userId, agentId, conversationId });
-    if (total === null)
-      throw new NotFoundError("conversation_id", "no prompt of such a conversation of this user is kept");
-    // A user without an agent has conversations of its own, with the same names as its agents'.
-    const filter = { tenant: this.tenant, userId, agentId, conversationId };
-    return { total, turns: await log.prompts(filter, before, limit) };
   }
 
   note(note: Pick<KeptNote, "kind" | "label" | "model"> & { readonly at: number | null }): Promise<KeptNote> {

@@ -183,27 +183,6 @@ export const REUSE_NAMES = [
   "savedMoney",
 ] as const satisfies readonly (keyof UsageSums)[];
 
-export interface ReuseSums extends Pick<UsageSums, (typeof REUSE_NAMES)[number]> {
-  readonly lastAt: number;
-}
-
-/** A user's, with one agent or none. */
-export interface UserReuse extends ReuseSums {
-  readonly userId: UserId;
-  readonly agentId: AgentId | null;
-  readonly conversations: number;
-}
-
-/** A conversation's. */
-export interface ConversationReuse extends ReuseSums {
-  readonly userId: UserId;
-  readonly agentId: AgentId | null;
-  readonly conversationId: ConversationId;
-}
-
-/** Most missed tokens first, lowest cached share first (of those with 10,000 tokens in the share), or newest first. */
-export type ReuseOrder = "missed_tokens" | "cached_share" | "last_at";
-
 /** What happened at a time, beside prompts. */
 export interface NewNote {
   /** Null: for all tenants. */
@@ -252,16 +231,6 @@ export interface UsageLog {
   prompts(filter: UsageFilter, before: number | null, limit: number): Promise<UsagePage>;
   /** Null: it is not kept, or no longer. */
   prompt(key: UsageKey): Promise<KeptUsage | null>;
-  users(tenant: string, order: ReuseOrder, limit: number): Promise<readonly UserReuse[]>;
-  conversations(
-    of: Pick<UsageFilter, "tenant" | "userId" | "agentId">,
-    order: ReuseOrder,
-    limit: number,
-  ): Promise<readonly ConversationReuse[]>;
-  /** Null: nothing is kept of it. */
-  conversation(
-    of: Omit<UsageKey, "requestId"> & { readonly conversationId: ConversationId },
-  ): Promise<ConversationReuse | null>;
   note(note: NewNote): Promise<KeptNote>;
   /** Remembers a text under a name, and gives the one before: to detect a change. Null: there was none. */
   replaceMark(name: string, text: string): Promise<string | null>;

@@ -1,24 +1,20 @@
-import type { AgentId, ConversationId, UsageNoteKind, UserId } from "../../core/index.js";
+import type { UsageNoteKind, UserId } from "../../core/index.js";
 import type {
-  ConversationReuse,
   GroupFilter,
   KeptNote,
   KeptUsage,
-  ReuseOrder,
-  ReuseSums,
   UsageFilter,
   UsageKey,
   UsagePage,
   UsageView,
-  UserReuse,
   WindowMisses,
   WindowSums,
 } from "../api/usage-log.js";
 import type { Dialect, NamedStatement } from "../database/sql.js";
 import type { GroupRow } from "./accounting.js";
-import { type MeasuredSum, REUSE_COLUMNS, spanOf, windowMisses, windowSums } from "./usage-figures.js";
+import { type MeasuredSum, spanOf, windowMisses, windowSums } from "./usage-figures.js";
 import type { RowOf, RunQuery, UsageDatabase } from "./usage-tables.js";
-import { agentOf, keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./usage-tables.js";
+import { keptPrompt, PROMPT_COLUMNS, PROMPT_KEY, PROMPT_NAMES, type PromptRow } from "./usage-tables.js";
 
 /** Most notes of a window. */
 const MAX_NOTES = 200;
@@ -33,22 +29,6 @@ const given = (conditions: Readonly<Record<string, string>>) =>
 
 /** The groups of a view: its tenant, model, engine and layout. */
 const GROUPS_OF = `from usage_groups g where g.tenant = $1 ${given({ $2: "g.model = $2", $3: "g.engine = $3", $4: "g.layout = $4" })}`;
-
-/** {@link ReuseSums} of owners `o`, and whose they are. */
-const REUSE = `o.name as "userId", o.agent, o.conversation as "conversationId", o.last_at as "lastAt",
-  ${Object.entries(REUSE_COLUMNS)
-    .map(([name, column]) => `o.${column} as "${name}"`)
-    .join()}`;
-/** The share that the worst are found by: of those with enough tokens. What was not reported counts as expected. */
-const SHARE = `case when o.shared_reported_prompt_tokens >= 10000
-    then cast(o.shared_reported_cached_tokens as double precision) / o.shared_reported_prompt_tokens
-  when o.shared_reported_prompt_tokens = 0 and o.shared_prompt_tokens >= 10000
-    then cast(o.shared_expected_tokens as double precision) / o.shared_prompt_tokens end`;
-const ORDERS: Readonly<Record<ReuseOrder, string>> = {
-  missed_tokens: "order by o.missed_tokens desc, o.last_at desc, o.name, o.conversation",
-  cached_share: `and ${SHARE} is not null order by ${SHARE}, o.last_at desc, o.name, o.conversation`,
-  last_at: "order by o.last_at desc, o.name, o.conversation",
-};
 
 /** Where a page looks for prompts: one index serves each filter. */
 const SOURCES = {
@@ -70,12 +50,6 @@ interface Scanned {
   readonly unserved: string | null;
 }
 
-type ReuseRow = ReuseSums & {
-  readonly userId: UserId;
-  readonly agent: string;
-  readonly conversationId: ConversationId;
-};
-
 function statementsOf({ rows, among }: Dialect) {
   const statement = (name: string, text: string): NamedStatement => ({ name: `usage_read_${name}`, text });
   const each = <K extends string>(
@@ -88,7 +62,6 @@ function statementsOf({ rows, among }: Dialect) {
     ) as Readonly<Record<K, NamedStatement>>;
   const prompts = `select ${PROMPT_COLUMNS} from usage_owners u cross join usage_prompts p ${PROMPT_NAMES}
     where u.id = p.user_id and g.id = p.group_id and u.conversation = ''`;
-  const owners = (where: string) => `select ${REUSE} from usage_owners o where o.tenant = $1 and ${where}`;
   return {
     groups: statement("groups", `select g.id, g.tenant, g.model, g.engine, g.layout ${GROUPS_OF} order by g.id`),
     sums: statement(
@@ -123,21 +96,6 @@ function statementsOf({ rows, among }: Dialect) {
       `${prompts} and u.tenant = $1 and u.name = $2 and u.agent = $3 and ${PROMPT_KEY} = cast(u.id as text) || ' ' || $4`,
     ),
     ofUser: statement("user", `${prompts} and u.tenant = $1 and u.name = $2 order by p.id`),
-    users: each(
-      ORDERS,
-      (order) =>
-        `select r.*, (select count(*) from usage_owners c where c.tenant = $1 and c.name = r."userId" and c.agent = r.agent
-           and c.conversation <> '') as conversations
-         from (${owners("o.conversation = ''")} ${order} limit $2) r`,
-      "users",
-    ),
-    conversations: each(ORDERS, (order) => `${owners("o.conversation <> ''")} ${order} limit $2`, "conversations"),
-    conversationsOf: each(
-      ORDERS,
-      (order) => `${owners("o.conversation <> ''")} and o.name = $3 ${given({ $4: "o.agent = $4" })} ${order} limit $2`,
-      "conversations_of",
-    ),
-    conversation: statement("conversation", owners("o.name = $2 and o.agent = $3 and o.conversation = $4")),
   };
 }
 
@@ -224,32 +182,6 @@ export class UsageReading {
     return (await this.#all<PromptRow>(this.#statements.ofUser, [tenant, userId])).map(keptPrompt);
   }
 
-  async users(tenant: string, order: ReuseOrder, limit: number): Promise<readonly UserReuse[]> {
-    type Row = ReuseRow & { readonly conversations: number };
-    const rows = await this.#all<Row>(this.#statements.users[order], [tenant, limit]);
-    return rows.map(({ conversationId: _, ...row }) => withAgent(row));
-  }
-
-  async conversations(
-    { tenant, userId, agentId }: Pick<UsageFilter, "tenant" | "userId" | "agentId">,
-    order: ReuseOrder,
-    limit: number,
-  ): Promise<readonly ConversationReuse[]> {
-    const { conversations, conversationsOf } = this.#statements;
-    const rows = await (userId === undefined
-      ? this.#all<ReuseRow>(conversations[order], [tenant, limit])
-      : this.#all<ReuseRow>(conversationsOf[order], [tenant, limit, userId, agentValue(agentId)]));
-    return rows.map(withAgent);
-  }
-
-  async conversation(
-    of: Omit<UsageKey, "requestId"> & { readonly conversationId: ConversationId },
-  ): Promise<ConversationReuse | null> {
-    const values = [of.tenant, of.userId, of.agentId ?? "", of.conversationId];
-    const [row] = await this.#all<ReuseRow>(this.#statements.conversation, values);
-    return row === undefined ? null : withAgent(row);
-  }
-
   #all<R extends object>(statement: NamedStatement, values: readonly unknown[]): Promise<R[]> {
     return this.database.read((query) => query<R>(statement, values));
   }
@@ -263,13 +195,6 @@ function groupValues({ model, engine, layout }: GroupFilter): readonly (string |
 /** As rows have it; null: any. */
 function agentValue(agentId: UsageFilter["agentId"]): string | null {
   return agentId === undefined ? null : (agentId ?? "");
-}
-
-function withAgent<T extends { readonly agent: string }>({
-  agent,
-  ...row
-}: T): Omit<T, "agent"> & { readonly agentId: AgentId | null } {
-  return { ...row, agentId: agentOf(agent) };
 }
 
 function noteOf({ tenant, number, at, kind, label, model }: RowOf<"usage_notes">): KeptNote {

@@ -255,9 +255,7 @@ export function valuedPrompt(row: RowOf<"usage_prompts">): Valued {
 }
 
 /** A prompt's row. */
-export function promptRow(
-  { id, userId, conversationId, groupId, kept }: NumberedPrompt,
-): RowOf<"usage_prompts"> {
+export function promptRow({ id, userId, conversationId, groupId, kept }: NumberedPrompt): RowOf<"usage_prompts"> {
   const { usage, epoch } = kept;
   return {
     id,

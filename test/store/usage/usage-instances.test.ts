@@ -65,8 +65,6 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
       expect(total.sums).toMatchObject({ prompts: 300, reportedCachedTokens: 120_000, missedTokens: 180_000 });
       expect(total.times).toEqual(new Map([[expect.any(Number), 300]]));
       expect(groups).toHaveLength(3);
-      const users = await reader.users(tenant, "missed_tokens", 99);
-      expect(users.map(({ prompts, conversations }) => [prompts, conversations])).toEqual(Array(5).fill([60, 1]));
     }
   });
 
@@ -113,8 +111,6 @@ describe.skipIf(server.url === null)("one usage log of several instances", () =>
     expect(
       (await log.prompts({ tenant: odd, userId: odd as UserId, agentId: odd as never }, null, 5)).rows,
     ).toHaveLength(1);
-    const conversation = { tenant: odd, userId: odd as UserId, agentId: odd as never, conversationId: odd as never };
-    expect(await log.conversation(conversation)).toMatchObject({ prompts: 1 });
     expect((await rowsOf(log)).map(({ model }) => model)).toEqual(["other"]);
     await log.note({ tenant: odd, at: NOW, kind: "deploy", label: "a\0b", model: null });
     expect((await log.summary({ tenant: odd, window: "hour", now: NOW })).notes).toMatchObject([{ label: "a\ufffdb" }]);

@@ -105,7 +105,6 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
         composed({ request: "r1", at: NOW, prompt: 3_000 }),
       );
       expect(await ids()).toEqual(["r1"]);
-      expect(await log.users("default", "last_at", 9)).toMatchObject([{ prompts: 1, promptTokens: 3_000 }]);
     });
 
     it("are listed newest first, in pages, by every filter", async () => {
@@ -300,10 +299,6 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
                 sum(({ savedMoney }) => savedMoney ?? 0),
                 4,
               );
-              const users = await own.users(tenant, "missed_tokens", 10);
-              expect(users.reduce((all, { missedTokens: missed }) => all + missed, 0)).toBe(expected.missedTokens);
-              for (const name of ["prompts", "promptTokens", "uncachedTokens"] as const)
-                expect(users.reduce((all, user) => all + user[name], 0)).toBe(expected[name]);
               const { causes } = await own.misses({ tenant, window: "month", now: NOW });
               expect(causes.reduce((all, { tokens }) => all + tokens, 0)).toBe(expected.missedTokens);
             }
@@ -316,44 +311,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
     });
   });
 
-  describe("users and conversations", () => {
-    it("are ordered by what they miss, by their share, and by time", async () => {
-      await record(
-        composed({ request: "1", at: NOW - 3, prompt: 20_000, expected: 18_000, conversation: "good" }),
-        composed({
-          request: "2",
-          at: NOW - 2,
-          user: "ben",
-          prompt: 20_000,
-          expected: 2_000,
-          reusable: 9_000,
-          conversation: "bad",
-        }),
-        composed({ request: "3", at: NOW - 1, user: "cleo", prompt: 300 }),
-        composed({
-          request: "4",
-          at: NOW,
-          tenant: "acme",
-          user: "ben",
-          prompt: 90_000,
-          reusable: 90_000,
-          conversation: "bad",
-        }),
-      );
-      const names = async (order: "missed_tokens" | "cached_share" | "last_at") =>
-        (await log.users("default", order, 9)).map(({ userId }) => userId);
-      expect(await names("missed_tokens")).toEqual(["ben", expect.anything(), expect.anything()]);
-      expect(await names("cached_share")).toEqual(["ben", "ana"]);
-      expect(await names("last_at")).toEqual(["cleo", "ben", "ana"]);
-      const [worst] = await log.conversations({ tenant: "default" }, "missed_tokens", 1);
-      expect(worst).toMatchObject({ userId: "ben", conversationId: "bad", prompts: 1, missedTokens: 7_000 });
-      const ofAna = await log.conversations({ tenant: "default", userId: ana }, "last_at", 9);
-      expect(ofAna.map(({ conversationId }) => conversationId)).toEqual(["good"]);
-      const bad = { tenant: "default", userId: "ben" as UserId, agentId: null, conversationId: "bad" as never };
-      expect(await log.conversation(bad)).toMatchObject({ promptTokens: 20_000 });
-      expect(await log.conversation({ ...bad, userId: ana })).toBeNull();
-    });
-
+  describe("users", () => {
     it("that are deleted are gone, also from what is recorded late", async () => {
       const late = composed({ request: "2", at: NOW - 1 });
       await record(
@@ -367,8 +325,6 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
       await record(late, reported({ request: "1", cached: 10 }));
       expect(await ids()).toEqual(["b"]);
       expect(await ids({ cause: "rewritten_history" })).toEqual([]);
-      expect((await log.users("default", "last_at", 9)).map(({ userId }) => userId)).toEqual(["ben"]);
-      expect(await log.conversations({ tenant: "default" }, "last_at", 9)).toEqual([]);
       expect(await log.exportUser("default", ana)).toEqual([]);
       expect(await log.exportUser("acme", ana)).toHaveLength(1);
       await record(composed({ request: "3", at: NOW + 1 }));
@@ -377,7 +333,7 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
   });
 
   describe("bounds", () => {
-    it("keep so many prompts, the newest, and take the others out of their users' sums", async () => {
+    it("keep so many prompts, the newest", async () => {
       const small = await open({ ...BOUNDS, prompts: 10 });
       reopened.push(small);
       for (let n = 0; n < 30; n++)
@@ -387,10 +343,6 @@ export function usageLogSuite(open: (bounds: UsageBounds) => Promise<UsageLog>):
         );
       const { rows } = await small.prompts({ tenant: "default" }, null, 100);
       expect(rows.map(({ requestId }) => requestId)).toEqual(Array.from({ length: 10 }, (_, n) => `r${29 - n}`));
-      expect(await small.users("default", "last_at", 9)).toMatchObject([
-        { userId: "ben", prompts: 10, conversations: 10 },
-      ]);
-      expect(await small.conversations({ tenant: "default" }, "last_at", 100)).toHaveLength(10);
       expect((await small.summary({ tenant: "default", window: "hour", now: NOW })).total.sums.prompts).toBe(30);
     });
 
