@@ -96,7 +96,7 @@ async function detailOf(response: Response): Promise<string> {
 }
 
 /** A path with its parameters. */
-export function withQuery(path: string, query: Query): string {
+function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   if (given.length === 0) return path;
   return `${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;

@@ -13,7 +13,7 @@ const PAGE = 50;
 const RELOAD_MS = 3_000;
 
 /** The address of a request's own view. */
-export function requestLink(of: Pick<WireRow, "user_id" | "agent_id" | "request_id">): string {
+function requestLink(of: Pick<WireRow, "user_id" | "agent_id" | "request_id">): string {
   return linkTo("request", { user_id: of.user_id, agent_id: of.agent_id, request_id: of.request_id });
 }
 

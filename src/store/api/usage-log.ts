@@ -36,7 +36,7 @@ export type GroupFilter = { readonly [K in keyof UsageGroup]?: UsageGroup[K] | u
 
 /** The model of prompts whose client named none. */
 export const NO_MODEL = "unknown";
-/** What is counted together once a tenant has {@link UsageBounds.groups} groups. */
+/** What models are counted as together beyond those with most tokens in a window. */
 export const OTHER_MODELS = "other";
 
 /** A composed prompt. */
@@ -168,21 +168,6 @@ export interface UsagePage {
   readonly next: number | null;
 }
 
-/** Those of {@link UsageSums} that are kept of a user or a conversation, over the prompts that are kept of them. */
-export const REUSE_NAMES = [
-  "prompts",
-  "reportedPrompts",
-  "promptTokens",
-  "uncachedTokens",
-  "missedTokens",
-  "sharedPromptTokens",
-  "sharedExpectedTokens",
-  "sharedReportedPromptTokens",
-  "sharedReportedCachedTokens",
-  "sharedReportedExpectedTokens",
-  "savedMoney",
-] as const satisfies readonly (keyof UsageSums)[];
-
 /** What happened at a time, beside prompts. */
 export interface NewNote {
   /** Null: for all tenants. */
@@ -202,30 +187,24 @@ export interface KeptNote extends NewNote {
 export interface UsageBounds {
   /** Prompts of all tenants; the oldest go first. */
   readonly prompts: number;
-  /** Days after which prompts, sums and notes go. */
+  /** Days after which prompts and notes go. */
   readonly days: number;
-  /** Groups of one tenant that are counted apart. */
-  readonly groups: number;
   /** Notes of one tenant. */
   readonly notes: number;
 }
 
-export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31, groups: 64, notes: 1_000 };
+export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31, notes: 1_000 };
 
 /**
- * What answered prompts cost and why they missed: one short row per prompt; sums per minute, added up to quarters of an hour and to six hours
- * once they are older than the windows with shorter steps; notes.
+ * What answered prompts cost and why they missed: one short row per prompt, from which sums over time are made when they are requested; notes.
  * Holds ids, names and numbers, never text of memories, messages or instructions. Every method answers for one tenant only; every
  * implementation passes `test/store/usage/usage-log.suite.ts`. Rejects with `StoreUnavailableError` for faults of disks and locks.
  *
  * It is a statistic beside the store: what is recorded and not yet written is lost when the process is killed.
  */
 export interface UsageLog {
-  /**
-   * Records a batch. Removes what is past the bounds, a part at a time. `id` names it: it is recorded once, however often it is handed over
-   * because its outcome is not known. Absent: it will not be.
-   */
-  record(batch: readonly UsageEntry[], now: number, id?: string): Promise<void>;
+  /** Records a batch, and removes what is past the bounds. A batch whose outcome is not known can be recorded again: it counts once. */
+  record(batch: readonly UsageEntry[], now: number): Promise<void>;
   summary(view: UsageView): Promise<WindowSums>;
   misses(view: UsageView): Promise<WindowMisses>;
   prompts(filter: UsageFilter, before: number | null, limit: number): Promise<UsagePage>;

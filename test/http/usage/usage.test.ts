@@ -320,7 +320,7 @@ describe("GET /usage/… where nothing is recorded", () => {
   const app = servedApp({ environment: { MEMPREFIX_USAGE_PROMPTS: "0" } });
   it("is 501, and prompts are composed", async () => {
     await app.compose({ user_id: "ana", query: "Where?", memories: [] });
-    for (const path of ["summary", "requests", "events"])
+    for (const path of ["summary", "requests"])
       expect(problemOf(await app.send("GET", `/usage/${path}`))).toMatchObject({
         status: 501,
         detail: expect.stringContaining("MEMPREFIX_USAGE_PROMPTS"),
