@@ -103,22 +103,9 @@ CREATE TABLE "memprefix"."tenants" (
 	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "memprefix"."usage_batches" (
-	"id" text PRIMARY KEY NOT NULL,
-	"at" bigint NOT NULL
-);
---> statement-breakpoint
 CREATE TABLE "memprefix"."usage_deleted_users" (
 	"digest" text PRIMARY KEY NOT NULL,
 	"at" bigint NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "memprefix"."usage_groups" (
-	"id" bigint PRIMARY KEY NOT NULL,
-	"tenant" text NOT NULL,
-	"model" text NOT NULL,
-	"engine" text NOT NULL,
-	"layout" text NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "memprefix"."usage_marks" (
@@ -127,51 +114,33 @@ CREATE TABLE "memprefix"."usage_marks" (
 );
 --> statement-breakpoint
 CREATE TABLE "memprefix"."usage_notes" (
-	"id" bigint PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
 	"number" bigint NOT NULL,
 	"at" bigint NOT NULL,
 	"kind" text NOT NULL,
 	"label" text NOT NULL,
-	"model" text
-);
---> statement-breakpoint
-CREATE TABLE "memprefix"."usage_owners" (
-	"id" bigint PRIMARY KEY NOT NULL,
-	"tenant" text NOT NULL,
-	"name" text NOT NULL,
-	"agent" text NOT NULL,
-	"conversation" text NOT NULL,
-	"prompts" bigint NOT NULL,
-	"reported_prompts" bigint NOT NULL,
-	"prompt_tokens" bigint NOT NULL,
-	"uncached_tokens" bigint NOT NULL,
-	"missed_tokens" bigint NOT NULL,
-	"shared_prompt_tokens" bigint NOT NULL,
-	"shared_expected_tokens" bigint NOT NULL,
-	"shared_reported_prompt_tokens" bigint NOT NULL,
-	"shared_reported_cached_tokens" bigint NOT NULL,
-	"shared_reported_expected_tokens" bigint NOT NULL,
-	"saved_money" double precision NOT NULL,
-	"last_at" bigint NOT NULL
+	"model" text,
+	CONSTRAINT "usage_notes_tenant_number_pk" PRIMARY KEY("tenant","number")
 );
 --> statement-breakpoint
 CREATE TABLE "memprefix"."usage_prompts" (
-	"id" bigint PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
 	"number" bigint NOT NULL,
-	"changed" bigint NOT NULL,
-	"user_id" bigint NOT NULL,
-	"conversation_id" bigint,
-	"group_id" bigint NOT NULL,
+	"user_id" text NOT NULL,
+	"agent_id" text NOT NULL,
+	"request_id" text NOT NULL,
+	"conversation_id" text,
+	"at" bigint NOT NULL,
+	"model" text NOT NULL,
+	"engine" text NOT NULL,
+	"layout" text NOT NULL,
 	"policy" text NOT NULL,
 	"retention" text NOT NULL,
-	"request" text NOT NULL,
-	"at" bigint NOT NULL,
 	"epoch_began" text,
 	"epoch_prompts" bigint,
 	"prompt_tokens" bigint NOT NULL,
 	"expected_tokens" bigint NOT NULL,
+	"uncached_tokens" bigint NOT NULL,
 	"carried_tokens" bigint NOT NULL,
 	"planned_cause" text,
 	"planned_tokens" bigint,
@@ -180,29 +149,11 @@ CREATE TABLE "memprefix"."usage_prompts" (
 	"reported_prompt_tokens" bigint,
 	"reported_cached_tokens" bigint,
 	"first_token_ms" double precision,
+	"first_token_bin" bigint,
 	"apart" text,
 	"saved_money" double precision,
-	"missed_money" double precision
-);
---> statement-breakpoint
-CREATE TABLE "memprefix"."usage_state" (
-	"id" bigint PRIMARY KEY NOT NULL,
-	"last_id" bigint NOT NULL,
-	"kept" bigint NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "memprefix"."usage_sums" (
-	"group_id" bigint NOT NULL,
-	"start" bigint NOT NULL,
-	"measure" text NOT NULL,
-	"value" double precision NOT NULL,
-	CONSTRAINT "usage_sums_group_id_start_measure_pk" PRIMARY KEY("group_id","start","measure")
-);
---> statement-breakpoint
-CREATE TABLE "memprefix"."usage_tenants" (
-	"tenant" text PRIMARY KEY NOT NULL,
-	"prompts" bigint NOT NULL,
-	"notes" bigint NOT NULL
+	"missed_money" double precision,
+	CONSTRAINT "usage_prompts_tenant_number_pk" PRIMARY KEY("tenant","number")
 );
 --> statement-breakpoint
 ALTER TABLE "memprefix"."api_keys" ADD CONSTRAINT "api_keys_tenant_tenants_tenant_fk" FOREIGN KEY ("tenant") REFERENCES "memprefix"."tenants"("tenant") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -212,17 +163,6 @@ CREATE INDEX "journal_by_request" ON "memprefix"."journal" USING btree ("request
 CREATE INDEX "known_memories_by_scope" ON "memprefix"."known_memories" USING btree ("scope_id");--> statement-breakpoint
 CREATE INDEX "responses_by_use" ON "memprefix"."responses" USING btree ("tenant","used");--> statement-breakpoint
 CREATE UNIQUE INDEX "scopes_by_name" ON "memprefix"."scopes" USING btree ("tenant","user_id","agent_id");--> statement-breakpoint
-CREATE INDEX "usage_batches_by_time" ON "memprefix"."usage_batches" USING btree ("at");--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_groups_by_name" ON "memprefix"."usage_groups" USING btree ("tenant","model","engine","layout");--> statement-breakpoint
-CREATE INDEX "usage_notes_by_time" ON "memprefix"."usage_notes" USING btree ("tenant","at");--> statement-breakpoint
-CREATE INDEX "usage_notes_by_age" ON "memprefix"."usage_notes" USING btree ("at");--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_owners_by_name" ON "memprefix"."usage_owners" USING btree ("tenant","name","agent","conversation");--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_prompts_by_request" ON "memprefix"."usage_prompts" USING btree ((cast(user_id as text) || ' ' || request));--> statement-breakpoint
-CREATE UNIQUE INDEX "usage_prompts_by_number" ON "memprefix"."usage_prompts" USING btree ("tenant","number");--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_change" ON "memprefix"."usage_prompts" USING btree ("tenant","changed");--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_user" ON "memprefix"."usage_prompts" USING btree ("user_id","number");--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_conversation" ON "memprefix"."usage_prompts" USING btree ("conversation_id","number") WHERE "memprefix"."usage_prompts"."conversation_id" is not null;--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_group" ON "memprefix"."usage_prompts" USING btree ("group_id","number");--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_planned" ON "memprefix"."usage_prompts" USING btree ("tenant","planned_cause","number") WHERE "memprefix"."usage_prompts"."planned_cause" is not null;--> statement-breakpoint
-CREATE INDEX "usage_prompts_by_unserved" ON "memprefix"."usage_prompts" USING btree ("tenant","unserved_cause","number") WHERE "memprefix"."usage_prompts"."unserved_cause" is not null;--> statement-breakpoint
-ALTER TABLE "memprefix"."journal" SET (toast_tuple_target = 8160);
+CREATE UNIQUE INDEX "usage_prompts_by_request" ON "memprefix"."usage_prompts" USING btree ("tenant","user_id","agent_id","request_id");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_time" ON "memprefix"."usage_prompts" USING btree ("tenant","at");--> statement-breakpoint
+CREATE INDEX "usage_prompts_by_age" ON "memprefix"."usage_prompts" USING btree ("at");

@@ -1,4 +1,4 @@
-import { isNotNull, sql } from "drizzle-orm";
+import { isNotNull } from "drizzle-orm";
 import {
   bigint,
   boolean,
@@ -210,22 +210,14 @@ function tableOf(name: TableName) {
     const column = (of: string): PgColumn => table[of] as PgColumn;
     return [
       ...(key.length === 1 ? [] : [primaryKey({ columns: key.map(column) as [PgColumn, ...PgColumn[]] })]),
-      ...indexes.map(({ name: of, on, isUnique, given }) => {
-        const parts = on.map((part) => (part in columns ? column(part) : sql.raw(part)));
-        const made = (isUnique ? uniqueIndex(of) : index(of)).on(...(parts as [PgColumn]));
-        return given === undefined ? made : made.where(sql`${column(given)} is not null`);
-      }),
+      ...indexes.map(({ name: of, on, isUnique }) =>
+        (isUnique ? uniqueIndex(of) : index(of)).on(...(on.map(column) as [PgColumn])),
+      ),
     ];
   });
 }
 
-export const usageState = tableOf("usage_state");
 export const usageMarks = tableOf("usage_marks");
-export const usageBatches = tableOf("usage_batches");
 export const usageDeletedUsers = tableOf("usage_deleted_users");
-export const usageTenants = tableOf("usage_tenants");
-export const usageGroups = tableOf("usage_groups");
-export const usageOwners = tableOf("usage_owners");
 export const usagePrompts = tableOf("usage_prompts");
-export const usageSums = tableOf("usage_sums");
 export const usageNotes = tableOf("usage_notes");

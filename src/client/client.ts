@@ -19,7 +19,6 @@ import {
   type Reader,
   requestLines,
   textsOf,
-  usageEventsOf,
 } from "./reading.js";
 import { ROUTES, type Route } from "./routes.js";
 import { type CallControl, type ClientOptions, connectionOf, type Outgoing, send } from "./sending.js";
@@ -76,14 +75,6 @@ export interface RemoteMemprefix {
   usageRequests(options?: wire.UsageRequestsOptions, call?: CallControl): Promise<wire.UsageRequests>;
   /** A prompt as bars, beside the one that it should have continued. Rejects with `NotFoundError`. */
   usageRequest(options: wire.ExplainRequestOptions, call?: CallControl): Promise<wire.UsageRequest>;
-  /** Users by what their prompts reuse. */
-  usageUsers(options?: wire.UsageReuseOptions, call?: CallControl): Promise<wire.UsageUsers>;
-  /** Conversations by what their prompts reuse. */
-  usageConversations(options?: wire.UsageConversationsOptions, call?: CallControl): Promise<wire.UsageConversations>;
-  /** A conversation's newest prompts, by epoch. Rejects with `NotFoundError`. */
-  usageConversation(options: wire.UsageConversationOptions, call?: CallControl): Promise<wire.UsageConversation>;
-  /** Prompts and notes as they come, until the service ends it; `break` does too. The time-out is the longest silence: it says something every 15 s. */
-  usageEvents(options?: wire.UsageEventsOptions, call?: CallControl): AsyncIterableIterator<wire.UsageEvent>;
   /** Notes a deploy or a restart, to be shown in charts. */
   addUsageNote(options: wire.UsageNoteOptions, call?: CallControl): Promise<wire.UsageNote>;
   /** Forgets a memory for good. */
@@ -176,14 +167,6 @@ export function createMemprefixClient(given: ClientOptions): RemoteMemprefix {
     usageMisses: (given = {}, call) => queried(ROUTES.usageMisses, given, call),
     usageRequests: (given = {}, call) => queried(ROUTES.usageRequests, given, call),
     usageRequest: (given, call) => queried(ROUTES.usageRequest, given, call),
-    usageUsers: (given = {}, call) => queried(ROUTES.usageUsers, given, call),
-    usageConversations: (given = {}, call) => queried(ROUTES.usageConversations, given, call),
-    usageConversation: (given, call) => queried(ROUTES.usageConversation, given, call),
-    async *usageEvents(given = {}, call = {}) {
-      if (isClosed) throw new ClosedError();
-      const outgoing = { route: ROUTES.usageEvents, query: queryOf(given) };
-      yield* await send(connection, outgoing, call, async (response, current) => usageEventsOf(response, current));
-    },
     addUsageNote: (given, call) => posted(ROUTES.addUsageNote, given, call),
     forgetMemory: (given, call) => queried(ROUTES.forgetMemory, given, call),
     async forgetUser(given, call) {

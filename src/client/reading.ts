@@ -4,7 +4,6 @@ import { MemprefixConnectionError, MemprefixHttpError } from "./errors.js";
 import { ROUTES } from "./routes.js";
 import { type Outgoing, readProblem, type Try, whatOf } from "./sending.js";
 import { fromWire } from "./wire-names.js";
-import type { UsageEvent } from "./wire-types.js";
 
 /** What an answer's whole text says. */
 export type Reader = (text: string, outgoing: Outgoing, response: Response) => unknown;
@@ -46,16 +45,6 @@ export async function* batchLinesOf<M extends MessageLike>(
     yield read;
   }
   if (!isWhole) throw new MemprefixConnectionError("the batch's answer ended before its last line");
-}
-
-/** Reads server-sent events (HTML Living Standard, 9.2.6) until their reader stops or the service ends them; comments are left out. */
-export async function* usageEventsOf(response: Response, current: Try): AsyncGenerator<UsageEvent, void, undefined> {
-  for await (const part of piecesOf(response, current, "\n\n")) {
-    const lines = part.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]);
-    const { event, data } = Object.fromEntries(lines) as { readonly event?: string; readonly data?: string };
-    if (event === undefined || data === undefined) continue;
-    yield { [event]: fromWire(jsonOf(data, "an event of the usage"), []) } as unknown as UsageEvent;
-  }
 }
 
 /** The whole pieces of a streamed answer. Ends the exchange when its reader stops. */

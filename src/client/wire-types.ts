@@ -40,20 +40,8 @@ export type UsageViewOptions = OptionsOf<typeof usage.usageSummaryQuery>;
 /** Which prompts are looked at; absent: all. */
 export type UsageFilterOptions = Omit<UsageViewOptions, "window">;
 
-/** Which prompts are followed. */
-export type UsageEventsOptions = OptionsOf<typeof usage.usageEventsQuery>;
-
 /** Which prompts a list has. */
 export type UsageRequestsOptions = OptionsOf<typeof usage.usageRequestsQuery>;
-
-/** Which users come first. */
-export type UsageReuseOptions = OptionsOf<typeof usage.usageUsersQuery>;
-
-/** Whose conversations, and which come first. */
-export type UsageConversationsOptions = OptionsOf<typeof usage.usageConversationsQuery>;
-
-/** Which conversation. */
-export type UsageConversationOptions = OptionsOf<typeof usage.usageConversationQuery>;
 
 /** What happened, to be shown in charts. */
 export type UsageNoteOptions = SentOf<typeof usage.noteOptions>;
@@ -78,22 +66,3 @@ export type UsageRequests = AnswerOf<typeof usage.usageRequestsResult>;
 
 /** A prompt as bars, beside the earlier one with the longest common prefix. */
 export type UsageRequest = AnswerOf<typeof usage.usageRequestResult>;
-
-/** Users, one entry for each agent. */
-export type UsageUsers = AnswerOf<typeof usage.usageUsersResult>;
-
-/** Conversations. */
-export type UsageConversations = AnswerOf<typeof usage.usageConversationsResult>;
-
-/** What a conversation's prompts reuse. */
-export type UsageReuse = Omit<UsageConversations["conversations"][number], "conversationId">;
-
-/** A conversation's newest prompts, by epoch. */
-export type UsageConversation = AnswerOf<typeof usage.usageConversationResult>;
-
-type UsageEvents = AnswerOf<typeof usage.usageEvents>;
-
-/** A server-sent event. */
-export type UsageEvent = {
-  [Name in keyof UsageEvents]-?: { readonly [Own in Name]: NonNullable<UsageEvents[Own]> };
-}[keyof UsageEvents];

@@ -1,9 +1,6 @@
 import type { z } from "zod";
 import type { health } from "../http/contracts/health-contract.js";
 import type {
-  usageConversationResult,
-  usageConversationsResult,
-  usageEvents,
   usageMissesResult,
   usageNote,
   usageRequestResult,
@@ -11,9 +8,7 @@ import type {
   usageRow,
   usageSummaryResult,
   usageSums,
-  usageUsersResult,
 } from "../http/contracts/usage-contract.js";
-import type { indexResult } from "../http/contracts/user-contract.js";
 
 /*
  * Calls of the public HTTP API, with the key that the reader gave, if any. Answers are this service's own, of this version: they are typed by
@@ -50,15 +45,6 @@ export async function remove(path: string, query: Query): Promise<void> {
   await asked("DELETE", withQuery(path, query), undefined, undefined, true);
 }
 
-/** An answer that is read as it comes. Rejects as {@link getJson} does. */
-export function openStream(
-  path: string,
-  headers: Readonly<Record<string, string>>,
-  signal: AbortSignal,
-): Promise<Response> {
-  return asked("GET", path, undefined, signal, false, headers);
-}
-
 /** Tries of a request that was rejected for now, before any work was done for it. */
 const TRIES = 4;
 const LONGEST_WAIT_MS = 5_000;
@@ -69,7 +55,6 @@ async function asked(
   body: unknown,
   signal?: AbortSignal,
   keepalive = false,
-  more: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
   const key = readKey();
   const send = () =>
@@ -82,7 +67,6 @@ async function asked(
       headers: {
         ...(key === null ? {} : { authorization: `Bearer ${key}` }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),
-        ...more,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
@@ -112,7 +96,7 @@ async function detailOf(response: Response): Promise<string> {
 }
 
 /** A path with its parameters. */
-export function withQuery(path: string, query: Query): string {
+function withQuery(path: string, query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   if (given.length === 0) return path;
   return `${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
@@ -154,12 +138,6 @@ export type WireSummary = z.output<typeof usageSummaryResult>;
 export type WireNote = z.output<typeof usageNote>;
 export type WireRow = z.output<typeof usageRow>;
 export type WireRows = z.output<typeof usageRequestsResult>;
-/** New prompts, as an event has them. */
-export type WireLiveRows = NonNullable<z.output<typeof usageEvents>["requests"]>;
 export type WireMisses = z.output<typeof usageMissesResult>;
-export type WireUsers = z.output<typeof usageUsersResult>;
-export type WireConversations = z.output<typeof usageConversationsResult>;
-export type WireConversation = z.output<typeof usageConversationResult>;
 export type WireRequest = z.output<typeof usageRequestResult>;
 export type WireBar = WireRequest["bars"][number];
-export type WireIndex = z.output<typeof indexResult>;

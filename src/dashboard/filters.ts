@@ -42,13 +42,7 @@ export function filterForm(
 type Options<V extends string> = readonly (readonly [value: V, title: string])[];
 
 /** Links to a view with other values of one of its parameters. */
-export function choices(
-  label: string,
-  path: string,
-  query: URLSearchParams,
-  name: string,
-  options: Options<string>,
-): VNode {
+function choices(label: string, path: string, query: URLSearchParams, name: string, options: Options<string>): VNode {
   const now = chosen(query, name, options);
   const links = options.map(([value, title]) => {
     const href = linkTo(path, { ...Object.fromEntries(query), [name]: value });
@@ -58,7 +52,7 @@ export function choices(
 }
 
 /** The option that the address names, else the first one. */
-export function chosen<V extends string>(query: URLSearchParams, name: string, options: Options<V>): V {
+function chosen<V extends string>(query: URLSearchParams, name: string, options: Options<V>): V {
   const [[first] = [""]] = options;
   return options.find(([value]) => value === query.get(name))?.[0] ?? (first as V);
 }

@@ -1,13 +1,12 @@
 import { h, html } from "htm/preact";
 import type { ComponentChildren, VNode } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { WireHealth, WireMisses, WireNote, WireSummary, WireSums } from "./api.js";
 import { getJson } from "./api.js";
 import { type ChartParts, TimeChart } from "./chart.js";
 import { summed, windowLinks } from "./filters.js";
 import { counted, duration, moment, money, percent, shareOf, short, whole } from "./format.js";
-import { onUsage } from "./live.js";
-import { alarm, type Column, empty, figuresTable, linkTo, loading, panel } from "./view.js";
+import { alarm, type Column, empty, figuresTable, linkTo, loading, panel, usePolling } from "./view.js";
 
 type WireCache = NonNullable<WireSummary["cache"]>;
 
@@ -19,7 +18,7 @@ const NOTES: Readonly<Record<WireNote["kind"], string>> = {
   deploy: "deploy",
 };
 
-/** Live prompts change the figures: they are read again, but not more often than this; of longer windows, they hardly change. */
+/** The figures are read again this often; those of longer windows hardly change. */
 const RELOAD_MS = { hour: 3_000, day: 15_000, month: 60_000 } as const;
 
 /** How much was cached, now and over time. */
@@ -32,24 +31,7 @@ export const nowView = loading(
       getJson<WireHealth>("/healthz", {}, signal).catch(() => null),
     ]),
   ({ data: [summary, misses, health], query, reload }) => {
-    useEffect(() => {
-      const ending = new AbortController();
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const later = () => {
-        timer ??= setTimeout(again, RELOAD_MS[summed(query).window]);
-      };
-      const again = () => {
-        timer = undefined;
-        // The pointer may read a value off a chart that would be replaced under it; nobody looks at a hidden page.
-        if (document.hidden || document.querySelector(".plot:hover") !== null) later();
-        else void reload();
-      };
-      onUsage(ending.signal, later);
-      return () => {
-        ending.abort();
-        clearTimeout(timer);
-      };
-    }, []);
+    usePolling(RELOAD_MS[summed(query).window], reload);
     const charts = useMemo(() => chartsOf(summary), [summary]);
     const happened = summary.notes.toReversed().slice(0, 8).map(note);
     const sample = html`<a href=${linkTo("try")}>try it with a sample</a>`;

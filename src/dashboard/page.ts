@@ -1,17 +1,13 @@
 import { html } from "htm/preact";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { conversationView } from "./conversation-view.js";
 import { KeyButton } from "./key-button.js";
-import { follow } from "./live.js";
 import { missesView } from "./misses-view.js";
 import { nowView } from "./now-view.js";
 import { requestView } from "./request-view.js";
 import { requestsView } from "./requests-view.js";
 import { applyTheme, nextTheme, readTheme } from "./theme.js";
 import { tryView } from "./try-view.js";
-import { userView } from "./user-view.js";
-import { usersView } from "./users-view.js";
 import { linkTo, type View } from "./view.js";
 
 /*
@@ -33,11 +29,8 @@ const VIEWS: readonly Listed[] = [
   NOW,
   { name: "requests", title: "Requests", View: requestsView },
   { name: "misses", title: "Misses", View: missesView },
-  { name: "users", title: "Users", View: usersView },
   { name: "try", title: "Try it", View: tryView },
   { name: "request", title: "Request", View: requestView, under: "requests" },
-  { name: "user", title: "User", View: userView, under: "users" },
-  { name: "conversation", title: "Conversation", View: conversationView, under: "users" },
 ];
 
 function ThemeButton() {
@@ -61,13 +54,11 @@ function skip(event: Event): void {
 function Page() {
   const [{ hash, shown, isMoved }, setAddress] = useState({ hash: location.hash, shown: 0, isMoved: false });
   const [keys, setKeys] = useState(0);
-  const [isLive, setLive] = useState(false);
   useEffect(() => {
     const move = () => setAddress(({ shown }) => ({ hash: location.hash, shown: shown + 1, isMoved: true }));
     addEventListener("hashchange", move);
     return () => removeEventListener("hashchange", move);
   }, []);
-  useEffect(() => follow(setLive), [keys]);
   const [, name = "", parameters = ""] = /^#?\/?([^/?]*)[^?]*\??(.*)$/.exec(hash) ?? [];
   const { View, title, under = name } = VIEWS.find((view) => view.name === name) ?? NOW;
   useEffect(() => {
@@ -84,7 +75,6 @@ function Page() {
       </a>
       <nav aria-label="Views">${links}</nav>
       <div class="tools">
-        <span class=${isLive ? "light on" : "light"} role="status"><span>${isLive ? "live" : "not live"}</span></span>
         <${KeyButton} onChange=${() => setKeys(keys + 1)} />
         <${ThemeButton} />
       </div>

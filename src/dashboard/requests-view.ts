@@ -1,22 +1,19 @@
 import { html } from "htm/preact";
 import type { VNode } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { WireRow, WireRows } from "./api.js";
 import { getJson } from "./api.js";
 import { type Filter, filterForm } from "./filters.js";
 import { ago, duration, moment, money, shortId, whole } from "./format.js";
-import { followOnly, onUsage } from "./live.js";
 import { CAUSES, causeChip, pieceBar, pieceLegend, rowPieces, rowShare } from "./prompt-bar.js";
-import { type Column, conversationLink, empty, figuresTable, linkTo, loading, userLink } from "./view.js";
+import { type Column, conversationLink, empty, figuresTable, linkTo, loading, usePolling, userLink } from "./view.js";
 
 const PAGE = 50;
-/** Rows that stay in the page while prompts come. */
-const MOST_ROWS = 500;
-/** Ages are written again this often. */
-const AGES_MS = 10_000;
+/** The newest requests are read again this often. */
+const RELOAD_MS = 3_000;
 
 /** The address of a request's own view. */
-export function requestLink(of: Pick<WireRow, "user_id" | "agent_id" | "request_id">): string {
+function requestLink(of: Pick<WireRow, "user_id" | "agent_id" | "request_id">): string {
   return linkTo("request", { user_id: of.user_id, agent_id: of.agent_id, request_id: of.request_id });
 }
 
@@ -30,61 +27,19 @@ function readPage(query: URLSearchParams, cursor: string | null, signal?: AbortS
   return getJson<WireRows>("/usage/requests", { ...filterIn(query), limit: PAGE, cursor }, signal);
 }
 
-/** The rows that are shown, newest first. */
-interface Shown {
-  readonly rows: readonly WireRow[];
-  /** Rows that came while the page was open. */
-  readonly arrived: ReadonlySet<number>;
-  /** Where older ones begin; null: there are none. */
-  readonly next: string | null;
-}
-
-/** With rows that came: new ones, and those that are shown already, as they are now. */
-function withNews({ rows, arrived, next }: Shown, news: readonly WireRow[]): Shown {
-  const known = new Map(rows.map((row) => [row.id, row]));
-  // One that is older than all that are shown comes with them, when they are asked for.
-  const oldest = next === null ? 0 : (rows.at(-1)?.id ?? 0);
-  const taken = news.filter(({ id }) => id > oldest || known.has(id));
-  const added = taken.filter(({ id }) => !known.has(id)).map(({ id }) => id);
-  for (const row of taken) known.set(row.id, row);
-  const all = [...known.values()].sort((a, b) => b.id - a.id);
-  return { rows: all.slice(0, MOST_ROWS), arrived: new Set([...arrived, ...added]), next };
-}
-
-/** Answered prompts, newest first, as they come. */
+/** Answered prompts, newest first. They are read again until older ones are shown. */
 export const requestsView = loading(
   (query, signal) => readPage(query, null, signal),
-  ({ data, query }) => {
-    const [shown, setShown] = useState<Shown>({ rows: data.requests, arrived: new Set(), next: data.next });
-    const [isLive, setLive] = useState(true);
-    const [leftOut, setLeftOut] = useState(0);
-    const [, writeAges] = useState(0);
-    const { rows, arrived, next } = shown;
-    const take = (news: readonly WireRow[]) => setShown((now) => withNews(now, news));
-    useEffect(() => {
-      if (!isLive) return;
-      const ending = new AbortController();
-      const catchUp = async () => take((await readPage(query, null, ending.signal)).requests);
-      onUsage(ending.signal, (event) => {
-        if (event.kind === "missed") void catchUp().catch(() => {});
-        if (event.kind !== "requests") return;
-        setLeftOut((sum) => sum + event.more);
-        take(event.rows);
-      });
-      // It begins with what was missed.
-      followOnly({ ...filterIn(query), limit: PAGE }, ending.signal);
-      const ages = setInterval(() => writeAges(Date.now()), AGES_MS);
-      return () => {
-        clearInterval(ages);
-        ending.abort();
-      };
-    }, [isLive]);
+  ({ data, query, reload }) => {
+    const [older, setOlder] = useState<WireRows | null>(null);
+    const [isReload, setReload] = useState(true);
+    usePolling(isReload ? RELOAD_MS : null, reload);
+    const rows = [...data.requests, ...(older?.requests ?? [])];
+    const { next } = older ?? data;
     const readOlder = async () => {
+      setReload(false);
       const { requests, next: end } = await readPage(query, next);
-      setShown((now) => {
-        const known = new Set(now.rows.map(({ id }) => id));
-        return { ...now, rows: [...now.rows, ...requests.filter(({ id }) => !known.has(id))], next: end };
-      });
+      setOlder((now) => ({ requests: [...(now?.requests ?? []), ...requests], next: end }));
     };
     const filters = [
       { name: "user_id", title: "User" },
@@ -94,20 +49,18 @@ export const requestsView = loading(
       { name: "cause", title: "Cause of miss", options: [["", "any"], ...Object.entries(CAUSES)] },
     ] satisfies readonly Filter[];
     const pause = html`<div class="field">
-      <button type="button" aria-pressed=${!isLive} onClick=${() => setLive(!isLive)}>Pause</button>
+      <button type="button" aria-pressed=${!isReload} disabled=${older !== null} onClick=${() => setReload(!isReload)}>Pause</button>
     </div>`;
-    const besides = leftOut > 0 && ` ${whole(leftOut)} more came faster than they can be shown.`;
     const keyOf = ({ id }: WireRow) => id;
-    const classOf = ({ id }: WireRow) => (arrived.has(id) ? "arrived" : undefined);
     return html`
       <h1>What was cached of each request?</h1>
       <section class="panel">
         ${filterForm("requests", query, filters, pause)}
-        <p class="note" role="status">${rows.length} shown${isLive ? ", new ones as they come" : ", paused"}.${besides}</p>
+        <p class="note" role="status">${rows.length} shown, ${isReload ? "read again every 3 seconds" : "paused"}.</p>
         ${
           rows.length === 0
             ? nothingHere(Object.values(filterIn(query)).some(Boolean))
-            : figuresTable({ caption: "Requests, newest first", columns: COLUMNS, rows, keyOf, classOf })
+            : figuresTable({ caption: "Requests, newest first", columns: COLUMNS, rows, keyOf })
         }
         ${next !== null && html`<div class="row"><button type="button" onClick=${readOlder}>Older requests</button></div>`}
         ${pieceLegend(["cached", "expected", "again", "new"])}

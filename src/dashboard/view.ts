@@ -60,26 +60,38 @@ export function loading<T>(
   };
 }
 
+/** Loads a view's data again every so often while the page is seen. Null: never. */
+export function usePolling(everyMs: number | null, reload: () => Promise<void>): void {
+  useEffect(() => {
+    if (everyMs === null) return;
+    const timer = setInterval(() => {
+      // The pointer may read a value off a chart that would be replaced under it.
+      if (!document.hidden && document.querySelector(".plot:hover") === null) void reload();
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+}
+
 /** The address of a view. */
 export function linkTo(path: string, query: Readonly<Record<string, string | null | undefined>> = {}): string {
   const given = Object.entries(query).filter((pair): pair is [string, string] => Boolean(pair[1]));
   return `#/${path}${given.length === 0 ? "" : `?${new URLSearchParams(given)}`}`;
 }
 
-/** What names a user, or a conversation of theirs. */
+/** What names a user's requests. */
 interface Named {
   readonly user_id: string;
   readonly agent_id: string | null;
 }
 
-/** A link to a user's view. @param most characters of the id that are shown */
+/** A link to a user's requests. @param most characters of the id that are shown */
 export function userLink({ user_id, agent_id }: Named, most?: number): VNode {
-  return html`<a class="id" href=${linkTo("user", { user_id, agent_id })} title=${user_id}>${shortId(user_id, most)}</a>`;
+  return html`<a class="id" href=${linkTo("requests", { user_id, agent_id })} title=${user_id}>${shortId(user_id, most)}</a>`;
 }
 
-/** A link to a conversation's view. */
+/** A link to a conversation's requests. */
 export function conversationLink({ user_id, agent_id }: Named, id: string, most?: number): VNode {
-  const href = linkTo("conversation", { user_id, agent_id, conversation_id: id });
+  const href = linkTo("requests", { user_id, agent_id, conversation_id: id });
   return html`<a class="id" href=${href} title=${id}>${shortId(id, most)}</a>`;
 }
 
@@ -136,11 +148,10 @@ interface TableProps<T> {
   readonly rows: readonly T[];
   /** Identifies a row when rows change; absent: its place. */
   readonly keyOf?: (row: T) => number;
-  readonly classOf?: (row: T) => string | undefined;
 }
 
 /** A table that scrolls sideways where it is too wide. */
-export function figuresTable<T>({ caption, columns: all, rows, keyOf, classOf }: TableProps<T>): VNode {
+export function figuresTable<T>({ caption, columns: all, rows, keyOf }: TableProps<T>): VNode {
   const columns = all.filter(({ isKnown }) => isKnown === undefined || rows.some(isKnown));
   const head = columns.map(({ title, isNumber }) => html`<th class=${isNumber && "number"} scope="col">${title}</th>`);
   const cells = (row: T) =>
@@ -149,7 +160,7 @@ export function figuresTable<T>({ caption, columns: all, rows, keyOf, classOf }:
         ? html`<th class=${isNumber && "number"} scope="row">${cell(row)}</th>`
         : html`<td class=${isNumber && "number"}>${cell(row)}</td>`,
     );
-  const body = rows.map((row, at) => html`<tr key=${keyOf?.(row) ?? at} class=${classOf?.(row)}>${cells(row)}</tr>`);
+  const body = rows.map((row, at) => html`<tr key=${keyOf?.(row) ?? at}>${cells(row)}</tr>`);
   return scrolling(
     caption,
     html`<table><caption class="unseen">${caption}</caption><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table>`,

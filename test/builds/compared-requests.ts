@@ -264,9 +264,8 @@ export function comparedRequests(seed: number, count: number, data: string | nul
         `/user/export?user_id=${user}`,
       ],
       ...["summary", "misses"].map((name) => `/usage/${name}?window=${one(["day", "month"])}`),
-      ...[`/usage/requests?limit=7&user_id=${user}`, "/usage/users?", "/usage/conversations?order=last_at"],
+      ...[`/usage/requests?limit=7&user_id=${user}`],
       `/usage/request?user_id=${user}&request_id=${id}${agent}`,
-      `/usage/conversation?user_id=${user}&conversation_id=c-${below(conversations.length + 1)}`,
       ...["/healthz", "/livez", "/openapi.json", "/v1/models", "/", "/nowhere", "/v1/other"],
     ]);
     push(path.replace(/\?.*|(?<=^\/(?:users|requests)\/)[^/]+/g, ""), "GET", path);

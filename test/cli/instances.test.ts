@@ -101,33 +101,6 @@ describe.skipIf(server.url === null)("instances of the service on one PostgreSQL
     expect((await ask(off, "/usage/summary", undefined, "GET")).status).toBe(501);
   });
 
-  it("tell those who follow one of them what another served, and what its engine reports", async () => {
-    const environment = { MEMPREFIX_DATABASE_URL: await newDatabase(server.url ?? ""), MEMPREFIX_SOURCE: "none" };
-    const [one, two] = await Promise.all([memprefix.serve(environment), memprefix.serve(environment)]);
-    const heard: string[] = [];
-    const ending = new AbortController();
-    const { body } = await fetch(`${one.address}/usage/events?user_id=ana`, { signal: ending.signal });
-    const reading = (async () => {
-      for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) heard.push(part);
-    })().catch(() => {});
-    const said = [{ role: "user", content: "Tea?" }];
-    for (const [instance, id] of [
-      [two, "there"],
-      [one, "here"],
-    ] as const)
-      await compose(instance, { request_id: id, messages: said, memories: [TEA] });
-    await compose(two, { request_id: "other", user_id: "ben", messages: said, memories: [DOG] });
-    await expect.poll(() => heard.join("")).toMatch(/"there".*"here"|"here".*"there"/s);
-    await ask(two, "/feedback", { user_id: "ana", request_id: "there", cached_tokens: 0, prompt_tokens: 777 });
-    await expect.poll(() => heard.join("")).toContain('"reported_prompt_tokens":777');
-    const note = { kind: "deploy", label: "noted elsewhere" };
-    expect((await ask(two, "/usage/notes", note)).status).toBe(201);
-    await expect.poll(() => heard.join("")).toContain("noted elsewhere");
-    expect(heard.join("")).not.toContain('"other"');
-    ending.abort();
-    await reading;
-  });
-
   it("share their API keys, with the command that makes them", async () => {
     const environment = { MEMPREFIX_DATABASE_URL: await newDatabase(server.url ?? ""), MEMPREFIX_SOURCE: "none" };
     const [one, two] = await Promise.all([memprefix.serve(environment), memprefix.serve(environment)]);

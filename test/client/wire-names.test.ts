@@ -25,7 +25,7 @@ import {
 } from "../../src/http/contracts/explain-contract.js";
 import { health } from "../../src/http/contracts/health-contract.js";
 import * as usage from "../../src/http/contracts/usage-contract.js";
-import { usageEvents, usageRequestQuery, usageRequestResult } from "../../src/http/contracts/usage-contract.js";
+import { usageRequestQuery, usageRequestResult } from "../../src/http/contracts/usage-contract.js";
 import * as memory from "../../src/http/contracts/user-contract.js";
 import * as user from "../../src/http/contracts/user-contract.js";
 import { exportResult } from "../../src/http/contracts/user-contract.js";
@@ -48,10 +48,6 @@ const CONTRACTS: Readonly<Record<string, { readonly sent?: z.ZodType; readonly a
   usageMisses: { sent: usage.usageMissesQuery, answered: usage.usageMissesResult },
   usageRequests: { sent: usage.usageRequestsQuery, answered: usage.usageRequestsResult },
   usageRequest: { sent: usageRequestQuery, answered: usageRequestResult },
-  usageUsers: { sent: usage.usageUsersQuery, answered: usage.usageUsersResult },
-  usageConversations: { sent: usage.usageConversationsQuery, answered: usage.usageConversationsResult },
-  usageConversation: { sent: usage.usageConversationQuery, answered: usage.usageConversationResult },
-  usageEvents: { sent: usage.usageEventsQuery, answered: usageEvents },
   addUsageNote: { sent: usage.noteBody.schema, answered: usage.usageNote },
   forgetMemory: { sent: memory.memoryIds, answered: memory.forgetMemoryResult },
   forgetUser: { sent: user.userIds, answered: user.forgetUserResult },

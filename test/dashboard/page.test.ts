@@ -4,16 +4,7 @@ import { servedApp } from "../http/server/served-app.js";
 import { browserPages, type OpenedPage, seriousFindings } from "./browser.js";
 
 /** The views, as their addresses name them. */
-const VIEWS = [
-  "",
-  "requests",
-  "misses",
-  "users",
-  "try",
-  "request?user_id=ana&request_id=t-2",
-  "user?user_id=ana",
-  "conversation?user_id=ana&conversation_id=trip",
-] as const;
+const VIEWS = ["", "requests", "misses", "try", "request?user_id=ana&request_id=t-2"] as const;
 
 describeInChromium("the page", () => {
   const app = servedApp();
@@ -93,10 +84,10 @@ describeInChromium("the page", () => {
     await page.keyboard.press("Tab");
     expect(await focused()).toBe("try-memories");
 
-    await page.getByRole("link", { name: "Users" }).focus();
+    await page.getByRole("link", { name: "Misses" }).focus();
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { level: 1, name: "Whose prompts miss most?" }).waitFor();
-    expect(await page.getByRole("link", { name: "Users", exact: true }).getAttribute("aria-current")).toBe("page");
+    await page.getByRole("heading", { level: 1, name: "Why did prompts miss?" }).waitFor();
+    expect(await page.getByRole("link", { name: "Misses", exact: true }).getAttribute("aria-current")).toBe("page");
     // A screen reader goes on where the new view begins.
     expect(await focused()).toBe("view");
 

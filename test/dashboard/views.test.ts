@@ -2,8 +2,7 @@ import { expect, it } from "vitest";
 import { describeInChromium } from "../chromium.js";
 import { callerOf } from "../http/guards/callers.js";
 import { type ServedApp, servedApp } from "../http/server/served-app.js";
-import { composed } from "../store/usage/usage-entries.js";
-import { browserPages, seriousFindings } from "./browser.js";
+import { browserPages } from "./browser.js";
 
 const HOSTILE = `<img src=x onerror="window.hacked=1">"'&<script>window.hacked=1</script>`;
 const MEMORIES = [
@@ -47,10 +46,9 @@ describeInChromium("the views of what prompts cost", () => {
       .toBe(count);
   };
 
-  it("show prompts as they come, and what the engine then reports of them, without a reload", async () => {
+  it("show new prompts, and what the engine then reports of them, without a reload of the page", async () => {
     const { page, problems } = await open("requests");
     await page.getByText("No requests yet").waitFor();
-    await page.getByText("live", { exact: true }).waitFor();
     const { plan } = await app.compose({ user_id: "ana", request_id: "r-1", query: "Where?", memories: MEMORIES });
     const row = page.getByRole("row").filter({ hasText: "ana" });
     await row.waitFor();
@@ -74,35 +72,12 @@ describeInChromium("the views of what prompts cost", () => {
     expect(problems).toEqual([]);
   });
 
-  it("show the newest of many that come at once, say how many more there are, and keep a rare one under its filter", async () => {
-    const { page, asked } = await open("requests");
-    await page.getByText("live", { exact: true }).waitFor();
-    const rows = page.locator("main tbody tr");
-    const record = (count: number, user: string) =>
-      app.memprefix.recorded?.log.record(
-        Array.from({ length: count }, (_, n) => composed({ request: `${user}-${n}`, user, at: Date.now() })),
-        Date.now(),
-      );
-    await record(2_000, "ana");
-    await page.getByText("1,950 more came faster than they can be shown.").waitFor();
-    await expect.poll(() => rows.count()).toBe(50);
-    await page.getByLabel("User", { exact: true }).fill("rare");
-    await page.keyboard.press("Enter");
-    await page.getByText("No request matches").waitFor();
-    await expect.poll(() => asked.some((address) => /usage\/events.*user_id=rare/.test(address))).toBe(true);
-    await Promise.all([record(500, "ana"), record(1, "rare"), record(500, "ben")]);
-    await expect.poll(() => rows.count()).toBe(1);
-    expect(await rows.first().innerText()).toContain("rare");
-    expect(await page.locator("main").innerText()).not.toContain("more came");
-  });
-
   it("filter requests, new ones too, and keep the filter in the address", async () => {
     await talk(app, "ana", "trip", "a");
     await talk(app, "ben", "work", "b");
     await recorded(4);
     const { page } = await open("requests");
     const rows = page.locator("main tbody tr");
-    await page.getByText("live", { exact: true }).waitFor();
     await expect.poll(() => rows.count()).toBe(4);
     await page.getByLabel("User", { exact: true }).fill("ana");
     await page.keyboard.press("Enter");
@@ -193,26 +168,7 @@ describeInChromium("the views of what prompts cost", () => {
     await page.getByRole("link", { name: "Hour" }).click();
     await expect.poll(() => page.url()).toContain("window=hour");
     await app.compose({ user_id: "ben", query: "When?", memories: MEMORIES });
-    await expect.poll(() => prompts.innerText()).toBe("2");
-  });
-
-  it("lead from users with the worst reuse to the index as a tree, and to a conversation's turns", async () => {
-    await talk(app, "ana", "trip", "a");
-    await app.compose({ user_id: "ana", query: "Where?", memories: MEMORIES });
-    await recorded(3);
-    const { page } = await open("users");
-    await page.getByRole("region", { name: "Users by reuse" }).getByRole("link", { name: "ana" }).click();
-    await page.getByRole("heading", { level: 1, name: "What should be cached of user ana?" }).waitFor();
-    const tree = page.getByRole("region", { name: "Context index" });
-    const { nodes } = JSON.parse((await app.send("GET", "/user/index?user_id=ana")).text) as {
-      nodes: { total_tokens: number }[];
-    };
-    expect(await tree.locator("li").count()).toBe(nodes.length);
-    for (const { total_tokens: tokens } of nodes) expect(await tree.innerText()).toContain(`${tokens} tokens`);
-    await page.getByRole("link", { name: "trip" }).click();
-    await page.getByRole("heading", { level: 1, name: "What was cached of each turn of trip?" }).waitFor();
-    expect(await page.locator("a.turn").count()).toBe(2);
-    expect(await seriousFindings(page)).toEqual([]);
+    await expect.poll(() => prompts.innerText(), { timeout: 10_000 }).toBe("2");
   });
 
   it("put ids, names and texts of any kind in as text", async () => {
@@ -221,18 +177,9 @@ describeInChromium("the views of what prompts cost", () => {
     const shown = new URLSearchParams({
       user_id: HOSTILE,
       agent_id: HOSTILE,
-      conversation_id: HOSTILE,
       request_id: "h-2",
     });
-    for (const view of [
-      "",
-      "requests",
-      "misses",
-      "users",
-      `request?${shown}`,
-      `user?${shown}`,
-      `conversation?${shown}`,
-    ]) {
+    for (const view of ["", "requests", "misses", `request?${shown}`]) {
       const { page, problems } = await open(view);
       await page.locator("main:not([aria-busy])").waitFor();
       expect(await page.locator("main img, main script").count()).toBe(0);
@@ -255,7 +202,6 @@ describeInChromium("the views of what prompts cost", () => {
     const rows = page.locator("main tbody tr");
     await expect.poll(() => rows.count()).toBe(1);
     expect(await rows.first().innerText()).toContain("carl");
-    await page.getByText("live", { exact: true }).waitFor();
     await acme.send("POST", "/compose", { user_id: "cora", query: "Where?", memories: MEMORIES });
     await expect.poll(() => rows.count()).toBe(2);
     expect(await page.locator("main").innerText()).not.toContain("ana");
@@ -308,11 +254,11 @@ describeInChromium("the views of a service without a usage log", () => {
   const app = servedApp({ environment: { MEMPREFIX_USAGE_PROMPTS: "0" } });
   const pages = browserPages();
 
-  it("say that it is turned off, and do not ask for its events again and again", async () => {
+  it("say that it is turned off, and do not ask again and again", async () => {
     const { page, asked } = await pages.open(`${app.base}/dashboard`);
     await page.getByRole("alert").getByText("This is turned off").waitFor();
     await page.waitForTimeout(3_000);
-    expect(asked.filter((address) => address.includes("/usage/events"))).toHaveLength(1);
+    expect(asked.filter((address) => address.includes("/usage/summary"))).toHaveLength(1);
     await page.getByRole("link", { name: "Try it" }).click();
     await page.getByRole("button", { name: "Compose" }).waitFor();
   });

@@ -70,6 +70,8 @@ export async function serving(options: ServingOptions): Promise<RealEngine> {
     VLLM_CPU_KVCACHE_SPACE: "2",
     HF_HUB_OFFLINE: "1",
     VLLM_NO_USAGE_STATS: "1",
+    // Responses that a later request continues by their id.
+    VLLM_ENABLE_RESPONSES_API_STORE: "1",
     // In huge pages its speed depends less on where its memory happens to lie: between two starts it differs by 1.1 in place of 1.5.
     THP_MEM_ALLOC_ENABLE: "1",
     GLIBC_TUNABLES: "glibc.malloc.hugetlb=1",

@@ -3,13 +3,11 @@ import type { FromWire } from "../../client/wire-names.js";
 import type { CacheState } from "../../core/index.js";
 import type { ShownPrompt } from "../../service/records/explain.js";
 import {
-  type ConversationTurns,
   causesOf,
   type KeptNote,
   type KeptUsage,
   missedTokens,
   newTokens,
-  type ReuseSums,
   type TimedSums,
   timeAt,
   USAGE_CAUSES,
@@ -143,30 +141,6 @@ export function usageMisses(
   };
 }
 
-/** Sums of a user's or a conversation's prompts, beside what names them. */
-export function shownReuse<T extends ReuseSums>(sums: T, { hasPrices }: Priced) {
-  return {
-    ...sums,
-    ...cachedShares(sums),
-    savedMoney: hasPrices ? rounded(sums.savedMoney) : null,
-  };
-}
-
-/** `GET /usage/conversation`. */
-export function usageConversation(
-  { total, turns }: ConversationTurns,
-  priced: Priced,
-): Answer<typeof wire.usageConversationResult> {
-  const epochs: { began: NonNullable<Row["epoch"]>["began"]; turns: Row[] }[] = [];
-  for (const row of turns.rows.toReversed().map(shownRow)) {
-    const began = row.epoch?.began ?? null;
-    if (epochs.length === 0 || began !== null) epochs.push({ began, turns: [] });
-    epochs.at(-1)?.turns.push(row);
-  }
-  const { userId, agentId, conversationId } = total;
-  return { userId, agentId, conversationId, total: shownReuse(total, priced), epochs, next: cursorOf(turns.next) };
-}
-
 /** What {@link pageBefore} reads. */
 function cursorOf(next: number | null): string | null {
   return next === null ? null : next.toString(36);
@@ -231,7 +205,7 @@ function shownSums(of: TimedSums | null, { hasPrices }: Priced): Sums {
 }
 
 /** What was cached by the engine's word, and what was expected of the same prompts; where none was reported, of all. */
-function cachedShares(sums: Pick<TimedSums["sums"], keyof ReuseSums & keyof TimedSums["sums"]>) {
+function cachedShares(sums: TimedSums["sums"]) {
   const { sharedReportedPromptTokens: reported, sharedReportedExpectedTokens: expected } = sums;
   return {
     cachedShare: shareOf(sums.sharedReportedCachedTokens, reported),

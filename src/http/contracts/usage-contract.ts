@@ -1,6 +1,5 @@
 import { z } from "zod";
 import * as field from "../../service/fields/fields.js";
-import { MAX_LIVE_PROMPTS } from "../../service/usage/usage-events.js";
 import { explainResult } from "./explain-contract.js";
 import { answerForm, bodyOf, label } from "./wire-form.js";
 
@@ -194,17 +193,6 @@ export const usageRequestsResult = z
   })
   .meta({ id: "UsageRequests" });
 
-export const usageEventsQuery = z.strictObject({
-  ...promptFilters,
-  limit: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(MAX_LIVE_PROMPTS)
-    .default(MAX_LIVE_PROMPTS)
-    .describe("Most prompts of one event, the newest; the others are counted. 0: counts only."),
-});
-
 export const usageMissesQuery = z.strictObject({ ...answerForm, ...window, ...filters });
 
 export const usageMissesResult = z
@@ -232,74 +220,6 @@ export const usageMissesResult = z
   })
   .meta({ id: "WindowMisses" });
 
-const reuse = {
-  prompts: z.int(),
-  reported_prompts: z.int().describe("Those whose engine reported cached tokens."),
-  prompt_tokens: tokens,
-  uncached_tokens: tokens,
-  missed_tokens: tokens,
-  cached_share: share,
-  expected_share: share,
-  saved_money: money,
-  last_at: at,
-};
-const worst = {
-  order: z
-    .enum(["missed_tokens", "cached_share", "last_at"])
-    .default("missed_tokens")
-    .describe("Most missed tokens, lowest cached share (of those with 10,000 prompt tokens), or newest first."),
-  ...page(200, 50),
-};
-
-export const usageUsersQuery = z.strictObject({ ...answerForm, ...worst });
-export const usageUsersResult = z
-  .object({
-    users: z.array(
-      z.object({ user_id: z.string(), agent_id: z.string().nullable(), conversations: z.int(), ...reuse }),
-    ),
-  })
-  .meta({ id: "UsageUsers", description: "Sums over all prompts that are kept: those of a month." });
-
-export const usageConversationsQuery = z.strictObject({
-  ...answerForm,
-  user_id: field.userId.optional().describe("Conversations of this user only."),
-  agent_id: field.agentId.optional(),
-  ...worst,
-});
-export const usageConversationsResult = z
-  .object({
-    conversations: z.array(
-      z.object({ user_id: z.string(), agent_id: z.string().nullable(), conversation_id: z.string(), ...reuse }),
-    ),
-  })
-  .meta({ id: "UsageConversations" });
-
-export const usageConversationQuery = z.strictObject({
-  ...answerForm,
-  user_id: field.userId,
-  agent_id: field.agentId.optional(),
-  conversation_id: field.conversationId,
-  cursor,
-  ...page(500, 200),
-});
-export const usageConversationResult = z
-  .object({
-    user_id: z.string(),
-    agent_id: z.string().nullable(),
-    conversation_id: z.string(),
-    total: z.object(reuse),
-    epochs: z
-      .array(
-        z.object({
-          began: field.epochReason.nullable().describe("Null: with the conversation, or before this page."),
-          turns: z.array(usageRow).describe("Oldest first."),
-        }),
-      )
-      .describe("The newest prompts, by epoch, oldest first."),
-    next: z.string().nullable().describe("The `cursor` of the page with older turns; null: there are none."),
-  })
-  .meta({ id: "UsageConversation" });
-
 export const noteOptions = z.strictObject({
   kind: field.givenNoteKind,
   label: field.noteLabel.describe("Shown in the chart: a version, what was changed."),
@@ -309,7 +229,7 @@ export const noteOptions = z.strictObject({
 export const noteBody = bodyOf(noteOptions);
 
 /*
- * `GET /usage/request`: one prompt as bars, beside the prompt that it should have continued. And `GET /usage/events`: new ones as they come.
+ * `GET /usage/request`: one prompt as bars, beside the prompt that it should have continued.
  */
 
 export const usageRequestQuery = z.strictObject({
@@ -360,20 +280,3 @@ export const usageRequestResult = z
     explanation: explainResult,
   })
   .meta({ id: "UsageRequest" });
-
-/** `GET /usage/events`, as server-sent events: `event:` is the field's name, `data:` its JSON. */
-export const usageEvents = z
-  .object({
-    requests: z
-      .object({
-        rows: z.array(usageRow).describe("The newest, oldest first, each as it is now."),
-        more: z.int().describe("Prompts besides that fit the filter: more than `limit` came at once."),
-      })
-      .describe("Prompts were answered, or their engine reported: the same `id` comes again. Four a second at most."),
-    note: usageNote,
-    dropped: z
-      .object({ count: z.int() })
-      .describe("The client reads too slowly: so many prompts and notes were neither sent nor counted until now."),
-  })
-  .partial()
-  .meta({ id: "RecordedEvent" });

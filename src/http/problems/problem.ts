@@ -90,7 +90,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof UpstreamError) return upstreamProblem(error);
   if (error instanceof StoreUnavailableError) return storeProblem(error);
   if (error instanceof SlowBodyError) return problem(408, error.message);
-  if (error instanceof BodyShareError || error instanceof ManyListenersError) return problem(429, error.message);
+  if (error instanceof BodyShareError) return problem(429, error.message);
   if (error instanceof UsageOffError) return problem(501, error.message);
   // Nobody reads this one: it keeps log and metrics from counting a fault.
   if (error instanceof AbandonedRequestError) return problem(499, error.message);
@@ -174,14 +174,6 @@ export class UsageOffError extends Error {
   override readonly name = "UsageOffError";
   constructor() {
     super("what prompts cost is not recorded: MEMPREFIX_USAGE_PROMPTS is 0");
-  }
-}
-
-/** Too many clients listen to a tenant's events. */
-export class ManyListenersError extends Error {
-  override readonly name = "ManyListenersError";
-  constructor() {
-    super("too many clients listen to the usage's events");
   }
 }
 

@@ -128,7 +128,7 @@ function routePath(path: string): string {
 }
 
 /** What a query says beside the answer's form, in camelCase. */
-export function optionsIn<T extends object>(query: T): Omit<FromWire<T>, "pretty"> {
+function optionsIn<T extends object>(query: T): Omit<FromWire<T>, "pretty"> {
   const { pretty: _form, ...others } = query as T & { readonly pretty?: string };
   return fromWire(others, []) as Omit<FromWire<T>, "pretty">;
 }

@@ -238,7 +238,7 @@ export function createApp(given: HttpParts): HttpSurface {
   });
   addUserRoutes(app);
   addDashboardPage(app);
-  addUsageRoutes(app, { hasText: parts.usage?.hasText ?? false, isStopping });
+  addUsageRoutes(app, { hasText: parts.usage?.hasText ?? false });
   addHealthRoutes(app, parts);
   addMcpRoute(app, { ...parts, load: parts.mcp ?? (async () => ({ missing: "is not served here" })) });
 

@@ -1,21 +1,16 @@
-import type { AgentId, ConversationId, RequestId, UserId } from "../../core/index.js";
+import type { AgentId, RequestId, UserId } from "../../core/index.js";
 import type {
-  ConversationReuse,
   KeptNote,
   KeptUsage,
-  ReuseOrder,
   UsageFilter,
   UsageLog,
   UsagePage,
   UsageView,
-  UserReuse,
   WindowMisses,
   WindowSums,
 } from "../../store/api/usage-log.js";
-import { NotFoundError } from "../base/errors.js";
 import type { Observers } from "../base/memprefix-observer.js";
 import type { MemprefixParts } from "../base/memprefix-parts.js";
-import { UsageEvents, type UsageListener } from "./usage-events.js";
 import { UsageRecorder } from "./usage-recorder.js";
 
 export {
@@ -30,19 +25,11 @@ export {
 export type {
   KeptNote,
   KeptUsage,
-  ReuseSums,
   TimedSums,
-  UsageChanges,
   UsagePage,
   WindowMisses,
   WindowSums,
 } from "../../store/api/usage-log.js";
-
-/** A conversation with its newest prompts. */
-export interface ConversationTurns {
-  readonly total: ConversationReuse;
-  readonly turns: UsagePage;
-}
 
 /** What a view shows: all of the tenant's, or a part. */
 export type ViewOptions = Omit<UsageView, "tenant" | "now">;
@@ -54,7 +41,7 @@ export class TenantUsage {
   constructor(
     private readonly tenant: string,
     /** What records all tenants' usage. */
-    private readonly on: Pick<RecordedUsage, "log" | "recorder" | "events">,
+    private readonly on: Pick<RecordedUsage, "log" | "recorder">,
     private readonly now: () => number,
   ) {}
 
@@ -75,42 +62,8 @@ export class TenantUsage {
     return (await this.#flushed()).prompt({ tenant: this.tenant, userId, agentId, requestId });
   }
 
-  async users(order: ReuseOrder, limit: number): Promise<readonly UserReuse[]> {
-    return (await this.#flushed()).users(this.tenant, order, limit);
-  }
-
-  async conversations(
-    of: Pick<FilterOptions, "userId" | "agentId">,
-    order: ReuseOrder,
-    limit: number,
-  ): Promise<readonly ConversationReuse[]> {
-    return (await this.#flushed()).conversations({ ...of, tenant: this.tenant }, order, limit);
-  }
-
-  /** Rejects with {@link NotFoundError}. */
-  async conversation(
-    userId: UserId,
-    agentId: AgentId | null,
-    conversationId: ConversationId,
-    before: number | null,
-    limit: number,
-  ): Promise<ConversationTurns> {
-    const log = await this.#flushed();
-    const total = await log.conversation({ tenant: this.tenant, userId, agentId, conversationId });
-    if (total === null)
-      throw new NotFoundError("conversation_id", "no prompt of such a conversation of this user is kept");
-    // A user without an agent has conversations of its own, with the same names as its agents'.
-    const filter = { tenant: this.tenant, userId, agentId, conversationId };
-    return { total, turns: await log.prompts(filter, before, limit) };
-  }
-
   note(note: Pick<KeptNote, "kind" | "label" | "model"> & { readonly at: number | null }): Promise<KeptNote> {
     return this.on.recorder.note({ ...note, at: note.at ?? this.now(), tenant: this.tenant });
-  }
-
-  /** See {@link UsageEvents.listen}. */
-  listen(filter: FilterOptions, limit: number, listener: UsageListener): Promise<(() => void) | null> {
-    return this.on.events.listen({ filter: { ...filter, tenant: this.tenant }, limit }, listener);
   }
 
   async #flushed(): Promise<UsageLog> {
@@ -123,7 +76,6 @@ export class TenantUsage {
 export interface RecordedUsage {
   readonly log: UsageLog;
   readonly recorder: UsageRecorder;
-  readonly events: UsageEvents;
   /** Whether prompts cost money. */
   readonly hasPrices: boolean;
   /** Notes that the service started, `version` memprefix's own, and which of its defaults changed since it last did. */
@@ -144,17 +96,14 @@ export function recordUsage(
   if (log === undefined) return null;
   const usage = log;
   const recorder = new UsageRecorder({ log, now, costs: defaults.engine, residency, onFault });
-  const events = new UsageEvents({ log, recorder, now, onFault });
   const remove = observers.add(recorder);
   return {
     log,
     recorder,
-    events,
     hasPrices: defaults.engine.cost.kind === "money",
     noteStart,
     async stop() {
       remove();
-      events.stop();
       await recorder.flush(true);
     },
   };

@@ -1,10 +1,8 @@
 /*
  * usage: what answered prompts cost and why they missed, recorded off the request path, and shown.
- * Enters: what a service's observer gets; queries of a tenant. Leaves: batches for the usage log, about one a second; what it then
- * sends of them as events. Nothing here waits on a request, and no request waits on it.
+ * Enters: what a service's observer gets; queries of a tenant. Leaves: batches for the usage log, about one a second. Nothing here waits on a request, and no request waits on it.
  */
 
-import { randomUUID } from "node:crypto";
 import {
   type CacheReport,
   cachedOf,
@@ -53,7 +51,6 @@ export interface RecorderParts {
 
 /** Entries that are handed over together, again where the log could not be reached. */
 interface Batch {
-  readonly id: string;
   readonly entries: readonly UsageEntry[];
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -77,11 +74,6 @@ export class UsageRecorder implements MemprefixObserver {
   /** Entries that were left out since the start: too many waited, or they could not be written. */
   get dropped(): number {
     return this.#dropped;
-  }
-
-  /** Entries that no batch has yet. */
-  get waiting(): number {
-    return this.#waiting.length;
   }
 
   composed(prompt: ObservedCompose): void {
@@ -158,8 +150,7 @@ export class UsageRecorder implements MemprefixObserver {
     for (const { entry, at } of this.#late) if (at <= since) this.#waiting.push(entry);
     this.#late = this.#late.filter(({ at }) => at > since);
     if (this.#late.length > 0) this.#setTimer();
-    if (this.#waiting.length > 0)
-      this.#batches.push({ id: randomUUID(), entries: this.#waiting, at: this.parts.now() });
+    if (this.#waiting.length > 0) this.#batches.push({ entries: this.#waiting, at: this.parts.now() });
     this.#waiting = [];
     if (this.#batches.length > 0) this.#writing = this.#writing.then(() => this.#write());
     return this.#writing;
@@ -168,10 +159,10 @@ export class UsageRecorder implements MemprefixObserver {
   /** Up to the first batch that may be written later: a log that is away or locked comes back. */
   async #write(): Promise<void> {
     for (let batch = this.#batches[0]; batch !== undefined; batch = this.#batches[0]) {
-      const { id, entries, at } = batch;
+      const { entries, at } = batch;
       const now = this.parts.now();
       try {
-        await this.parts.log.record(entries, now, id);
+        await this.parts.log.record(entries, now);
       } catch (error) {
         this.parts.onFault(error);
         if (mayPass(error) && now - at < GIVEN_UP_MS) {

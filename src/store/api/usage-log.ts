@@ -36,7 +36,7 @@ export type GroupFilter = { readonly [K in keyof UsageGroup]?: UsageGroup[K] | u
 
 /** The model of prompts whose client named none. */
 export const NO_MODEL = "unknown";
-/** What is counted together once a tenant has {@link UsageBounds.groups} groups. */
+/** What models are counted as together beyond those with most tokens in a window. */
 export const OTHER_MODELS = "other";
 
 /** A composed prompt. */
@@ -168,42 +168,6 @@ export interface UsagePage {
   readonly next: number | null;
 }
 
-/** Those of {@link UsageSums} that are kept of a user or a conversation, over the prompts that are kept of them. */
-export const REUSE_NAMES = [
-  "prompts",
-  "reportedPrompts",
-  "promptTokens",
-  "uncachedTokens",
-  "missedTokens",
-  "sharedPromptTokens",
-  "sharedExpectedTokens",
-  "sharedReportedPromptTokens",
-  "sharedReportedCachedTokens",
-  "sharedReportedExpectedTokens",
-  "savedMoney",
-] as const satisfies readonly (keyof UsageSums)[];
-
-export interface ReuseSums extends Pick<UsageSums, (typeof REUSE_NAMES)[number]> {
-  readonly lastAt: number;
-}
-
-/** A user's, with one agent or none. */
-export interface UserReuse extends ReuseSums {
-  readonly userId: UserId;
-  readonly agentId: AgentId | null;
-  readonly conversations: number;
-}
-
-/** A conversation's. */
-export interface ConversationReuse extends ReuseSums {
-  readonly userId: UserId;
-  readonly agentId: AgentId | null;
-  readonly conversationId: ConversationId;
-}
-
-/** Most missed tokens first, lowest cached share first (of those with 10,000 tokens in the share), or newest first. */
-export type ReuseOrder = "missed_tokens" | "cached_share" | "last_at";
-
 /** What happened at a time, beside prompts. */
 export interface NewNote {
   /** Null: for all tenants. */
@@ -219,71 +183,33 @@ export interface KeptNote extends NewNote {
   readonly number: number;
 }
 
-/** A tenant's prompts whose changes are followed. */
-export interface FollowedUsage {
-  readonly filter: UsageFilter;
-  /** Most prompts that are read; the others are counted. */
-  readonly limit: number;
-}
-
-/** What was written after a cursor: each prompt once, as it is kept now. */
-export interface UsageChanges {
-  /** The newest, oldest first. */
-  readonly rows: readonly KeptUsage[];
-  /** Prompts besides. */
-  readonly leftOut: number;
-  /** Of the tenant and of all, oldest first. */
-  readonly notes: readonly KeptNote[];
-}
-
 /** How much is kept. */
 export interface UsageBounds {
   /** Prompts of all tenants; the oldest go first. */
   readonly prompts: number;
-  /** Days after which prompts, sums and notes go. */
+  /** Days after which prompts and notes go. */
   readonly days: number;
-  /** Groups of one tenant that are counted apart. */
-  readonly groups: number;
   /** Notes of one tenant. */
   readonly notes: number;
 }
 
-export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31, groups: 64, notes: 1_000 };
+export const DEFAULT_USAGE_BOUNDS: UsageBounds = { prompts: 1_000_000, days: 31, notes: 1_000 };
 
 /**
- * What answered prompts cost and why they missed: one short row per prompt; sums per minute, added up to quarters of an hour and to six hours
- * once they are older than the windows with shorter steps; notes.
+ * What answered prompts cost and why they missed: one short row per prompt, from which sums over time are made when they are requested; notes.
  * Holds ids, names and numbers, never text of memories, messages or instructions. Every method answers for one tenant only; every
  * implementation passes `test/store/usage/usage-log.suite.ts`. Rejects with `StoreUnavailableError` for faults of disks and locks.
  *
  * It is a statistic beside the store: what is recorded and not yet written is lost when the process is killed.
  */
 export interface UsageLog {
-  /**
-   * Records a batch. Removes what is past the bounds, a part at a time. `id` names it: it is recorded once, however often it is handed over
-   * because its outcome is not known. Absent: it will not be.
-   */
-  record(batch: readonly UsageEntry[], now: number, id?: string): Promise<void>;
-  /** What any process wrote after a cursor, for each of those that are followed, and the next cursor. Null: from now on. */
-  changes(
-    since: number | null,
-    followed: readonly FollowedUsage[],
-  ): Promise<{ readonly cursor: number; readonly changes: readonly UsageChanges[] }>;
+  /** Records a batch, and removes what is past the bounds. A batch whose outcome is not known can be recorded again: it counts once. */
+  record(batch: readonly UsageEntry[], now: number): Promise<void>;
   summary(view: UsageView): Promise<WindowSums>;
   misses(view: UsageView): Promise<WindowMisses>;
   prompts(filter: UsageFilter, before: number | null, limit: number): Promise<UsagePage>;
   /** Null: it is not kept, or no longer. */
   prompt(key: UsageKey): Promise<KeptUsage | null>;
-  users(tenant: string, order: ReuseOrder, limit: number): Promise<readonly UserReuse[]>;
-  conversations(
-    of: Pick<UsageFilter, "tenant" | "userId" | "agentId">,
-    order: ReuseOrder,
-    limit: number,
-  ): Promise<readonly ConversationReuse[]>;
-  /** Null: nothing is kept of it. */
-  conversation(
-    of: Omit<UsageKey, "requestId"> & { readonly conversationId: ConversationId },
-  ): Promise<ConversationReuse | null>;
   note(note: NewNote): Promise<KeptNote>;
   /** Remembers a text under a name, and gives the one before: to detect a change. Null: there was none. */
   replaceMark(name: string, text: string): Promise<string | null>;

@@ -13,7 +13,6 @@ const TABLES = [
   "forgotten_memories",
   "source_deletions",
   "usage_prompts",
-  "usage_owners",
 ];
 
 /** Milliseconds between two vacuums of one process: erasures that come together share one. */

@@ -11,7 +11,7 @@ import { type RunQuery, USAGE_TABLES, type UsageDatabase, type UsageTable } from
 /** Milliseconds that a statement waits for another process's lock. */
 const WAIT_MS = 5_000;
 /** The schema's number. A file with a greater one is a newer version's; none with a lesser one was ever published. */
-const SCHEMA = 4;
+const SCHEMA = 5;
 
 /** A usage log's file, beside the store's, so that no compose waits for its writes or reads. One call runs at a time. */
 export class SqliteUsageDatabase implements UsageDatabase {
@@ -101,17 +101,15 @@ function makeTables(sqlite: Database.Database): void {
     .immediate();
 }
 
-/** The statements that make a table and its indexes. A table whose key is no number is its key's index. */
+/** The statements that make a table and its indexes. */
 function tableOf(name: string, { columns, key, indexes = [] }: UsageTable): string {
   const made = Object.entries(columns).map(([column, type]) => {
     const kind = typeOf(type) === "bigint" ? "integer" : typeOf(type);
     return `${column} ${kind}${type.endsWith("?") ? "" : " not null"}`;
   });
-  const isNumbered = key.length === 1 && columns[key[0] ?? ""] === "bigint";
   const rest = indexes.map(
-    ({ name: of, on, isUnique, given }) =>
-      `create ${isUnique ? "unique " : ""}index ${of} on ${name} (${on.join()})${given ? ` where ${given} is not null` : ""};`,
+    ({ name: of, on, isUnique }) => `create ${isUnique ? "unique " : ""}index ${of} on ${name} (${on.join()});`,
   );
-  return `create table ${name} (${made.join()}, primary key (${key.join()}))${isNumbered ? "" : " without rowid"};
+  return `create table ${name} (${made.join()}, primary key (${key.join()}));
     ${rest.join("\n")}`;
 }

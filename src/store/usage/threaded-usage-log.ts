@@ -21,7 +21,7 @@ export type UsageOutcome = { readonly id: number } & (
 );
 
 const METHODS = [
-  ...["record", "changes", "summary", "misses", "prompts", "prompt", "users", "conversations", "conversation"],
+  ...["record", "summary", "misses", "prompts", "prompt"],
   ...["note", "replaceMark", "deleteUser", "exportUser", "close"],
 ] as readonly (keyof UsageLog)[];
 

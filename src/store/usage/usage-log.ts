@@ -2,200 +2,237 @@
  * usage/: the usage log, in a SQLite file of its own beside the store's, or in the schema `memprefix` on a PostgreSQL server, for any number
  * of processes that record into one log.
  * In: batches of prompts and engines' reports; queries of one tenant. Out: rows, sums, notes.
- * A batch is applied in memory (`accounting.ts`) to what is stored of what it names, and each row that changes is written once
- * (this file). Sums over time are kept per minute, and added up to the steps of longer windows when they are read, and for good
- * when they are old (`usage-figures.ts`). SQL and tables (`usage-tables.ts`) are the same in both databases, but for a few words
- * (`Dialect`).
+ * A prompt is one row; sums over time are grouped by SQL when they are requested. SQL and tables (`usage-tables.ts`) are the same in both
+ * databases, but for a few words (`Dialect`).
  */
 
-import { randomUUID } from "node:crypto";
-import type { UserId } from "../../core/index.js";
-import {
-  type KeptNote,
-  type NewNote,
-  REUSE_NAMES,
-  type UsageBounds,
-  type UsageEntry,
-  type UsageLog,
+import { createHash } from "node:crypto";
+import { reportedUsage, type UserId } from "../../core/index.js";
+import type {
+  KeptNote,
+  KeptUsage,
+  NewNote,
+  UsageBounds,
+  UsageEntry,
+  UsageFilter,
+  UsageKey,
+  UsageLog,
+  UsagePage,
+  UsageView,
+  WindowMisses,
+  WindowSums,
 } from "../api/usage-log.js";
-import { type Columns, type Dialect, type NamedStatement, named } from "../database/sql.js";
-import { Accounting, digestOf, type GroupRow, type KnownUsage, type OwnerRow, storable } from "./accounting.js";
-import { DAY_MS, FOLDS, HOUR_MS, REUSE_COLUMNS } from "./usage-figures.js";
-import { UsageReading } from "./usage-reading.js";
-import {
-  numberedPrompt,
-  PROMPT_COLUMNS,
-  PROMPT_KEY,
-  PROMPT_NAMES,
-  type PromptRow,
-  promptRow,
-  type RowOf,
-  type RunQuery,
-  type TableName,
-  USAGE_TABLES,
-  type UsageDatabase,
-  valuedPrompt,
-} from "./usage-tables.js";
+import { OTHER_MODELS } from "../api/usage-log.js";
+import { type Dialect, type NamedStatement, named } from "../database/sql.js";
+import { DAY_MS, type GroupedSums, type KeptPrompt, SUMMED, spanOf, valued, windowSums } from "./usage-figures.js";
+import { keptPrompt, type PromptRow, promptRow } from "./usage-rows.js";
+import { type RowOf, type RunQuery, USAGE_TABLES, type UsageDatabase } from "./usage-tables.js";
 
 /** Entries of one transaction: bounds for how long others wait for it, and for how long this process computes. */
 const MOST_ENTRIES = 2_000;
-/** Most prompts that one transaction deletes; more than it records, so that the bound is reached. */
-const MOST_DELETED = 5_000;
-/** Milliseconds between two removals of what is too old. */
-const SWEEP_MS = HOUR_MS / 4;
-/** Milliseconds for which a batch that was recorded is remembered, and a deleted user: longer than any process keeps what it cannot record. */
-const BATCH_MS = HOUR_MS;
+/** Milliseconds between two removals of what is too old or too much. */
+const SWEEP_MS = 60_000;
+/** Milliseconds for which a deleted user is remembered: longer than any process keeps what it cannot record. */
 const DELETED_MS = DAY_MS;
+/** Longest name of a model. */
+const MAX_MODEL = 200;
+/** Most models that sums are given of; others are one. */
+const MOST_MODELS = 50;
+/** Most notes of a window. */
+const MAX_NOTES = 200;
 
-/** What changes of an owner, with its number: sums over its prompts … */
-const REUSE: Columns = Object.fromEntries(
-  Object.entries(USAGE_TABLES.usage_owners.columns).filter(([, type]) => type !== "text"),
-);
-/** … of which no prompt is kept yet. */
-const NEW_OWNER = Object.fromEntries(Object.keys(REUSE).map((name) => [name, 0]));
+const COLUMNS = Object.keys(USAGE_TABLES.usage_prompts.columns);
+/** What a prompt is found by. */
+const KEY = { tenant: "text", user_id: "text", agent_id: "text", request_id: "text" } as const;
+const IS_KEY = Object.keys(KEY)
+  .map((name) => `p.${name} = k.${name}`)
+  .join(" and ");
 
-function statementsOf({ rows, among }: Dialect) {
-  const insertion = (table: TableName, then = "") => {
-    const { columns } = USAGE_TABLES[table];
-    const names = Object.keys(columns).join();
-    return `insert into ${table} as t (${names}) select ${names} from ${rows("$1", "r", columns)} where true ${then}`;
-  };
-  const text = <K extends string>(...names: K[]) => Object.fromEntries(names.map((name) => [name, "text" as const]));
-  const prompts = Object.keys(USAGE_TABLES.usage_prompts.columns);
-  const reported = ["group_id", "changed", ...prompts.slice(prompts.indexOf("planned_cause"))];
-  const deletion = (ids: string, given = "*") => `delete from usage_prompts where id ${among(ids)} returning ${given}`;
-  const sums = Object.values(REUSE_COLUMNS);
-  const groups = among("select id from usage_groups");
-  const user = "select id from usage_owners where tenant = $1 and name = $2 and conversation = ''";
-  return named("usage_write", {
-    begin: "insert into usage_batches (id, at) values ($1, $2) on conflict do nothing returning id",
-    // What is known.
-    state: `select last_id as "lastId", kept from usage_state where id = 1`,
-    tenants: `select t.tenant, t.prompts from ${rows("$1", "k", text("tenant"))} cross join usage_tenants t
-      where t.tenant = k.tenant`,
-    groups: `select g.id, g.tenant, g.model, g.engine, g.layout from ${rows("$1", "k", text("tenant"))}
-      cross join usage_groups g where g.tenant = k.tenant`,
-    owners: `select o.id, o.tenant, o.name, o.agent, o.conversation
-      from ${rows("$1", "k", text("tenant", "name", "agent", "conversation"))} cross join usage_owners o
-      where o.tenant = k.tenant and o.name = k.name and o.agent = k.agent and o.conversation = k.conversation`,
-    prompts: `select ${PROMPT_COLUMNS} from ${rows("$1", "k", text("tenant", "name", "agent", "request"))}
-      cross join usage_owners u cross join usage_prompts p ${PROMPT_NAMES}
-      where u.tenant = k.tenant and u.name = k.name and u.agent = k.agent and u.conversation = ''
-        and ${PROMPT_KEY} = cast(u.id as text) || ' ' || k.request and g.id = p.group_id`,
+function statementsOf({ rows }: Dialect) {
+  return named("usage", {
+    // What is known of a batch.
+    known: `select p.* from ${rows("$1", "k", KEY)} cross join usage_prompts p where ${IS_KEY}`,
+    numbers: `select k.tenant, coalesce((select max(p.number) from usage_prompts p where p.tenant = k.tenant), 0) as number
+      from ${rows("$1", "k", { tenant: "text" })}`,
     deleted: "select digest, at from usage_deleted_users",
     // What is written.
-    remove: `delete from usage_prompts where id ${among(`select r.id from ${rows("$1", "r", { id: "bigint" })}`)}`,
-    addTenants: insertion("usage_tenants", "on conflict (tenant) do update set prompts = excluded.prompts"),
-    addGroups: insertion("usage_groups"),
-    addOwners: insertion("usage_owners"),
-    changeOwners: `update usage_owners as t set ${sums.map((name) => `${name} = t.${name} + r.${name}`).join()},
-      last_at = case when r.last_at > t.last_at then r.last_at else t.last_at end
-      from ${rows("$1", "r", REUSE)} where t.id = r.id`,
-    addPrompts: insertion(
-      "usage_prompts",
-      `on conflict (id) do update set ${reported.map((name) => `${name} = excluded.${name}`).join()}`,
-    ),
-    addSums: insertion(
-      "usage_sums",
-      "on conflict (group_id, start, measure) do update set value = t.value + excluded.value",
-    ),
-    advance: `insert into usage_state (id, last_id, kept) values (1, $1, $2)
-      on conflict (id) do update set last_id = excluded.last_id, kept = excluded.kept`,
+    remove: `delete from usage_prompts where (tenant, number)
+      in (select r.tenant, r.number from ${rows("$1", "r", { tenant: "text", number: "bigint" })})`,
+    write: `insert into usage_prompts as t (${COLUMNS.join()})
+      select ${COLUMNS.join()} from ${rows("$1", "r", USAGE_TABLES.usage_prompts.columns)} where true
+      on conflict (tenant, number) do update set ${COLUMNS.map((name) => `${name} = excluded.${name}`).join()}`,
     // What goes.
-    dropOldest: deletion(`select id from usage_prompts order by id limit $1`),
-    dropAged: deletion(
-      `select o.id from (select id, at from usage_prompts order by id limit ${MOST_DELETED}) o where o.at < $1`,
-    ),
-    dropOwners: `delete from usage_owners where id ${among(`select r.id from ${rows("$1", "r", { id: "bigint" })}`)}
-      and prompts <= 0`,
-    fold: `insert into usage_sums as t (group_id, start, measure, value)
-      select s.group_id, s.start - s.start % $1, s.measure, sum(s.value) from usage_sums s
-      where s.group_id ${groups} and s.start < $2 and s.start % $1 <> 0 group by 1, 2, 3
-      on conflict (group_id, start, measure) do update set value = t.value + excluded.value`,
-    dropFolded: `delete from usage_sums where group_id ${groups} and start < $2 and start % $1 <> 0`,
-    dropSums: `delete from usage_sums where group_id ${groups} and start < $1`,
+    dropAged: "delete from usage_prompts where at < $1",
+    count: "select count(*) as count from usage_prompts",
+    dropOldest: `delete from usage_prompts where (tenant, number)
+      in (select tenant, number from usage_prompts order by at, number limit $1)`,
     dropNotes: "delete from usage_notes where at < $1",
-    dropBatches: "delete from usage_batches where at < $1",
     dropDeleted: "delete from usage_deleted_users where at < $1",
     // Of a user.
     markDeleted: `insert into usage_deleted_users as t (digest, at) values ($1, $2)
       on conflict (digest) do update set at = case when t.at > excluded.at then t.at else excluded.at end`,
-    dropUsers: deletion(`select p.id from usage_prompts p where p.user_id ${among(user)} limit ${MOST_DELETED}`, "id"),
-    dropNames: "delete from usage_owners where tenant = $1 and name = $2",
-    countKept: "update usage_state set kept = kept - $1 where id = 1",
+    dropUser: "delete from usage_prompts where tenant = $1 and user_id = $2",
+    ofUser: "select p.* from usage_prompts p where p.tenant = $1 and p.user_id = $2 order by p.number",
+    prompt: `select p.* from usage_prompts p
+      where p.tenant = $1 and p.user_id = $2 and p.agent_id = $3 and p.request_id = $4`,
     // Notes and marks.
-    nextId: `insert into usage_state as t (id, last_id, kept) values (1, 1, 0)
-      on conflict (id) do update set last_id = t.last_id + 1 returning last_id as id`,
-    nextNote: `insert into usage_tenants as t (tenant, prompts, notes) values ($1, 0, 1)
-      on conflict (tenant) do update set notes = t.notes + 1 returning notes as number`,
-    addNote: `insert into usage_notes (id, tenant, number, at, kind, label, model) values ($1, $2, $3, $4, $5, $6, $7)`,
-    boundNotes: `delete from usage_notes where id ${among(
-      "select id from usage_notes where tenant = $1 order by at desc, id desc limit 1000000000 offset $2",
-    )}`,
+    lastNote: "select coalesce(max(number), 0) as number from usage_notes where tenant = $1",
+    addNote: "insert into usage_notes (tenant, number, at, kind, label, model) values ($1, $2, $3, $4, $5, $6)",
+    boundNotes: "delete from usage_notes where tenant = $1 and number <= $2",
+    notes: `select * from usage_notes where tenant in ($1, '') and at >= $2 and at < $3
+      order by at desc, number desc limit ${MAX_NOTES}`,
     mark: "select text from usage_marks where name = $1",
     keepMark: `insert into usage_marks (name, text) values ($1, $2)
       on conflict (name) do update set text = excluded.text`,
   });
 }
 
+/** The columns that a filter names, with their values. */
+function conditionsOf(filter: Omit<UsageFilter, "cause">): readonly (readonly [column: string, value: unknown])[] {
+  const { tenant, userId, agentId, conversationId, model, engine, layout } = filter;
+  const agent = agentId === undefined ? undefined : (agentId ?? "");
+  const all = { tenant, user_id: userId, agent_id: agent, conversation_id: conversationId, model, engine, layout };
+  return Object.entries(all).filter(([, value]) => value !== undefined);
+}
+
+/** A query's conditions, whose parameters are collected as they are named. */
+class Where {
+  readonly values: unknown[] = [];
+  readonly #conditions: string[] = [];
+
+  /** @param condition with `?` for the value, wherever it is used */
+  and(condition: string, value: unknown): this {
+    this.#conditions.push(condition.replaceAll("?", this.add(value)));
+    return this;
+  }
+
+  /** The parameter of a value. */
+  add(value: unknown): string {
+    this.values.push(value);
+    return `$${this.values.length}`;
+  }
+
+  get text(): string {
+    return this.#conditions.join(" and ");
+  }
+}
+
+function whereOf(filter: Omit<UsageFilter, "cause">): Where {
+  return conditionsOf(filter).reduce((where, [column, value]) => where.and(`p.${column} = ?`, value), new Where());
+}
+
+function windowOf(view: UsageView): Where {
+  const { from, to } = spanOf(view);
+  const { window: _, now: __, ...filter } = view;
+  return whereOf(filter).and("p.at >= ?", from).and("p.at < ?", to);
+}
+
 /** The usage log in a database. A batch is two round trips: what is stored of what it names, and each row that changes, once. */
-export class DatabaseUsageLog extends UsageReading implements UsageLog {
+export class DatabaseUsageLog implements UsageLog {
   readonly #statements: ReturnType<typeof statementsOf>;
-  /** When what is too old was last removed. */
+  /** When what is too old or too much was last removed, and prompts recorded since. */
   #sweptAt = Number.NEGATIVE_INFINITY;
+  #added = 0;
 
   constructor(
-    database: UsageDatabase,
+    private readonly database: UsageDatabase,
     private readonly bounds: UsageBounds,
   ) {
-    super(database);
     this.#statements = statementsOf(database.dialect);
   }
 
   /** See `UsageLog.record`. */
-  async record(batch: readonly UsageEntry[], now: number, id = randomUUID() as string): Promise<void> {
-    for (let from = 0; from === 0 || from < batch.length; from += MOST_ENTRIES) {
+  async record(batch: readonly UsageEntry[], now: number): Promise<void> {
+    for (let from = 0; from < batch.length; from += MOST_ENTRIES) {
       const part = batch.slice(from, from + MOST_ENTRIES);
-      await this.database.write((query) => this.#record(query, `${id} ${from}`, part, now));
+      await this.database.write((query) => this.#record(query, part));
     }
+    this.#added += batch.length;
+    const isDue = Math.abs(now - this.#sweptAt) >= SWEEP_MS || this.#added * 100 >= this.bounds.prompts;
+    if (!isDue) return;
+    await this.database.write((query) => this.#sweep(query, now));
+    this.#sweptAt = now;
+    this.#added = 0;
   }
 
-  /** See `UsageLog.deleteUser`. In pieces: nothing else is recorded meanwhile. */
+  async summary(view: UsageView): Promise<WindowSums> {
+    const span = spanOf(view);
+    const where = windowOf(view);
+    const step = where.add(span.stepMs);
+    const sums = Object.entries(SUMMED).map(([name, sum]) => `cast(${sum} as double precision) as "${name}"`);
+    // Names of models are clients' to choose.
+    const shown = `select p.model from usage_prompts p where ${where.text} group by p.model
+      order by sum(p.prompt_tokens) desc limit ${MOST_MODELS}`;
+    const text = `select p.at - p.at % ${step} as at, case when p.model in (${shown}) then p.model else '${OTHER_MODELS}' end as model,
+      p.engine, p.layout, p.apart, p.first_token_bin as bin, ${sums.join()}
+      from usage_prompts p where ${where.text} group by 1, 2, 3, 4, 5, 6`;
+    const [rows, notes] = await this.database.read((query) =>
+      Promise.all([
+        query<GroupedSums>({ text }, where.values),
+        query<RowOf<"usage_notes">>(this.#statements.notes, [view.tenant, span.from, span.to]),
+      ]),
+    );
+    return { ...span, ...windowSums(rows), notes: notes.map(noteOf).reverse() };
+  }
+
+  async misses(view: UsageView): Promise<WindowMisses> {
+    const where = windowOf(view);
+    // A prompt's money is shared out by tokens.
+    const of = (miss: string) => `select p.${miss}_cause as cause, p.${miss}_tokens as tokens,
+      coalesce(p.missed_money, 0) * p.${miss}_tokens / (coalesce(p.planned_tokens, 0) + coalesce(p.unserved_tokens, 0)) as money
+      from usage_prompts p where ${where.text} and p.${miss}_tokens > 0`;
+    const text = `select m.cause, count(*) as prompts, cast(sum(m.tokens) as double precision) as tokens, sum(m.money) as money
+      from (${of("planned")} union all ${of("unserved")}) m group by m.cause`;
+    const causes = await this.#all<WindowMisses["causes"][number]>({ text }, where.values);
+    return { ...spanOf(view), causes };
+  }
+
+  /** See `UsageLog.prompts`. */
+  async prompts({ cause, ...filter }: UsageFilter, before: number | null, limit: number): Promise<UsagePage> {
+    const where = whereOf(filter);
+    if (before !== null) where.and("p.number < ?", before);
+    if (cause !== undefined) where.and("(p.planned_cause = ? or p.unserved_cause = ?)", cause);
+    const text = `select p.* from usage_prompts p where ${where.text} order by p.number desc limit ${where.add(limit + 1)}`;
+    const rows = await this.#all<PromptRow>({ text }, where.values);
+    return {
+      rows: rows.slice(0, limit).map(keptPrompt),
+      next: rows.length > limit ? (rows[limit - 1]?.number ?? null) : null,
+    };
+  }
+
+  async prompt({ tenant, userId, agentId, requestId }: UsageKey): Promise<KeptUsage | null> {
+    const [row] = await this.#all<PromptRow>(this.#statements.prompt, [tenant, userId, agentId ?? "", requestId]);
+    return row === undefined ? null : keptPrompt(row);
+  }
+
+  async exportUser(tenant: string, userId: UserId): Promise<readonly KeptUsage[]> {
+    return (await this.#all<PromptRow>(this.#statements.ofUser, [tenant, userId])).map(keptPrompt);
+  }
+
+  /** See `UsageLog.deleteUser`. */
   async deleteUser(tenant: string, userId: UserId, now: number): Promise<void> {
-    const { markDeleted, dropUsers, dropNames, countKept } = this.#statements;
+    const { markDeleted, dropUser } = this.#statements;
     await this.database.write(async (query) => {
-      await query(markDeleted, [digestOf(tenant, userId), now]);
+      void query(markDeleted, [digestOf(tenant, userId), now]);
+      await query(dropUser, [tenant, userId]);
     });
-    for (let isLast = false; !isLast; ) {
-      isLast = await this.database.write(async (query) => {
-        const gone = await query(dropUsers, [tenant, userId]);
-        void query(countKept, [gone.length]);
-        if (gone.length < MOST_DELETED) void query(dropNames, [tenant, userId]);
-        return gone.length < MOST_DELETED;
-      });
-    }
     await this.database.erase();
   }
 
-  /** See `UsageLog.note`. */
   async note(note: NewNote): Promise<KeptNote> {
     const { at, kind, label, model } = note;
-    const { nextId, nextNote, addNote, boundNotes } = this.#statements;
+    const { lastNote, addNote, boundNotes } = this.#statements;
     const tenant = note.tenant ?? "";
-    const number = await this.database.write(async (query) => {
-      const [[last], [next]] = await Promise.all([
-        query<{ id: number }>(nextId),
-        query<{ number: number }>(nextNote, [tenant]),
-      ]);
-      // Those of all tenants are numbered downwards, so that no two that a tenant sees are alike.
-      const own = (note.tenant === null ? -1 : 1) * (next?.number ?? 0);
-      void query(addNote, [last?.id, tenant, own, at, kind, storable(label), model === null ? null : storable(model)]);
-      void query(boundNotes, [tenant, this.bounds.notes]);
-      return own;
+    return this.database.write(async (query) => {
+      const [last] = await query<{ number: number }>(lastNote, [tenant]);
+      const number = (last?.number ?? 0) + 1;
+      void query(addNote, [tenant, number, at, kind, storable(label), model === null ? null : storable(model)]);
+      void query(boundNotes, [tenant, number - this.bounds.notes]);
+      return noteOf({ tenant, number, at, kind, label, model });
     });
-    return { number, ...note };
   }
 
+  /** See `UsageLog.replaceMark`. */
   replaceMark(name: string, text: string): Promise<string | null> {
     const { mark, keepMark } = this.#statements;
     return this.database.write(async (query) => {
@@ -209,115 +246,126 @@ export class DatabaseUsageLog extends UsageReading implements UsageLog {
     return this.database.close();
   }
 
-  async #record(query: RunQuery, id: string, batch: readonly UsageEntry[], now: number): Promise<void> {
-    const [begun, known] = await Promise.all([query(this.#statements.begin, [id, now]), this.#known(query, batch)]);
-    // It was recorded before.
-    if (begun.length === 0) return;
-    const accounting = new Accounting(known, this.bounds);
-    for (const entry of batch) accounting.take(entry);
-    this.#write(query, accounting);
-    await this.#drop(query, accounting, now);
-  }
-
-  async #known(query: RunQuery, batch: readonly UsageEntry[]): Promise<KnownUsage> {
-    const named = batch.map((entry) => ({ tenant: entry.tenant, name: entry.userId, agent: entry.agentId ?? "" }));
-    const requests = batch.map(({ requestId }, at) => ({ ...named[at], request: requestId }));
-    const conversations = batch.map((entry, at) => {
-      return { ...named[at], conversation: (entry.kind === "composed" && entry.conversationId) || "" };
-    });
-    const distinct = (all: readonly object[]) => [`[${[...new Set(all.map((one) => JSON.stringify(one)))].join()}]`];
-    const tenants = distinct(batch.map(({ tenant }) => ({ tenant })));
-    const { state, tenants: numbers, groups, owners, prompts, deleted } = this.#statements;
-    const [[{ lastId, kept } = { lastId: 0, kept: 0 }], ofTenants, ofGroups, ofOwners, ofPrompts, ofDeleted] =
-      await Promise.all([
-        query<{ lastId: number; kept: number }>(state),
-        query<{ tenant: string; prompts: number }>(numbers, tenants),
-        query<GroupRow>(groups, tenants),
-        query<OwnerRow>(owners, distinct([...named.map((user) => ({ ...user, conversation: "" })), ...conversations])),
-        query<PromptRow>(prompts, distinct(requests)),
-        query<RowOf<"usage_deleted_users">>(deleted),
-      ]);
-    return {
-      lastId,
-      kept,
-      tenants: new Map(ofTenants.map(({ tenant, prompts: last }) => [tenant, last])),
-      groups: ofGroups,
-      owners: ofOwners,
-      prompts: ofPrompts.map(numberedPrompt),
-      deleted: new Map(ofDeleted.map(({ digest, at }) => [digest, at])),
-    };
-  }
-
-  /** Sends what writes a batch: a few statements, however long it is. */
-  #write(query: RunQuery, { removed, tenants, groups, owners, written, minutes, lastId }: Accounting): void {
-    const send = (statement: NamedStatement, rows: readonly object[]) => {
-      if (rows.length > 0) void query(statement, [JSON.stringify(rows)]);
-    };
-    const { remove, addTenants, addGroups, addOwners, addPrompts, addSums } = this.#statements;
-    // First: the request's id may be another row's from now on.
-    send(
-      remove,
-      [...removed].map((id) => ({ id })),
-    );
-    send(
-      addTenants,
-      [...tenants].map(([tenant, prompts]) => ({ tenant, prompts, notes: 0 })),
-    );
-    send(addGroups, groups);
-    send(
-      addOwners,
-      owners.map((owner) => ({ ...NEW_OWNER, ...owner })),
-    );
-    send(
-      addPrompts,
-      [...written.values()].map((prompt) => promptRow(prompt, lastId)),
-    );
-    const sums = [...minutes.values()].flatMap(({ groupId, start, measures }) =>
-      [...measures].flatMap(([measure, value]): RowOf<"usage_sums">[] =>
-        value === 0 ? [] : [{ group_id: groupId, start, measure, value }],
-      ),
-    );
-    send(addSums, sums);
-  }
-
-  /** Drops what is past the bounds, and writes what is kept of owners then. */
-  async #drop(query: RunQuery, accounting: Accounting, now: number): Promise<void> {
-    const { dropOldest, dropAged, changeOwners, dropOwners, advance } = this.#statements;
-    const before = now - this.bounds.days * DAY_MS;
-    const isSweepDue = Math.abs(now - this.#sweptAt) >= SWEEP_MS;
-    const drop = async (statement: NamedStatement, value: number) => {
-      const gone = await query<RowOf<"usage_prompts">>(statement, [value]);
-      for (const row of gone)
-        accounting.count({ userId: row.user_id, conversationId: row.conversation_id }, row.at, valuedPrompt(row), -1);
-      return gone.length;
-    };
-    const aged = isSweepDue ? await drop(dropAged, before) : 0;
-    const tooMany = accounting.kept - this.bounds.prompts;
-    if (tooMany > 0) await drop(dropOldest, Math.min(MOST_DELETED, tooMany));
-    const changes = [...accounting.reuse].map(([id, { sums, lastAt }]) => ({
-      ...Object.fromEntries(REUSE_NAMES.map((name) => [REUSE_COLUMNS[name], sums.get(name) ?? 0])),
-      ...{ id, prompts: sums.get("prompts") ?? 0, last_at: lastAt },
+  async #record(query: RunQuery, batch: readonly UsageEntry[]): Promise<void> {
+    const { known, numbers, deleted, remove, write } = this.#statements;
+    const distinct = (rows: readonly object[]) => `[${[...new Set(rows.map((row) => JSON.stringify(row)))].join()}]`;
+    const keys = batch.map((entry) => ({
+      tenant: entry.tenant,
+      user_id: entry.userId,
+      agent_id: entry.agentId ?? "",
+      request_id: entry.requestId,
     }));
-    if (changes.length > 0) void query(changeOwners, [JSON.stringify(changes)]);
-    const emptied = changes.filter(({ prompts }) => prompts <= 0);
-    if (emptied.length > 0) void query(dropOwners, [JSON.stringify(emptied)]);
-    void query(advance, [accounting.lastId, accounting.kept]);
-    if (!isSweepDue) return;
-    this.#sweep(query, now, before);
-    // Where all that were looked at went, more may be too old.
-    if (aged < MOST_DELETED) this.#sweptAt = now;
+    const tenants = batch.map(({ tenant }) => ({ tenant }));
+    const [prompts, last, users] = await Promise.all([
+      query<PromptRow>(known, [distinct(keys)]),
+      query<{ tenant: string; number: number }>(numbers, [distinct(tenants)]),
+      query<RowOf<"usage_deleted_users">>(deleted),
+    ]);
+    const changes = changesOf(batch, {
+      prompts: prompts.map(keptPrompt),
+      numbers: new Map(last.map(({ tenant, number }) => [tenant, number])),
+      deleted: new Map(users.map(({ digest, at }) => [digest, at])),
+    });
+    // First: the request's id may be another row's from now on.
+    if (changes.removed.length > 0)
+      void query(remove, [JSON.stringify(changes.removed.map(({ tenant, number }) => ({ tenant, number })))]);
+    if (changes.written.length > 0) void query(write, [JSON.stringify(changes.written.map(promptRow))]);
   }
 
-  /** Sends what adds up sums of some time ago to longer steps, and removes what is too old. */
-  #sweep(query: RunQuery, now: number, before: number): void {
-    const { fold, dropFolded, dropSums, dropNotes, dropBatches, dropDeleted } = this.#statements;
-    for (const { stepMs, afterMs } of FOLDS) {
-      void query(fold, [stepMs, now - afterMs]);
-      void query(dropFolded, [stepMs, now - afterMs]);
-    }
-    void query(dropSums, [before - DAY_MS]);
+  /** Sends what removes what is too old or too much. */
+  async #sweep(query: RunQuery, now: number): Promise<void> {
+    const { dropAged, count, dropOldest, dropNotes, dropDeleted } = this.#statements;
+    const before = now - this.bounds.days * DAY_MS;
+    void query(dropAged, [before]);
     void query(dropNotes, [before]);
-    void query(dropBatches, [now - BATCH_MS]);
     void query(dropDeleted, [now - DELETED_MS]);
+    const [{ count: kept } = { count: 0 }] = await query<{ count: number }>(count);
+    if (kept > this.bounds.prompts) void query(dropOldest, [kept - this.bounds.prompts]);
   }
+
+  #all<R extends object>(statement: NamedStatement, values: readonly unknown[]): Promise<R[]> {
+    return this.database.read((query) => query<R>(statement, values));
+  }
+}
+
+/** What is stored of what a batch names. */
+interface KnownUsage {
+  readonly prompts: readonly KeptPrompt[];
+  /** The last numbers of the tenants' prompts. */
+  readonly numbers: Map<string, number>;
+  /** When users were deleted, by {@link digestOf}. */
+  readonly deleted: ReadonlyMap<string, number>;
+}
+
+/** What a batch changes: each row once. */
+function changesOf(batch: readonly UsageEntry[], { prompts, numbers, deleted }: KnownUsage) {
+  const keyOf = ({ tenant, userId, agentId, requestId }: UsageKey) =>
+    JSON.stringify([tenant, userId, agentId, requestId]);
+  const current = new Map(prompts.map((prompt) => [keyOf(prompt), prompt]));
+  const removed = new Set<KeptPrompt>();
+  const written = new Map<string, KeptPrompt>();
+  const isStored = new Set(prompts.map(({ tenant, number }) => `${tenant} ${number}`));
+  const set = (prompt: KeptPrompt) => {
+    current.set(keyOf(prompt), prompt);
+    written.set(keyOf(prompt), prompt);
+  };
+  const drop = (key: string) => {
+    const prompt = current.get(key);
+    if (prompt === undefined) return;
+    current.delete(key);
+    written.delete(key);
+    if (isStored.has(`${prompt.tenant} ${prompt.number}`)) removed.add(prompt);
+  };
+  for (const entry of batch) {
+    const key = keyOf(entry);
+    const before = current.get(key);
+    if (entry.kind === "withdrawn") drop(key);
+    else if (entry.kind === "reported") {
+      if (before === undefined) continue;
+      const { facts, costs, model } = entry;
+      const usage = reportedUsage(before.usage, { ...facts, minimumPrefixTokens: costs.minimumPrefixTokens });
+      set({ ...before, ...(model === null ? {} : { model: modelOf(model) }), ...valued(usage, costs) });
+    } else {
+      const { kind: _, costs, usage, ...prompt } = entry;
+      const deletedAt = deleted.size === 0 ? undefined : deleted.get(digestOf(prompt.tenant, prompt.userId));
+      if (deletedAt !== undefined && prompt.at <= deletedAt) continue;
+      // The same batch again: its outcome was not known.
+      if (before?.at === prompt.at) continue;
+      // The id of a request that was withdrawn or evicted may be used again.
+      drop(key);
+      const number = (numbers.get(prompt.tenant) ?? 0) + 1;
+      numbers.set(prompt.tenant, number);
+      set({ ...prompt, number, model: modelOf(prompt.model), ...valued(usage, costs) });
+    }
+  }
+  return { removed: [...removed], written: [...written.values()] };
+}
+
+/** No name is kept of a deleted user. */
+function digestOf(tenant: string, userId: string): string {
+  return createHash("sha256")
+    .update(JSON.stringify([tenant, userId]))
+    .digest("base64url");
+}
+
+function modelOf(named: string): string {
+  return named.length > MAX_MODEL ? OTHER_MODELS : storable(named);
+}
+
+/** As PostgreSQL can store it: a client's word for its model is not checked otherwise. */
+function storable(text: string): string {
+  return text.replaceAll("\0", "\u{fffd}").toWellFormed();
+}
+
+/** Those of all tenants have negative numbers, so that no two that a tenant sees are alike. */
+function noteOf({ tenant, number, at, kind, label, model }: RowOf<"usage_notes">): KeptNote {
+  const isShared = tenant === "";
+  return {
+    tenant: isShared ? null : tenant,
+    number: isShared ? -number : number,
+    at,
+    kind: kind as KeptNote["kind"],
+    label,
+    model,
+  };
 }

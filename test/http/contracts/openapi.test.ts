@@ -21,14 +21,10 @@ describe("GET /openapi.json", () => {
       "GET /metrics",
       "GET /request/explain",
       "GET /requests/{request_id}/explain",
-      "GET /usage/conversation",
-      "GET /usage/conversations",
-      "GET /usage/events",
       "GET /usage/misses",
       "GET /usage/request",
       "GET /usage/requests",
       "GET /usage/summary",
-      "GET /usage/users",
       "GET /user/export",
       "GET /user/index",
       "GET /users/{user_id}/export",
@@ -63,7 +59,6 @@ describe("GET /openapi.json", () => {
   it("names ?pretty of every route that makes its own JSON", () => {
     const unmodified = [
       "POST /compose/batch",
-      "GET /usage/events",
       "POST /v1/chat/completions",
       "POST /v1/responses",
       "POST /v1/messages",

@@ -105,7 +105,7 @@ const query = (given: string | undefined) => (given === undefined ? "" : `agent_
 /** What prompts cost: every view, with ids that others have too, and with guesses of the numbers that pages are found by. */
 const usageView = fc
   .record({
-    view: fc.constantFrom("summary", "misses", "requests", "request", "users", "conversations", "conversation"),
+    view: fc.constantFrom("summary", "misses", "requests", "request"),
     user,
     agent,
     requestId,
@@ -113,20 +113,16 @@ const usageView = fc
     cause: fc.constantFrom(undefined, "unknown", "rewritten_history", "changed_order"),
     isOfUser: fc.boolean(),
     page: fc.option(fc.nat({ max: 40 }), { nil: undefined }),
-    order: fc.constantFrom("missed_tokens", "cached_share", "last_at"),
   })
   .map(({ view, page, ...given }): Request => {
     const ofUser = { user_id: given.user, agent_id: given.agent };
     const cursor = page?.toString(36);
-    const { window, order, cause, requestId: id, isOfUser } = given;
+    const { window, cause, requestId: id, isOfUser } = given;
     const queries: Readonly<Record<string, Readonly<Record<string, string | undefined>>>> = {
       summary: { window },
       misses: { window },
       requests: { ...(isOfUser ? ofUser : {}), cause, cursor, limit: "3" },
       request: { ...ofUser, request_id: id },
-      users: { order },
-      conversations: { ...(isOfUser ? ofUser : {}), order },
-      conversation: { ...ofUser, conversation_id: "c", cursor },
     };
     const asked = Object.entries(queries[view] ?? {}).flatMap(([name, value]) =>
       value === undefined ? [] : [`${name}=${value}`],

@@ -10,9 +10,6 @@ const ANSWERS = {
   misses: wire.usageMissesResult,
   requests: wire.usageRequestsResult,
   request: usageRequestResult,
-  users: wire.usageUsersResult,
-  conversations: wire.usageConversationsResult,
-  conversation: wire.usageConversationResult,
 } as const;
 
 type View = keyof typeof ANSWERS;

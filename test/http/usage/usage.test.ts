@@ -147,31 +147,6 @@ describe("GET /usage/…", () => {
     expect((await usageOf(app, "requests", { cause: "evicted" })).requests).toMatchObject([{ request_id: "t2" }]);
   });
 
-  it("shows users, conversations, and a conversation's turns", async () => {
-    await turn("t1", first, { agent_id: "guide" });
-    await turn("t2", second, { agent_id: "guide" });
-    await app.compose({ user_id: "ben", query: "Where?", memories: [] });
-    const { users } = await usageOf(app, "users", { order: "last_at" });
-    expect(users).toMatchObject([
-      { user_id: "ben", agent_id: null, prompts: 1, conversations: 0 },
-      { user_id: "ana", agent_id: "guide", prompts: 2, conversations: 1 },
-    ]);
-    expect((await usageOf(app, "conversations")).conversations).toMatchObject([
-      { user_id: "ana", conversation_id: "trip", prompts: 2 },
-    ]);
-    const of = { user_id: "ana", agent_id: "guide", conversation_id: "trip" };
-    const { epochs, next } = await usageOf(app, "conversation", of);
-    expect(epochs.map(({ turns }) => turns.map(({ request_id }) => request_id))).toEqual([["t1", "t2"]]);
-    expect(next).toBeNull();
-    const older = await usageOf(app, "conversation", { ...of, limit: "1" });
-    expect(older.epochs[0]?.turns).toMatchObject([{ request_id: "t2" }]);
-    expect((await usageOf(app, "conversation", { ...of, cursor: older.next ?? "" })).epochs[0]?.turns).toMatchObject([
-      { request_id: "t1" },
-    ]);
-    const query = new URLSearchParams({ user_id: "ana", conversation_id: "trip" });
-    expect(problemOf(await app.send("GET", `/usage/conversation?${query}`))).toMatchObject({ status: 404 });
-  });
-
   it("shows a prompt as bars beside the one before it, without text", async () => {
     await turn("t1", first, { system: system("Monday") });
     const { plan } = await turn("t2", second, { system: system("Tuesday") });
@@ -237,8 +212,6 @@ describe("GET /usage/…", () => {
     expect((await app.send("DELETE", "/users/ana")).status).toBe(200);
     expect(await exported()).toEqual([]);
     expect((await usageOf(app, "requests")).requests).toMatchObject([{ request_id: "b1" }]);
-    expect((await usageOf(app, "users")).users).toMatchObject([{ user_id: "ben" }]);
-    expect((await usageOf(app, "conversations")).conversations).toEqual([]);
   });
 
   it("finds that the engine was restarted where three users in a row find nothing", async () => {
@@ -347,7 +320,7 @@ describe("GET /usage/… where nothing is recorded", () => {
   const app = servedApp({ environment: { MEMPREFIX_USAGE_PROMPTS: "0" } });
   it("is 501, and prompts are composed", async () => {
     await app.compose({ user_id: "ana", query: "Where?", memories: [] });
-    for (const path of ["summary", "requests", "events"])
+    for (const path of ["summary", "requests"])
       expect(problemOf(await app.send("GET", `/usage/${path}`))).toMatchObject({
         status: 501,
         detail: expect.stringContaining("MEMPREFIX_USAGE_PROMPTS"),

@@ -12,10 +12,10 @@ import { observedCompose } from "./observed-compose.js";
 function failingLog() {
   const log = threadedUsageLog({ file: ":memory:" });
   const failing = { fault: null as StoreFault | null, handedOver: [] as unknown[] };
-  const record: UsageLog["record"] = async (batch, now, id) => {
-    failing.handedOver.push(id);
+  const record: UsageLog["record"] = async (batch, now) => {
+    failing.handedOver.push(batch);
     if (failing.fault !== null) throw new StoreUnavailableError(failing.fault);
-    return log.record(batch, now, id);
+    return log.record(batch, now);
   };
   return Object.assign(failing, { ...log, record });
 }

@@ -30,16 +30,6 @@ describe("the usage log in SQLite", () => {
     await again.close();
   });
 
-  it("tells one process what another recorded", async () => {
-    const file = newFile();
-    const [first, second] = [threadedUsageLog({ file }), threadedUsageLog({ file })];
-    const { cursor } = await second.changes(null, []);
-    await first.record([composed({ request: "1", at: 1_000 })], 1_000);
-    const { changes } = await second.changes(cursor, [{ filter: { tenant: "default" }, limit: 5 }]);
-    expect(changes).toMatchObject([{ rows: [{ requestId: "1" }] }]);
-    await Promise.all([first.close(), second.close()]);
-  });
-
   it("leaves no name of a deleted user in its files", async () => {
     const file = newFile();
     const log = threadedUsageLog({ file });
