@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { v7 as uuidV7 } from "uuid";
 import type { EngineUsage } from "../apis/api/usage.js";
+import { APIS } from "../apis/apis.js";
 import { createMemprefixClient } from "../client/client.js";
 import { MemprefixHttpError } from "../client/errors.js";
 import type { CacheReading, ChatMessage, RequestId, UserId } from "../core/index.js";
@@ -41,7 +42,9 @@ export interface DoctorOptions {
   readonly model?: string;
 }
 
-type Part = "store" | "memories" | "engine" | "cache" | "report" | "block" | "limit" | "clock" | "service" | "identity";
+type Part =
+  | ("store" | "memories" | "engine" | "cache" | "report" | "block")
+  | ("limit" | "clock" | "apis" | "service" | "identity");
 
 /** One thing that was looked at. `change`: works, and a setting would gain something; `unknown`: cannot be seen now. */
 interface Finding {
@@ -59,7 +62,7 @@ const MOST_CLOCK_MS = 60_000;
 /** What to do first: where nothing works, then what costs whole prompts, then what costs knowledge. */
 const GAIN: readonly Part[] = [
   ...(["store", "engine", "service", "memories", "cache", "identity"] as const),
-  ...(["report", "limit", "clock", "block"] as const),
+  ...(["report", "limit", "clock", "block", "apis"] as const),
 ];
 
 /**
@@ -169,7 +172,25 @@ async function engine(settings: Settings, model: string | null): Promise<readonl
     ...cached(facts),
     limited(facts, settings),
     clock(facts, settings),
+    await routes(upstream),
   ];
+}
+
+/** Statuses with which an engine says that it has no such route. */
+const ABSENT: ReadonlySet<number> = new Set([404, 405, 501]);
+
+/** Which of the APIs the engine serves: it refuses an empty body where it has the route. */
+async function routes(upstream: Upstream): Promise<Finding> {
+  const part = "apis";
+  const asked = Object.values(APIS).map(async ({ path }) => {
+    const call = { method: "POST", path, query: "", headers: [OWN_NAME], body: "{}" } as const;
+    return { path, status: (await received(upstream, call)).status };
+  });
+  const answers = await Promise.all(asked);
+  const lacking = answers.filter(({ status }) => ABSENT.has(status)).map(({ path }) => `/v1/${path}`);
+  if (lacking.length === 0) return { part, state: "ok", says: "it serves chat completions, Messages and Responses" };
+  const says = `it lacks ${lacking.join(" and ")}: use an API that it has, or LiteLLM in front of it`;
+  return { part, state: "ok", says };
 }
 
 /** Engines that say in their list of models who they are. */

@@ -96,7 +96,8 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     // Writing it takes as long as much of a compose: after the answer's first bytes.
     onRequest: (entry) => setImmediate(() => log.info(entry, "request")),
     onFault,
-    onAbsentRoute: (path) => log.warn({ path: `/v1/${path}`, instead: OTHER_API }, "the engine lacks a route"),
+    onAbsentRoute: (path) =>
+      log.warn({ path: `/v1/${path}`, instead: OTHER_API }, "the engine lacks this route, or what was requested there"),
     clock: () => performance.now(),
   });
   const { server, port } = await listen(surface, settings).catch(async (error: unknown) => {
