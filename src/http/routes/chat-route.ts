@@ -43,8 +43,6 @@ export interface ChatRouteParts {
   readonly chat: ChatEngine | null;
   /** Called with internal faults, and with errors after the answer's head was sent. */
   readonly onFault: (error: unknown) => void;
-  /** Whether overload keeps the chat of this request of Node's from being composed. */
-  readonly isShed: (incoming: object) => boolean;
   /** Called with the reason for which a chat goes to its engine unmodified. */
   readonly onNotComposed: (reason: NotComposedReason) => void;
   /** Milliseconds, monotonic. */
@@ -83,7 +81,7 @@ type ReadChat = (given: unknown, headers: Pick<Headers, "get">, identity: GivenI
 async function complete(
   c: Context<HttpEnvironment>,
   chat: Pick<Chat, "complete">,
-  { isShed, onFault, chat: engine }: Pick<ChatRouteParts, "isShed" | "onFault" | "chat">,
+  { onFault, chat: engine }: Pick<ChatRouteParts, "onFault" | "chat">,
   readChat: ReadChat,
 ): Promise<Response> {
   const json = await bodyAsJson(c, wire.CHAT_PLACES);
@@ -99,7 +97,6 @@ async function complete(
     ...read,
     headers: headersToEngine(c),
     query: queryToEngine(c),
-    isShed: c.env?.incoming !== undefined && isShed(c.env.incoming),
   };
   const client = linkedSignal(c.req.raw.signal);
   const answer = await chat.complete(c.get("memprefix").chats, request, client.signal);
