@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { answerChat, ENGINES, STEPS } from "../hostile/reasoning-engines.js";
 import { answerMessage } from "../hostile/signed-thinking-engine.js";
@@ -6,7 +9,8 @@ import { anthropicServer } from "../http/routes/anthropic-server.js";
 import { openAiEngine, sendJson } from "../http/routes/openai-engine.js";
 import { servedApp } from "../http/server/served-app.js";
 import type { Introduction, Order, Outcome } from "./client-program.js";
-import { lightClient } from "./light-clients.js";
+import { installClient } from "./heavy-clients.js";
+import { LIGHT_CLIENTS, lightClient } from "./light-clients.js";
 import { type RunningProgram, startProgram } from "./running-program.js";
 
 const PROGRAMS = [
@@ -32,10 +36,15 @@ describe.each(PROGRAMS)("%s, with an agent's loop of two calls at once", (name) 
   const environment = { MEMPREFIX_UPSTREAM_API: "anthropic" };
   const overAnthropic = servedApp({ source: () => source, upstream: anthropic, environment });
   let program: RunningProgram<Introduction, Order, Outcome>;
+  const folder = mkdtempSync(join(tmpdir(), "memprefix-clients-"));
   beforeAll(async () => {
-    program = await startProgram<Introduction, Order, Outcome>(lightClient(name));
+    const place = LIGHT_CLIENTS.includes(name) ? lightClient(name) : await installClient(`programs/${name}`, folder);
+    program = await startProgram<Introduction, Order, Outcome>(place);
   });
-  afterAll(() => program.stop());
+  afterAll(async () => {
+    await program.stop();
+    rmSync(folder, { recursive: true });
+  });
 
   const held = async (base: string, url: string, conversation: string) => {
     const outcomes: Record<string, Outcome> = {};
