@@ -26,14 +26,16 @@ const SLOW = [
   "test/cli/eval-{engines,kills,likelihood,locomo,longmemeval,plan,planted}.test.ts",
   "test/clients/**/*.test.ts",
   "test/eval/replay/retention.test.ts",
-  "test/integrations/langchain/page.test.ts",
   "test/memory/python-mem0/*.test.ts",
-  "test/integrations/{ai-sdk-client,hermes,mem0-page,openclaw}.test.ts",
+  "test/integrations/{hermes,mem0-page,openclaw}.test.ts",
   "test/real-engines/*.test.ts",
   "test/package/{client-package,contents,image,optional-parts,usage}.test.ts",
   "test/store/postgres/server-faults.test.ts",
   "test/store/usage/killed-server.test.ts",
 ];
+
+/** Adapters of frameworks that `npm run adapters` installs. */
+const FRAMEWORKS = ["test/integrations/{ai-sdk,langchain,opentelemetry}/*.test.ts"];
 
 /** What has a process to itself, file by file: what is slow, and what ends processes or watches all that its own prints. */
 const ALONE = [...SLOW, "test/ending-children.test.ts", "test/memory/mem0-service-failures.test.ts"];
@@ -47,7 +49,7 @@ const QUICK = [
 ];
 /** … and of these it leaves out: long histories, what asks for every route or many bodies, and what starts a PostgreSQL server. */
 const NOT_QUICK = [
-  "test/http/contracts/{fuzz,openapi,openapi-examples,openapi-lint}.test.ts",
+  "test/http/contracts/{fuzz,openapi,openapi-examples}.test.ts",
   "test/service/{chat/deleted-while-sending,records/forgetting-elsewhere,responses/outdated-history,scopes/restored-database}.test.ts",
   "test/service/compose/{concurrency,explain-properties,long-conversations,policies-reload,residency-life}.test.ts",
   "test/service/records/expiring*.test.ts",
@@ -55,10 +57,13 @@ const NOT_QUICK = [
 
 /**
  * Three runs of the same tests: `npm run test:quick` (`--mode quick`), `npm test`, and `npm run test:all` (`--mode all`). They differ in the
- * files they take and in how often they try each property.
+ * files they take and in how often they try each property. `--mode adapters` is for `npm run adapters`.
  */
 export default defineConfig(({ mode }) => {
-  const left = mode === "all" ? [] : mode === "quick" ? [...SLOW, ...NOT_QUICK] : SLOW;
+  const left =
+    mode === "adapters"
+      ? SLOW
+      : [...FRAMEWORKS, ...(mode === "all" ? [] : mode === "quick" ? [...SLOW, ...NOT_QUICK] : SLOW)];
   const everywhere = {
     env: { PROPERTY_RUNS: process.env["PROPERTY_RUNS"] ?? { all: "all", quick: "few" }[mode] ?? "fifth" },
     setupFiles: ["test/property-seed.ts", "test/patience.ts"],
@@ -75,7 +80,7 @@ export default defineConfig(({ mode }) => {
   const together = {
     name: "together",
     ...everywhere,
-    include: mode === "quick" ? QUICK : ["test/**/*.test.ts"],
+    include: mode === "quick" ? QUICK : mode === "adapters" ? FRAMEWORKS : ["test/**/*.test.ts"],
     exclude: [...configDefaults.exclude, ...ALONE, ...left],
     /** For each file by itself, a third of the time would go into loading the same modules. */
     isolate: false,

@@ -3,13 +3,11 @@
  * `/metrics` as the service does.
  */
 import { createServer } from "node:http";
-import { Histogram, Registry } from "prom-client";
-import { DELAY_METRIC, sampleDelay } from "../src/http/server/metrics.js";
+import { collectDefaultMetrics, Registry } from "prom-client";
 
 const SPIN_MS = Number(process.env["CONTROL_MS"] ?? 1);
 const registry = new Registry();
-const delays = new Histogram({ ...DELAY_METRIC, registers: [registry] });
-sampleDelay((ms) => delays.observe(ms / 1_000));
+collectDefaultMetrics({ register: registry });
 
 function spin(): void {
   const end = performance.now() + SPIN_MS;

@@ -24,32 +24,9 @@ export function readWrittenBytes(io: string): number {
   return Number(/^wchar: (\d+)$/m.exec(io)?.[1]);
 }
 
-/** How many samples were at most so many seconds, by that bound as Prometheus writes it. */
-export type DelayBuckets = ReadonlyMap<string, number>;
-
-/** Reads `memprefix_event_loop_delay_seconds` from a page of metrics. */
-export function readDelays(metrics: string): DelayBuckets {
-  const line = /^memprefix_event_loop_delay_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm;
-  return new Map([...metrics.matchAll(line)].map(([, bound, count]) => [String(bound), Number(count)]));
-}
-
-/** Histograms of several processes add up. */
-export function addDelays(all: readonly DelayBuckets[]): DelayBuckets {
-  const sum = new Map<string, number>();
-  for (const [bound, count] of all.flatMap((one) => [...one])) sum.set(bound, (sum.get(bound) ?? 0) + count);
-  return sum;
-}
-
-/** The least bound, in milliseconds, that a share of the samples between two readings does not exceed. NaN where there are none. */
-export function delayBetween(before: DelayBuckets, after: DelayBuckets, share: number): number {
-  const counts = [...after].map(
-    ([bound, count]) =>
-      [bound === "+Inf" ? Number.POSITIVE_INFINITY : Number(bound), count - (before.get(bound) ?? 0)] as const,
-  );
-  const sorted = counts.sort(([a], [b]) => a - b);
-  const samples = sorted.at(-1)?.[1] ?? 0;
-  if (samples === 0) return Number.NaN;
-  return (sorted.find(([, count]) => count >= share * samples)?.[0] ?? Number.NaN) * 1_000;
+/** Reads the event loop's delay since the page was read last: what 99 % of its samples do not exceed, in milliseconds. */
+export function readDelay(metrics: string): number {
+  return Number(/^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(metrics)?.[1]) * 1_000;
 }
 
 export function quantile(values: readonly number[], q: number): number {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ListeningChild, listeningChild } from "./child-process.js";
 import type { LoadDatabase } from "./load-database.js";
-import { addDelays, type DelayBuckets, readDelays } from "./load-figures.js";
+import { readDelay } from "./load-figures.js";
 import { cpuMsOf, WrittenSoFar } from "./process-figures.js";
 
 /** The command line of the build that is measured. */
@@ -58,12 +58,10 @@ export class LoadProcesses {
     return this.#written.read(this.#pids);
   }
 
-  /** How late timers came in all of them. */
-  async delays(): Promise<DelayBuckets> {
-    const pages = this.ports.map(async (port) =>
-      readDelays(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()),
-    );
-    return addDelays(await Promise.all(pages));
+  /** The longest delay of their event loops since the last call, at p99, in milliseconds. */
+  async delayMs(): Promise<number> {
+    const pages = this.ports.map(async (port) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
+    return Math.max(...(await Promise.all(pages)).map(readDelay));
   }
 
   get #pids(): number[] {

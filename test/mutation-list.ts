@@ -189,9 +189,9 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "bounded: a body sent in chunks is too large as well",
     file: "src/http/guards/body.ts",
-    from: "if (received > maxBytes) return tooLarge(c, limits);",
+    from: "if (count + chunk.length > limits.maxBodyBytes) return tooLarge(c, parts);",
     to: "",
-    by: ["test/http/guards/chunked-body.test.ts"],
+    by: ["test/http/guards/limits.test.ts"],
   },
   {
     promise: "bounded: a user's queue is full at some time",

@@ -5,6 +5,7 @@ import { finished } from "node:stream/promises";
 import { z } from "zod";
 import type { ServicePlanner } from "../core/index.js";
 import { writeBatchEvent } from "../http/contracts/batch-contract.js";
+import { HTTP_LIMITS } from "../http/guards/limits.js";
 import { batchLines } from "../http/routes/batch-route.js";
 import { InvalidRequestError } from "../service/base/errors.js";
 import { type BatchProgress, composeBatch } from "../service/batch/batch.js";
@@ -52,7 +53,7 @@ export async function runBatch(
   let end: BatchProgress = { read: 0, found: 0, composed: 0, failed: 0 };
   try {
     const inputs = batchLines(streamOf(file), {
-      maxBytes: settings.maxBodyBytes,
+      maxBytes: HTTP_LIMITS.maxBodyBytes,
       maxRequests: Number.POSITIVE_INFINITY,
     });
     const { signal } = new AbortController();

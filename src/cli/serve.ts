@@ -4,7 +4,6 @@ import { setFlagsFromString } from "node:v8";
 import { pino } from "pino";
 import { isLoopbackAddress } from "../http/guards/access.js";
 import { createApp } from "../http/server/app.js";
-import { sampleDelay } from "../http/server/metrics.js";
 import { type HttpSurface, nodeServer } from "../http/server/node-server.js";
 import {
   InvalidRequestError,
@@ -22,7 +21,7 @@ import { loadMcp } from "./mcp.js";
 import { loadO200k } from "./o200k.js";
 import { VERSION } from "./package.js";
 import type { Settings } from "./setting-list.js";
-import { addressOf, keyLimitsOf, leftOutSource, sourceOf } from "./settings.js";
+import { addressOf, leftOutSource, rateOf, sourceOf } from "./settings.js";
 
 const NEEDS_A_KEY =
   "without an API key only the loopback is listened on; make one with memprefix keys add, or give one as MEMPREFIX_API_KEY";
@@ -83,14 +82,11 @@ export async function startService(settings: Settings, stderr: Output): Promise<
     memprefix,
     keys,
     corsOrigins: settings.corsOrigins ?? [],
-    keyLimits: keyLimitsOf(settings),
-    maxPending: settings.maxPending,
-    maxLagMs: settings.maxLagMs,
+    rate: rateOf(settings),
     isStopping: () => isStopping,
     chat,
     mcp: loadMcp,
     version: VERSION,
-    maxBodyBytes: settings.maxBodyBytes,
     webhookToken: settings.webhookToken,
     usage: keepsUsage(settings) ? { hasText: settings.dashboardText === "on" } : null,
     // Writing it takes as long as much of a compose: after the answer's first bytes.
@@ -119,7 +115,6 @@ export async function startService(settings: Settings, stderr: Output): Promise<
   memprefix.recorded?.noteStart(VERSION).catch(onFault);
   const finishing = new AbortController();
   const finished = memprefix.finishDeletions(onFault, finishing.signal).catch(onFault);
-  const stopSampling = sampleDelay(surface.onDelayed);
   const underWay = new RequestsUnderWay(server);
   let stopping: Promise<void> | undefined;
   const stop = () => {
@@ -140,7 +135,6 @@ export async function startService(settings: Settings, stderr: Output): Promise<
       await closed;
       clearTimeout(cut);
       clearInterval(sweep);
-      stopSampling();
       await memprefix.close(left());
     })();
     return stopping;

@@ -329,19 +329,9 @@ export const SETTINGS = {
     .describe(
       "on or off: during the memory search, let the engine compute the prompt's prefix if it is long and uncached",
     ),
-  maxBodyBytes: wholeNumber(1_024, 1_073_741_824)
-    .default(4 * 1024 * 1024)
-    .describe("maximum bytes of a request body"),
   ratePerSecond: wholeNumber(1, 1_000_000)
     .optional()
     .describe("maximum average requests per second of one API key; default: no limit"),
-  maxConcurrent: wholeNumber(1, 1_000_000)
-    .optional()
-    .describe("maximum concurrent requests of one API key, streams included; default: no limit"),
-  maxPending: wholeNumber(1, 1_000_000)
-    .default(1_024)
-    .describe("maximum concurrent requests of the service; more are rejected"),
-  maxLagMs: wholeNumber(1, 600_000).default(150).describe("maximum admission delay under overload, in ms"),
   keepDays: wholeNumber(1, 36_500)
     .optional()
     .describe("days after which unused conversations, prompts and memory texts are deleted; default: no limit"),
@@ -368,7 +358,7 @@ export const SETTING_TITLES: Readonly<Partial<Record<keyof Settings, string>>> =
   policy: "How prompts are composed",
   engineFamily: "The engine and its cache",
   upstreamUrl: "The proxy",
-  maxBodyBytes: "Limits",
+  ratePerSecond: "Limits",
   keepDays: "What is kept",
   dashboardText: "The dashboard",
 };

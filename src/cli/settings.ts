@@ -2,8 +2,8 @@ import { closest } from "fastest-levenshtein";
 import { ENGINE_MODELS, type EngineModel, type EngineModelName, type ResidencyConfig } from "../core/index.js";
 import type { EngineName } from "../engines/adapters/engine-adapter.js";
 import { ENGINES } from "../engines/adapters/engines.js";
-import type { KeyLimits } from "../http/guards/limits.js";
 import { InvalidRequestError } from "../service/base/errors.js";
+import type { Rate } from "../service/base/token-buckets.js";
 import { DEFAULT_IDENTITY_SOURCES, type IdentitySources } from "../service/chat/chat-request.js";
 import { hasEmbeddedMem0, installCommand, keptMemories, missingPackages } from "./package.js";
 import {
@@ -131,10 +131,9 @@ export function identityOf({ identity = NOTHING_LISTED }: Settings): IdentitySou
   return { ...identity, sideCall: [...identity.sideCall, ...DEFAULT_IDENTITY_SOURCES.sideCall] };
 }
 
-/** The limits of one API key. A burst of two seconds' worth lets a client send what it gathered while it waited. */
-export function keyLimitsOf({ ratePerSecond, maxConcurrent }: Settings): KeyLimits {
-  const rate = ratePerSecond === undefined ? null : { perSecond: ratePerSecond, burst: 2 * ratePerSecond };
-  return { rate, maxConcurrent: maxConcurrent ?? null };
+/** The rate limit of one API key. A burst of two seconds' worth lets a client send what it gathered while it waited. */
+export function rateOf({ ratePerSecond }: Settings): Rate | null {
+  return ratePerSecond === undefined ? null : { perSecond: ratePerSecond, burst: 2 * ratePerSecond };
 }
 
 /** What the engine's cache keeps. */

@@ -1,10 +1,11 @@
 /*
  * LangChain JS: a middleware for agents made with `createAgent`. What needs no `langchain` is in `langgraph.ts`.
- * Compiled by tsconfig.langchain.json: LangGraph's types extend zod's, as zod-to-openapi's do, and no program can have both.
+ * Built without `langchain` installed: what is exported has its type written out. `npm run adapters` checks the types.
  */
 
 import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
-import { createMiddleware, type ModelRequest } from "langchain";
+import type { ClientTool, ServerTool } from "@langchain/core/tools";
+import { type AgentMiddleware, createMiddleware, type ModelRequest } from "langchain";
 import { z } from "zod";
 import type { EngineHints } from "../service/base/call-types.js";
 import type { AdapterOptions, NameOf, PromptOptions } from "./composing.js";
@@ -41,7 +42,15 @@ export interface LangChainOptions extends Omit<AdapterOptions<ModelCall>, "userI
  * await agent.invoke({ messages }, { context: { userId: "ana" }, configurable: { thread_id: "trip" } });
  * ```
  */
-export function memprefixMiddleware(options: LangChainOptions) {
+export function memprefixMiddleware(
+  options: LangChainOptions,
+): AgentMiddleware<
+  undefined,
+  typeof contextSchema,
+  MemprefixContext,
+  readonly (ClientTool | ServerTool)[],
+  readonly []
+> {
   const named: AdapterOptions<ModelCall> = {
     ...options,
     userId: options.userId ?? (({ runtime }) => asName(runtime.context.userId)),

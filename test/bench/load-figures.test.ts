@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { addDelays, delayBetween, quantile, readDelays, readStat, readWrittenBytes } from "../../bench/load-figures.js";
+import { quantile, readDelay, readStat, readWrittenBytes } from "../../bench/load-figures.js";
 import { WrittenSoFar } from "../../bench/process-figures.js";
 
 describe("what Linux says of a process", () => {
@@ -23,57 +23,9 @@ describe("what Linux says of a process", () => {
 });
 
 describe("the event loop's delay", () => {
-  const page = (counts: readonly [string, number][]) =>
-    [
-      "# TYPE memprefix_event_loop_delay_seconds histogram",
-      ...counts.map(([bound, count]) => `memprefix_event_loop_delay_seconds_bucket{le="${bound}"} ${count}`),
-      "memprefix_event_loop_delay_seconds_sum 1.5",
-    ].join("\n");
-  const before = readDelays(
-    page([
-      ["0.001", 500],
-      ["0.025", 500],
-      ["0.1", 510],
-      ["+Inf", 510],
-    ]),
-  );
-
-  it("is the least bound that the share of the samples in between does not exceed", () => {
-    const after = readDelays(
-      page([
-        ["0.001", 1400],
-        ["0.025", 1499],
-        ["0.1", 1510],
-        ["+Inf", 1511],
-      ]),
-    );
-    expect(delayBetween(before, after, 0.5)).toBe(1);
-    expect(delayBetween(before, after, 0.99)).toBe(25);
-    expect(delayBetween(before, after, 0.999)).toBe(100);
-    expect(delayBetween(before, after, 1)).toBe(Number.POSITIVE_INFINITY);
-  });
-
-  it("is none without samples, and adds up over processes", () => {
-    expect(delayBetween(before, before, 0.5)).toBeNaN();
-    expect(delayBetween(new Map(), readDelays("up 1"), 0.5)).toBeNaN();
-    const [one, two] = [
-      readDelays(
-        page([
-          ["0.001", 9],
-          ["+Inf", 10],
-        ]),
-      ),
-      readDelays(
-        page([
-          ["0.001", 0],
-          ["+Inf", 10],
-        ]),
-      ),
-    ];
-    expect([...addDelays([one, two])]).toEqual([
-      ["0.001", 9],
-      ["+Inf", 20],
-    ]);
+  it("is read in milliseconds; none where a page lacks it", () => {
+    expect(readDelay("# TYPE x gauge\nnodejs_eventloop_lag_p99_seconds 0.0125\n")).toBe(12.5);
+    expect(readDelay("up 1")).toBeNaN();
   });
 });
 

@@ -6,7 +6,7 @@ import {
   composeTimeoutOf,
   engineFamilyOf,
   engineModelOf,
-  keyLimitsOf,
+  rateOf,
   readSettings,
   residencyOf,
   sharedCacheOf,
@@ -126,7 +126,6 @@ describe("the settings", () => {
     ["MEMPREFIX_MEM0_THRESHOLD", "high"],
     ["MEMPREFIX_SEARCH_TIMEOUT_MS", "0"],
     ["MEMPREFIX_SEARCH_TIMEOUT_MS", "1.5"],
-    ["MEMPREFIX_MAX_BODY_BYTES", "-1"],
     ["MEMPREFIX_MAX_WORKING_MB", "0"],
     ["MEMPREFIX_MAX_INDEX_NODES", "9"],
     ["MEMPREFIX_CACHE_TTL_SECONDS", "0"],
@@ -134,8 +133,6 @@ describe("the settings", () => {
     ["MEMPREFIX_CACHE_TOKENS", "0"],
     ["MEMPREFIX_CACHE_TOKENS", "64k"],
     ["MEMPREFIX_RATE_PER_SECOND", "0"],
-    ["MEMPREFIX_MAX_CONCURRENT", "0"],
-    ["MEMPREFIX_MAX_PENDING", "0"],
     ["MEMPREFIX_CORS_ORIGINS", "*"],
     ["MEMPREFIX_CORS_ORIGINS", "app.example.org"],
     ["MEMPREFIX_CORS_ORIGINS", "https://app.example.org/"],
@@ -185,10 +182,8 @@ describe("the settings", () => {
   });
 
   it("let one API key do as much as it likes until they say how much", () => {
-    expect(keyLimitsOf(readSettings({}))).toEqual({ rate: null, maxConcurrent: null });
-    const rate = { MEMPREFIX_RATE_PER_SECOND: "50" };
-    expect(keyLimitsOf(readSettings(rate)).rate).toEqual({ perSecond: 50, burst: 100 });
-    expect(keyLimitsOf(readSettings({ MEMPREFIX_MAX_CONCURRENT: "3" }))).toEqual({ rate: null, maxConcurrent: 3 });
+    expect(rateOf(readSettings({}))).toBeNull();
+    expect(rateOf(readSettings({ MEMPREFIX_RATE_PER_SECOND: "50" }))).toEqual({ perSecond: 50, burst: 100 });
   });
 
   it("have nowhere to write exchanges back to without a source", () => {

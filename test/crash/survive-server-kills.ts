@@ -83,8 +83,6 @@ async function surviveWith(
       // A service that forgot by its end what is cached may start a conversation afresh; what is kept is what is looked at.
       MEMPREFIX_RETENTION: "keep",
       MEMPREFIX_LOG_LEVEL: "error",
-      // A slow machine is no reason to turn anything away here.
-      MEMPREFIX_MAX_LAG_MS: "600000",
     };
     const instances = new Instances(environment, server, choices);
     try {

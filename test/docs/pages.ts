@@ -48,3 +48,21 @@ export function samplesOf({ path, text }: Page): readonly Sample[] {
     };
   });
 }
+
+/** What the reader's own code has, where a sample does not make it. */
+export const READERS = `
+  import type { Memory } from "mem0ai/oss";
+  import type OpenAIClient from "openai";
+  import type { createMemprefix } from "memprefix";
+  declare global {
+    const memory: Memory;
+    const openai: OpenAIClient;
+    const memprefix: ReturnType<typeof createMemprefix>;
+    const model: string;
+    const instructions: string;
+    const history: OpenAIClient.ChatCompletionMessageParam[];
+    const question: string;
+    const userId: string;
+    const conversationId: string;
+  }
+`;

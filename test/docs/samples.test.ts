@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import { childOutput } from "../child-output.js";
-import { ROOT, readPages, type Sample, samplesOf } from "./pages.js";
+import { READERS, ROOT, readPages, type Sample, samplesOf } from "./pages.js";
 import { type ShellCommand, shellCommands } from "./shell-words.js";
 
 /** The package's doors. */
@@ -36,23 +36,6 @@ describe("every sample of the documentation", () => {
 });
 
 describe("every sample in TypeScript", () => {
-  /** What the reader's own code has, where a sample does not make it. */
-  const READERS = `
-    import type { Memory } from "mem0ai/oss";
-    import type OpenAIClient from "openai";
-    import type { createMemprefix } from "memprefix";
-    declare global {
-      const memory: Memory;
-      const openai: OpenAIClient;
-      const memprefix: ReturnType<typeof createMemprefix>;
-      const model: string;
-      const instructions: string;
-      const history: OpenAIClient.ChatCompletionMessageParam[];
-      const question: string;
-      const userId: string;
-      const conversationId: string;
-    }
-  `;
   const OPTIONS = {
     module: "nodenext",
     target: "es2024",
@@ -176,7 +159,9 @@ describe("every command of the documentation", () => {
     if (program === "npm") return wrongScript(args);
     if (program === "npx") {
       const [command = "", ...rest] = args;
-      return command === "memprefix" ? wrongMemprefix(rest) : binaries.has(command) ? [] : [command];
+      // npx fetches a package with its version.
+      const isThere = binaries.has(command) || /^[\w-]+@\d/.test(command);
+      return command === "memprefix" ? wrongMemprefix(rest) : isThere ? [] : [command];
     }
     if (program === "memprefix") return wrongMemprefix(args);
     return [...PROGRAMS, ...functions].includes(program) ? [] : [program];

@@ -102,7 +102,6 @@ export async function forgetQuotes({ directory, memories, seed, print = () => {}
       MEMPREFIX_SOURCE: "none",
       MEMPREFIX_UPSTREAM_URL: engine.url,
       MEMPREFIX_LOG_LEVEL: "debug",
-      MEMPREFIX_MAX_LAG_MS: "600000",
     });
   const services = [start()];
   const addresses = [await listening(services[0] as ReturnType<typeof start>)];

@@ -40,7 +40,6 @@ export function twoServices(engine: OpenAiEngine, environment: Readonly<Record<s
     const settings = readSettings({
       MEMPREFIX_DATA_DIR: dataDir,
       MEMPREFIX_SOURCE: "embedded",
-      MEMPREFIX_MAX_LAG_MS: "600000",
       MEMPREFIX_UPSTREAM_URL: engine.url,
       ...environment,
     });

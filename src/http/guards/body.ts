@@ -1,31 +1,37 @@
 import type { IncomingMessage } from "node:http";
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { AbandonedRequestError, InvalidRequestError } from "../../service/base/errors.js";
-import { answerProblem, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
-import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
-import { awaitBody } from "./limits.js";
+import { AbandonedRequestError } from "../../service/base/errors.js";
+import {
+  answerProblem,
+  BodyBytesError,
+  notJson,
+  problem,
+  problemResponse,
+  SlowBodyError,
+} from "../problems/problem.js";
+import { type HttpEnvironment, isStreamed } from "../requests/request.js";
+import { type BodyLimits, holdersOf, type SharedBound } from "./limits.js";
+import { NEWLINE } from "./lines.js";
 import { type BodyPlaces, safeJson, utf8Text } from "./safe-json.js";
 
-/** Limits on a body. */
-export interface BodyLimits {
-  /** Most bytes. */
-  readonly maxBytes: number;
-  readonly rate: BodyRate;
-  /** Milliseconds, monotonic. */
-  readonly clock: () => number;
+/** What bodies are read with. */
+export interface BodyParts {
+  readonly limits: BodyLimits;
+  /** Bytes of bodies that have not arrived in full, over the whole service. */
+  readonly bytes: SharedBound;
   /** Called once per body that is too long. */
   readonly onTooLarge: () => void;
 }
 
 /**
- * Reads the body of every request except a batch's, which has limits of its own. Rejects one that is too long, too slow, or one incomplete
- * body too many of its client's. A `content-length` is checked before anything is read.
+ * Reads the body of every request but that of a batch in lines, which is a stream. Rejects one that is too long, that is silent for too long,
+ * and one that does not fit beside the others that are being read. A `content-length` is checked before anything is read.
  */
-export function receiveBody(limits: BodyLimits): MiddlewareHandler<HttpEnvironment> {
-  const counted = bodyLimit({ maxSize: limits.maxBytes, onError: (c) => tooLarge(c, limits) });
+export function receiveBody(parts: BodyParts): MiddlewareHandler<HttpEnvironment> {
+  const counted = bodyLimit({ maxSize: parts.limits.maxBodyBytes, onError: (c) => tooLarge(c, parts) });
   return async function receiveBody(c, next) {
-    if (c.req.path === BATCH_PATH) return next();
+    if (isStreamed(c)) return next();
     const incoming = c.env?.incoming;
     if (c.req.method === "GET" || c.req.method === "HEAD") {
       await next();
@@ -34,7 +40,7 @@ export function receiveBody(limits: BodyLimits): MiddlewareHandler<HttpEnvironme
       return undefined;
     }
     if (incoming === undefined) return counted(c, next);
-    const body = await readBody(c, incoming, limits);
+    const body = await readBody(c, incoming, parts);
     if (!Buffer.isBuffer(body)) return body;
     // Hono's Node adapter takes a body that was read before it from here.
     Object.assign(incoming, { rawBody: body });
@@ -42,37 +48,67 @@ export function receiveBody(limits: BodyLimits): MiddlewareHandler<HttpEnvironme
   };
 }
 
-function tooLarge(c: Pick<Context<HttpEnvironment>, "req">, { maxBytes, onTooLarge }: BodyLimits): Response {
+function tooLarge(c: Pick<Context<HttpEnvironment>, "req">, { limits, onTooLarge }: BodyParts): Response {
   onTooLarge();
-  const message = `must be at most ${maxBytes} bytes`;
+  const message = `must be at most ${limits.maxBodyBytes} bytes`;
   return answerProblem(c, problem(413, `body: ${message}`, [{ field: "body", message }]));
 }
 
-/** Reads a body as {@link receiveBody} does. Gives the rejection of one that is too long; throws where it is too slow. */
-export async function readBody(
+/** Reads a body as {@link receiveBody} does. Gives the rejection of one that is too long; throws the other ones. */
+async function readBody(
   c: Context<HttpEnvironment>,
   incoming: IncomingMessage,
-  limits: BodyLimits,
+  parts: BodyParts,
 ): Promise<Buffer | Response> {
-  const { maxBytes, rate, clock } = limits;
+  const { limits, bytes } = parts;
   const header = c.req.header("content-length");
   const length = header === undefined ? null : Number(header);
-  if (length !== null && length > maxBytes) return tooLarge(c, limits);
+  if (length !== null && length > limits.maxBodyBytes) return tooLarge(c, parts);
   // Node calls with the head; a body that came in the same packet is there as soon as it has parsed the rest.
   if (incoming.readableLength === 0) await Promise.resolve();
   if (length !== null && length > 0 && incoming.readableLength === length && !incoming.destroyed) {
     const whole: unknown = incoming.read();
     if (Buffer.isBuffer(whole)) return whole;
   }
-  const parts: Uint8Array[] = [];
-  let received = 0;
-  for await (const chunk of bodyChunks(incoming, { rate, clock, onAwaited: () => awaitBody(c) })) {
-    received += chunk.length;
-    if (received > maxBytes) return tooLarge(c, limits);
-    parts.push(chunk);
+  const holders = holdersOf(c);
+  const received: Uint8Array[] = [];
+  let count = 0;
+  try {
+    for await (const chunk of bodyChunks(incoming, limits.silentMs)) {
+      if (count + chunk.length > limits.maxBodyBytes) return tooLarge(c, parts);
+      if (!bytes.take(chunk.length, holders)) throw new BodyBytesError();
+      count += chunk.length;
+      received.push(chunk);
+    }
+    const [first] = received;
+    return received.length === 1 && Buffer.isBuffer(first) ? first : Buffer.concat(received);
+  } finally {
+    bytes.give(count, holders);
   }
-  const [first] = parts;
-  return parts.length === 1 && Buffer.isBuffer(first) ? first : Buffer.concat(parts);
+}
+
+/** A body that is read line by line, in chunks. Of its bytes only those of an incomplete line count as being read. Throws as {@link bodyChunks} does. */
+export async function* lineChunks(
+  c: Context<HttpEnvironment>,
+  incoming: IncomingMessage,
+  { limits, bytes }: Omit<BodyParts, "onTooLarge">,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const holders = holdersOf(c);
+  let count = 0;
+  try {
+    for await (const chunk of bodyChunks(incoming, limits.silentMs)) {
+      const end = chunk.lastIndexOf(NEWLINE) + 1;
+      if (end > 0) {
+        bytes.give(count, holders);
+        count = 0;
+      }
+      if (!bytes.take(chunk.length - end, holders)) throw new BodyBytesError();
+      count += chunk.length - end;
+      yield chunk;
+    }
+  } finally {
+    bytes.give(count, holders);
+  }
 }
 
 /** What {@link receiveBody} has read; null where the app is not served by Node. */
@@ -116,46 +152,14 @@ export async function readJson(
   return (await bodyAsJson(c, places)) ?? problemResponse(notJson());
 }
 
-/** The minimum data rate of a request's body. */
-export interface BodyRate {
-  /** Milliseconds that may pass without a byte, and that a body may take on top of what the rate allows. */
-  readonly idleMs: number;
-  /** Minimum average; null: no minimum, only {@link idleMs}. */
-  readonly bytesPerSecond: number | null;
-}
-
-/** Slower than any network that carries a conversation, and fast enough that a body of 4 MiB holds its place for minutes, not hours. */
-export const BODY_RATE: BodyRate = { idleMs: 15_000, bytesPerSecond: 4_096 };
-
-/** A body counts as incomplete after this many milliseconds of waiting; most arrive within a few packets. */
-const AWAITED_AFTER_MS = 250;
-
-/** What reading a body needs. */
-interface BodyChunksParts {
-  readonly rate: BodyRate;
-  /** Milliseconds, monotonic. */
-  readonly clock: () => number;
-  /** Called once, when the body counts as incomplete. What it throws ends the reading. */
-  readonly onAwaited?: () => void;
-}
-
 /**
- * A request's body in chunks. Only time spent waiting for bytes counts, so a slow reader costs the client nothing. Throws
- * {@link SlowBodyError}, and {@link AbandonedRequestError} where the client disconnects before the end.
+ * A request's body in chunks. Throws {@link SlowBodyError} after `silentMs` without a byte, and {@link AbandonedRequestError} if the client
+ * disconnects before the end.
  */
-export async function* bodyChunks(
-  incoming: IncomingMessage,
-  { rate, clock, onAwaited }: BodyChunksParts,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  let received = 0;
-  let waitedMs = 0;
-  let silentMs = 0;
-  let isAwaited = false;
+async function* bodyChunks(incoming: IncomingMessage, silentMs: number): AsyncGenerator<Uint8Array, void, undefined> {
   for (;;) {
     const chunk = incoming.read() as Uint8Array | null;
     if (chunk !== null) {
-      received += chunk.length;
-      silentMs = 0;
       yield chunk;
       continue;
     }
@@ -163,40 +167,23 @@ export async function* bodyChunks(
     if (incoming.destroyed) throw new AbandonedRequestError();
     // The whole body was buffered, as mostly: its "end" event is still to come.
     if (incoming.complete && incoming.readableLength === 0) return;
-    const most = Math.min(rate.idleMs - silentMs, leftMs(rate, received, waitedMs));
-    const since = clock();
-    await changed(incoming, isAwaited ? most : Math.min(most, AWAITED_AFTER_MS - waitedMs));
-    const waited = clock() - since;
-    waitedMs += waited;
-    silentMs += waited;
-    if (incoming.readableLength > 0 || incoming.complete) continue;
-    if (silentMs >= rate.idleMs) throw new SlowBodyError(`no byte of the body arrived for ${rate.idleMs} ms`);
-    if (leftMs(rate, received, waitedMs) <= 0) {
-      throw new SlowBodyError(`the body arrived at less than ${rate.bytesPerSecond} bytes a second`);
-    }
-    if (isAwaited || waitedMs < AWAITED_AFTER_MS) continue;
-    isAwaited = true;
-    onAwaited?.();
+    if (!(await changed(incoming, silentMs))) throw new SlowBodyError(`no byte of the body arrived for ${silentMs} ms`);
   }
 }
 
 const CHANGES = ["readable", "end", "error", "close"] as const;
 
-/** Waits until there is something to read, or nothing more to come; at most so many milliseconds. */
-function changed(incoming: IncomingMessage, mostMs: number): Promise<void> {
+/** Waits until there is something to read, or nothing more to come. False after `mostMs`. */
+function changed(incoming: IncomingMessage, mostMs: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const done = () => {
+    const end = (isChanged: boolean) => {
       clearTimeout(timer);
-      for (const event of CHANGES) incoming.off(event, done);
-      resolve();
+      for (const event of CHANGES) incoming.off(event, onChange);
+      resolve(isChanged);
     };
-    const timer = setTimeout(done, mostMs);
-    for (const event of CHANGES) incoming.on(event, done);
+    const onChange = () => end(true);
+    // After a pause of the event loop the timer comes before the bytes that arrived meanwhile.
+    const timer = setTimeout(() => setImmediate(end, false), mostMs);
+    for (const event of CHANGES) incoming.on(event, onChange);
   });
-}
-
-/** Milliseconds that may still be waited, given the bytes received. */
-function leftMs({ idleMs, bytesPerSecond }: BodyRate, received: number, waitedMs: number): number {
-  if (bytesPerSecond === null) return Number.POSITIVE_INFINITY;
-  return idleMs + (received / bytesPerSecond) * 1_000 - waitedMs;
 }

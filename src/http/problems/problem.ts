@@ -90,7 +90,7 @@ export function problemOf(error: unknown): Problem {
   if (error instanceof UpstreamError) return upstreamProblem(error);
   if (error instanceof StoreUnavailableError) return storeProblem(error);
   if (error instanceof SlowBodyError) return problem(408, error.message);
-  if (error instanceof BodyShareError) return problem(429, error.message);
+  if (error instanceof BodyBytesError) return problem(503, error.message);
   if (error instanceof UsageOffError) return problem(501, error.message);
   // Nobody reads this one: it keeps log and metrics from counting a fault.
   if (error instanceof AbandonedRequestError) return problem(499, error.message);
@@ -164,9 +164,12 @@ export class SlowBodyError extends Error {
   override readonly name = "SlowBodyError";
 }
 
-/** One client has too many incomplete bodies; no work was done for this one. */
-export class BodyShareError extends Error {
-  override readonly name = "BodyShareError";
+/** A body does not fit beside the others that are being read; no work was done for it. */
+export class BodyBytesError extends Error {
+  override readonly name = "BodyBytesError";
+  constructor() {
+    super("too many bytes of other bodies are being read");
+  }
 }
 
 /** What prompts cost is not recorded, so there is nothing to show. */
@@ -228,13 +231,10 @@ export type RejectionReason =
   | "origin"
   | "too_large"
   | "rate"
-  | "concurrency"
   | "user_queue"
-  | "pending"
-  | "pending_share"
-  | "body_share"
+  | "in_flight"
+  | "body_bytes"
   | "slow_body"
-  | "lag"
   | "stopping";
 
 /** Called with every rejection. */

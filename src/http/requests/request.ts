@@ -5,6 +5,7 @@
  */
 
 import type { IncomingMessage } from "node:http";
+import type { Context } from "hono";
 import { z } from "zod";
 import type { AgentId, ConversationId, UserId } from "../../core/index.js";
 import type { ComposeAnswer } from "../../service/base/call-types.js";
@@ -36,12 +37,6 @@ export function entryOf({ requestId, plan, warnings }: ComposeAnswer): ComposedE
   return { requestId, totalTokens, expectedCachedTokens, warnings: warnings.map(({ code }) => code) };
 }
 
-/** One request's slot among those in flight. */
-export interface PendingSlot {
-  /** Counts the slot against this holder too, until it is released. False, and not counted: the holder's share is used up. */
-  share(holder: string): boolean;
-}
-
 /** Hono's environment: what a request carries from one handler to the next. */
 export interface HttpEnvironment {
   Bindings: {
@@ -58,10 +53,10 @@ export interface HttpEnvironment {
     memprefix: Memprefix;
     /** Id of the caller's API key; null where keys are not in use. */
     keyId: string | null;
+    /** The name of the key's tenant; absent where keys are not in use. */
+    tenant?: string;
     /** The key itself where it is the configured one, which has a form of its own; absent for others. */
     configuredKey?: string;
-    /** Its slot among the requests in flight; absent for paths that are always answered. */
-    slot?: PendingSlot;
     composed?: ComposedEntry;
   };
 }
@@ -83,6 +78,19 @@ export const UNROUTED = "/*";
 
 /** Composes a batch. */
 export const BATCH_PATH = "/compose/batch";
+
+/** The media types of JSON lines. */
+const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
+
+/** Whether a media type is JSON lines. */
+export function isLinesType(type: string | undefined): boolean {
+  return NDJSON_TYPE.test(type ?? "");
+}
+
+/** Whether a request is a batch in lines, which is read while it is answered. */
+export function isStreamed({ req }: Pick<Context, "req">): boolean {
+  return req.path === BATCH_PATH && isLinesType(req.header("content-type"));
+}
 
 /** Takes Mem0's events. */
 export const WEBHOOK_PATH = "/webhooks/mem0";

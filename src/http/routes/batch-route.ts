@@ -8,12 +8,12 @@ import * as wire from "../contracts/batch-contract.js";
 import { readBatchInput, tooMany } from "../contracts/batch-contract.js";
 import { COMPOSE_PLACES } from "../contracts/compose-contract.js";
 import { operation } from "../contracts/operations.js";
-import { type BodyRate, bodyChunks, isJsonType, readBody } from "../guards/body.js";
-import { awaitBody } from "../guards/limits.js";
+import { bodyAsJson, isJsonType, lineChunks } from "../guards/body.js";
+import type { BodyLimits, SharedBound } from "../guards/limits.js";
 import { linesOf } from "../guards/lines.js";
-import { parseSafeJson, safeJson } from "../guards/safe-json.js";
-import { BodyShareError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
-import { BATCH_PATH, type HttpEnvironment } from "../requests/request.js";
+import { parseSafeJson } from "../guards/safe-json.js";
+import { BodyBytesError, notJson, problem, problemResponse, SlowBodyError } from "../problems/problem.js";
+import { BATCH_PATH, type HttpEnvironment, isLinesType } from "../requests/request.js";
 import { streamed } from "./chat-route.js";
 
 /** Limits on a batch in lines. */
@@ -68,10 +68,9 @@ function invalid(message: string): InvalidRequestError {
 
 /** What the route needs. */
 export interface BatchParts {
-  /** Most bytes of one request. */
-  readonly maxBodyBytes: number;
-  /** Minimum data rate; of a batch in lines only the idle time-out holds. */
-  readonly bodyRate: BodyRate;
+  readonly limits: BodyLimits;
+  /** Bytes of bodies that have not arrived in full. */
+  readonly bytes: SharedBound;
   /** Called with internal faults. */
   readonly onFault: (error: unknown) => void;
   /** Milliseconds, monotonic. */
@@ -79,9 +78,6 @@ export interface BatchParts {
 }
 
 const NDJSON = "application/x-ndjson";
-const NDJSON_TYPE = /^application\/(x-ndjson|ndjson|jsonl|x-jsonlines)\s*(;|$)/i;
-/** Most bytes of a batch in one JSON document, which is held in memory whole; one in lines has no limit. */
-const MAX_DOCUMENT_BYTES = 128 * 1024 * 1024;
 /** Milliseconds between progress lines, at least. */
 const PROGRESS_EVERY_MS = 1_000;
 
@@ -106,7 +102,7 @@ export function addBatchRoute(app: OpenAPIHono<HttpEnvironment>, parts: BatchPar
 async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Promise<Response> {
   const type = c.req.header("content-type") ?? "";
   const { window, workers: namedInQuery, planner: plannedBy } = readOptions(wire.batchQuery, c.req.query());
-  const isLines = NDJSON_TYPE.test(type);
+  const isLines = isLinesType(type);
   if (!isLines && !isJsonType(type)) {
     const message = `must be application/json or ${NDJSON}`;
     return problemResponse(problem(415, `content-type: ${message}`, [{ field: "content-type", message }]));
@@ -119,15 +115,10 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
   let workers: readonly string[] | null = namedInQuery ?? null;
   let planner = plannedBy;
   if (isLines) {
-    // No minimum rate, only the idle time-out.
-    const pace = { rate: { ...parts.bodyRate, bytesPerSecond: null }, clock, onAwaited: () => awaitBody(c) };
-    const chunks = incoming === undefined ? (c.req.raw.body ?? []) : bodyChunks(incoming, pace);
-    inputs = batchLines(chunks, { maxBytes: parts.maxBodyBytes, maxRequests: MAX_BATCH });
+    const chunks = incoming === undefined ? (c.req.raw.body ?? []) : lineChunks(c, incoming, parts);
+    inputs = batchLines(chunks, { maxBytes: parts.limits.maxBodyBytes, maxRequests: MAX_BATCH });
   } else {
-    const limits = { maxBytes: MAX_DOCUMENT_BYTES, rate: parts.bodyRate, clock, onTooLarge: () => {} };
-    const body = incoming === undefined ? await c.req.arrayBuffer() : await readBody(c, incoming, limits);
-    if (body instanceof Response) return body;
-    const given = safeJson(body, wire.DOCUMENT_PLACES);
+    const given = await bodyAsJson(c, wire.DOCUMENT_PLACES);
     if (given === null) return problemResponse(notJson());
     const document = wire.readBatch(given.value);
     inputs = document.inputs;
@@ -140,7 +131,7 @@ async function answerBatch(c: Context<HttpEnvironment>, parts: BatchParts): Prom
     planner,
     signal,
   });
-  const asLines = isLines || NDJSON_TYPE.test(c.req.header("accept") ?? "");
+  const asLines = isLines || isLinesType(c.req.header("accept"));
   const bytes = asLines ? linesFor(events, clock) : jsonFor(events);
   const body = streamed(bytes, client, (error, controller) => {
     if (!signal.aborted && !isClientsDoing(error)) parts.onFault(error);
@@ -178,5 +169,5 @@ async function* jsonFor(events: AsyncIterable<BatchEvent>): AsyncGenerator<Uint8
 
 /** Whether reading the body failed by the client's doing: it disconnected, or was too slow. */
 function isClientsDoing(error: unknown): boolean {
-  return error instanceof AbandonedRequestError || error instanceof SlowBodyError || error instanceof BodyShareError;
+  return error instanceof AbandonedRequestError || error instanceof SlowBodyError || error instanceof BodyBytesError;
 }

@@ -38,8 +38,6 @@ export interface ChatRouteParts {
   readonly chat: ChatEngine | null;
   /** Called with internal faults, and with errors after the answer's head was sent. */
   readonly onFault: (error: unknown) => void;
-  /** Whether overload keeps the chat of this request of Node's from being composed. */
-  readonly isShed: (incoming: object) => boolean;
   /** Called with the reason for which a chat goes to its engine unmodified. */
   readonly onNotComposed: (reason: NotComposedReason) => void;
   /** Called once for each path that the engine does not have. */
@@ -96,7 +94,7 @@ const READ_ONCE = ["messages", "input", "system", "tools"];
 async function complete(
   c: Context<HttpEnvironment>,
   chat: Chat,
-  { isShed, onFault, chat: engine }: Pick<ChatRouteParts, "isShed" | "onFault" | "chat">,
+  { onFault, chat: engine }: Pick<ChatRouteParts, "onFault" | "chat">,
   api: Api,
 ): Promise<Response> {
   const body = await clientJson(c);
@@ -116,7 +114,6 @@ async function complete(
     written: (sent: JsonObject) => editedJson(json, given, sent),
     headers: headersToEngine(c),
     query: queryToEngine(c),
-    isShed: c.env?.incoming !== undefined && isShed(c.env.incoming),
   };
   const client = linkedSignal(c.req.raw.signal);
   const answer = await chat.complete(c.get("memprefix").chats, request, client.signal);

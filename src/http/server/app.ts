@@ -11,6 +11,7 @@ import { getPath } from "hono/utils/url";
 import { BusyUserError, StoreUnavailableError } from "../../service/base/errors.js";
 import { type EngineFault, observedUpstream } from "../../service/base/memprefix-observer.js";
 import type { ApiKeys } from "../../service/base/tenant.js";
+import type { Rate } from "../../service/base/token-buckets.js";
 import type { ChatEngine } from "../../service/chat/chat.js";
 import { mem0Items, newMemories } from "../../service/fields/companion-options.js";
 import { observationOf } from "../../service/learning/engine-reports.js";
@@ -22,12 +23,19 @@ import { addOpenApiDocument } from "../contracts/openapi-document.js";
 import { CHAT_HEADERS, operation, RATE_HEADERS } from "../contracts/operations.js";
 import { addBody, addResult } from "../contracts/user-contract.js";
 import { access } from "../guards/access.js";
-import { BODY_RATE, type BodyRate, receiveBody } from "../guards/body.js";
+import { receiveBody } from "../guards/body.js";
 import { type Guard, guarded, PASSED, rejectAmbiguous, SECURITY_HEADERS } from "../guards/guard.js";
-import { type KeyLimits, limitKeys, limitPending, limitShares, PendingRequests } from "../guards/limits.js";
+import {
+  HTTP_LIMITS,
+  type HttpLimits,
+  limitInFlight,
+  limitRate,
+  rejectWhileStopping,
+  SharedBound,
+} from "../guards/limits.js";
 import {
   answerProblem,
-  BodyShareError,
+  BodyBytesError,
   isFault,
   problemOf,
   RETRY_SOON,
@@ -42,7 +50,6 @@ import {
   namedByPath,
   pathAfterBase,
   type RequestLog,
-  UNROUTED,
 } from "../requests/request.js";
 import { addBatchRoute } from "../routes/batch-route.js";
 import { addChatRoutes } from "../routes/chat-route.js";
@@ -55,10 +62,7 @@ import { addUsageRoutes } from "../routes/usage-routes.js";
 import { addUserRoutes } from "../routes/user-routes.js";
 import { addWebhookRoute } from "../routes/webhook-route.js";
 import { Metrics } from "./metrics.js";
-import { Admission, type HttpSurface } from "./node-server.js";
-
-/** As long as a page in the background of a phone may stand still; then its place among the pending requests is needed. */
-const ANSWER_TIMEOUT_MS = 120_000;
+import type { HttpSurface } from "./node-server.js";
 
 /** What the HTTP surface needs. */
 export interface HttpParts {
@@ -66,11 +70,10 @@ export interface HttpParts {
   readonly keys: ApiKeys;
   /** Other origins whose pages may call; none: no CORS. */
   readonly corsOrigins: readonly string[];
-  readonly keyLimits: KeyLimits;
-  /** Most requests in flight, and most that wait for admission. */
-  readonly maxPending: number;
-  /** Milliseconds that a request may wait for admission. */
-  readonly maxLagMs: number;
+  /** Most requests of one API key; null: no limit. */
+  readonly rate: Rate | null;
+  /** Default: {@link HTTP_LIMITS}. */
+  readonly limits?: Partial<HttpLimits>;
   /** Whether the service is shutting down: requests in flight finish, new ones are rejected. */
   readonly isStopping: () => boolean;
   /** The proxy's engine; null for none. */
@@ -78,12 +81,6 @@ export interface HttpParts {
   /** Loads what `POST /mcp` is served with. Default: it is not served. */
   readonly mcp?: LoadMcp;
   readonly version: string;
-  /** Most bytes of a request body. */
-  readonly maxBodyBytes: number;
-  /** The minimum data rate of bodies. Default: {@link BODY_RATE}. */
-  readonly bodyRate?: BodyRate;
-  /** Milliseconds that a client may leave an answer unread. Default: {@link ANSWER_TIMEOUT_MS}. */
-  readonly answerTimeoutMs?: number;
   /** Token that Mem0's events carry (`POST /webhooks/mem0`); absent: there is no such route. */
   readonly webhookToken?: string | undefined;
   /** How what prompts cost is recorded; null or absent: it is not. */
@@ -122,8 +119,10 @@ export function createApp(given: HttpParts): HttpSurface {
     getPath: (request) => pathAfterBase(getPath(request)),
   });
 
-  const pending = new PendingRequests(parts.maxPending);
-  const metrics = new Metrics(parts.memprefix, () => pending.count);
+  const limits = { ...HTTP_LIMITS, ...parts.limits };
+  const inFlight = new SharedBound(limits.maxInFlight);
+  const bytes = new SharedBound(limits.maxBytesRead);
+  const metrics = new Metrics(parts.memprefix, () => inFlight.used);
   parts.memprefix.observe(metrics);
   parts.memprefix.observe({ composed: () => degraded.worked("store") });
   if (parts.usage != null) parts.memprefix.recordUsage(parts.onFault);
@@ -132,21 +131,9 @@ export function createApp(given: HttpParts): HttpSurface {
     metrics.served(entry);
     parts.onRequest(entry);
   };
-  const admission = new Admission({
-    maxLagMs: parts.maxLagMs,
-    maxWaiting: parts.maxPending,
-    clock: parts.clock,
-    onRejected({ reason, method, ms }) {
-      onRejected(reason);
-      answered({ method, route: UNROUTED, status: 503, ms });
-    },
-    onWaited: metrics.waited.bind(metrics),
-  });
-  const arrivedAt = (incoming: object | undefined) =>
-    (incoming === undefined ? undefined : admission.cameAt(incoming)) ?? parts.clock();
   app.use(async (c, next) => {
-    const { incoming, outgoing } = c.env ?? {};
-    const start = arrivedAt(incoming);
+    const { outgoing } = c.env ?? {};
+    const start = parts.clock();
     // Before the answer's own, which overwrite these: reading those of an answer builds it twice.
     if (outgoing !== undefined) for (const [name, value] of SECURITY_HEADERS) outgoing.setHeader(name, value);
     await next();
@@ -168,7 +155,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return answerProblem(c, value, { error, headers });
   };
   const { memprefix, keys, webhookToken } = parts;
-  const inFlight = limitPending({ pending, maxPending: parts.maxPending, isStopping, onRejected });
+  const stopping = rejectWhileStopping(isStopping, onRejected);
   // On every path below a base URL, also where no handler reads whom it names.
   const named: Guard = ({ req }) => {
     if (isOpenAiPath(req.path)) namedByPath(req.url);
@@ -176,20 +163,19 @@ export function createApp(given: HttpParts): HttpSurface {
   };
   const guards = [
     access({ memprefix, keys, corsOrigins, webhookToken, onRejected }),
-    limitKeys(parts.keyLimits, parts.clock, onRejected),
-    limitShares(onRejected),
+    ...(parts.rate === null ? [] : [limitRate(parts.rate, parts.clock, onRejected)]),
     rejectAmbiguous(),
     named,
   ];
-  if (corsOrigins.length === 0) app.use(guarded([inFlight, ...guards], failed));
+  if (corsOrigins.length === 0) app.use(guarded([stopping, ...guards], failed));
   else {
     const allowMethods = ["GET", "POST", "DELETE"];
-    app.use(guarded([inFlight], failed));
+    app.use(guarded([stopping], failed));
     app.use(cors({ origin: [...corsOrigins], allowMethods, exposeHeaders: EXPOSED_HEADERS }));
     app.use(guarded(guards, failed));
   }
-  const { maxBodyBytes: maxBytes, bodyRate: rate = BODY_RATE, clock } = parts;
-  app.use(receiveBody({ maxBytes, rate, clock, onTooLarge: () => onRejected("too_large") }));
+  app.use(receiveBody({ limits, bytes, onTooLarge: () => onRejected("too_large") }));
+  app.use(guarded([limitInFlight(inFlight, limits.maxInFlight, onRejected)], failed));
   app.onError((error, c) => failed(c, error));
   const composed = async (request: ReturnType<typeof wire.readCompose>, c: Context<HttpEnvironment>) => {
     const answer = await c.get("memprefix").compose(request, c.req.raw.signal);
@@ -197,7 +183,7 @@ export function createApp(given: HttpParts): HttpSurface {
     return answer as never;
   };
   addPost(app, "compose", COMPOSE_PATH, wire.composeWireBody, wire.composeResult, composed, 200, wire.COMPOSED_FIELDS);
-  addBatchRoute(app, { ...parts, bodyRate: rate });
+  addBatchRoute(app, { ...parts, limits, bytes });
   const observer = {
     called: metrics.engineCalled.bind(metrics),
     ended: (failure: EngineFault | null) => {
@@ -213,7 +199,6 @@ export function createApp(given: HttpParts): HttpSurface {
   addChatRoutes(app, {
     ...parts,
     chat,
-    isShed: (incoming) => admission.isShed(incoming),
     onNotComposed: metrics.notComposed.bind(metrics),
     onAbsentRoute: parts.onAbsentRoute ?? (() => {}),
   });
@@ -248,14 +233,12 @@ export function createApp(given: HttpParts): HttpSurface {
   app.get("/metrics", async (c) => c.body(await metrics.text(), 200, { "content-type": metrics.contentType }));
 
   addOpenApiDocument(app, { version: parts.version, hasWebhook: webhookToken !== undefined });
-  const onDelayed = metrics.delayed.bind(metrics);
-  const { answerTimeoutMs = ANSWER_TIMEOUT_MS } = parts;
-  return { app, admission, answerTimeoutMs, onDelayed };
+  return { app, answerTimeoutMs: limits.answerTimeoutMs };
 }
 
 /** The limit that an error stands for; null for other errors. */
 function refusalOf(error: unknown): RejectionReason | null {
   if (error instanceof BusyUserError) return "user_queue";
-  if (error instanceof BodyShareError) return "body_share";
+  if (error instanceof BodyBytesError) return "body_bytes";
   return error instanceof SlowBodyError ? "slow_body" : null;
 }

@@ -17,13 +17,6 @@ import type { RequestLog } from "../requests/request.js";
 /** Seconds; composes take milliseconds, batches and proxied answers seconds. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The delay of the event loop. Its bounds, in seconds, are fine where a pause begins to show in answers. */
-export const DELAY_METRIC = {
-  name: "memprefix_event_loop_delay_seconds",
-  help: "How late a timer of 20 ms came, whatever the cause.",
-  buckets: [0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 0.5, 1],
-};
-
 /**
  * The service's metrics in Prometheus' text format. Numbers, routes and codes only: no ids, no text, no user's name. The accuracy of the
  * prediction is `observed / expected` of `memprefix_reported_cached_tokens_total`.
@@ -37,11 +30,9 @@ export class Metrics implements MemprefixObserver {
   ]);
   readonly #durations = this.#histogram(
     "memprefix_http_request_duration_seconds",
-    "From a request's arrival to its answer's head, with its wait for admission.",
+    "From a request's arrival to its answer's head.",
     ["route"],
   );
-  readonly #waits = this.#histogram("memprefix_admission_wait_seconds", "Wait of queued requests for admission.", []);
-  readonly #delays = new Histogram({ ...DELAY_METRIC, registers: [this.#registry] });
   readonly #composes = this.#counter("memprefix_composes_total", "Composed prompts, repeated answers not counted.", [
     "layout",
     "policy",
@@ -120,8 +111,8 @@ export class Metrics implements MemprefixObserver {
     ["reason"],
   );
 
-  /** @param pending requests in flight now */
-  constructor(memprefix: MemprefixOfAll, pending: () => number) {
+  /** @param inFlight requests in flight now */
+  constructor(memprefix: MemprefixOfAll, inFlight: () => number) {
     collectDefaultMetrics({ register: this.#registry });
     const gauge = (name: string, help: string, read: () => number) =>
       new Gauge({
@@ -132,7 +123,7 @@ export class Metrics implements MemprefixObserver {
           this.set(read());
         },
       });
-    gauge("memprefix_pending_requests", "Requests in flight; their limit is MEMPREFIX_MAX_PENDING.", pending);
+    gauge("memprefix_requests_in_flight", "Requests whose body has arrived and whose answer is not sent.", inFlight);
     gauge("memprefix_working_scopes", "Scopes in memory.", () => memprefix.load.scopes);
     gauge("memprefix_working_bytes", "Bytes of the scopes in memory, estimated.", () => memprefix.load.bytes);
     gauge("memprefix_working_index_nodes", "Context-index nodes of the scopes in memory.", () => memprefix.load.nodes);
@@ -190,16 +181,6 @@ export class Metrics implements MemprefixObserver {
   served({ method, route, status, ms }: RequestLog): void {
     this.#requests.inc({ method, route, status });
     this.#durations.observe({ route }, ms / 1_000);
-  }
-
-  /** A queued request's wait for admission, in milliseconds. */
-  waited(ms: number): void {
-    this.#waits.observe(ms / 1_000);
-  }
-
-  /** A sample of the event loop's delay, in milliseconds. */
-  delayed(ms: number): void {
-    this.#delays.observe(ms / 1_000);
   }
 
   rejected(reason: RejectionReason): void {
@@ -277,18 +258,4 @@ export class Metrics implements MemprefixObserver {
   #counter<T extends string>(name: string, help: string, labelNames: readonly T[]): Counter<T> {
     return new Counter({ name, help, labelNames, registers: [this.#registry] });
   }
-}
-
-/** Milliseconds between two samples. */
-const EVERY_MS = 20;
-
-/** Calls back with how late each sample of the event loop came, in milliseconds, until the function that it returns is called. */
-export function sampleDelay(onDelay: (ms: number) => void): () => void {
-  let last = performance.now();
-  const timer = setInterval(() => {
-    const now = performance.now();
-    onDelay(Math.max(0, now - last - EVERY_MS));
-    last = now;
-  }, EVERY_MS).unref();
-  return () => clearInterval(timer);
 }

@@ -109,8 +109,6 @@ export interface ChatRequest extends ClientRequest {
   readonly writeBack: boolean | null;
   /** Default: as configured. */
   readonly adaptiveDepth?: RequestedDepth;
-  /** Whether overload keeps it from being composed: it goes to the engine unmodified. Default: no. */
-  readonly isShed?: boolean;
 }
 
 /** The engine's answer on its way to the client. */

@@ -270,9 +270,8 @@ class Completion {
   ): Promise<ChatPrompt<PlannedPrompt>> {
     const { memprefix, request } = this;
     const { parts, depth: depths } = this.engine;
-    const { compose, body, isShed = false } = request;
+    const { compose, body } = request;
     if (compose === null) return { composed: null, notComposed: request.notWanted ?? "messages" };
-    if (isShed) return { composed: null, notComposed: "lag" };
     const { onFault, composeTimeoutMs: timeoutMs = COMPOSE_TIMEOUT_MS } = parts;
     const warmUp = isRepeated ? null : this.engine.warmUp;
     const wish = request.adaptiveDepth ?? parts.adaptiveDepth != null;

@@ -69,14 +69,13 @@ const STORE_REASONS = {
 export type NotWantedReason = "bypass" | "side_call";
 
 /**
- * Why a chat goes to its engine unmodified: it is not to be composed; its messages cannot be composed (`messages`); overload (`lag`); the user's queue is full;
+ * Why a chat goes to its engine unmodified: it is not to be composed; its messages cannot be composed (`messages`); the user's queue is full;
  * composing timed out; the store failed; the engine refused the prompt, for its length or its order of roles; or an internal fault. `deleted` alone
  * does not: the composed prompt had been sent when the user was deleted, so it counts as not composed, and its answer is the engine's.
  */
 export type NotComposedReason =
   | NotWantedReason
   | "messages"
-  | "lag"
   | "user_queue"
   | "timeout"
   | "deleted"

@@ -46,7 +46,7 @@ import { type RecordedUsage, recordUsage, TenantUsage } from "../usage/tenant-us
 const MAX_LISTED_REQUESTS = 10_000;
 
 /** Default maximum of one user's concurrent and queued requests. */
-const MAX_WAITING_PER_USER = 256;
+const MAX_WAITING_PER_USER = 64;
 
 /** State that all tenants of a service share. */
 interface SharedWork {

@@ -1,7 +1,6 @@
-import { once } from "node:events";
-import { connect, type Socket } from "node:net";
-import { describe, expect, it } from "vitest";
-import type { UserId } from "../../../src/core/index.js";
+import { connect } from "node:net";
+import { describe, expect, it, vi } from "vitest";
+import type { HttpLimits } from "../../../src/http/guards/limits.js";
 import { openAiProblemSchema } from "../../../src/http/problems/problem.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import { openAiEngine } from "../routes/openai-engine.js";
@@ -42,10 +41,11 @@ class HeldSource implements MemorySource {
 }
 
 /** A held source for each test. */
-function heldApp(environment: Readonly<Record<string, string>>) {
+function heldApp(environment: Readonly<Record<string, string>>, limits: Partial<HttpLimits> = {}) {
   let source = new HeldSource();
   const app = servedApp({
     environment,
+    times: { limits },
     source: () => {
       source = new HeldSource();
       return source;
@@ -99,26 +99,44 @@ describe("the rate of a key", () => {
   });
 });
 
-describe("the requests of a key that are under way", () => {
-  const { app, source } = heldApp({ MEMPREFIX_MAX_CONCURRENT: "2" });
+describe("requests in flight", () => {
+  const { app, source } = heldApp({}, { maxInFlight: 4 });
+  /** Only the head of a request is sent; its body never comes. */
+  const half = (key: string) => {
+    const socket = connect(Number(new URL(app.base).port), "127.0.0.1").on("error", () => {});
+    const type = `host: localhost\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n`;
+    socket.write(`POST /compose HTTP/1.1\r\n${type}content-length: 100\r\n\r\n{`);
+    return socket;
+  };
 
-  it("are at most so many, and another key's are its own", async () => {
-    const [greedy, modest] = [callerOf(app, "acme"), callerOf(app, "acme")];
-    const held = [greedy.send("POST", "/compose", search("ada")), greedy.send("POST", "/compose", search("bob"))];
+  it("beyond the limit are rejected with 503, those of one tenant beyond half of it; half bodies do not count", async () => {
+    const [greedy, same, other] = [callerOf(app, "acme"), callerOf(app, "acme"), callerOf(app, "other")];
+    const sockets = Array.from({ length: 8 }, () => half(greedy.key));
+    const held = [greedy.send("POST", "/compose", search("ada")), same.send("POST", "/compose", search("bob"))];
     await source().came(2);
     const exchange = await greedy.send("POST", "/compose", search("cy"));
-    expect(problemOf(exchange)).toMatchObject({ status: 429, title: "Too many requests" });
-    expect(problemOf(exchange).detail).toContain("MEMPREFIX_MAX_CONCURRENT");
+    expect(problemOf(exchange)).toMatchObject({ status: 503, title: "Not available" });
+    expect(problemOf(exchange).detail).toContain("at most 4, half of them of one tenant");
+    expect(exchange.headers.get("content-type")).toBe("application/problem+json");
     expect(exchange.headers.get("retry-after")).toBe("1");
-    const other = modest.send("POST", "/compose", search("dee"));
-    await source().came(3);
-    source().letGo();
-    expect((await Promise.all([...held, other])).map(({ status }) => status)).toEqual([200, 200, 200]);
-    const after = greedy.send("POST", "/compose", search("cy"));
+    expect((await other.send("POST", "/compose", compose("dee"))).status).toBe(200);
+    held.push(other.send("POST", "/compose", search("dee")), other.send("POST", "/compose", search("eve")));
     await source().came(4);
+    expect((await callerOf(app, "third").send("POST", "/compose", compose("fay"))).status).toBe(503);
+    expect((await app.send("GET", "/healthz")).status).toBe(200);
+    expect(await refused(app, "in_flight")).toBe(2);
     source().letGo();
-    expect((await after).status).toBe(200);
-    expect(await refused(app, "concurrency")).toBe(1);
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect((await greedy.send("POST", "/compose", compose("cy"))).status).toBe(200);
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it("are all of one caller where there are no keys", async () => {
+    const held = ["ada", "bob", "cy", "dee"].map((user) => app.send("POST", "/compose", search(user)));
+    await source().came(4);
+    expect((await app.send("POST", "/compose", compose("eve"))).status).toBe(503);
+    source().letGo();
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   });
 
   it("are done when their clients go away", async () => {
@@ -134,7 +152,7 @@ describe("the requests of a key that are under way", () => {
       }),
     );
     await source().came(2);
-    expect((await send("GET", "/users/ada/index")).status).toBe(429);
+    expect((await send("GET", "/users/ada/index")).status).toBe(503);
     gone.abort();
     await Promise.allSettled(held);
     await expect.poll(async () => (await send("GET", "/users/ada/index")).status).toBe(200);
@@ -142,163 +160,40 @@ describe("the requests of a key that are under way", () => {
   });
 });
 
-describe("a chat that streams", () => {
+describe("a chat", () => {
   const engine = openAiEngine();
   const app = servedApp({
     get environment() {
-      return { MEMPREFIX_MAX_CONCURRENT: "1", MEMPREFIX_MAX_PENDING: "1", MEMPREFIX_UPSTREAM_URL: engine.url };
+      return { MEMPREFIX_UPSTREAM_URL: engine.url };
     },
+    times: { limits: { maxInFlight: 1 } },
   });
+  const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
+  const send = () => fetch(`${app.base}/v1/chat/completions`, { method: "POST", body: JSON.stringify(chat) });
 
-  it("is one of the key's requests to its end, but in work only until it begins", async () => {
+  it("is in flight until the engine begins to answer; one beyond the limit is rejected in OpenAI's words", async () => {
+    let begin = () => {};
     let end = () => {};
     engine.behave((_request, response) => {
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      response.write('data: {"choices":[]}\n\n');
+      begin = () => {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        response.write('data: {"choices":[]}\n\n');
+      };
       end = () => response.end("data: [DONE]\n\n");
     });
-    const { key, send } = callerOf(app, "acme");
-    const chat = { stream: true, user: "ada", messages: [{ role: "user", content: "Tea?" }] };
-    const streamed = await fetch(`${app.base}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}` },
-      body: JSON.stringify(chat),
-    });
+    const first = send();
+    await vi.waitFor(() => expect(engine.requests).toHaveLength(1));
+    const beyond = await send();
+    expect(beyond.status).toBe(503);
+    expect(beyond.headers.get("retry-after")).toBe("1");
+    const error = openAiProblemSchema.parse(await beyond.json());
+    expect(error.error).toMatchObject({ type: "server_error", message: expect.stringContaining("in flight") });
+    begin();
+    const streamed = await first;
     expect(streamed.status).toBe(200);
-    expect((await send("GET", "/v1/models")).status).toBe(429);
-    expect((await callerOf(app, "acme").send("GET", "/users/ada/index")).status).toBe(200);
+    expect((await app.send("GET", "/users/ada/index")).status).toBe(200);
     end();
     expect(await streamed.text()).toContain("[DONE]");
-    await expect.poll(async () => (await send("GET", "/users/ada/index")).status).toBe(200);
-  });
-});
-
-describe("a service with as much in work as it may have", () => {
-  const { app, source } = heldApp({ MEMPREFIX_MAX_PENDING: "2" });
-
-  it("turns more away before it reads their bodies, but still says how it is", async () => {
-    const held = [app.send("POST", "/compose", search("ada")), app.send("POST", "/compose", search("bob"))];
-    await source().came(2);
-    const exchange = await sendWith(app, {}, "POST", "/compose", search("cy"));
-    expect(problemOf(exchange)).toMatchObject({ status: 503, title: "Not available" });
-    expect(problemOf(exchange).detail).toContain("MEMPREFIX_MAX_PENDING");
-    expect(exchange.headers.get("retry-after")).toBe("1");
-    // Only the head of a request is sent here; its body never comes.
-    const { port } = new URL(app.base);
-    const socket = connect(Number(port), "127.0.0.1");
-    socket.write(
-      "POST /compose HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n",
-    );
-    const [bytes] = (await once(socket, "data")) as [Buffer];
-    expect(bytes.toString()).toMatch(/^HTTP\/1\.1 503 /);
-    socket.destroy();
-    expect((await app.send("GET", "/healthz")).status).toBe(200);
-    expect((await app.send("GET", "/metrics")).text).toContain('memprefix_refused_requests_total{reason="pending"} 2');
-    source().letGo();
-    expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200]);
-    expect((await app.send("POST", "/compose", compose("cy"))).status).toBe(200);
-  });
-});
-
-/**
- * Sends bodies on connections that were taken up before: the first half in one go, so that the service finds them together, and the others
- * when one of those is answered, before it has caught up. Gives the answers, heads included, in the bodies' order.
- */
-async function inTwoRushes(
-  { base }: { readonly base: string },
-  path: string,
-  bodies: readonly object[],
-): Promise<string[]> {
-  const port = Number(new URL(base).port);
-  const sockets = await Promise.all(
-    bodies.map(async () => {
-      const socket = connect(port, "127.0.0.1");
-      // Once it was answered it is taken up; else the service would take up one after the other.
-      socket.write("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
-      await once(socket, "data");
-      return socket;
-    }),
-  );
-  const answer = async (body: object, socket: Socket) => {
-    const text = JSON.stringify(body);
-    socket.write(
-      `POST ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n` +
-        `content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
-    );
-    return Buffer.concat(await socket.toArray()).toString();
-  };
-  const rush = (from: number, to: number) =>
-    bodies.slice(from, to).map((body, n) => answer(body, sockets[from + n] as Socket));
-  const half = bodies.length / 2;
-  const first = rush(0, half);
-  await Promise.race(first);
-  return Promise.all([...first, ...rush(half, bodies.length)]);
-}
-
-async function requestsOf(app: ReturnType<typeof servedApp>, user: string): Promise<number> {
-  return (await app.memprefix.describeIndex(user as UserId, null, 1)).counts.requests;
-}
-
-describe("more requests at once than can be served in time", () => {
-  const app = servedApp({ environment: { MEMPREFIX_MAX_LAG_MS: "1" } });
-
-  it("are turned away, those that are served are kept, and the service still says how it is", async () => {
-    const asked = Array.from({ length: 200 }, (_, n) => `user-${n}`);
-    const answers = await inTwoRushes(
-      app,
-      "/compose",
-      asked.map((user) => compose(user)),
-    );
-    const statuses = answers.map((answer) => answer.slice(9, 12));
-    expect(statuses[0]).toBe("200");
-    expect(new Set(statuses)).toEqual(new Set(["200", "503"]));
-    for (const answer of answers.filter((_, n) => statuses[n] === "503")) {
-      expect(answer).toMatch(/\r\nretry-after: 1\r\n/i);
-      expect(answer).toContain("MEMPREFIX_MAX_LAG_MS");
-    }
-    const stored = await Promise.all(asked.map((user) => requestsOf(app, user)));
-    expect(stored).toEqual(statuses.map((status) => (status === "200" ? 1 : 0)));
-    expect((await app.send("GET", "/healthz")).status).toBe(200);
-    const away = statuses.filter((status) => status === "503").length;
-    const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain(`memprefix_refused_requests_total{reason="lag"} ${away}`);
-    expect(text).toMatch(/^memprefix_admission_wait_seconds_count \d+$/m);
-    expect(text).toContain(`memprefix_http_requests_total{method="POST",route="/*",status="503"} ${away}`);
-    const logged = app.log.filter(({ status }) => status === 503);
-    expect(logged).toHaveLength(away);
-    for (const entry of logged)
-      expect(entry).toEqual({ method: "POST", route: "/*", status: 503, ms: expect.any(Number) });
-    // What a client waited counts whole: of these requests, those that were let in late most of all.
-    const waits = /^memprefix_admission_wait_seconds_sum (\S+)$/m.exec(text)?.[1];
-    const spent = /^memprefix_http_request_duration_seconds_sum\{route="\/compose"\} (\S+)$/m.exec(text)?.[1];
-    expect(Number(spent)).toBeGreaterThan(Number(waits));
-  });
-});
-
-describe("more chats at once than can be composed in time", () => {
-  const engine = openAiEngine();
-  const app = servedApp({
-    get environment() {
-      return { MEMPREFIX_MAX_LAG_MS: "1", MEMPREFIX_UPSTREAM_URL: engine.url };
-    },
-  });
-
-  it("are all answered: those that are not composed go to the engine as they came", async () => {
-    const asked = Array.from({ length: 200 }, (_, n) => `user-${n}`);
-    const memories = [{ id: "m", memory: "Ada drinks green tea" }];
-    const messages = [{ role: "user", content: "Tea?" }];
-    const bodies = asked.map((user) => ({ messages, memprefix: { user_id: user, memories } }));
-    const answers = await inTwoRushes(app, "/v1/chat/completions", bodies);
-    expect(new Set(answers.map((text) => text.slice(9, 12)))).toEqual(new Set(["200"]));
-    const plain = answers.filter((text) => /\r\nx-memprefix-not-composed: lag\r\n/i.test(text)).length;
-    expect(plain).toBeGreaterThan(0);
-    const sent = engine.requests.filter(({ body }) => body.messages[0]?.content === "Tea?").length;
-    expect(sent).toBe(plain);
-    const stored = await Promise.all(asked.map((user) => requestsOf(app, user)));
-    expect(stored.filter((requests) => requests === 0)).toHaveLength(plain);
-    const { text } = await app.send("GET", "/metrics");
-    expect(text).toContain(`memprefix_not_composed_chats_total{reason="lag"} ${plain}`);
-    expect(text).not.toContain('memprefix_refused_requests_total{reason="lag"}');
   });
 });
 
@@ -307,12 +202,12 @@ describe("a user with as many requests waiting as there may be", () => {
 
   it("has to wait, and no other user does, of this tenant or another", async () => {
     const [acme, other] = [callerOf(app, "acme"), callerOf(app, "other")];
-    const held = Array.from({ length: 256 }, () => acme.send("POST", "/compose", search("ada")));
+    const held = Array.from({ length: 64 }, () => acme.send("POST", "/compose", search("ada")));
     await source().came(1);
-    await expect.poll(() => app.memprefix.load.jobs).toBe(256);
+    await expect.poll(() => app.memprefix.load.jobs).toBe(64);
     const exchange = await acme.send("POST", "/compose", compose("ada"));
     expect(problemOf(exchange)).toMatchObject({ status: 429 });
-    expect(problemOf(exchange).detail).toContain("256 requests of this user");
+    expect(problemOf(exchange).detail).toContain("64 requests of this user");
     expect(exchange.headers.get("retry-after")).toBe("1");
     expect((await acme.send("POST", "/compose", compose("bob"))).status).toBe(200);
     expect((await other.send("POST", "/compose", compose("ada"))).status).toBe(200);
@@ -325,12 +220,20 @@ describe("a user with as many requests waiting as there may be", () => {
 });
 
 describe("a body beyond the limit", () => {
-  const app = servedApp({ environment: { MEMPREFIX_MAX_BODY_BYTES: "1024" } });
+  const app = servedApp({ times: { limits: { maxBodyBytes: 1_024 } } });
 
   it("is refused, and counted", async () => {
     const { send } = callerOf(app, "acme");
     const exchange = await send("POST", "/compose", { ...compose("ada"), system: "x".repeat(2_000) });
     expect(problemOf(exchange)).toMatchObject({ status: 413 });
     expect(await refused(app, "too_large")).toBe(1);
+  });
+
+  it("is refused where it has no length, too", async () => {
+    const socket = connect(Number(new URL(app.base).port), "127.0.0.1");
+    const type = "host: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n";
+    socket.write(`POST /compose HTTP/1.1\r\n${type}transfer-encoding: chunked\r\n\r\n`);
+    socket.write(`800\r\n${"x".repeat(2_048)}\r\n0\r\n\r\n`);
+    expect(Buffer.concat(await socket.toArray()).toString()).toMatch(/^HTTP\/1\.1 413 /);
   });
 });

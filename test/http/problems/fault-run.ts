@@ -249,8 +249,6 @@ async function watchedService(dataDir: string, { url, api, firstByteMs }: Watche
     MEMPREFIX_LOG_LEVEL: "error",
     // What is kept of a user by design stays the same from the first third on.
     MEMPREFIX_MAX_INDEX_NODES: "40",
-    // A machine that is busy with other tests is no overload.
-    MEMPREFIX_MAX_LAG_MS: "600000",
   };
   const child: ChildProcess = spawn(process.execPath, ["--expose-gc", "--import", "tsx", main], {
     env: { PATH: process.env["PATH"], ...environment },

@@ -114,13 +114,13 @@ describe("POST /compose/batch", () => {
     const bytes = Buffer.concat([
       Buffer.from("{\n"),
       Buffer.from([0x22, 0xff, 0x22, 0x0a]),
-      Buffer.from(`"${"x".repeat(5 * 1024 * 1024)}"\n\n  \n`),
+      Buffer.from(`"${"x".repeat(33 * 1024 * 1024)}"\n\n  \n`),
       Buffer.from(JSON.stringify(requests[0])),
     ]);
     const { text } = await app.send("POST", "/compose/batch", bytes, "application/x-ndjson");
     const lines = linesIn(text);
     const problems = lines.flatMap((line) => ("problem" in line ? [line.problem.detail] : []));
-    expect(problems).toEqual(["body: is not JSON", "body: is not JSON", "body: must be at most 4194304 bytes"]);
+    expect(problems).toEqual(["body: is not JSON", "body: is not JSON", "body: must be at most 33554432 bytes"]);
     expect(answersIn(lines).map(({ index }) => index)).toEqual([3]);
   });
 

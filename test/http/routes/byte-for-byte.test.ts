@@ -113,8 +113,7 @@ const sampleOf = (api: ApiName) =>
 describe.each(Object.values(APIS))("a request to $path", ({ name, path, historyField }) => {
   const engine = openAiEngine();
   const source = answeringSource([MEMORY]);
-  const environment = { MEMPREFIX_MAX_BODY_BYTES: "33554432" };
-  const app = servedApp({ upstream: engine, source: () => source, environment });
+  const app = servedApp({ upstream: engine, source: () => source });
   let users = 0;
   const post = async (body: string | Buffer, of = `u${++users}`) => {
     const outgoing = send(`${app.base}/users/${of}/v1/${path}`, { method: "POST", agent: false });

@@ -62,8 +62,6 @@ export function servedApp(serving: Serving = {}): ServedApp {
     const settings = readSettings({
       MEMPREFIX_DATA_DIR: dataDir,
       MEMPREFIX_SOURCE: "none",
-      // A machine that is busy with other tests is not overloaded.
-      MEMPREFIX_MAX_LAG_MS: "600000",
       MEMPREFIX_UPSTREAM_URL: serving.upstream?.url,
       ...serving.environment,
     });

@@ -2,11 +2,10 @@ import type { AddressInfo } from "node:net";
 import { type AssembledService, assembleWhereStored, openChatEngine } from "../../../src/cli/assemble.js";
 import { loadMcp } from "../../../src/cli/mcp.js";
 import type { Settings } from "../../../src/cli/setting-list.js";
-import { keyLimitsOf } from "../../../src/cli/settings.js";
+import { rateOf } from "../../../src/cli/settings.js";
 import type { UpstreamOptions } from "../../../src/engines/upstream/upstream.js";
 import type { RequestLog } from "../../../src/http/requests/request.js";
 import { createApp, type HttpParts } from "../../../src/http/server/app.js";
-import { sampleDelay } from "../../../src/http/server/metrics.js";
 import { nodeServer } from "../../../src/http/server/node-server.js";
 import type { MemorySource } from "../../../src/memory/memory-source.js";
 import type { Memprefix } from "../../../src/service/library/memprefix.js";
@@ -23,9 +22,9 @@ export interface StartedApp {
   close(): Promise<void>;
 }
 
-/** Times that no setting has, shortened. */
+/** Times and limits that no setting has. */
 export type ShortTimes = Pick<UpstreamOptions, "after" | "idleMs"> &
-  Partial<Pick<HttpParts, "bodyRate" | "answerTimeoutMs">> & { readonly composeTimeoutMs?: number };
+  Pick<HttpParts, "limits"> & { readonly composeTimeoutMs?: number };
 
 /** Serves the app. What it logs, and what goes wrong in it, is put where the third argument says. */
 export async function startApp(
@@ -42,14 +41,11 @@ export async function startApp(
     memprefix,
     keys,
     corsOrigins: settings.corsOrigins ?? [],
-    keyLimits: keyLimitsOf(settings),
-    maxPending: settings.maxPending,
-    maxLagMs: settings.maxLagMs,
+    rate: rateOf(settings),
     isStopping: () => false,
     chat: chat && composeTimeoutMs !== undefined ? { ...chat, composeTimeoutMs } : chat,
     mcp: loadMcp,
     version: "1.2.3",
-    maxBodyBytes: settings.maxBodyBytes,
     webhookToken: settings.webhookToken,
     usage: settings.usagePrompts === 0 ? null : { hasText: settings.dashboardText === "on" },
     onRequest: (entry) => log.push(entry),
@@ -58,7 +54,6 @@ export async function startApp(
   });
   return new Promise((resolve) => {
     const server = nodeServer(surface, "127.0.0.1");
-    const stopSampling = sampleDelay(surface.onDelayed);
     server.listen(0, "127.0.0.1", () =>
       resolve({
         memprefix,
@@ -69,7 +64,6 @@ export async function startApp(
           await new Promise((closed) => server.close(closed));
           clearInterval(sweep);
           clearTimeout(cut);
-          stopSampling();
           await memprefix.close();
         },
       }),

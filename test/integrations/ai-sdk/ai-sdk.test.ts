@@ -1,9 +1,9 @@
 import { generateText, streamText, wrapLanguageModel } from "ai";
 import { convertReadableStreamToArray, MockLanguageModelV3, simulateReadableStream } from "ai/test";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type AiSdkOptions, memprefixMiddleware } from "../../src/integrations/ai-sdk.js";
-import { retrieved } from "../core/blocks/provider-texts.js";
-import { type FactsMemprefix, factsMemprefix } from "./own-facts.js";
+import { type AiSdkOptions, memprefixMiddleware } from "../../../src/integrations/ai-sdk.js";
+import { retrieved } from "../../core/blocks/provider-texts.js";
+import { type FactsMemprefix, factsMemprefix } from "../own-facts.js";
 
 const USAGE = {
   inputTokens: { total: 30, noCache: 10, cacheRead: 20, cacheWrite: 0 },

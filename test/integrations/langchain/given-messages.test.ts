@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { ChatMessage } from "../../src/core/index.js";
-import { contentWith, findGiven } from "../../src/integrations/langchain-messages.js";
+import type { ChatMessage } from "../../../src/core/index.js";
+import { contentWith, findGiven } from "../../../src/integrations/langchain-messages.js";
 
 const asks = (content: ChatMessage["content"]): ChatMessage => ({ role: "user", content });
 const says = (content: string): ChatMessage => ({ role: "assistant", content });

@@ -12,12 +12,12 @@ import {
 } from "ai";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type AiSdkOptions, memprefixMiddleware } from "../../src/integrations/ai-sdk.js";
-import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
-import { answerTo, lookUp, TRIP } from "../clients/agent-model.js";
-import { brokenPrefixes } from "../clients/checked-prompts.js";
-import { INSTRUCTIONS, weatherIn } from "../clients/client-program.js";
-import { type FactsMemprefix, factsMemprefix } from "./own-facts.js";
+import { type AiSdkOptions, memprefixMiddleware } from "../../../src/integrations/ai-sdk.js";
+import { type AgentEngine, agentEngine } from "../../clients/agent-engine.js";
+import { answerTo, lookUp, TRIP } from "../../clients/agent-model.js";
+import { brokenPrefixes } from "../../clients/checked-prompts.js";
+import { INSTRUCTIONS, weatherIn } from "../../clients/client-program.js";
+import { type FactsMemprefix, factsMemprefix } from "../own-facts.js";
 
 describe("the AI SDK's middleware under the SDK's own loops", () => {
   let engine: AgentEngine;

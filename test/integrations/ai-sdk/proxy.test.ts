@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { createOpenAI } from "@ai-sdk/openai";
 import { generateText, type ModelMessage, wrapLanguageModel } from "ai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readSettings } from "../../src/cli/settings.js";
-import { memprefixMiddleware } from "../../src/integrations/ai-sdk.js";
-import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
-import { brokenPrefixes } from "../clients/checked-prompts.js";
-import { FACTS } from "../clients/client-program.js";
-import { answeringSource } from "../http/routes/answering-source.js";
-import { type StartedApp, startApp } from "../http/server/started-app.js";
-import { type FactsMemprefix, factsMemprefix } from "./own-facts.js";
+import { readSettings } from "../../../src/cli/settings.js";
+import { memprefixMiddleware } from "../../../src/integrations/ai-sdk.js";
+import { type AgentEngine, agentEngine } from "../../clients/agent-engine.js";
+import { brokenPrefixes } from "../../clients/checked-prompts.js";
+import { FACTS } from "../../clients/client-program.js";
+import { answeringSource } from "../../http/routes/answering-source.js";
+import { type StartedApp, startApp } from "../../http/server/started-app.js";
+import { type FactsMemprefix, factsMemprefix } from "../own-facts.js";
 
 describe("the AI SDK's middleware in front of memprefix's proxy", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "memprefix-proxied-"));

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type AgentEngine, agentEngine } from "../clients/agent-engine.js";
-import { brokenPrefixes } from "../clients/checked-prompts.js";
-import { someOf } from "../run-length.js";
-import { runPageProgram } from "./page-program.js";
+import { type AgentEngine, agentEngine } from "../../clients/agent-engine.js";
+import { brokenPrefixes } from "../../clients/checked-prompts.js";
+import { someOf } from "../../run-length.js";
+import { runPageProgram } from "../page-program.js";
 
 describe("the program of docs/ai-sdk.md", () => {
   let engine: AgentEngine;

@@ -22,7 +22,7 @@ import { answeringSource } from "../../http/routes/answering-source.js";
 import { ask, clientOf } from "../../http/routes/chat-client.js";
 import { openAiEngine } from "../../http/routes/openai-engine.js";
 import { servedApp, startApp } from "../../http/server/served-app.js";
-import { ana, composeWith, memories, openService, searchingSource } from "../compose/service-fixture.js";
+import { ana, composeWith, memories, openService, searchingSource } from "../../service/compose/service-fixture.js";
 
 const exporter = new InMemorySpanExporter();
 const figures = new InMemoryMetricExporter(AggregationTemporality.DELTA);
