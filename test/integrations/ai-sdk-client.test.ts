@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { lightAdapter } from "../clients/light-clients.js";
-import { tryAdapter, wrongIn } from "../clients/tried-client.js";
+import { tryClient, wrongIn } from "../clients/tried-client.js";
 
 /** `npm run clients` tries it with the newest AI SDK, and with models of every version of its interface. */
 describe("the AI SDK's middleware in a program of its own, with a service", () => {
@@ -8,7 +8,7 @@ describe("the AI SDK's middleware in a program of its own, with a service", () =
     "%s: prompts begin with those before, usage is reported",
     { timeout: 180_000 },
     async (name) => {
-      const client = await tryAdapter(lightAdapter(name));
+      const client = await tryClient(lightAdapter(name));
       expect(wrongIn(client)).toEqual([]);
       expect(client.tried.map(({ use }) => use)).toEqual(["json", "stream", "tools", "steps", "structured"]);
     },
