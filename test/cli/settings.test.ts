@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { CLIENT_VARIABLES, SETTING_NAMES, variableOf } from "../../src/cli/setting-list.js";
 import {
   composeTimeoutOf,
-  engineFamilyOf,
   engineModelOf,
   keyLimitsOf,
   readSettings,

@@ -15,7 +15,11 @@ export function itemsOf(messages: readonly ChatMessage[]): readonly JsonObject[]
 export function messagesBodyOf(messages: readonly ChatMessage[]): JsonObject {
   const [head] = messages;
   const others = messages.filter(({ role }) => role !== "system");
-  return { max_tokens: 99, ...(head?.role === "system" ? { system: head.content } : {}), messages: others.map(messageOf) };
+  return {
+    max_tokens: 99,
+    ...(head?.role === "system" ? { system: head.content } : {}),
+    messages: others.map(messageOf),
+  };
 }
 
 function messageOf({ role, content, tool_call_id, tool_calls }: ChatMessage): JsonObject {

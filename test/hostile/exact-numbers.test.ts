@@ -45,11 +45,12 @@ describe("numbers that JavaScript has not, in prompts that memprefix composes fo
     for (const id of ["one", "one", "two"]) {
       const { status, text: said } = await sent(asked(id));
       expect(status).toBe(200);
-      for (const part of [INPUT, ODD, '"Wh\\u00efch?"', "green tea"]) expect([id, part, said]).toEqual([id, part, expect.stringContaining(part)]);
+      for (const part of [INPUT, ODD, '"Wh\\u00efch?"', "green tea"])
+        expect([id, part, said]).toEqual([id, part, expect.stringContaining(part)]);
     }
   });
 
-  it.each([DOORS[1], DOORS[2]] as const)("come back in the form of another API: %s", async (_path, body) => {
+  it.each(DOORS.slice(1))("come back in the form of another API: %s", async (_path, body) => {
     const list = body.slice(body.search(/"(messages|input)":/)).replace(/^"input"/, '"messages"');
     const { status, text: said } = await sent(`{"user_id":"ada","request_id":"${_path}",${list}}`);
     expect([status, said]).toEqual([200, expect.stringContaining("green tea")]);

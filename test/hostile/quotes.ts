@@ -59,7 +59,13 @@ export const PLACES: Readonly<Record<string, (quote: string) => readonly Message
   ],
   "a thought": (quote) => [
     { role: "user", content: "Tell me." },
-    { role: "assistant", content: [{ type: "thinking", thinking: quote, signature: "s" }, { type: "text", text: "Hm." }] },
+    {
+      role: "assistant",
+      content: [
+        { type: "thinking", thinking: quote, signature: "s" },
+        { type: "text", text: "Hm." },
+      ],
+    },
     { role: "user", content: "Thanks." },
   ],
   instructions: (quote) => [

@@ -9,8 +9,8 @@ import { seeded } from "../../../bench/seeded.js";
 import { indexResult } from "../../../src/http/contracts/user-contract.js";
 import { childOutput } from "../../child-output.js";
 import { endingWithUs } from "../../ending-children.js";
-import type { Held } from "../server/watched-service.js";
 import { receivedOf } from "../server/received.js";
+import type { Held } from "../server/watched-service.js";
 import { type Happening, wrongAnswer } from "./fault-outcomes.js";
 import type { FaultWire, Json } from "./fault-wires.js";
 import {

@@ -48,7 +48,9 @@ describe("Anthropic's own client, with Anthropic's API behind", () => {
     });
     expect(JSON.stringify(system)).toContain("Be brief.");
     const [, asked] = plain({ system, messages });
-    expect(asked?.blocks.map((block) => block["text"]).join("")).toBe(`<memories>\n- ${TEA}\n</memories>\n\nWhich tea?`);
+    expect(asked?.blocks.map((block) => block["text"]).join("")).toBe(
+      `<memories>\n- ${TEA}\n</memories>\n\nWhich tea?`,
+    );
     expect(response.headers.get("x-memprefix-cached-tokens")).toBe("2000");
     expect(response.headers.get("request-id")).toBe("req_018EeWyXxfu5pfWkrYcMdjWG");
     expect(await observedBy(app)).toMatchObject({ promptTokens: 2209, cachedTokens: 2000 });

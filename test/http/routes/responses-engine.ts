@@ -94,7 +94,10 @@ export function answersResponses(says: (turn: number) => string = () => "Indeed.
     const previous = asked.previous_response_id;
     const before = previous === undefined ? [] : kept.get(previous);
     if (before === undefined) return sendJson(response, 400, notKept(previous ?? ""));
-    const items = [...before, ...(typeof asked.input === "string" ? [{ role: "user", content: asked.input }] : asked.input)];
+    const items = [
+      ...before,
+      ...(typeof asked.input === "string" ? [{ role: "user", content: asked.input }] : asked.input),
+    ];
     const prompt = tokens(APIS.responses.history({ ...asked, input: items }) ?? []);
     const cachedTokens = cache.serve(prompt);
     const item = outputMessage(`msg_${turn}`, says(turn));

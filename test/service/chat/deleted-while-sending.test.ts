@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { DEFAULT_DEPTH } from "../../../src/core/index.js";
 import { APIS } from "../../../src/apis/apis.js";
+import { DEFAULT_DEPTH } from "../../../src/core/index.js";
 import { ENGINES } from "../../../src/engines/adapters/engines.js";
 import { openUpstream, type Upstream } from "../../../src/engines/upstream/upstream.js";
 import { Chat, type ChatRequest } from "../../../src/service/chat/chat.js";
